@@ -1,0 +1,158 @@
+"""Recursive Newton-Euler with one more derivative: tau and d tau / dt of a tree.
+
+Guarino Lo Bianco, "Evaluation of generalized force derivatives by means of a recursive Newton-Euler approach",
+(3)-(21), for the trees of Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", (18)-(31).
+All vectors of link j are seen in frame j; rates are taken in the inertial frame, then seen in frame j.
+
+    w wd wdd    angular velocity, acceleration, jerk                       paper: omega gamma iota
+    a j         acceleration and jerk of the frame's origin; gravity is an acceleration of the base
+    F N Fd Nd   force and moment about the origin that move the link, and rates
+    f n fd nd   force and moment about the origin that the antecedent exerts on the link, and rates
+
+The mass centre p_c enters as the first moments MS = m p_c and the inertia J about the origin, as in khalil-rne (22)-(23):
+this is (7), (9)-(13), (15), (17) with m p_c x a_c taken together, linear in the inertial parameters, and right for a massless link.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import mdh
+from ..vectors import ZERO, Z, cross
+from .coordinates import from_links, to_links
+from .joint_terms import joint_term
+
+
+class BaseMotion(NamedTuple):
+    """Motion of link 0, in its own frame: w, wd, wdd of the frame, a and j of its origin with gravity taken off."""
+
+    w: Any = ZERO
+    wd: Any = ZERO
+    wdd: Any = ZERO
+    a: Any = ZERO
+    j: Any = ZERO
+
+
+class LinkMotion(NamedTuple):
+    """Lists over links 0..N; R and P place frame j in its antecedent's. See the module's table."""
+
+    R: list
+    P: list
+    w: list
+    wd: list
+    wdd: list
+    a: list
+    j: list
+
+
+class LinkForces(NamedTuple):
+    """Lists over links 0..N; tau and tau_rate are those of the links' joints, before mimic joints are folded."""
+
+    F: list
+    N: list
+    Fd: list
+    Nd: list
+    f: list
+    n: list
+    fd: list
+    nd: list
+    tau: list
+    tau_rate: list
+
+
+def kinematics(model, q, qd, qdd, qddd, base=BaseMotion()):
+    """Forward recursion (3)-(9). q, qd, qdd, qddd: the n coordinates; any scalar. Returns LinkMotion."""
+    q, qd, qdd, qddd = to_links(model, q, offset=True), *(to_links(model, x) for x in (qd, qdd, qddd))
+    motion = LinkMotion([np.eye(3)], [ZERO], [base.w], [base.wd], [base.wdd], [base.a], [base.j])
+    for k, link in enumerate(model.links[1:], start=1):
+        i = link.parent
+        R, P = mdh.pose(link, q[k])
+        w, wd, wdd = R.T @ motion.w[i], R.T @ motion.wd[i], R.T @ motion.wdd[i]
+        a = R.T @ (motion.a[i] + turned(motion.w[i], motion.wd[i], P))
+        j = R.T @ (motion.j[i] + turned_rate(motion.w[i], motion.wd[i], motion.wdd[i], P))
+        z1, z2, z3 = Z * qd[k], Z * qdd[k], Z * qddd[k]
+        if link.sigma == mdh.REVOLUTE:
+            wdd = wdd + cross(wd, z1) + z3 + cross(w, 2.0 * z2 + cross(w, z1))  # (5)
+            wd = wd + cross(w, z1) + z2  # (4)
+            w = w + z1  # (3)
+        if link.sigma == mdh.PRISMATIC:
+            a = a + 2.0 * cross(w, z1) + z2  # (6)
+            j = j + z3 + 3.0 * cross(wd, z1) + 3.0 * cross(w, z2 + cross(w, z1))  # (8)
+        for values, value in zip(motion, (R, P, w, wd, wdd, a, j), strict=True):
+            values.append(value)
+    return motion
+
+
+def turned(w, wd, p):
+    """Acceleration of a point at p relative to the origin of a turning frame, as in (6) and (7)."""
+    return cross(wd, p) + cross(w, cross(w, p))
+
+
+def turned_rate(w, wd, wdd, p):
+    """Jerk of that point relative to the origin, as in (8) and (9)."""
+    return cross(wdd, p) + 2.0 * cross(wd, cross(w, p)) + cross(w, turned(w, wd, p))
+
+
+def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_rates=None, joint_terms=True):
+    """Backward recursion (10)-(21). Returns LinkForces.
+
+    inertias     : {link number: (m, ms, J)} instead of the model's own
+    wrenches     : {link number: (6,)} force and moment about the frame's origin, BY the environment ON the link, in frame j
+    wrench_rates : {link number: (6,)} rates of those six components
+    joint_terms  : whether friction, rotor inertia and offset count
+    """
+    qd, qdd, qddd = (to_links(model, x) for x in (qd, qdd, qddd))
+    forces = LinkForces(*([None] * len(model.links) for _ in LinkForces._fields))
+    f, n, fd, nd = ([ZERO] * len(model.links) for _ in range(4))  # collects what the link hands on to its children
+    for k in range(len(model.links) - 1, -1, -1):
+        link, w, wd, wdd, a, j = model.links[k], *(values[k] for values in motion[2:])
+        m, ms, J = (inertias or {}).get(k, (link.m, link.ms, link.J))
+        F = a * m + turned(w, wd, ms)  # (10), (7)
+        Fd = j * m + turned_rate(w, wd, wdd, ms)  # (12), (9)
+        Jw, Jwd = J @ w, J @ wd
+        N = Jwd + cross(w, Jw)  # (11)
+        Nd = cross(w, Jwd) + J @ cross(wd, w) + J @ wdd + cross(wd, Jw) + cross(w, N) + cross(cross(w, ms), a) + cross(ms, j)  # (13)
+        N = N + cross(ms, a)
+        out_f, out_n, out_fd, out_nd = _environment((wrenches or {}).get(k), (wrench_rates or {}).get(k), w)
+        f[k], n[k] = f[k] + F + out_f, n[k] + N + out_n  # (14), (15)
+        fd[k], nd[k] = fd[k] + Fd + out_fd, nd[k] + Nd + out_nd  # (16), (17)
+        if k > 0:
+            _hand_down(link, motion, k, qd[k], f, n, fd, nd)
+        axis_load, axis_rate = (f, fd) if link.sigma == mdh.PRISMATIC else (n, nd)
+        tau, rate = axis_load[k][2], (axis_rate[k] + cross(axis_load[k], w))[2]  # (18)-(21)
+        if joint_terms:
+            extra, extra_rate = joint_term(link.term, qd[k], qdd[k], qddd[k])
+            tau, rate = tau + extra, rate + extra_rate
+        for values, value in zip(forces, (F, N, Fd, Nd, f[k], n[k], fd[k], nd[k], tau, rate), strict=True):
+            values[k] = value
+    return forces
+
+
+def _hand_down(link, motion, k, qd, f, n, fd, nd):
+    """What link k takes from its antecedent i acts back on i: the sums over i+1 in (14)-(17)."""
+    i, R, P = link.parent, motion.R[k], motion.P[k]
+    Rf, Rfd = R @ f[k], R @ fd[k]
+    arm_rate = cross(motion.w[i], P)
+    if link.sigma == mdh.PRISMATIC:
+        arm_rate = arm_rate + (R @ Z) * qd
+    f[i], fd[i] = f[i] + Rf, fd[i] + Rfd
+    n[i] = n[i] + R @ n[k] + cross(P, Rf)
+    nd[i] = nd[i] + R @ nd[k] + cross(arm_rate, Rf) + cross(P, Rfd)
+
+
+def _environment(wrench, rate, w):
+    """Wrench exerted by the link on the environment and its rate in the inertial frame, as the papers count them."""
+    if wrench is None:
+        return ZERO, ZERO, ZERO, ZERO
+    f, n = -wrench[:3], -wrench[3:]
+    fd, nd = (ZERO, ZERO) if rate is None else (-rate[:3], -rate[3:])
+    return f, n, fd + cross(w, f), nd + cross(w, n)
+
+
+def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), **options):
+    """(tau, tau_rate) of the n coordinates, mimic joints folded. gravity: acceleration (3,) in frame 0 [m/s^2]."""
+    falling = base._replace(a=base.a - gravity)  # constant in the inertial frame: no jerk
+    forces = dynamics(model, kinematics(model, q, qd, qdd, qddd, falling), qd, qdd, qddd, **options)
+    return from_links(model, forces.tau), from_links(model, forces.tau_rate)

@@ -1,0 +1,179 @@
+"""A scalar that remembers how it was computed: run an algorithm on symbols, keep the graph.
+
+Every operation becomes one node of a `Graph`. A node that exists is never built twice (sharing), arithmetic with constants is
+done at once (folding), and a minus sign is carried to where it costs nothing. Constants stay plain floats, so the zeros of a
+robot's geometry disappear by themselves. numpy calls the methods: ``np.sin(x)`` becomes ``x.sin()``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Union
+
+FUNCTIONS = {"sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tanh, "sqrt": math.sqrt, "exp": math.exp}
+
+Scalar = Union[float, "Expression"]
+
+
+class Graph:
+    """Nodes ``(operation, operand, ...)`` in the order they were built: operands are numbers of earlier nodes.
+
+    Two leaves: ``("input", slot)`` and ``("const", value)``.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple] = []
+        self._numbers: dict[tuple, int] = {}
+        self.input_count = 0
+
+    def inputs(self, count: int) -> list[Expression]:
+        """`count` new symbols; slots run on from call to call."""
+        slots = range(self.input_count, self.input_count + count)
+        self.input_count += count
+        return [self.node("input", slot) for slot in slots]
+
+    def node(self, op: str, *operands: Any) -> Expression:
+        key = (op, *operands)
+        number = self._numbers.setdefault(key, len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(key)
+        return Expression(self, number)
+
+    def number(self, x: Scalar) -> int:
+        """Node number of an operand; a float gets its constant node."""
+        return x.number if isinstance(x, Expression) else self.node("const", float(x)).number
+
+    def live(self, outputs: list[int]) -> list[int]:
+        """The nodes that the outputs need, in order."""
+        needed, front = set(outputs), list(outputs)
+        while front:
+            op, *operands = self.nodes[front.pop()]
+            if op not in ("input", "const"):
+                fresh = set(operands) - needed
+                needed |= fresh
+                front += fresh
+        return sorted(needed)
+
+
+class Expression:
+    """A node of a graph with the arithmetic of a number. Comparing or branching on it is refused: it has no value yet."""
+
+    __slots__ = ("graph", "number")
+
+    def __init__(self, graph: Graph, number: int):
+        self.graph, self.number = graph, number
+
+    def _unsigned(self) -> Expression | None:
+        """y where this is -y."""
+        op, *operands = self.graph.nodes[self.number]
+        return Expression(self.graph, operands[0]) if op == "neg" else None
+
+    def _binary(self, op: str, a: Scalar, b: Scalar) -> Expression:
+        return self.graph.node(op, self.graph.number(a), self.graph.number(b))
+
+    def __neg__(self) -> Scalar:
+        op, *operands = self.graph.nodes[self.number]
+        if op == "neg":
+            return Expression(self.graph, operands[0])
+        if op == "sub":  # -(a - b) = b - a
+            return self.graph.node("sub", operands[1], operands[0])
+        return self.graph.node("neg", self.number)
+
+    def __add__(self, other: Any) -> Scalar:
+        if not _is_scalar(other):
+            return NotImplemented
+        if isinstance(other, Expression):
+            positive = other._unsigned()
+            if positive is not None:
+                return self - positive
+            positive = self._unsigned()
+            if positive is not None:
+                return other - positive
+            a, b = sorted((self.number, other.number))
+            return self.graph.node("add", a, b)
+        return self if other == 0.0 else self._binary("add", other, self)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Scalar:
+        if not _is_scalar(other):
+            return NotImplemented
+        if not isinstance(other, Expression):
+            return self + (-other)
+        if other.number == self.number:
+            return 0.0
+        positive, mine = other._unsigned(), self._unsigned()
+        if positive is not None:
+            return self + positive
+        if mine is not None:
+            return -(mine + other)
+        return self._binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Scalar:
+        if not _is_scalar(other):
+            return NotImplemented
+        positive = self._unsigned()
+        if positive is not None:
+            return positive + other
+        return -self if other == 0.0 else self._binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Scalar:
+        if not _is_scalar(other):
+            return NotImplemented
+        mine = self._unsigned()
+        if mine is not None:
+            return -(mine * other)
+        if isinstance(other, Expression):
+            positive = other._unsigned()
+            if positive is not None:
+                return -(self * positive)
+            a, b = sorted((self.number, other.number))
+            return self.graph.node("mul", a, b)
+        if other == 0.0:
+            return 0.0
+        if other < 0.0:
+            return -(self * -other)
+        return self if other == 1.0 else self._binary("mul", other, self)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Scalar:
+        if not _is_scalar(other):
+            return NotImplemented
+        return self._binary("div", self, other) if isinstance(other, Expression) else self * (1.0 / other)
+
+    def __rtruediv__(self, other: Any) -> Scalar:
+        if not _is_scalar(other):
+            return NotImplemented
+        return 0.0 if other == 0.0 else self._binary("div", other, self)
+
+    def sin(self) -> Scalar:
+        mine = self._unsigned()
+        return self.graph.node("sin", self.number) if mine is None else -mine.sin()
+
+    def cos(self) -> Scalar:
+        mine = self._unsigned()
+        return self.graph.node("cos", self.number) if mine is None else mine.cos()
+
+    def tan(self) -> Scalar:
+        return self.graph.node("tan", self.number)
+
+    def tanh(self) -> Scalar:
+        return self.graph.node("tanh", self.number)
+
+    def sqrt(self) -> Scalar:
+        return self.graph.node("sqrt", self.number)
+
+    def exp(self) -> Scalar:
+        return self.graph.node("exp", self.number)
+
+    def _no_value(self, *_: Any) -> Any:
+        raise TypeError("an algorithm compared or branched on a traced symbol, which has no value while it is traced")
+
+    __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _no_value  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _is_scalar(x: Any) -> bool:
+    """Arrays are left to numpy, which then works element by element."""
+    return isinstance(x, Expression | float | int)

@@ -1,0 +1,46 @@
+"""Trace a function of arrays into a straight-line program, and say what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .expression import Graph
+
+
+@dataclass(frozen=True)
+class Program:
+    """Live nodes in order, and where inputs and outputs lie in the two flat arrays of a kernel.
+
+    inputs  : name -> size; the blocks follow each other
+    outputs : shapes of the results; ditto
+    results : node numbers of the flattened outputs
+    """
+
+    nodes: tuple[tuple[int, tuple], ...]
+    results: tuple[int, ...]
+    inputs: Mapping[str, int]
+    outputs: tuple[tuple[int, ...], ...]
+
+    @property
+    def input_size(self) -> int:
+        return sum(self.inputs.values())
+
+    @property
+    def operation_counts(self) -> Counter[str]:
+        """How many of each operation: add, sub, mul, div, neg, sin ..."""
+        return Counter(op for _, (op, *_operands) in self.nodes if op not in ("input", "const"))
+
+
+def trace(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int]) -> Program:
+    """Run `function(**{name: symbols})` once. It returns a sequence of (nested) arrays of scalars."""
+    graph = Graph()
+    symbols = {name: np.array(graph.inputs(size) + [None], dtype=object)[:-1] for name, size in inputs.items()}
+    outputs = [np.array(output, dtype=object) for output in function(**symbols)]
+    results = [graph.number(x) for output in outputs for x in output.ravel()]
+    nodes = tuple((number, graph.nodes[number]) for number in graph.live(results))
+    return Program(nodes, tuple(results), dict(inputs), tuple(output.shape for output in outputs))

@@ -1,0 +1,94 @@
+"""Smooth point-to-point motions for trying things without a robot: q and its first three derivatives at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from .errors import InputError
+
+
+def _with_derivatives(*coefficients: float) -> tuple[Polynomial, ...]:
+    return tuple(Polynomial(coefficients).deriv(order) for order in range(4))
+
+
+# From 0 to 1 while s goes from 0 to 1, at rest at both ends; each with its first three derivatives.
+QUINTIC = _with_derivatives(0, 0, 0, 10, -15, 6)  # guarino-gfd's; its jerk is not zero at the ends
+SEPTIC = _with_derivatives(0, 0, 0, 0, 35, -84, 70, -20)  # jerk zero at the ends too: the torque rate never jumps
+
+# guarino-gfd table III: theta1, theta2, d3, theta4, theta5, theta6, in two seconds
+STANFORD_START = (np.pi / 2, 0.0, 0.0, np.pi / 2, np.pi / 4, np.pi / 2)
+STANFORD_END = (np.pi / 4, np.pi / 2, 2.0, np.pi / 4, np.pi / 2, 0.0)
+STANFORD_DURATION = 2.0
+
+SPAN = {"revolute": 1.0, "continuous": 1.0, "prismatic": 0.2}  # rad, m; how far a sweep goes at most
+SPEED_SHARE = 0.5  # of the velocity limits, at most
+SHORTEST = 2.0  # s
+
+
+class Motion(NamedTuple):
+    """Joint positions and their time derivatives at one instant."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class BackAndForth:
+    """From `start` to `end` and back, for ever; each way takes `duration` seconds and follows `shape`."""
+
+    start: np.ndarray
+    end: np.ndarray
+    duration: float
+    shape: tuple[Polynomial, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.duration < np.inf:
+            raise InputError(f"a motion takes {self.duration} s; it must be a finite time above zero")
+
+    def __call__(self, t: float) -> Motion:
+        way, since = divmod(t, self.duration)
+        start, end = (self.start, self.end) if way % 2 == 0 else (self.end, self.start)
+        s = since / self.duration
+        moved, qd, qdd, qddd = [(end - start) * (blend(s) / self.duration**k) for k, blend in enumerate(self.shape)]
+        return Motion(start + moved, qd, qdd, qddd)
+
+
+def stanford(duration: float = STANFORD_DURATION) -> BackAndForth:
+    """The motion of guarino-gfd section V, there and back."""
+    return BackAndForth(np.array(STANFORD_START), np.array(STANFORD_END), duration, QUINTIC)
+
+
+def sweep(joint_types: Sequence[str], limits: Any, duration: float | None = None) -> BackAndForth:
+    """Every joint through the middle of its range, slow enough for its velocity limit where that is known.
+
+    limits has arrays lower, upper, velocity; NaN where unknown. A joint uses the middle half of its range and at most
+    1 rad or 0.2 m; without position limits it moves about zero.
+    """
+    span = np.array([SPAN[joint_type] for joint_type in joint_types])
+    bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+    lower, upper = np.where(bounded, limits.lower, -span), np.where(bounded, limits.upper, span)
+    reach = np.minimum(span, (upper - lower) / 2)
+    start, end = (lower + upper - reach) / 2, (lower + upper + reach) / 2
+    if duration is None:
+        peak = SEPTIC[1](0.5) * reach / (SPEED_SHARE * np.asarray(limits.velocity, dtype=float))
+        duration = max([SHORTEST, *peak[np.isfinite(peak)]])
+    return BackAndForth(start, end, float(duration), SEPTIC)
+
+
+def choose(robot: Any, name: str = "auto", duration: float | None = None) -> BackAndForth:
+    """The motion called `name` ("stanford", "sweep") for a Robot; "auto" plays the paper's on the Stanford arm."""
+    is_stanford = robot.name == "stanford" and robot.n == len(STANFORD_START)
+    if name == "stanford" and not is_stanford:
+        raise InputError(f"motion 'stanford' is for the robot 'stanford' with 6 joints, not for '{robot.name}'")
+    if name == "stanford" or (name == "auto" and is_stanford):
+        return stanford(duration or STANFORD_DURATION)
+    if name in ("auto", "sweep"):
+        return sweep(robot.joint_types, robot.limits, duration)
+    raise InputError(f"motion '{name}' is unknown; there are auto, stanford and sweep")

@@ -1,0 +1,156 @@
+"""What /diagnostics says of a node that computes from joint states: its state, its input, and how near the limits it is.
+
+Everything is counted where it happens and summed up once per period. Ages and timeouts are by the steady clock: a
+clock that is set back must not stop a watchdog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from enum import Enum
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+
+from rnea_ros import Robot
+from rnea_ros.nodes.messages import Rejected
+
+_LATENCIES = 4096  # the newest of a period that percentiles are taken of
+
+
+class State(Enum):
+    WAITING_MODEL = "waiting for a robot description"
+    WAITING_STATE = "waiting for joint states"
+    ACTIVE = "computing"
+    STALE = "no usable input"
+    FAULT = "cannot compute"
+
+
+_LEVEL = {State.ACTIVE: DiagnosticStatus.OK, State.STALE: DiagnosticStatus.ERROR, State.FAULT: DiagnosticStatus.ERROR}
+
+
+class Stream:
+    """One input topic: messages received, and dropped by reason."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.received = 0
+        self.arrival: int | None = None  # of the last usable message, steady clock [ns]
+        self.dropped: Counter[str] = Counter()
+        self.last_drop = ""
+        self._reported = (0, 0)
+
+    def drop(self, rejected: Rejected) -> None:
+        self.dropped[rejected.reason] += 1
+        self.last_drop = f"{rejected.reason}: {rejected.detail}"
+
+    def age(self, now: int) -> float:
+        """Seconds since the last usable message."""
+        return float("inf") if self.arrival is None else (now - self.arrival) * 1e-9
+
+    def since_last_report(self) -> tuple[int, int]:
+        """Messages received and dropped."""
+        now, before = (self.received, self.dropped.total()), self._reported
+        self._reported = now
+        return now[0] - before[0], now[1] - before[1]
+
+
+class Health:
+    """The node's state and the figures behind it."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.states, self.desired = Stream("joint_states"), Stream("desired_motion")
+        self.robot: Robot | None = None
+        self.model_error = ""
+        self.fault = ""
+        self.published = 0
+        self.output: int | None = None  # time of the last publication, steady clock [ns]
+        self._latencies = np.zeros(_LATENCIES)
+        self._measured = 0
+        self._since = time.monotonic_ns()
+        self.set_model(None)
+
+    def set_model(self, robot: Robot | None) -> None:
+        self.robot = robot
+        self.model_error = ""
+        self._peaks = np.zeros((2, robot.n if robot else 0))
+
+    def done(self, began: int, use: np.ndarray, rate_use: np.ndarray) -> None:
+        """A result was published, computed from a message whose callback began at `began` [ns]."""
+        self.output = now = time.monotonic_ns()
+        self._latencies[self._measured % _LATENCIES] = now - began
+        self._measured += 1
+        self.published += 1
+        self.fault = ""
+        np.fmax(self._peaks[0], use, out=self._peaks[0])
+        np.fmax(self._peaks[1], rate_use, out=self._peaks[1])
+
+    def state(self, timeout: float) -> tuple[State, str]:
+        """The state now, and a sentence about it."""
+        last = self.states.last_drop
+        if self.robot is None:
+            return (State.FAULT, self.model_error) if self.model_error else (State.WAITING_MODEL, State.WAITING_MODEL.value)
+        if self.fault:
+            return State.FAULT, self.fault
+        if self.output is None:
+            return State.WAITING_STATE, State.WAITING_STATE.value + (f"; last one dropped: {last}" if last else "")
+        silent = (time.monotonic_ns() - self.output) * 1e-9
+        if silent > timeout:
+            return State.STALE, f"nothing computed for {silent:.1f} s" + (f"; last drop: {last}" if last else "")
+        return State.ACTIVE, State.ACTIVE.value
+
+    def report(self, timeout: float, stamp_lag: float) -> DiagnosticStatus:
+        """One status; rates, percentiles and peaks are those since the last call. stamp_lag: node's clock - stamp [s]."""
+        now = time.monotonic_ns()
+        elapsed, self._since = max(now - self._since, 1) * 1e-9, now
+        state, message = self.state(timeout)
+        level, notes = _LEVEL.get(state, DiagnosticStatus.WARN), []
+        if self.model_error and self.robot is not None:
+            notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
+        values = {"state": state.name, "model_error": self.model_error, **self._model_values()}
+        for stream in (self.states, self.desired):
+            received, dropped = stream.since_last_report()
+            values |= self._stream_values(stream, received / elapsed, now)
+            if dropped:
+                notes.append(f"{dropped} {stream.name} messages dropped, last: {stream.last_drop}")
+        if state is State.ACTIVE and abs(stamp_lag) > timeout:
+            notes.append(f"stamps of the joint states are {stamp_lag:.3f} s behind this node's clock")
+        values |= {"published": self.published, "stamp_lag_s": f"{stamp_lag:.6f}", **self._latency_values()}
+        values |= self._use_values(notes)
+        if notes:
+            level = max(level, DiagnosticStatus.WARN)
+        return DiagnosticStatus(
+            level=level, name=f"{self.name}: dynamics", message="; ".join([message, *notes]),
+            hardware_id=self.robot.name if self.robot else "no robot description",
+            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])
+
+    def _model_values(self) -> dict[str, object]:
+        robot = self.robot
+        if robot is None:
+            return {}
+        return {"model_id": robot.model_id, "joints": robot.n, "backend": robot.backend, "total_mass_kg": f"{robot.total_mass:.6g}"}
+
+    @staticmethod
+    def _stream_values(stream: Stream, rate: float, now: int) -> dict[str, object]:
+        counts = {f"dropped.{stream.name}.{reason}": count for reason, count in sorted(stream.dropped.items())}
+        return {f"{stream.name}.received": stream.received, f"{stream.name}.rate_hz": f"{rate:.1f}",
+                f"{stream.name}.age_s": f"{stream.age(now):.3f}", f"{stream.name}.last_drop": stream.last_drop, **counts}
+
+    def _latency_values(self) -> dict[str, object]:
+        taken = self._latencies[: min(self._measured, _LATENCIES)]
+        p50, p99 = np.percentile(taken, (50, 99)) * 1e-3 if len(taken) else (np.nan, np.nan)
+        self._measured = 0
+        return {"latency_p50_us": f"{p50:.0f}", "latency_p99_us": f"{p99:.0f}"}
+
+    def _use_values(self, notes: list[str]) -> dict[str, object]:
+        """Peak use of both limits by joint since the last report; 1 is the limit. Joints without a limit show 0."""
+        values: dict[str, object] = {}
+        for k, joint in enumerate(self.robot.joint_names if self.robot else ()):
+            for quantity, peaks in zip(("effort", "effort_rate"), self._peaks):
+                values[f"{joint}.{quantity}_utilization"] = f"{peaks[k]:.4f}"
+                if peaks[k] > 1.0:
+                    notes.append(f"{joint} reached {peaks[k]:.0%} of its {quantity} limit")
+        self._peaks[:] = 0.0
+        return values

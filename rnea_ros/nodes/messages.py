@@ -1,0 +1,208 @@
+"""Messages <-> arrays in the model's joint order, by name.
+
+Incoming: the index map is made anew only when the names of a message change. Outgoing: every message is made once per
+model and its arrays are filled in place; building messages costs more than computing the dynamics.
+"""
+
+from __future__ import annotations
+
+import array
+from collections import Counter, deque
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from rnea_ros import Robot
+from rnea_ros.nodes.joints import Limits
+
+
+class Rejected(Exception):
+    """A message that cannot be used. `reason` is a fixed word to count by, `detail` tells the user what to change."""
+
+    def __init__(self, reason: str, detail: str):
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
+
+
+def nanoseconds(stamp: Time) -> int:
+    return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+class JointMap:
+    """Where the model's joints are in messages that name theirs in any order, and whether their stamps advance."""
+
+    def __init__(self, joint_names: Sequence[str]):
+        self.joint_names = tuple(joint_names)
+        self._zeros = np.zeros(len(self.joint_names))
+        self._names: list[str] | None = None
+        self._order = np.zeros(0, dtype=np.intp)
+        self._last = -(2**63)
+
+    def forget(self) -> None:
+        """Accept any stamp next: the clock was set."""
+        self._last = -(2**63)
+
+    def locate(self, names: list[str]) -> None:
+        """Learn the order of a message's names; extra joints are ignored."""
+        if names == self._names:
+            return
+        index = {name: k for k, name in enumerate(names)}
+        if not names:
+            raise Rejected("empty", "the message names no joints")
+        if len(index) < len(names):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            raise Rejected("duplicate_joint", f"named more than once: {', '.join(twice)}")
+        missing = [name for name in self.joint_names if name not in index]
+        if missing:
+            raise Rejected("joint_missing", f"not in the message: {', '.join(missing)}")
+        self._order = np.array([index[name] for name in self.joint_names], dtype=np.intp)
+        self._names = list(names)
+
+    def read(self, values: array.array, what: str, out: np.ndarray) -> bool:
+        """Copy values into the model's order; returns whether all are finite. Call locate() with the names first."""
+        if len(values) != len(self._names or ()):
+            raise Rejected("wrong_size", f"{what} has {len(values)} entries for {len(self._names or ())} names")
+        np.frombuffer(values).take(self._order, out=out, mode="clip")
+        return bool(out @ self._zeros == 0.0)  # a NaN or infinity times zero is NaN; no sum can overflow
+
+    def advance(self, stamp: Time) -> int:
+        """The stamp in nanoseconds. One step back is refused, and what follows it counts as a new start."""
+        now, last = nanoseconds(stamp), self._last
+        self._last = now
+        if now < last:
+            raise Rejected("stamp_went_back", f"the stamp is {(last - now) * 1e-9:.6f} s before the one of the last message")
+        return now
+
+
+def _not_finite(names: Sequence[str], values: np.ndarray) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in zip(names, values) if not np.isfinite(value))
+
+
+class StateReader:
+    """The latest joint state: q, qd, and whether every velocity is known. Effort is never looked at."""
+
+    def __init__(self, joint_names: Sequence[str]):
+        self.map = JointMap(joint_names)
+        self.q, self.qd = np.zeros((2, len(joint_names)))
+        self.stamp = 0
+        self.has_velocity = False
+
+    def read(self, message: JointState) -> None:
+        """Raises Rejected; q and qd are undefined then."""
+        self.map.locate(message.name)
+        if not self.map.read(message.position, "position", self.q):
+            raise Rejected("position_not_finite", _not_finite(self.map.joint_names, self.q))
+        self.has_velocity = len(message.velocity) > 0
+        if self.has_velocity:
+            self.has_velocity = self.map.read(message.velocity, "velocity", self.qd)
+        else:
+            self.qd.fill(np.nan)
+        self.stamp = self.map.advance(message.header.stamp)
+
+    def velocity_gap(self) -> str:
+        """For people: the joints without velocity."""
+        return _not_finite(self.map.joint_names, self.qd)
+
+
+class DesiredReader:
+    """The latest desired motions: acceleration and jerk by stamp."""
+
+    _KEPT = 16
+
+    def __init__(self, joint_names: Sequence[str]):
+        self.map = JointMap(joint_names)
+        self._spare = np.zeros((2, len(joint_names)))
+        self._kept: deque[tuple[int, np.ndarray]] = deque()
+
+    def read(self, message: JointMotion) -> None:
+        """Raises Rejected; what was read before stays then."""
+        self.map.locate(message.joint_names)
+        for row, what in zip(self._spare, ("acceleration", "jerk")):
+            if not self.map.read(getattr(message, what), what, row):
+                raise Rejected(f"{what}_not_finite", _not_finite(self.map.joint_names, row))
+        stamp = self.map.advance(message.header.stamp)
+        self._kept.append((stamp, self._spare))
+        full = len(self._kept) == self._KEPT
+        self._spare = self._kept.popleft()[1] if full else np.zeros_like(self._spare)
+
+    def at(self, stamp: int) -> np.ndarray | None:
+        """(acceleration, jerk) of the last motion that is not after this stamp, else of the nearest; None if none came."""
+        chosen = None
+        for when, chosen in reversed(self._kept):
+            if when <= stamp:
+                break
+        return chosen
+
+    def forget(self) -> None:
+        self.map.forget()
+        self._kept.clear()
+
+
+class Outgoing:
+    """The three messages of one model, with views into their arrays."""
+
+    def __init__(self, robot: Robot, limits: Limits, frame_id: str):
+        names = list(robot.joint_names)
+        self._header = Header(frame_id=frame_id or robot.root_link)  # one object, shared: one stamp to set
+        self.effort = JointState(header=self._header, name=names)
+        self.effort_rate = JointState(header=self._header, name=names)
+        self.dynamics = JointDynamics(header=self._header, joint_names=names)
+        self._position = self._views("position", self.effort, self.effort_rate, self.dynamics)
+        self._velocity = self._views("velocity", self.effort, self.effort_rate, self.dynamics)
+        self._acceleration = self._views("acceleration", self.dynamics)
+        self._jerk = self._views("jerk", self.dynamics)
+        self._tau = self._views("effort", self.effort, self.dynamics)
+        self._tau_rate = self._views("effort", self.effort_rate) + self._views("effort_rate", self.dynamics)
+        self._gravity = self._views("gravity_effort", self.dynamics)
+        self._gravity_rate = self._views("gravity_effort_rate", self.dynamics)
+        (self._limit,) = self._views("effort_limit", self.dynamics)
+        (self._rate_limit,) = self._views("effort_rate_limit", self.dynamics)
+        (self.utilization,) = self._views("effort_utilization", self.dynamics)
+        (self.rate_utilization,) = self._views("effort_rate_utilization", self.dynamics)
+        self._limit[:], self._rate_limit[:] = limits.effort, limits.effort_rate
+        self._zeros = np.zeros(robot.n)
+
+    def _views(self, field: str, *messages: JointState | JointDynamics) -> tuple[np.ndarray, ...]:
+        """Give a field of some messages its array, and return views that write into it."""
+        size = len(self.effort.name)
+        for message in messages:
+            setattr(message, field, array.array("d", bytes(8 * size)))
+        return tuple(np.frombuffer(getattr(message, field)) for message in messages)
+
+    def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray]) -> None:
+        """motion is (q, qd, qdd, qddd), result the library's Dynamics."""
+        tau, tau_rate = result[:2]
+        if not (tau @ self._zeros == 0.0 and tau_rate @ self._zeros == 0.0):
+            raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
+        self._header.stamp = stamp
+        targets = (self._position, self._velocity, self._acceleration, self._jerk,
+                   self._tau, self._tau_rate, self._gravity, self._gravity_rate)
+        for views, values in zip(targets, (*motion, *result)):
+            for view in views:
+                view[:] = values
+        np.abs(tau, out=self.utilization)
+        np.abs(tau_rate, out=self.rate_utilization)
+        np.divide(self.utilization, self._limit, out=self.utilization)
+        np.divide(self.rate_utilization, self._rate_limit, out=self.rate_utilization)
+
+
+def model_info(robot: Robot, limits: Limits, stamp: Time) -> ModelInfo:
+    """Everything a subscriber needs to interpret the numbers."""
+    rotary = [kind != "prismatic" for kind in robot.joint_types]
+    info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
+    info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
+    info.base, info.backend = "fixed", robot.backend
+    info.total_mass, info.gravity = float(robot.total_mass), robot.gravity_vector
+    info.joint_names, info.joint_types = list(robot.joint_names), list(robot.joint_types)
+    info.effort_units = ["N.m" if turns else "N" for turns in rotary]
+    info.effort_rate_units = ["N.m/s" if turns else "N/s" for turns in rotary]
+    info.effort_limit, info.effort_rate_limit = limits.effort.tolist(), limits.effort_rate.tolist()
+    columns = [list(column) for column in zip(*robot.mdh_table())] or [[] for _ in range(9)]
+    (info.frame_names, info.parent, info.sigma, info.gamma, info.b, info.alpha, info.d, info.theta, info.r) = columns
+    info.reconstruction_error = float(robot.reconstruction_error)
+    info.warnings = list(robot.warnings)
+    return info

@@ -1,0 +1,243 @@
+"""Every parameter of the nodes in one table, and the object that declares it, keeps its values and refuses bad changes.
+
+The README's table is markdown_table(); a test compares both, and the files in config/, with a running node.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from rnea_ros import InputError, RneaError
+
+Values = dict[str, Any]
+TYPES: dict[str, type | tuple[type, ...]] = {"bool": bool, "int": int, "double": float, "string": str}
+INF, NAN = math.inf, math.nan
+JOINT = "<joint>"
+DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate")
+FOREIGN = ("use_sim_time", "qos_overrides.", "start_type_description_service")  # rclpy declares these itself
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One parameter. `default` gives the type; bounds apply to every element of an array; size 0 is any size."""
+
+    name: str
+    default: Any
+    text: str
+    unit: str = ""
+    low: float = -INF
+    high: float = INF
+    choices: tuple[str, ...] = ()
+    size: int = 0
+    read_only: bool = False
+
+    @property
+    def type(self) -> str:
+        if isinstance(self.default, list):
+            return "double_array"
+        return next(name for name, kind in TYPES.items() if type(self.default) is kind)
+
+    @property
+    def bounds(self) -> str:
+        """What is allowed, for people."""
+        if self.choices:
+            return ", ".join(self.choices)
+        low = "" if self.low == -INF else f">= {self.low:g}"
+        high = "" if self.high == INF else f"<= {self.high:g}"
+        size = f"{self.size} numbers" if self.size else ""
+        return ", ".join(filter(None, (size, low, high)))
+
+    def problem(self, value: Any) -> str:
+        """Why this value is refused; empty if it is not."""
+        kind = self.type
+        if kind == "double_array":
+            if not all(isinstance(v, float) for v in value) or (self.size and len(value) != self.size):
+                return f"{self.name} needs {self.size} numbers of type double, got {list(value)}"
+        elif type(value) is not TYPES[kind]:
+            return f"{self.name} must be a {kind}, got {value!r}" + (" (write 1.0, not 1)" if kind == "double" else "")
+        if self.choices and value not in self.choices:
+            return f"{self.name} is '{value}'; allowed are {', '.join(self.choices)}"
+        numbers = value if kind == "double_array" else [value] if kind in ("int", "double") else []
+        unknown_allowed = isinstance(self.default, float) and math.isnan(self.default)
+        for number in numbers:
+            if not (self.low <= number <= self.high and abs(number) < INF or unknown_allowed and math.isnan(number)):
+                return f"{self.name} is {number:g}; it must be a finite number {self.bounds}".rstrip()
+        return ""
+
+    def descriptor(self) -> ParameterDescriptor:
+        unit = f" [{self.unit}]" if self.unit else ""
+        made = ParameterDescriptor(description=self.text + unit, additional_constraints=self.bounds,
+                                   read_only=self.read_only)
+        if self.type == "int":
+            made.integer_range = [IntegerRange(from_value=int(self.low), to_value=int(self.high), step=1)]
+        elif self.type == "double" and not math.isnan(self.default):  # rclpy's range check refuses NaN
+            made.floating_point_range = [FloatingPointRange(from_value=self.low, to_value=self.high)]
+        return made
+
+
+MODEL = (
+    Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used. Setting "
+          "it swaps the model; one that cannot be used is refused and the old model stays"),
+    Entry("backend", "llvm", "How the equations run. llvm compiles them; falls back to python without llvmlite",
+          choices=("llvm", "python", "reference"), read_only=True),
+    Entry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity in the root link's frame", "m/s^2", size=3),
+    Entry("use_friction", False, "Whether <dynamics damping= friction=> of the URDF counts. Off because many files "
+          "carry simulator settings there; joint_dynamics.* counts in any case"),
+    Entry("payload.link", "", "Link that carries the payload; must be set if payload.mass is not zero"),
+    Entry("payload.mass", 0.0, "Mass of the payload", "kg", low=0.0),
+    Entry("payload.com", [0.0, 0.0, 0.0], "Centre of mass of the payload in the link's frame", "m", size=3),
+    Entry("payload.inertia", [0.0] * 6, "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, axes "
+          "as the link's", "kg m^2", size=6),
+)
+
+DYNAMICS = (
+    Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, or a "
+          "polynomial fitted to the latest states", choices=("desired", "estimated")),
+    Entry("on_desired_timeout", "zero_jerk", "What happens while no desired motion arrives: keep the acceleration "
+          "with zero jerk, hold both, or stop publishing. Before the first one both are zero",
+          choices=("zero_jerk", "hold", "stop")),
+    Entry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date", "s", 1e-3, 3600.0),
+    Entry("state_timeout", 0.5, "Without a usable joint state for this long the node reports STALE and forgets the "
+          "motion so far", "s", 1e-3, 3600.0),
+    Entry("missing_velocity", "refuse", "What to do with a joint state without velocities: drop it, or "
+          "differentiate the positions", choices=("refuse", "differentiate")),
+    Entry("estimator.window", 0.05, "Time that the fit looks back. Wider: less noise, more lag", "s", 1e-3, 10.0),
+    Entry("estimator.degree", 3, "Degree of the fitted polynomial. Higher: less lag, more noise", low=3, high=6),
+    Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
+    Entry("publish_markers", False, "Publish ~/markers for RViz: bars for effort, coloured by effort rate"),
+    Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
+)
+
+
+def _limit_entries() -> Iterable[Entry]:
+    """As ros2_control names them; effort_rate is ours, since nothing in ROS names it."""
+    prefix = f"joint_limits.{JOINT}"
+    source = "Default: the URDF's"
+    units = ("rad/s, m/s", "rad/s^2, m/s^2", "rad/s^3, m/s^3", "N m, N", "N m/s, N/s")
+    yield Entry(f"{prefix}.has_position_limits", False, f"Whether the position limits are known. {source}")
+    yield Entry(f"{prefix}.min_position", NAN, f"Lower position limit. {source}", "rad, m")
+    yield Entry(f"{prefix}.max_position", NAN, f"Upper position limit. {source}", "rad, m")
+    for quantity, unit in zip(DERIVATIVES, units):
+        words = quantity.replace("_", " ")
+        yield Entry(f"{prefix}.has_{quantity}_limits", False, f"Whether max_{quantity} is known. {source}")
+        yield Entry(f"{prefix}.max_{quantity}", NAN, f"Limit of |{words}|. {source}", unit, low=0.0)
+
+
+JOINT_LIMITS = tuple(_limit_entries())
+JOINT_DYNAMICS = (
+    Entry(f"joint_dynamics.{JOINT}.rotor_inertia", 0.0, "Inertia of the rotor about its own axis, before the gear",
+          "kg m^2", low=0.0),
+    Entry(f"joint_dynamics.{JOINT}.gear_ratio", 1.0, "Rotor turns for one turn of the joint (prismatic: rad/m)"),
+    Entry(f"joint_dynamics.{JOINT}.coulomb", 0.0, "Coulomb friction", "N m, N", low=0.0),
+    Entry(f"joint_dynamics.{JOINT}.viscous", 0.0, "Viscous friction", "N m s/rad, N s/m", low=0.0),
+    Entry(f"joint_dynamics.{JOINT}.offset", 0.0, "Constant effort", "N m, N"),
+    Entry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Speed at which tanh replaces the jump of the Coulomb friction",
+          "rad/s, m/s", low=1e-9),
+)
+TABLE = MODEL + DYNAMICS + JOINT_LIMITS + JOINT_DYNAMICS
+
+
+def markdown_table(entries: Iterable[Entry] = TABLE) -> str:
+    """The table of the README."""
+    lines = ["| parameter | type, default | allowed | unit | at run time | meaning |", "|---|---|---|---|---|---|"]
+    for e in entries:
+        default = "unknown" if e.default != e.default else f"`{e.default!r}`".replace("'", '"')
+        change = "no" if e.read_only else "yes"
+        lines.append(f"| `{e.name}` | {e.type}, {default} | {e.bounds} | {e.unit} | {change} | {e.text}. |")
+    return "\n".join(lines) + "\n"
+
+
+def find(name: str, entries: Iterable[Entry] = TABLE) -> Entry | None:
+    """The entry of a parameter; joint names, which may contain dots, match <joint>."""
+    for entry in entries:
+        head, joint, tail = entry.name.partition(JOINT)
+        inner = len(name) > len(head) + len(tail) and name.startswith(head) and name.endswith(tail)
+        if name == entry.name or (joint and inner):
+            return entry
+    return None
+
+
+class ParameterSet:
+    """A table declared on a node.
+
+    values : the accepted values by name, those of the joints included once they are declared
+    given  : the joints' values that were given by the user (file, command line, set), whether or not the joint exists yet
+
+    The node must be made with automatically_declare_parameters_from_overrides=True: what users say of joints is
+    then known before the model is.
+    """
+
+    def __init__(self, node: Node, entries: Iterable[Entry], apply: Callable[[set[str]], None]):
+        """apply(changed names) makes new values effective, or raises RneaError with the reason to refuse them."""
+        self._node, self._apply = node, apply
+        entries = tuple(entries)
+        self._entries = entries
+        self._joint_entries = tuple(e for e in entries if JOINT in e.name)
+        self._joint_names: list[str] = []  # of parameters
+        self.values: Values = {}
+        self.given: Values = {}
+        self._take_overrides()
+        for entry in entries:
+            if JOINT not in entry.name:
+                self.values[entry.name] = self._declare(entry, entry.name, entry.default, ignore_override=False)
+        node.add_on_set_parameters_callback(self._on_set)
+
+    def _take_overrides(self) -> None:
+        """Check what the user gave before anything is built on it."""
+        for name, parameter in self._node.get_parameters_by_prefix("").items():
+            entry = find(name, self._entries)
+            if entry is not None:
+                self._check(name, parameter.value)
+                if JOINT in entry.name:
+                    self.given[name] = parameter.value
+            elif not name.startswith(FOREIGN):
+                close = difflib.get_close_matches(name, [e.name for e in self._entries], n=1)
+                hint = f"; did you mean '{close[0]}'?" if close else ""
+                self._node.get_logger().warning(f"parameter '{name}' is not known and has no effect{hint}")
+                self._node.undeclare_parameter(name)
+
+    def _declare(self, entry: Entry, name: str, value: Any, ignore_override: bool = True) -> Any:
+        if self._node.has_parameter(name):  # from the overrides, without a description
+            self._node.undeclare_parameter(name)
+        return self._node.declare_parameter(name, value, entry.descriptor(), ignore_override).value
+
+    def declare_joints(self, names: Mapping[str, Any]) -> None:
+        """Declare the joints' parameters of a new model, with defaults by full name, in place of the last model's."""
+        for name in self._joint_names:
+            self._node.undeclare_parameter(name)
+            del self.values[name]
+        self._joint_names = []
+        for name, default in names.items():
+            entry = find(name, self._entries)
+            if entry is not None:
+                self.values[name] = self._declare(entry, name, self.given.get(name, default))
+                self._joint_names.append(name)
+
+    def _check(self, name: str, value: Any) -> None:
+        entry = find(name, self._entries)
+        problem = entry.problem(value).replace(entry.name, name) if entry else ""
+        if problem:
+            raise InputError(problem)
+
+    def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
+        changes = {p.name: p.value for p in parameters if p.name in self.values}  # others are just being declared
+        before = self.values, self.given
+        try:
+            for name, value in changes.items():
+                self._check(name, value)
+            self.values = {**self.values, **changes}
+            self.given = {**self.given, **{n: v for n, v in changes.items() if n in self._joint_names}}
+            if changes:
+                self._apply(set(changes))
+        except RneaError as error:
+            self.values, self.given = before
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)

@@ -1,0 +1,52 @@
+"""A rigid body carried by a link: checked once, then ten numbers that a kernel adds to the link's own inertia."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .model import Model, frozen
+from .vectors import rotate_inertia, shift
+
+_UPPER = np.triu_indices(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """link_number: who carries it. parameters (10,): m, m com, and Jxx Jxy Jxz Jyy Jyz Jzz about the origin of that link's MDH frame."""
+
+    link_number: int
+    mass: float
+    parameters: np.ndarray
+
+    @classmethod
+    def on_link(cls, model: Model, link: str, mass: float, com: Sequence[float], inertia: Any) -> Payload:
+        """From what a user knows: com (3,) in the URDF link's frame, inertia (3, 3) about the com in its axes."""
+        frame = model.frame(link)
+        centre = np.array(com, dtype=float)
+        about_com = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=float)
+        if centre.shape != (3,) or about_com.shape != (3, 3):
+            raise InputError(f"payload: com needs 3 numbers and inertia 3 x 3, got shapes {centre.shape} and {about_com.shape}")
+        if not (np.isfinite(mass) and np.isfinite(centre).all() and np.isfinite(about_com).all()) or mass < 0.0:
+            raise InputError(f"payload: mass {mass} must be finite and not negative, com and inertia finite")
+        if not np.allclose(about_com, about_com.T) or np.linalg.eigvalsh(about_com)[0] < -1e-12:
+            raise InputError(f"payload: inertia {about_com.tolist()} must be symmetric and not negative")
+        J, ms = rotate_inertia(frame.R, *shift(about_com, np.zeros(3), mass, centre))
+        J, ms = shift(J, ms, mass, frame.P)
+        return cls(frame.link, float(mass), frozen([mass, *ms, *J[_UPPER]]))
+
+    @staticmethod
+    def added(model: Model, carriers: list[tuple[int, int]], block: Any) -> dict[int, tuple]:
+        """{link number: (m, ms, J)} of the links with payload number k at block[10 k: 10 k + 10]; any scalar."""
+        inertias: dict[int, tuple] = {}
+        for number, k in carriers:
+            link = model.links[number]
+            m, ms, J = inertias.get(number, (link.m, link.ms, link.J))
+            p = block[10 * k:10 * k + 10]
+            extra = np.array([[p[4], p[5], p[6]], [p[5], p[7], p[8]], [p[6], p[8], p[9]]])
+            inertias[number] = (m + p[0], ms + p[1:4], J + extra)
+        return inertias

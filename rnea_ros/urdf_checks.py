@@ -1,0 +1,149 @@
+"""What is wrong with a robot description, all of it at once: structure first, then the numbers.
+
+Works on the pruned XML, so that one report covers malformed numbers and a broken tree alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+MAX_DEPTH = 256
+MOVING = ("revolute", "continuous", "prismatic")
+SUPPORTED = (*MOVING, "fixed", "planar", "floating")
+
+
+def problems(robot: _Element) -> list[str]:
+    """Every reason why this description cannot become a model, one sentence each."""
+    links = [link.get("name", "") for link in robot.iter("link")]
+    joints = list(robot.iter("joint"))
+    if not links:
+        return ["it has no <link>"]
+    found = _duplicates("link", links) + _duplicates("joint", [joint.get("name", "") for joint in joints])
+    edges = []
+    for joint in joints:
+        found += _joint_problems(joint, set(links))
+        edges.append((_reference(joint, "parent"), _reference(joint, "child")))
+    found += _tree_problems(links, edges)
+    found += _mimic_problems(joints)
+    found += [f"link '{link.get('name')}': mass {mass:g} kg is negative"
+              for link in robot.iter("link") for mass in _masses(link) if mass < 0]
+    return found
+
+
+def _duplicates(kind: str, names: list[str]) -> list[str]:
+    found = [f"{count} {kind}s are named '{name}'" for name, count in Counter(names).items() if count > 1 and name]
+    return found + ([f"a {kind} has an empty name"] if "" in names else [])
+
+
+def _reference(joint: _Element, end: str) -> str | None:
+    element = joint.find(end)
+    return None if element is None else element.get("link")
+
+
+def _masses(link: _Element) -> list[float]:
+    return [v for element in link.iter("mass") for v in _numbers(element.get("value"))]
+
+
+def _numbers(text: str | None) -> list[float]:
+    """The numbers of an attribute; none if it is missing or malformed, which is reported elsewhere."""
+    try:
+        return [float(word) for word in (text or "").split()]
+    except ValueError:
+        return []
+
+
+def _joint_problems(joint: _Element, links: set[str]) -> list[str]:
+    where, kind = f"joint '{joint.get('name')}'", joint.get("type")
+    found = []
+    if kind is not None and kind not in SUPPORTED:
+        found.append(f"{where}: type '{kind}' is not supported; supported are {', '.join(SUPPORTED)}")
+    for end in ("parent", "child"):
+        link = _reference(joint, end)
+        if link is not None and link not in links:
+            found.append(f"{where}: {end} link '{link}' does not exist")
+    axis = joint.find("axis")
+    if axis is not None and kind in (*MOVING, "planar"):
+        xyz = _numbers(axis.get("xyz"))
+        if len(xyz) == 3 and np.linalg.norm(xyz) < 1e-9:
+            found.append(f"{where}: axis {xyz} has no direction")
+    return found
+
+
+def _tree_problems(links: list[str], edges: list[tuple[str | None, str | None]]) -> list[str]:
+    known = dict.fromkeys(links)
+    parents: dict[str, list[str]] = {name: [] for name in known}
+    children: dict[str, list[str]] = {name: [] for name in known}
+    for parent, child in edges:
+        if parent in known and child in known:
+            parents[child].append(parent)
+            children[parent].append(child)
+    found = [f"link '{name}' is the child of {len(above)} joints, from {above}"
+             for name, above in parents.items() if len(above) > 1]
+    roots = [name for name in known if not parents[name]]
+    if len(roots) > 1:
+        found.append(f"{len(roots)} links have no parent, exactly one root is needed: {_some(roots)}")
+    depth = dict.fromkeys(roots, 0)
+    front = list(roots)
+    while front:
+        name = front.pop()
+        for child in children[name]:
+            if child not in depth:
+                depth[child] = depth[name] + 1
+                front.append(child)
+    in_cycles = [name for name in known if name not in depth]
+    if in_cycles:
+        found.append(f"a cycle of joints, not reached from any root, through links {_some(in_cycles)}")
+    if max(depth.values(), default=0) > MAX_DEPTH:
+        found.append(f"{max(depth.values())} joints in series; at most {MAX_DEPTH} are supported")
+    return found
+
+
+def _some(names: list[str], most: int = 8) -> str:
+    return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _mimic_problems(joints: list[_Element]) -> list[str]:
+    follows = leaders(joints)
+    found = []
+    for name in follows:
+        seen = [name]
+        while seen[-1] in follows and follows[seen[-1]] not in seen:
+            seen.append(follows[seen[-1]])
+        if follows.get(seen[-1]) == name:
+            found.append(f"joint '{name}': mimics itself through {seen}")
+    return found
+
+
+def leaders(joints: list[_Element]) -> dict[str, str]:
+    """follower -> leader for every <mimic> that has an effect: both joints exist and move."""
+    moving = {joint.get("name", "") for joint in joints if joint.get("type") in MOVING}
+    pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
+    return {name: leader for name, leader in pairs.items() if name in moving and leader in moving}
+
+
+def mimic_warnings(joints: list[_Element]) -> list[str]:
+    """Mimic elements without effect. Real files have them, left over when a gripper was cut off or frozen."""
+    pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
+    return [f"joint '{name}' mimics '{leader}', but not both are joints that move: <mimic> is ignored"
+            for name, leader in pairs.items() if name not in leaders(joints)]
+
+
+def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[str]:
+    """What no rigid body has, with the numbers. inertia (3, 3): about the centre of mass [kg m^2]."""
+    a, b, c = np.linalg.eigvalsh(inertia)
+    moments = f"principal moments {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
+    slack = 1e-9 * max(abs(c), 1e-12)
+    found = []
+    if a < -slack:
+        found.append(f"{where}: inertia is not positive: {moments}")
+    elif a + b < c - 1e-6 * abs(c) - slack:
+        found.append(f"{where}: inertia breaks the triangle inequality, {a + b:.4g} < {c:.4g}: {moments}")
+    if mass == 0.0 and np.any(inertia):
+        found.append(f"{where}: mass is zero but the inertia is not: {moments}")
+    return found
