@@ -82,7 +82,7 @@ def _own(z: np.ndarray, origin: np.ndarray) -> Placed:
 def across(z: np.ndarray) -> np.ndarray:
     """The axis of the frame that is the flattest across z, made square to it: a tidy URDF keeps its zeros."""
     order = np.roll(np.arange(3), -(int(np.abs(z).argmax()) + 1))  # cyclic: z gives x, x gives y, y gives z
-    x = np.eye(3)[min(order, key=lambda k: round(abs(z[k]), 9))]
+    x = np.eye(3)[min(order, key=lambda k: round(abs(float(z[k])), 9))]
     return _axes(z, x)[:, 0]
 
 

@@ -126,6 +126,19 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of the n coordinates, read-only arrays (n,), NaN where unknown. A URDF 1.0 has only the first four."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+    effort_rate: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Frame:
     """A URDF link frame: constant pose (R, P) in the frame of link number `link`."""
 
@@ -164,8 +177,16 @@ class Model:
     def joint_names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)
 
+    @cached_property
+    def limits(self) -> Limits:
+        known = {name: frozen([getattr(joint, name) for joint in self.joints])
+                 for name in ("lower", "upper", "velocity", "effort")}
+        unknown = frozen(np.full(self.n, np.nan))
+        return Limits(**known, effort_rate=unknown, acceleration=unknown, jerk=unknown)
+
     @property
     def total_mass(self) -> float:
+        """Mass of all links, the root's included [kg]."""
         return float(sum(link.m for link in self.links))
 
     @cached_property
@@ -182,6 +203,10 @@ class Model:
         if link_name not in self.frames:
             raise InputError(f"link '{link_name}' is not in robot '{self.name}'; its links: {', '.join(self.frames)}")
         return self.frames[link_name]
+
+    def mdh_table(self) -> list[tuple]:
+        """(name, parent, sigma, gamma, b, alpha, d, theta, r) of links 1..N; parent 0 is the root [rad, m]."""
+        return [(link.joint or link.name, link.parent, link.sigma, *link.geometry) for link in self.links[1:]]
 
     def with_terms(self, terms: Mapping[str, JointTerm]) -> Model:
         """The model with other joint terms, by joint name (mimic joints included)."""

@@ -17,7 +17,10 @@ _UPPER = np.triu_indices(3)
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """link_number: who carries it. parameters (10,): m, m com, and Jxx Jxy Jxz Jyy Jyz Jzz about the origin of that link's MDH frame."""
+    """Who carries it, and what a kernel adds to that link.
+
+    parameters (10,): m, m com (3), Jxx Jxy Jxz Jyy Jyz Jzz, in the MDH frame of link `link_number`, J about its origin.
+    """
 
     link_number: int
     mass: float
@@ -25,12 +28,12 @@ class Payload:
 
     @classmethod
     def on_link(cls, model: Model, link: str, mass: float, com: Sequence[float], inertia: Any) -> Payload:
-        """From what a user knows: com (3,) in the URDF link's frame, inertia (3, 3) about the com in its axes."""
+        """From com (3,) in the URDF link's frame and inertia (3, 3) about the com in its axes."""
         frame = model.frame(link)
         centre = np.array(com, dtype=float)
         about_com = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=float)
         if centre.shape != (3,) or about_com.shape != (3, 3):
-            raise InputError(f"payload: com needs 3 numbers and inertia 3 x 3, got shapes {centre.shape} and {about_com.shape}")
+            raise InputError(f"payload: com needs 3 numbers and inertia 3 x 3; got {centre.shape} and {about_com.shape}")
         if not (np.isfinite(mass) and np.isfinite(centre).all() and np.isfinite(about_com).all()) or mass < 0.0:
             raise InputError(f"payload: mass {mass} must be finite and not negative, com and inertia finite")
         if not np.allclose(about_com, about_com.T) or np.linalg.eigvalsh(about_com)[0] < -1e-12:
@@ -40,10 +43,10 @@ class Payload:
         return cls(frame.link, float(mass), frozen([mass, *ms, *J[_UPPER]]))
 
     @staticmethod
-    def added(model: Model, carriers: list[tuple[int, int]], block: Any) -> dict[int, tuple]:
-        """{link number: (m, ms, J)} of the links with payload number k at block[10 k: 10 k + 10]; any scalar."""
+    def added(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple]:
+        """{link number: (m, ms, J)} with the payload of the k-th carrier at block[10 k: 10 k + 10]; any scalar."""
         inertias: dict[int, tuple] = {}
-        for number, k in carriers:
+        for k, number in enumerate(carriers):
             link = model.links[number]
             m, ms, J = inertias.get(number, (link.m, link.ms, link.J))
             p = block[10 * k:10 * k + 10]

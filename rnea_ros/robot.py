@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import urdf
+from . import door, urdf
 from .algorithms import torque_rate as newton_euler
 from .algorithms.torque_rate import BaseMotion, LinkForces, LinkMotion
 from .codegen import kernel
+from .door import Wrenches
 from .errors import InputError
-from .model import JointTerm, Model
+from .evaluations import EVALUATIONS
+from .model import JointTerm, Limits, Model
 from .payload import Payload
 
 GRAVITY = (0.0, 0.0, -9.81)
 
-Wrenches = Mapping[str, Any]
-
 
 class Dynamics(NamedTuple):
-    """Joint torques and their rates along the motion, with the share of gravity: (n,) or (samples, n) each [N m, N m/s; N, N/s]."""
+    """Joint torques and their rates along the motion, and the share of gravity in both: (n,) or (samples, n) each.
+
+    N m and N m/s for revolute joints, N and N/s for prismatic ones.
+    """
 
     tau: np.ndarray
     tau_rate: np.ndarray
@@ -40,7 +44,7 @@ class Robot:
     def __init__(self, model: Model, backend: str = "llvm", gravity: Sequence[float] = GRAVITY):
         self.model = model
         self.backend = kernel.available(backend)
-        self.gravity_vector = _vector("gravity", gravity, 3)
+        self.gravity_vector = door.vector("gravity", gravity, 3)
         self.payloads: dict[str, Payload] = {}
         self._kernels: dict[tuple, kernel.Kernel] = {}
 
@@ -71,8 +75,46 @@ class Robot:
         return self.model.joint_names
 
     @property
+    def joint_types(self) -> tuple[str, ...]:
+        """"revolute", "continuous" or "prismatic", in the order of `joint_names`."""
+        return tuple(joint.type for joint in self.model.joints)
+
+    @property
     def n(self) -> int:
         return self.model.n
+
+    @property
+    def root_link(self) -> str:
+        return self.model.links[0].name
+
+    @property
+    def limits(self) -> Limits:
+        return self.model.limits
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is doubtful in the URDF, one sentence each."""
+        return self.model.warnings
+
+    @property
+    def total_mass(self) -> float:
+        """Links and payloads [kg]."""
+        return self.model.total_mass + sum(payload.mass for payload in self.payloads.values())
+
+    @property
+    def reconstruction_error(self) -> float:
+        """Largest deviation of any frame from the URDF [m, rad]."""
+        return self.model.reconstruction_error
+
+    @property
+    def model_id(self) -> str:
+        """Fingerprint of the model, gravity and payloads: 16 hexadecimal digits."""
+        carried = [(link, payload.parameters.tolist()) for link, payload in self.payloads.items()]
+        return hashlib.sha256(repr((self.model.model_id, self.gravity_vector.tolist(), carried)).encode()).hexdigest()[:16]
+
+    def mdh_table(self) -> list[tuple]:
+        """(name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k is row k from 1."""
+        return self.model.mdh_table()
 
     def with_payload(self, link: str, mass: float, com: Sequence[float] = (0.0, 0.0, 0.0), inertia: Any = None) -> Robot:
         """The same robot carrying a rigid body on a URDF link, instead of what that link carried before.
@@ -99,15 +141,16 @@ class Robot:
                            environment ON the link, seen in the link's frame [N, N m]
         wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
         """
-        return self._evaluate("torque_and_rate", (q, qd, qdd, qddd), wrenches, wrench_rates)
+        tau, tau_rate = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates)
+        return tau, tau_rate
 
     def dynamics(self, q, qd, qdd, qddd) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity, in one call."""
-        return Dynamics(*self._evaluate("dynamics", (q, qd, qdd, qddd)))
+        return Dynamics(*self._evaluate("dynamics", q, qd, qdd, qddd))
 
     def inverse_dynamics(self, q, qd, qdd, wrenches: Wrenches | None = None) -> np.ndarray:
         """Torques (n,) or (samples, n) of a motion; wrenches as in `torque_and_rate`."""
-        return self._evaluate("inverse_dynamics", (q, qd, qdd), wrenches)[0]
+        return self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches)[0]
 
     def bias(self, q, qd, wrenches: Wrenches | None = None) -> np.ndarray:
         """Torques at zero acceleration: velocity terms, gravity, friction. tau = M qdd + bias."""
@@ -115,19 +158,17 @@ class Robot:
 
     def gravity(self, q) -> np.ndarray:
         """Torques that hold the robot still against gravity alone."""
-        return self._evaluate("gravity", (q,))[0]
+        return self._evaluate("gravity", q)[0]
 
     def mass_matrix(self, q) -> np.ndarray:
         """M (n, n) or (samples, n, n): column k is the torque of a unit acceleration of joint k alone, khalil-rne 3.3.1."""
         q = np.asarray(q, dtype=float)
-        columns = [self._evaluate("inertia", (q, np.broadcast_to(unit, q.shape)))[0] for unit in np.eye(self.n)]
+        columns = [self._evaluate("inertia", q, unit)[0] for unit in np.eye(self.n)]
         return np.stack(columns, axis=-1) if columns else np.zeros((*q.shape, 0))
 
     def forward_dynamics(self, q, qd, tau, wrenches: Wrenches | None = None) -> np.ndarray:
         """Accelerations (n,) or (samples, n) under given torques: solves M qdd = tau - bias, khalil-rne (8)."""
-        torque = np.asarray(tau, dtype=float) - self.bias(q, qd, wrenches)
-        if torque.shape[-1:] != (self.n,) or not np.all(np.isfinite(torque)):
-            raise InputError(f"tau has shape {np.shape(tau)}; {self.n} finite numbers are needed, for {self._names()}")
+        torque = door.coordinates("tau", tau, self.joint_names) - self.bias(q, qd, wrenches)
         try:
             return np.linalg.solve(self.mass_matrix(q), torque[..., None])[..., 0]
         except np.linalg.LinAlgError:
@@ -137,141 +178,60 @@ class Robot:
     def recursion(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
         """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
-        x = self._pack((q, qd, qdd, qddd), wrenches, wrench_rates)
+        blocks = ("q", "qd", "qdd", "qddd")
+        x, loaded = self._pack(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates)
         if x.ndim != 1:
-            raise InputError(f"recursion takes one sample, (n,) arrays; got {np.shape(q)}")
-        function, inputs = self._function("recursion", self._loaded(wrenches))
+            raise InputError(f"recursion takes one sample, arrays ({self.n},); got {np.shape(q)}")
+        function, inputs = self._function(_recursion, blocks, loaded)
         starts = np.cumsum([0, *inputs.values()])
         return function(**{name: x[a:a + size] for (name, size), a in zip(inputs.items(), starts, strict=False)})
 
     # ------------------------------------------------------------------ the door
 
-    def _evaluate(self, name: str, motion: tuple, wrenches: Wrenches | None = None,
+    def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None) -> tuple[np.ndarray, ...]:
-        x = self._pack(motion, wrenches, wrench_rates)
-        loaded = self._loaded(wrenches)
+        x, loaded = self._pack(EVALUATIONS[name][1], motion, wrenches, wrench_rates)
         key = (name, loaded, tuple(self.payloads))
         if key not in self._kernels:
-            self._kernels[key] = kernel.build(*self._function(name, loaded), self.backend)
+            self._kernels[key] = kernel.build(*self._function(*EVALUATIONS[name], loaded), self.backend)
         return self._kernels[key](x)
 
-    def _function(self, name: str, loaded: tuple[int, ...]) -> tuple[Any, dict[str, int]]:
-        """The traced function of a kernel and its input blocks."""
-        order = {"gravity": 1, "inertia": 2, "inverse_dynamics": 3}.get(name, 4)
-        blocks = ("q", "qdd") if name == "inertia" else ("q", "qd", "qdd", "qddd")[:order]
+    def _pack(self, names: Sequence[str], motion: Sequence[Any], wrenches: Wrenches | None,
+              wrench_rates: Wrenches | None) -> tuple[np.ndarray, tuple[int, ...]]:
+        """The flat input of a kernel, (size,) or (samples, size), and the numbers of the links under wrenches."""
+        arrays = [door.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
+        loaded = door.loaded_links(self.model, wrenches, wrench_rates)
+        if loaded:
+            arrays += [door.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates)]
+        arrays += [payload.parameters for payload in self.payloads.values()]
+        return door.beside(arrays), loaded
+
+    def _function(self, evaluation: Callable, blocks: Sequence[str],
+                  loaded: tuple[int, ...]) -> tuple[Callable, dict[str, int]]:
+        """The function that a kernel is traced from, and the sizes of its input blocks."""
         inputs = dict.fromkeys(blocks, self.n)
         if loaded:
             inputs |= {"wrenches": 6 * len(loaded), "wrench_rates": 6 * len(loaded)}
         if self.payloads:
             inputs["payloads"] = 10 * len(self.payloads)
-        carriers = [(payload.link_number, k) for k, payload in enumerate(self.payloads.values())]
+        carriers = [payload.link_number for payload in self.payloads.values()]
 
         def function(wrenches=None, wrench_rates=None, payloads=None, **motion):
-            options = {} if payloads is None else {"inertias": Payload.added(self.model, carriers, payloads)}
+            options: dict[str, Any] = {}
             if loaded:
-                options |= {"wrenches": _rows(loaded, wrenches), "wrench_rates": _rows(loaded, wrench_rates)}
-            return _FUNCTIONS[name](self.model, self.gravity_vector, options, **motion)
+                options |= {"wrenches": dict(zip(loaded, _sixes(wrenches), strict=True)),
+                            "wrench_rates": dict(zip(loaded, _sixes(wrench_rates), strict=True))}
+            if carriers:
+                options["inertias"] = Payload.added(self.model, carriers, payloads)
+            return evaluation(self.model, self.gravity_vector, options, **motion)
 
         return function, inputs
 
-    def _loaded(self, wrenches: Wrenches | None) -> tuple[int, ...]:
-        """Numbers of the links that carry external wrenches."""
-        return tuple(sorted({self.model.frame(link).link for link in wrenches or {}}))
 
-    def _pack(self, motion: tuple, wrenches: Wrenches | None, wrench_rates: Wrenches | None) -> np.ndarray:
-        """The flat input of a kernel, (size,) or (samples, size)."""
-        names = ("q", "qd", "qdd", "qddd")
-        arrays = [self._array(name, value) for name, value in zip(names, motion, strict=False)]
-        unknown = sorted(set(wrench_rates or {}) - set(wrenches or {}))
-        if unknown:
-            raise InputError(f"wrench rates without a wrench on links {unknown}")
-        loaded = self._loaded(wrenches)
-        if loaded:
-            arrays += [self._wrench_block(loaded, wrenches or {}), self._wrench_block(loaded, wrench_rates or {})]
-        arrays += [payload.parameters for payload in self.payloads.values()]
-        if all(array.ndim == 1 for array in arrays):
-            return np.concatenate(arrays)
-        samples = {len(array) for array in arrays if array.ndim == 2}
-        if len(samples) != 1:
-            raise InputError(f"arrays have different numbers of samples: {sorted(samples)}")
-        shape = (samples.pop(),)
-        return np.concatenate([np.broadcast_to(array, (*shape, array.shape[-1])) for array in arrays], axis=1)
-
-    def _array(self, name: str, value: Any) -> np.ndarray:
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(f"{name} is not an array of numbers: {value!r:.80}") from None
-        if array.ndim not in (1, 2) or array.shape[-1] != self.n:
-            raise InputError(f"{name} has shape {array.shape}; ({self.n},) or (samples, {self.n}) is needed, one column for "
-                             f"each of {self._names()}")
-        if not np.isfinite(array).all():
-            where = np.argwhere(~np.isfinite(array))[0]
-            raise InputError(f"{name}{where.tolist()} is {array[tuple(where)]} (joint '{self.joint_names[where[-1]]}'); "
-                             "every value must be a finite number")
-        return array
-
-    def _wrench_block(self, loaded: tuple[int, ...], wrenches: Wrenches) -> np.ndarray:
-        """Wrenches moved from URDF link frames to MDH frames, one six-vector for each loaded link."""
-        total = {number: np.zeros(6) for number in loaded}
-        for name, value in wrenches.items():
-            frame = self.model.frame(name)
-            wrench = np.asarray(value, dtype=float)
-            if wrench.shape[-1:] != (6,) or wrench.ndim > 2 or not np.isfinite(wrench).all():
-                raise InputError(f"wrench on link '{name}' must be 6 finite numbers, force first, or (samples, 6); got {value!r:.120}")
-            f, n = wrench[..., :3] @ frame.R.T, wrench[..., 3:] @ frame.R.T
-            total[frame.link] = total[frame.link] + np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
-        shape = np.broadcast_shapes(*(w.shape[:-1] for w in total.values()))
-        return np.concatenate([np.broadcast_to(w, (*shape, 6)) for w in total.values()], axis=-1)
-
-    def _names(self) -> str:
-        return ", ".join(self.joint_names) or "no joints"
+def _sixes(block):
+    return [block[k:k + 6] for k in range(0, len(block), 6)]
 
 
-def _rows(loaded: tuple[int, ...], block: Any) -> dict[int, Any]:
-    return {number: block[6 * k:6 * k + 6] for k, number in enumerate(loaded)}
-
-
-def _vector(name: str, value: Any, size: int) -> np.ndarray:
-    array = np.array(value, dtype=float)
-    if array.shape != (size,) or not np.isfinite(array).all():
-        raise InputError(f"{name} is {value!r:.80}; {size} finite numbers are needed")
-    array.flags.writeable = False
-    return array
-
-
-# What each kernel evaluates: always the one recursion, with arguments left at zero (khalil-rne 3.3.1).
-
-def _torque_and_rate(model, g, options, q, qd, qdd, qddd):
-    return newton_euler.torque_and_rate(model, q, qd, qdd, qddd, g, **options)
-
-
-def _inverse_dynamics(model, g, options, q, qd, qdd):
-    return newton_euler.torque_and_rate(model, q, qd, qdd, qdd * 0.0, g, **options)[:1]
-
-
-def _inertia(model, g, options, q, qdd):
-    return newton_euler.torque_and_rate(model, q, q * 0.0, qdd, q * 0.0, g * 0.0, **options, )[:1]
-
-
-def _gravity(model, g, options, q):
-    zero = q * 0.0
-    return newton_euler.torque_and_rate(model, q, zero, zero, zero, g, joint_terms=False, **options)[:1]
-
-
-def _dynamics(model, g, options, q, qd, qdd, qddd):
-    """Gravity enters affinely: its rate is that of a motion without acceleration, less the same without gravity."""
-    zero = q * 0.0
-    heavy = newton_euler.torque_and_rate(model, q, qd, zero, zero, g, joint_terms=False, **options)[1]
-    light = newton_euler.torque_and_rate(model, q, qd, zero, zero, g * 0.0, joint_terms=False, **options)[1]
-    gravity_rate = [a - b for a, b in zip(heavy, light, strict=True)]
-    return *_torque_and_rate(model, g, options, q, qd, qdd, qddd), *_gravity(model, g, options, q), gravity_rate
-
-
-def _recursion(model, g, options, q, qd, qdd, qddd):
-    motion = newton_euler.kinematics(model, q, qd, qdd, qddd, BaseMotion(a=-g))
+def _recursion(model, gravity, options, q, qd, qdd, qddd):
+    motion = newton_euler.kinematics(model, q, qd, qdd, qddd, BaseMotion(a=-gravity))
     return motion, newton_euler.dynamics(model, motion, qd, qdd, qddd, **options)
-
-
-_FUNCTIONS = {"torque_and_rate": _torque_and_rate, "inverse_dynamics": _inverse_dynamics, "inertia": _inertia,
-              "gravity": _gravity, "dynamics": _dynamics, "recursion": _recursion}

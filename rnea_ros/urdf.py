@@ -152,7 +152,7 @@ def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
     error = frames.reconstruction_error(tree.bodies, placed, links, numbers)
     size = 1.0 + sum(float(np.linalg.norm(body.P)) for body in tree.bodies)
     if not error <= RECONSTRUCTION_BOUND * size:
-        raise ModelError(f"the frames laid into it deviate by {error:.3g} from it, more than {RECONSTRUCTION_BOUND * size:.3g}", where)
+        raise ModelError(f"its frames came out {error:.3g} off; at most {RECONSTRUCTION_BOUND * size:.3g} is allowed", where)
     known = {name: Frame(numbers[k], *_frame_in(placed[k], R, P)) for name, (k, R, P) in tree.poses.items()}
     return Model(tree.name, tuple(links), tuple(joints), known, base, error, tuple(tree.warnings))
 

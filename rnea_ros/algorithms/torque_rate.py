@@ -10,7 +10,7 @@ All vectors of link j are seen in frame j; rates are taken in the inertial frame
     f n fd nd   force and moment about the origin that the antecedent exerts on the link, and rates
 
 The mass centre p_c enters as the first moments MS = m p_c and the inertia J about the origin, as in khalil-rne (22)-(23):
-this is (7), (9)-(13), (15), (17) with m p_c x a_c taken together, linear in the inertial parameters, and right for a massless link.
+this is (7), (9)-(13), (15), (17) with p_c x m a_c taken into N, linear in the inertial parameters, right for a massless link.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ def turned_rate(w, wd, wdd, p):
     return cross(wdd, p) + 2.0 * cross(wd, cross(w, p)) + cross(w, turned(w, wd, p))
 
 
-def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_rates=None, joint_terms=True):
+def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_rates=None, offsets=True):
     """Backward recursion (10)-(21). Returns LinkForces.
 
     inertias     : {link number: (m, ms, J)} instead of the model's own
     wrenches     : {link number: (6,)} force and moment about the frame's origin, BY the environment ON the link, in frame j
     wrench_rates : {link number: (6,)} rates of those six components
-    joint_terms  : whether friction, rotor inertia and offset count
+    offsets      : whether the constant torques of the joint terms count
     """
     qd, qdd, qddd = (to_links(model, x) for x in (qd, qdd, qddd))
     forces = LinkForces(*([None] * len(model.links) for _ in LinkForces._fields))
@@ -113,8 +113,8 @@ def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_
         Fd = j * m + turned_rate(w, wd, wdd, ms)  # (12), (9)
         Jw, Jwd = J @ w, J @ wd
         N = Jwd + cross(w, Jw)  # (11)
-        Nd = cross(w, Jwd) + J @ cross(wd, w) + J @ wdd + cross(wd, Jw) + cross(w, N) + cross(cross(w, ms), a) + cross(ms, j)  # (13)
-        N = N + cross(ms, a)
+        Nd = cross(w, Jwd) + J @ cross(wd, w) + J @ wdd + cross(wd, Jw) + cross(w, N)  # (13)
+        N, Nd = N + cross(ms, a), Nd + cross(cross(w, ms), a) + cross(ms, j)  # about the origin, khalil-rne (23)
         out_f, out_n, out_fd, out_nd = _environment((wrenches or {}).get(k), (wrench_rates or {}).get(k), w)
         f[k], n[k] = f[k] + F + out_f, n[k] + N + out_n  # (14), (15)
         fd[k], nd[k] = fd[k] + Fd + out_fd, nd[k] + Nd + out_nd  # (16), (17)
@@ -122,9 +122,8 @@ def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_
             _hand_down(link, motion, k, qd[k], f, n, fd, nd)
         axis_load, axis_rate = (f, fd) if link.sigma == mdh.PRISMATIC else (n, nd)
         tau, rate = axis_load[k][2], (axis_rate[k] + cross(axis_load[k], w))[2]  # (18)-(21)
-        if joint_terms:
-            extra, extra_rate = joint_term(link.term, qd[k], qdd[k], qddd[k])
-            tau, rate = tau + extra, rate + extra_rate
+        extra, extra_rate = joint_term(link.term, qd[k], qdd[k], qddd[k], offsets)
+        tau, rate = tau + extra, rate + extra_rate
         for values, value in zip(forces, (F, N, Fd, Nd, f[k], n[k], fd[k], nd[k], tau, rate), strict=True):
             values[k] = value
     return forces

@@ -170,7 +170,7 @@ class Expression:
     def _no_value(self, *_: Any) -> Any:
         raise TypeError("an algorithm compared or branched on a traced symbol, which has no value while it is traced")
 
-    __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _no_value  # type: ignore[assignment]
+    __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _no_value
     __hash__ = None  # type: ignore[assignment]
 
 

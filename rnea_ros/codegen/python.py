@@ -34,5 +34,5 @@ def source(program: Program) -> str:
 def compile_program(program: Program) -> Callable[[list[float]], list[float]]:
     """The function itself."""
     namespace: dict = dict(_CALLS)
-    exec(compile(source(program), "<rnea_ros kernel>", "exec"), namespace)  # noqa: S102 - text made above, numbers only
+    exec(compile(source(program), "<rnea_ros kernel>", "exec"), namespace)  # the text made above
     return namespace["kernel"]

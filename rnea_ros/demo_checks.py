@@ -1,0 +1,99 @@
+"""Is what the demo received right? Three checks, none of which trusts the code that it judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from . import demo_motion
+from .model import JointTerm
+from .robot import Robot
+
+# Actuators of the Stanford arm as its joints feel them [kg m^2; joint 3: kg], R. Paul 1981; as in config/stanford.yaml.
+STANFORD_TERMS = {f"joint{k}": JointTerm(rotor_inertia=inertia)
+                  for k, inertia in enumerate((0.953, 2.193, 0.782, 0.106, 0.097, 0.020), start=1)}
+PAPERS_STEP = 1e-4  # s
+PAPERS_FIGURE = 2.462e-2  # N m/s: guarino-gfd section V, joint 1
+AGREEMENT = 1e-3  # of the joint's largest rate: what a difference quotient over some milliseconds is good for
+
+
+class Verdict(NamedTuple):
+    passed: bool
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Samples of a motion and of the answer to it: stamps t (samples,) [ns], all else (samples, n) [SI]."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    tau: np.ndarray
+    tau_rate: np.ndarray
+
+    @property
+    def seconds(self) -> np.ndarray:
+        return (self.t - self.t[0]) * 1e-9
+
+
+def played(robot: Robot, motion: demo_motion.BackAndForth, seconds: float, rate: float) -> Recording:
+    """What the robot's library says of a motion, without ROS."""
+    t = np.arange(int(seconds * rate)) * round(1e9 / rate)
+    samples = demo_motion.Motion(*map(np.array, zip(*(motion(time) for time in t * 1e-9))))
+    return Recording(t, *samples, *robot.torque_and_rate(*samples))
+
+
+def same_as_library(robot: Robot, recording: Recording) -> Verdict:
+    """Every received number is the library's for the motion that it came with, to the last bit."""
+    expected = robot.dynamics(recording.q, recording.qd, recording.qdd, recording.qddd)
+    wrong = (expected.tau != recording.tau) | (expected.tau_rate != recording.tau_rate)
+    samples, joints = recording.tau.shape
+    if not wrong.any():
+        return Verdict(True, f"{samples} samples of {joints} joints equal the library's to the last bit")
+    return Verdict(False, f"{np.count_nonzero(wrong)} of {wrong.size} values differ from the library's")
+
+
+def difference_quotients(recording: Recording) -> tuple[np.ndarray, np.ndarray]:
+    """d tau / dt from the received torques alone: (indices of samples, quotients there).
+
+    Three points, unequal steps. Left out are stencils across a gap or across a jump of the jerk, where the rate itself
+    jumps; and those that hold an acceleration twice, the trace of a desired motion that was lost on its way.
+    """
+    t, tau, qdd, qddd = recording.seconds, recording.tau, recording.qdd, recording.qddd
+    step, change = np.diff(t), np.abs(np.diff(qddd, axis=0))
+    span = np.ptp(qddd, axis=0)
+    smooth = (step > 0) & (step < 4 * np.median(step)) & (change <= 0.25 * span).all(axis=1)
+    smooth &= (np.diff(qdd, axis=0) != 0).any(axis=1)
+    inner = np.flatnonzero(smooth[:-1] & smooth[1:]) + 1
+    h, k = step[inner - 1][:, None], step[inner][:, None]  # to the left, to the right
+    slope = np.diff(tau, axis=0) / step[:, None].clip(min=1e-9)
+    return inner, (k * slope[inner - 1] + h * slope[inner]) / (h + k)
+
+
+def rate_is_derivative(recording: Recording, joint_names: tuple[str, ...]) -> Verdict:
+    """The received rates are the slopes of the received torques."""
+    inner, quotients = difference_quotients(recording)
+    if len(inner) < 10:
+        return Verdict(False, f"only {len(inner)} of {len(recording.t)} samples have neighbours close enough to differentiate")
+    largest = np.abs(recording.tau_rate).max(axis=0).clip(min=1e-6)
+    error = np.abs(quotients - recording.tau_rate[inner]).max(axis=0) / largest
+    worst = int(error.argmax())
+    return Verdict(bool(error[worst] < AGREEMENT), f"torque rates match difference quotients of the torques to "
+                   f"{error[worst]:.1e} of the largest rate ({joint_names[worst]}, {len(inner)} samples; allowed {AGREEMENT:g})")
+
+
+def papers_figure(robot: Robot) -> Verdict:
+    """guarino-gfd (36): largest difference between the exact rate and a backward difference, on the Stanford arm."""
+    motion = demo_motion.stanford()
+    steps = round(motion.duration / PAPERS_STEP)  # the last instant already belongs to the way back
+    samples = map(np.array, zip(*(motion(k * PAPERS_STEP) for k in range(steps))))
+    tau, tau_rate = robot.torque_and_rate(*samples)
+    largest = np.abs(tau_rate[1:] - np.diff(tau, axis=0) / PAPERS_STEP).max(axis=0)[0]
+    agrees = abs(largest - PAPERS_FIGURE) < 0.5e-5  # half of its last digit
+    return Verdict(bool(agrees), f"joint 1, exact rate against backward difference at {PAPERS_STEP:g} s: at most "
+                   f"{largest:.5e} N m/s; guarino-gfd prints {PAPERS_FIGURE:.3e}")

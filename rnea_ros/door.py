@@ -1,0 +1,74 @@
+"""The door of Robot: what users hand in is checked here, once, and becomes the flat input of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .model import Model
+
+Wrenches = Mapping[str, Any]
+
+
+def vector(name: str, value: Any, size: int) -> np.ndarray:
+    """A read-only vector of `size` finite numbers."""
+    array = np.array(value, dtype=float)
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise InputError(f"{name} is {value!r:.80}; {size} finite numbers are needed")
+    array.flags.writeable = False
+    return array
+
+
+def coordinates(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
+    """(n,) or (samples, n) finite numbers, a column for each joint."""
+    n, names = len(joint_names), ", ".join(joint_names) or "no joints"
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not an array of numbers: {value!r:.80}") from None
+    if array.ndim not in (1, 2) or array.shape[-1] != n:
+        raise InputError(f"{name} has shape {array.shape}; ({n},) or (samples, {n}) is needed, one column for each of {names}")
+    if not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(f"{name}{where.tolist()} is {array[tuple(where)]} (joint '{joint_names[where[-1]]}'); every value "
+                         "must be a finite number")
+    return array
+
+
+def loaded_links(model: Model, wrenches: Wrenches | None, rates: Wrenches | None = None) -> tuple[int, ...]:
+    """Numbers of the links that carry external wrenches."""
+    alone = sorted(set(rates or {}) - set(wrenches or {}))
+    if alone:
+        raise InputError(f"wrench rates without a wrench on links {alone}")
+    return tuple(sorted({model.frame(link).link for link in wrenches or {}}))
+
+
+def wrench_block(model: Model, loaded: Sequence[int], wrenches: Wrenches) -> np.ndarray:
+    """Wrenches moved from URDF link frames to MDH frames and added up: six numbers for each loaded link."""
+    total = {number: np.zeros(6) for number in loaded}
+    for name, value in wrenches.items():
+        frame = model.frame(name)
+        try:
+            wrench = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            wrench = np.empty(0)
+        if wrench.shape[-1:] != (6,) or wrench.ndim > 2 or not np.isfinite(wrench).all():
+            raise InputError(f"wrench on link '{name}' is {value!r:.120}; (6,) or (samples, 6) finite numbers are needed, "
+                             "force first")
+        f, n = wrench[..., :3] @ frame.R.T, wrench[..., 3:] @ frame.R.T
+        total[frame.link] = total[frame.link] + np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
+    return beside(list(total.values()))
+
+
+def beside(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays (size,) or (samples, size) side by side; single ones serve all samples."""
+    samples = {len(array) for array in arrays if array.ndim == 2}
+    if not samples:
+        return np.concatenate(arrays)
+    if len(samples) > 1:
+        raise InputError(f"arrays have different numbers of samples: {sorted(samples)}")
+    count = samples.pop()
+    return np.concatenate([np.broadcast_to(array, (count, array.shape[-1])) for array in arrays], axis=1)

@@ -1,0 +1,124 @@
+"""Truncated Taylor series in time as a scalar: run an algorithm on jets and its result comes with its exact rates.
+
+A `Jet` holds x(t), x'(t), x''(t)/2!, ... up to a fixed order. Any text that is written for any scalar, evaluated on q = jet(q,
+qd), qd = jet(qd, qdd), qdd = jet(qdd, qddd), gives its outputs and their time derivatives: no formula is differentiated by
+hand. The coefficients may themselves be floats, complex numbers or traced symbols.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Jet:
+    """Coefficients of a Taylor series, lowest order first. Array first, scalar second, as everywhere."""
+
+    __slots__ = ("c",)
+
+    def __init__(self, coefficients: Sequence[Any]):
+        self.c = tuple(coefficients)
+
+    def _other(self, other: Any) -> tuple | None:
+        """Coefficients of the other operand; None leaves it to numpy."""
+        if isinstance(other, Jet):
+            return other.c
+        if isinstance(other, np.ndarray):
+            return None
+        return (other, *[0.0] * (len(self.c) - 1))
+
+    def __neg__(self) -> Jet:
+        return Jet([-a for a in self.c])
+
+    def __add__(self, other: Any) -> Jet:
+        b = self._other(other)
+        return NotImplemented if b is None else Jet([x + y for x, y in zip(self.c, b, strict=True)])
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Jet:
+        b = self._other(other)
+        return NotImplemented if b is None else Jet([x - y for x, y in zip(self.c, b, strict=True)])
+
+    def __rsub__(self, other: Any) -> Jet:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Jet:
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        if not isinstance(other, Jet):
+            return Jet([a * other for a in self.c])
+        return Jet([_convolve(self.c, other.c, k) for k in range(len(self.c))])
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Jet:
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        if not isinstance(other, Jet):
+            return Jet([a / other for a in self.c])
+        quotient: list[Any] = []
+        for k, a in enumerate(self.c):  # a = quotient * other, coefficient by coefficient
+            quotient.append((a - sum((quotient[i] * other.c[k - i] for i in range(k)), 0.0)) / other.c[0])
+        return Jet(quotient)
+
+    def __rtruediv__(self, other: Any) -> Jet:
+        return NotImplemented if isinstance(other, np.ndarray) else Jet(self._other(other) or ()) / self
+
+    def _sin_cos(self) -> tuple[Jet, Jet]:
+        """From sin' = cos x' and cos' = -sin x', coefficient by coefficient."""
+        s, c = [np.sin(self.c[0])], [np.cos(self.c[0])]
+        for k in range(1, len(self.c)):
+            s.append(sum(((i / k) * self.c[i] * c[k - i] for i in range(1, k + 1)), 0.0))
+            c.append(-sum(((i / k) * self.c[i] * s[k - i] for i in range(1, k + 1)), 0.0))
+        return Jet(s), Jet(c)
+
+    def sin(self) -> Jet:
+        return self._sin_cos()[0]
+
+    def cos(self) -> Jet:
+        return self._sin_cos()[1]
+
+    def tanh(self) -> Jet:
+        """From y' = (1 - y^2) x'."""
+        y = [np.tanh(self.c[0])]
+        for k in range(1, len(self.c)):
+            slope = [(1.0 if i == 0 else 0.0) - _convolve(y, y, i) for i in range(k)]
+            y.append(sum((((k - i) / k) * self.c[k - i] * slope[i] for i in range(k)), 0.0))
+        return Jet(y)
+
+    def sqrt(self) -> Jet:
+        """From y y = x."""
+        y = [np.sqrt(self.c[0])]
+        for k in range(1, len(self.c)):
+            y.append((self.c[k] - sum((y[i] * y[k - i] for i in range(1, k)), 0.0)) / (2.0 * y[0]))
+        return Jet(y)
+
+
+def _convolve(a: Sequence[Any], b: Sequence[Any], k: int) -> Any:
+    return sum((a[i] * b[k - i] for i in range(k + 1)), 0.0)
+
+
+def jets(*derivatives: Any) -> np.ndarray:
+    """Array of jets from arrays of the same shape: value, first, second, ... time derivative."""
+    arrays = [np.asarray(d) for d in derivatives]
+    result = np.empty(arrays[0].shape, dtype=object)
+    for index in np.ndindex(arrays[0].shape):
+        result[index] = Jet([array[index] / math.factorial(k) if k > 1 else array[index] for k, array in enumerate(arrays)])
+    return result
+
+
+def derivative(values: Any, order: int) -> np.ndarray:
+    """The order-th time derivative of every jet in an array or nested list; constants have none."""
+    array = np.asarray(values, dtype=object)
+    result = np.empty(array.shape, dtype=object)
+    for index in np.ndindex(array.shape):
+        x = array[index]
+        if isinstance(x, Jet):
+            result[index] = x.c[order] * float(math.factorial(order)) if order > 1 else x.c[order]
+        else:
+            result[index] = x if order == 0 else 0.0
+    return result

@@ -1,0 +1,49 @@
+"""Pictures; the only place that knows matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import RneaError
+
+MOST_POINTS = 4_000  # of a curve; more cannot be seen
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, drawing to files."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise RneaError("a picture needs matplotlib: pip install 'rnea_ros[plot]', or leave --plot out") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
+            units: Sequence[str], effort_limits: np.ndarray) -> None:
+    """Torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near."""
+    plt = pyplot()
+    n = len(joint_names)
+    figure, axes = plt.subplots(n, 2, figsize=(11, 1.6 + 1.5 * n), sharex=True, squeeze=False, layout="constrained")
+    step = max(1, len(t) // MOST_POINTS)
+    for k, (name, unit) in enumerate(zip(joint_names, units, strict=True)):
+        for axis, values, label, colour in ((axes[k, 0], tau, unit, "tab:blue"), (axes[k, 1], tau_rate, f"{unit}/s", "tab:red")):
+            axis.plot(t[::step], values[::step, k], color=colour, linewidth=1.2)
+            axis.set_ylabel(label)
+            axis.grid(alpha=0.3)
+        axes[k, 0].set_title(name, loc="left", fontsize=9)
+        if 0.0 < effort_limits[k] < 1.5 * np.abs(tau[:, k]).max():
+            for limit in (-effort_limits[k], effort_limits[k]):
+                axes[k, 0].axhline(limit, color="gray", linestyle="--", linewidth=1.0)
+    axes[0, 1].set_title("rate", loc="left", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel("time [s]")
+    figure.suptitle("Joint torque and its exact rate")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
