@@ -10,23 +10,32 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# rosdep key: name on PyPI, where they differ by more than "ros-" in front.
-PYPI = {"python3-lxml": "lxml", "python3-numpy": "numpy", "urdfdom_py": "urdf-parser-py", "xacro": "xacro",
-        "python3-pytest": "pytest", "python3-pytest-timeout": "pytest-timeout"}
+# rosdep key: name on PyPI. All others are ROS packages, "ros-..." on PyPI where they are there at all.
+PYPI = {
+    "python3-lxml": "lxml",
+    "python3-numpy": "numpy",
+    "python3-pytest": "pytest",
+    "python3-pytest-timeout": "pytest-timeout",
+    "urdfdom_py": "urdf-parser-py",
+    "xacro": "xacro",
+}
 NOT_ON_PYPI = {"launch", "launch_ros", "rnea_msgs", "robot_state_publisher"}
 NOT_IN_ROSDEP = {"llvmlite"}
 
 
-@pytest.fixture(scope="module")
-def setup():
-    """The arguments of setup() as setuptools understands them, without installing anything."""
-    setuptools = pytest.importorskip("setuptools")
-    from distutils.core import run_setup  # setuptools brings it to Python 3.12 and later
+def read_setup(*arguments):
+    """What `setup.py ARGUMENTS` tells setuptools; nothing is built."""
+    pytest.importorskip("setuptools")
+    from distutils.core import run_setup  # Python 3.12 and later: by setuptools
 
-    assert setuptools
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        return run_setup("setup.py", stop_after="init")
+        return run_setup("setup.py", list(arguments), stop_after="config")
+
+
+@pytest.fixture(scope="module")
+def setup():
+    return read_setup()
 
 
 def package_xml(folder=ROOT):
@@ -85,21 +94,17 @@ def test_rosdep_and_pip_install_the_same(setup):
     assert {PYPI[key] for key in depends("test_depend")} <= names(setup.extras_require["test"])
 
 
-def test_colcon_installs_do_not_ask_pip_for_requirements(setup, monkeypatch):
-    """The scripts of such an install check every requirement, and rosdep cannot provide all by their pip names."""
-    from distutils.core import run_setup
-
+def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
+    """The scripts of such an install may check every requirement, and rosdep cannot provide all by their pip names."""
     assert setup.install_requires
-    monkeypatch.chdir(ROOT)
-    assert not run_setup("setup.py", ["install", "--prefix", "unused"], stop_after="init").install_requires
+    assert not read_setup("install", "--prefix", "unused").install_requires
 
 
-def test_package_xml_names_what_is_imported():
-    """ROS packages; the others are checked against pip's requirements by the import itself, in a fresh environment."""
-    known = depends("depend", "exec_depend")
-    ros = {name for name in imported("rnea_ros") | imported("launch")
-           if name.endswith(("_msgs", "_srvs", "_interfaces")) or name in NOT_ON_PYPI | {"rclpy", "ament_index_python"}}
-    assert ros <= known
+def test_package_xml_names_what_is_imported(setup):
+    optional = names(setup.extras_require["planning"] + setup.extras_require["plot"]) | NOT_IN_ROSDEP
+    rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()}
+    foreign = (imported("rnea_ros") | imported("launch")) - sys.stdlib_module_names - optional - {"rnea_ros"}
+    assert {rosdep.get(name, name) for name in foreign} <= depends("depend", "exec_depend")
 
 
 def test_console_scripts_import(setup):
@@ -116,7 +121,7 @@ def test_every_shared_file_is_installed(setup):
     installed = {file: folder for folder, files in setup.data_files for file in files}
     assert set(installed) - {"package.xml", "resource/rnea_ros"} == files_below("config", "launch", "urdf")
     for file, folder in installed.items():
-        if "/" in file and not file.startswith("resource"):
+        if file.startswith(("config", "launch", "urdf")):
             assert folder == f"share/rnea_ros/{Path(file).parent.as_posix()}"
     assert installed["package.xml"] == "share/rnea_ros"
     assert installed["resource/rnea_ros"] == "share/ament_index/resource_index/packages"

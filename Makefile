@@ -1,0 +1,123 @@
+# Everything a developer runs. Nothing is written outside of .venv, build and the caches that `make clean` removes.
+
+PYTHON ?= python3
+# Where ROS 2 comes from: wheels (PyPI), system (a sourced installation), none (library and command line only).
+# Wheels exist for Linux on x86-64; next to a sourced installation they would be a second, clashing ROS.
+ROS ?= $(if $(ROS_DISTRO),system,$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),wheels,none))
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Empty files that remember which steps are done. They name the kind of ROS, which must not change in a .venv.
+DONE := .venv/.$(ROS)
+
+EXTRAS := planning,plot,test,lint
+# Folders are listed as well as files: the time of a folder tells that a file has gone.
+SOURCES := setup.py setup.cfg package.xml \
+           $(shell find rnea_ros config launch resource urdf -not -path '*/__pycache__*' 2>/dev/null)
+
+# A Python that uses the ROS wheels hands its library path down to what it starts, here to another environment.
+ifdef _ROS_WHEELS_BOOTSTRAP_COMPLETE
+unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE LD_LIBRARY_PATH
+endif
+# A sourced ROS installation needs it; anyone else's would come before .venv.
+ifneq ($(ROS),system)
+unexport PYTHONPATH
+endif
+
+.NOTPARALLEL:  # the steps share one .venv
+.PHONY: help env demo test lint bench colcon clean
+
+help:
+	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
+	@echo 'make demo     a robot moves; see its torques and how fast they change'
+	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
+	@echo 'make lint     ruff and mypy alone'
+	@echo 'make bench    speed, beside other libraries'
+	@echo 'make colcon   builds and tests both packages the way a ROS 2 workspace does'
+	@echo 'make clean    removes what make has made, .venv included'
+	@echo
+	@echo 'PYTHON=$(PYTHON)   the interpreter that .venv is made with'
+	@echo 'ROS=$(ROS)   where ROS 2 comes from: wheels (PyPI), system (sourced installation), none (no nodes)'
+
+env: $(DONE)-package
+
+$(DONE)-venv:
+	@.ci/prerequisites $(PYTHON) $(ROS)
+	@echo "[env] creating .venv: $$($(PYTHON) --version), ROS 2 from: $(ROS) (10 s)"
+	@$(PYTHON) -m venv $(if $(filter system,$(ROS)),--system-site-packages) .venv
+	@$(PIP) --upgrade pip 'setuptools<80' wheel
+	@touch $@
+
+$(DONE)-requirements: setup.py $(DONE)-venv
+	@echo '[env] installing Python packages: $(EXTRAS) (1 to 4 minutes, 2 GB on disk)'
+	@$(PIP) '.[$(EXTRAS)]'
+	@touch $@
+
+$(DONE)-package: $(SOURCES) $(DONE)-requirements | $(DONE)-messages
+	@echo '[env] installing rnea_ros (5 s)'
+	@rm -rf build/lib  # setuptools would install files from there that the source no longer has
+	@$(PIP) --no-deps --no-build-isolation .
+	@touch $@
+
+ifeq ($(ROS),wheels)
+EXTRAS := ros,$(EXTRAS)
+
+# What pip would fetch for each build of the messages, kept: the build takes a third of the time, and colcon needs it too.
+$(DONE)-build: rnea_msgs/pyproject.toml $(DONE)-venv
+	@echo '[env] installing the ROS 2 message generators (30 s)'
+	@$(BIN)/python -c 'from pip._vendor import tomli; print(*tomli.load(open("$<", "rb"))["build-system"]["requires"], sep="\n")' > $@.txt
+	@$(PIP) -r $@.txt $(shell command -v cmake >/dev/null || echo cmake) $(shell command -v ninja >/dev/null || echo ninja)
+	@touch $@
+
+$(DONE)-messages: $(shell find rnea_msgs) $(DONE)-build
+	@echo '[env] compiling the ROS 2 messages of rnea_msgs (10 to 30 s)'
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation ./rnea_msgs
+	@touch $@
+else
+$(DONE)-messages: $(DONE)-venv
+	@$(BIN)/python -c 'import rnea_msgs.msg' 2>/dev/null || { \
+	    echo '[env] rnea_msgs is not in this environment: the nodes cannot start, tests that need them are skipped.'; \
+	    echo '      With ROS 2 sourced: make colcon && . build/colcon/install/rnea_msgs/share/rnea_msgs/package.sh'; }
+endif
+
+demo: env
+	@$(BIN)/rnea demo
+
+lint: env
+	@echo '[lint] ruff, mypy (20 s)'
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+
+test: env lint
+	@echo '[test] pytest'
+	@$(BIN)/python -m pytest
+
+bench: env
+	@$(PIP) '.[bench]'
+	@$(BIN)/python benchmark/run.py
+
+# The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
+COLCON_PYTEST_ARGS ?= -m 'not slow'
+# Not in build, install and log: a developer's own workspace may be there. A sourced ROS brings its own colcon.
+FOLDERS := --build-base build/colcon/build --install-base build/colcon/install
+ifneq ($(ROS),system)
+COLCON := VIRTUAL_ENV='$(CURDIR)/.venv' PATH="$(CURDIR)/$(BIN):$$PATH"
+colcon: $(DONE)-colcon
+endif
+COLCON += colcon --log-base build/colcon/log
+
+colcon: env
+	@echo '[colcon] building rnea_msgs and rnea_ros (30 s)'
+	@$(COLCON) build --base-paths . rnea_msgs $(FOLDERS)
+	@echo '[colcon] testing them'
+	@$(COLCON) test --base-paths . rnea_msgs $(FOLDERS) --event-handlers console_direct+ --pytest-args $(COLCON_PYTEST_ARGS)
+	@$(COLCON) test-result --test-result-base build/colcon/build --all
+
+$(DONE)-colcon: $(DONE)-venv
+	@echo '[colcon] installing colcon (10 s)'
+	@$(PIP) colcon-common-extensions
+	@touch $@
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find rnea_ros launch test benchmark -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,45 @@
+# Lets the package build against the ROS 2 wheels of PyPI, in a pip build and wherever no ROS installation is sourced.
+# With a sourced ROS installation nothing here changes the build.
+
+find_path(sourced_ros share/ament_cmake/cmake/ament_cmakeConfig.cmake PATHS ENV AMENT_PREFIX_PATH NO_DEFAULT_PATH)
+
+if(DEFINED SKBUILD OR NOT sourced_ros)
+  # The interpreter of the active virtual environment, not a newer one of the system.
+  set(Python3_FIND_VIRTUALENV FIRST)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter Development)
+  execute_process(
+    COMMAND "${Python3_EXECUTABLE}" -c "
+from importlib.metadata import PackageNotFoundError, files
+try:
+    print(next(f.locate().resolve().parents[3] for f in files('ros-ament-cmake') if f.name == 'ament_cmakeConfig.cmake'))
+except (PackageNotFoundError, StopIteration):
+    pass"
+    OUTPUT_VARIABLE ros_wheels OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT ros_wheels)
+    message(FATAL_ERROR
+      "No ROS 2 to build ${PROJECT_NAME} with. Source an installation (source /opt/ros/<distro>/setup.bash), or run"
+      " 'make env' in the repository, which installs the wheels that pyproject.toml names.")
+  endif()
+  list(PREPEND CMAKE_PREFIX_PATH "${ros_wheels}")
+  set(ENV{AMENT_PREFIX_PATH} "${ros_wheels}:$ENV{AMENT_PREFIX_PATH}")
+  set(PYTHON_INSTALL_DIR "lib/python${Python3_VERSION_MAJOR}.${Python3_VERSION_MINOR}/site-packages")
+endif()
+
+# Targets of the wheels name include directories of the machine that built them. CMake makes a missing directory of an
+# imported target an error: drop these, once every package has been found.
+function(drop_missing_include_directories)
+  get_property(targets DIRECTORY PROPERTY IMPORTED_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(directories ${target} INTERFACE_INCLUDE_DIRECTORIES)
+    if(directories)
+      set(present "")
+      foreach(directory IN LISTS directories)
+        if(directory MATCHES "\\$<" OR EXISTS "${directory}")
+          list(APPEND present "${directory}")
+        endif()
+      endforeach()
+      set_target_properties(${target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${present}")
+    endif()
+  endforeach()
+endfunction()
+cmake_language(DEFER CALL drop_missing_include_directories)

@@ -1,0 +1,65 @@
+"""Packaging for pip and for colcon (ament_python); package.xml says the same to rosdep."""
+import sys
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "rnea_ros"
+
+# Only colcon and bloom call `setup.py install` and `develop`, and there package.xml brings what is needed. Requirements
+# that rosdep cannot provide by their pip names (llvmlite, urdf-parser-py) would do nothing but break the scripts they
+# generate: as soon as anything in such a process imports pkg_resources, it looks for every requirement.
+FOR_ROS = bool({"install", "develop"} & set(sys.argv))
+
+SHARED = sorted(
+    file
+    for folder in ("config", "launch", "urdf")
+    for file in Path(folder).rglob("*")
+    if file.is_file() and "__pycache__" not in file.parts
+)
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    description="Exact joint torques and torque rates of a robot from its URDF, as a library and as ROS 2 nodes",
+    author="rnea_ros maintainers",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    install_requires=[] if FOR_ROS else ["llvmlite", "lxml", "numpy>=1.21", "urdf-parser-py"],
+    extras_require={
+        # ROS 2 Kilted from PyPI, for machines without a ROS installation. Wheels of two distributions do not mix.
+        "ros": [
+            "ros-ament-index-python~=1.11.0",
+            "ros-builtin-interfaces~=2.3.0",
+            "ros-diagnostic-msgs~=5.5.1",
+            "ros-geometry-msgs~=5.5.1",
+            "ros-rcl-interfaces~=2.3.0",
+            "ros-rclpy[fastrtps]~=9.1.2",
+            "ros-sensor-msgs~=5.5.1",
+            "ros-std-msgs~=5.5.1",
+            "ros-std-srvs~=5.5.1",
+            "ros-trajectory-msgs~=5.5.1",
+            "ros-visualization-msgs~=5.5.1",
+            "xacro",
+        ],
+        "planning": ["casadi", "scipy"],
+        "plot": ["matplotlib"],
+        "test": ["example-robot-data", "pin>=3", "pytest", "pytest-timeout"],  # pin is Pinocchio, the oracle
+        "lint": ["mypy~=2.4.1", "ruff~=0.17.5"],
+        "bench": ["mujoco", "pin>=3"],
+    },
+    entry_points={
+        "console_scripts": [
+            "rnea = rnea_ros.cli:main",
+            "dynamics_node = rnea_ros.nodes.dynamics_node:main",
+            "demo_robot = rnea_ros.nodes.demo_robot:main",
+        ],
+    },
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        *((f"share/{NAME}/{file.parent}", [str(file)]) for file in SHARED),
+    ],
+    zip_safe=True,
+)
