@@ -23,12 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return args.run(args)
-    except RneaError as error:
-        print(f"rnea {args.command}: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         return 0
+    except (RneaError, OSError) as error:  # OSError: a result that cannot be written
+        print(f"rnea {args.command}: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
 

@@ -1,4 +1,4 @@
-"""The demo's picture: torque and torque rate of each joint over time. The only place that knows matplotlib."""
+"""The demo's picture: torque and torque rate of each joint, and difference quotients of the one on the other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 
+from . import plot
 from .demo_checks import Recording, difference_quotients
 from .robot import Robot
 
@@ -15,22 +16,19 @@ TORQUE, RATE, DOT = "#1f4e79", "#c0392b", "#2b2b2b"
 
 
 def draw(robot: Robot, recording: Recording, path: str | os.PathLike, source: str) -> None:
-    """Write the picture to `path`; its ending gives the format. Raises ImportError without matplotlib."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    """Write the picture to `path`; its ending gives the format. Raises RneaError without matplotlib."""
+    plt = plot.pyplot()
     joints = range(min(robot.n, ROWS))
-    with rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = Figure(figsize=(11, 1.1 + 1.45 * len(joints)), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(len(joints), 2, sharex=True, squeeze=False)
+    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        size = (11, 1.1 + 1.45 * len(joints))
+        figure, axes = plt.subplots(len(joints), 2, figsize=size, sharex=True, squeeze=False, layout="constrained")
         for row, joint in zip(axes, joints):
             _draw_joint(row, robot, recording, joint)
-        _label(axes)
+        _label(figure, axes)
         more = "" if robot.n <= ROWS else f", the first {ROWS} of {robot.n} joints"
         figure.suptitle(f"{robot.name}{more}: {source}", fontsize=11, x=0.01, ha="left")
         figure.savefig(path, dpi=150)
+        plt.close(figure)
 
 
 def _draw_joint(row, robot: Robot, recording: Recording, joint: int) -> None:
@@ -41,7 +39,8 @@ def _draw_joint(row, robot: Robot, recording: Recording, joint: int) -> None:
     torque, rate = row
     torque.plot(t, recording.tau[:, joint], color=TORQUE, linewidth=1.6)
     rate.plot(t, _gaps_at_jumps(recording, joint), color=RATE, linewidth=1.6, label="exact, from the model")
-    rate.plot(t[inner[dots]], quotients[dots, joint], ".", color=DOT, markersize=3.5, label="difference quotient of the torque")
+    rate.plot(t[inner[dots]], quotients[dots, joint], ".", color=DOT, markersize=3.5, zorder=3,
+              label="difference quotient of the torque")
     torque.set_ylabel(f"{robot.joint_names[joint]}\n[{unit}]")
     rate.set_ylabel(f"[{unit}/s]")
     for axis in row:
@@ -58,9 +57,11 @@ def _gaps_at_jumps(recording: Recording, joint: int) -> np.ndarray:
     return rate
 
 
-def _label(axes) -> None:
+def _label(figure, axes) -> None:
     axes[0, 0].set_title("torque (force of prismatic joints)", loc="left", fontsize=10, color=TORQUE)
-    axes[0, 1].set_title("its rate of change", loc="left", fontsize=10, color=RATE)
-    axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, fontsize=8, borderaxespad=0.2)
+    axes[0, 1].set_title("its rate, which jumps where the motion's jerk does", loc="left", fontsize=10, color=RATE)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
+    figure.align_ylabels(axes)
+    handles, labels = axes[0, 1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper right", ncols=2, frameon=False, fontsize=9)

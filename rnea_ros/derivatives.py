@@ -110,23 +110,18 @@ def estimate_derivatives(
     above. With positions alone, spacing h and a rounding or noise of s per position, the defaults give the acceleration
     to 0.44 s / h^2 and the jerk to 0.87 s / h^3 inside: widen the window or lower the degree for measured data.
     """
-    known = [np.asarray(q, dtype=float)]
-    for given in (qd, qdd):
-        if given is None:
-            break
-        known.append(np.asarray(given, dtype=float))
+    known = {order: np.asarray(given, dtype=float) for order, given in enumerate((q, qd, qdd)) if given is not None}
     t, window = _checked(t, known, samples, degree)
     estimates = np.empty((ORDERS, *known[0].shape))
     start = np.clip(np.arange(len(t)) - window // 2, 0, len(t) - window)
     for chunk in np.array_split(np.arange(len(t)), math.ceil(len(t) / _CHUNK)):
         estimates[:, chunk] = _fit(t, known, chunk, start[chunk, None] + np.arange(window), min(degree, window - 1))
-    for order, given in enumerate((q, qd, qdd)):
-        if given is not None:
-            estimates[order] = given
+    for order, given in known.items():
+        estimates[order] = given
     return estimates[1], estimates[2], estimates[3]
 
 
-def _checked(t: np.ndarray, known: list[np.ndarray], samples: int, degree: int) -> tuple[np.ndarray, int]:
+def _checked(t: np.ndarray, known: dict[int, np.ndarray], samples: int, degree: int) -> tuple[np.ndarray, int]:
     """Times as floats from zero, and the window's size; InputError says what is wrong."""
     t = np.asarray(t, dtype=float)
     if degree < 3:
@@ -138,18 +133,18 @@ def _checked(t: np.ndarray, known: list[np.ndarray], samples: int, degree: int) 
     if not (np.diff(t) > 0).all():
         row = int(np.argmin(np.diff(t) > 0)) + 1
         raise InputError(f"time must increase: sample {row} is at {t[row]:.9g} s, the one before at {t[row - 1]:.9g} s")
-    for array in known:
+    for array in known.values():
         if array.shape != (len(t), known[0].shape[1]):
             raise InputError(f"got an array of shape {array.shape} beside {len(t)} times and q of {known[0].shape}")
     return t - t[0], min(samples, len(t))
 
 
-def _fit(t: np.ndarray, known: list[np.ndarray], at: np.ndarray, windows: np.ndarray, degree: int) -> np.ndarray:
+def _fit(t: np.ndarray, known: dict[int, np.ndarray], at: np.ndarray, windows: np.ndarray, degree: int) -> np.ndarray:
     """Derivatives of order 0 to 3 at samples `at`, each from its row of `windows`: (4, len(at), joints)."""
     offsets = t[windows] - t[at, None]
     span = np.ptp(offsets, axis=1)[:, None]
-    rows = np.concatenate([_rows(offsets / span, degree, order) for order in range(len(known))], axis=1)
-    values = np.concatenate([array[windows] * span[:, :, None] ** order for order, array in enumerate(known)], axis=1)
+    rows = np.concatenate([_rows(offsets / span, degree, order) for order in known], axis=1)
+    values = np.concatenate([array[windows] * span[:, :, None] ** order for order, array in known.items()], axis=1)
     coefficients = np.linalg.pinv(rows) @ values
     scale = np.array([math.factorial(order) for order in range(ORDERS)]) / span ** np.arange(ORDERS)
     return np.swapaxes(coefficients[:, :ORDERS] * scale[:, :, None], 0, 1)

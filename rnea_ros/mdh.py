@@ -34,12 +34,19 @@ class Parameters(NamedTuple):
     r: float
 
 
-def cos_sin(angle: float) -> tuple[float, float]:
-    """Cosine and sine of a constant angle, exact at the multiples of a right angle, so that kernels can drop zeros."""
+def cos_sin(angle: float, q=None):
+    """Cosine and sine of a constant angle, or of angle + q for any scalar q.
+
+    Multiples of a right angle are exact: kernels then drop the zeros, and swap cosine and sine instead of adding pi/2 to q.
+    """
     quarter = round(angle / (np.pi / 2))
-    if abs(angle - quarter * (np.pi / 2)) <= ANGLE_TOLERANCE:
-        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarter % 4]
-    return float(np.cos(angle)), float(np.sin(angle))
+    right = abs(angle - quarter * (np.pi / 2)) <= ANGLE_TOLERANCE
+    if q is None:
+        q = 0.0 if right else angle
+    elif not right:
+        q = q + angle
+    c, s = np.cos(q), np.sin(q)
+    return ((c, s), (-s, c), (-c, -s), (s, -c))[quarter % 4 if right else 0]
 
 
 def constant_part(p: Parameters) -> tuple[np.ndarray, np.ndarray]:
@@ -50,9 +57,8 @@ def constant_part(p: Parameters) -> tuple[np.ndarray, np.ndarray]:
 
 def pose(link, q):
     """Rotation iRj (3, 3) and position iPj (3,) of a link's frame in its antecedent's, equation (1). q: any scalar."""
-    theta = link.theta + q if link.sigma == REVOLUTE else link.theta
+    c, s = cos_sin(link.theta, q if link.sigma == REVOLUTE else None)
     r = link.r + q if link.sigma == PRISMATIC else link.r
-    c, s = (np.cos(theta), np.sin(theta)) if link.sigma == REVOLUTE else cos_sin(theta)
     return link.C @ rot_z(c, s), link.D + link.C[:, 2] * r
 
 

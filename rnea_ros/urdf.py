@@ -42,7 +42,7 @@ def load(source: str | bytes | os.PathLike, base: str = "fixed", friction: bool 
     if problems:
         raise ModelError(problems, where)
     joints = list(xml.iter("joint"))
-    tree = _Tree(parser.URDF.from_xml_string(urdf_xml.text(xml)), base, where)
+    tree = _Tree(parser.URDF.from_xml_string(urdf_xml.text(xml)), base)
     tree.leaders = urdf_checks.leaders(joints)
     tree.warnings += urdf_checks.mimic_warnings(joints)
     return _assemble(tree, base, friction, where).with_terms(joint_terms or {})
@@ -51,7 +51,7 @@ def load(source: str | bytes | os.PathLike, base: str = "fixed", friction: bool 
 class _Tree:
     """Bodies in depth-first order, each with the URDF joint that moves it, and the pose of every URDF link in its body."""
 
-    def __init__(self, robot: parser.URDF, base: str, where: str):
+    def __init__(self, robot: parser.URDF, base: str):
         self.name = robot.name
         self.warnings: list[str] = []
         self.leaders: dict[str, str] = {}
@@ -59,22 +59,19 @@ class _Tree:
         self.below: dict[str, list[parser.Joint]] = {name: [] for name in self.links}
         for joint in robot.joints:
             self.below[joint.parent].append(joint)
-        root = self._base_link(robot, base, where)
+        root = self._base_link(robot, base)
         self.bodies = [Body(root, "", 0, mdh.FIXED, np.eye(3), np.zeros(3), Z)]
         self.joints: list[parser.Joint | None] = [None]
         self.poses: dict[str, tuple[int, np.ndarray, np.ndarray]] = {}
         self._walk(root, 0, np.eye(3), np.zeros(3))
 
-    def _base_link(self, robot: parser.URDF, base: str, where: str) -> str:
+    def _base_link(self, robot: parser.URDF, base: str) -> str:
         """The root, or the child of the floating joint that the root consists of."""
         children = {joint.child for joint in robot.joints}
         root = next(name for name in self.links if name not in children)
         floating = [joint for joint in robot.joints if joint.type == "floating"]
         if not floating:
             return root
-        if floating != self.below[root]:
-            raise ModelError([f"joint '{joint.name}': type 'floating' is supported only between the root '{root}' and its "
-                              "single child, which then is the base" for joint in floating], where)
         if _inertia(self.links[root])[0] > 0.0:
             self.warnings.append(f"link '{root}' has mass but is the world of floating joint '{floating[0].name}': ignored")
         if base == "fixed":
@@ -158,8 +155,13 @@ def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
 
 
 def _into_frame(body: Body, frame: Placed) -> tuple[np.ndarray, np.ndarray]:
-    J, ms = shift(body.J, body.ms, body.m, -frame.P)
-    return rotate_inertia(frame.R.T, J, ms)
+    J, ms = rotate_inertia(frame.R.T, *shift(body.J, body.ms, body.m, -frame.P))
+    return _without_dust(J), _without_dust(ms)
+
+
+def _without_dust(array: np.ndarray) -> np.ndarray:
+    """Zero what rounding left of zeros when an inertia was turned, so that kernels can drop it."""
+    return np.where(np.abs(array) <= 4.0 * np.finfo(float).eps * np.abs(array).max(), 0.0, array)
 
 
 def _frame_in(frame: Placed, R: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -176,15 +178,15 @@ def _coordinates(tree: _Tree) -> tuple[list[Joint], dict[str, tuple[int, float, 
             follow[body.joint] = (len(joints), 1.0, 0.0)
             joints.append(_joint(body, joint, tree.warnings))
 
-    def resolve(name: str) -> tuple[int, float, float]:
-        if name not in follow:
-            coordinate, multiplier, offset = resolve(mimics[name].joint)
-            k = 1.0 if mimics[name].multiplier is None else float(mimics[name].multiplier)
-            follow[name] = (coordinate, k * multiplier, k * offset + float(mimics[name].offset or 0.0))
-        return follow[name]
-
     for name in mimics:
-        resolve(name)
+        chain = [name]  # up to a joint whose coordinate is known; no recursion, a chain may be long
+        while chain[-1] not in follow:
+            chain.append(mimics[chain[-1]].joint)
+        for follower in reversed(chain[:-1]):
+            mimic = mimics[follower]
+            coordinate, multiplier, offset = follow[mimic.joint]
+            k = 1.0 if mimic.multiplier is None else float(mimic.multiplier)
+            follow[follower] = (coordinate, k * multiplier, k * offset + float(mimic.offset or 0.0))
     return joints, follow
 
 
@@ -200,6 +202,7 @@ def _joint(body: Body, joint: parser.Joint, warnings: list[str]) -> Joint:
     lower, upper = float(limit.lower or 0.0), float(limit.upper or 0.0)
     if joint.type == "continuous" or lower == upper == 0.0:
         lower = upper = np.nan
+    lower, upper = (x if np.isfinite(x) else np.nan for x in (lower, upper))
     if lower > upper:
         warnings.append(f"joint '{joint.name}': lower limit {lower:g} is above upper limit {upper:g}: unknown")
         lower = upper = np.nan

@@ -5,6 +5,7 @@ Works on the pruned XML, so that one report covers malformed numbers and a broke
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 256
 MOVING = ("revolute", "continuous", "prismatic")
 SUPPORTED = (*MOVING, "fixed", "planar", "floating")
+PLANAR_AXES = ("x", "y", "theta")
 
 
 def problems(robot: _Element) -> list[str]:
@@ -24,12 +26,13 @@ def problems(robot: _Element) -> list[str]:
     joints = list(robot.iter("joint"))
     if not links:
         return ["it has no <link>"]
-    found = _duplicates("link", links) + _duplicates("joint", [joint.get("name", "") for joint in joints])
+    found = _duplicates("link", links) + _duplicates("joint", [name for joint in joints for name in _names(joint)])
     edges = []
     for joint in joints:
         found += _joint_problems(joint, set(links))
         edges.append((_reference(joint, "parent"), _reference(joint, "child")))
     found += _tree_problems(links, edges)
+    found += _floating_problems(joints, edges)
     found += _mimic_problems(joints)
     found += [f"link '{link.get('name')}': mass {mass:g} kg is negative"
               for link in robot.iter("link") for mass in _masses(link) if mass < 0]
@@ -39,6 +42,12 @@ def problems(robot: _Element) -> list[str]:
 def _duplicates(kind: str, names: list[str]) -> list[str]:
     found = [f"{count} {kind}s are named '{name}'" for name, count in Counter(names).items() if count > 1 and name]
     return found + ([f"a {kind} has an empty name"] if "" in names else [])
+
+
+def _names(joint: _Element) -> list[str]:
+    """What a joint is called, and the coordinates that it makes."""
+    name = joint.get("name", "")
+    return [name] + ([f"{name}/{axis}" for axis in PLANAR_AXES] if joint.get("type") == "planar" else [])
 
 
 def _reference(joint: _Element, end: str) -> str | None:
@@ -70,7 +79,7 @@ def _joint_problems(joint: _Element, links: set[str]) -> list[str]:
     axis = joint.find("axis")
     if axis is not None and kind in (*MOVING, "planar"):
         xyz = _numbers(axis.get("xyz"))
-        if len(xyz) == 3 and np.linalg.norm(xyz) < 1e-9:
+        if len(xyz) == 3 and math.hypot(*xyz) < 1e-9:
             found.append(f"{where}: axis {xyz} has no direction")
     return found
 
@@ -108,15 +117,25 @@ def _some(names: list[str], most: int = 8) -> str:
     return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str | None]]) -> list[str]:
+    parents, children = Counter(parent for parent, _ in edges), {child for _, child in edges}
+    return [f"joint '{joint.get('name')}': type 'floating' is supported only between the root and its single child, which "
+            "then is the base" for joint, (parent, _) in zip(joints, edges, strict=True)
+            if joint.get("type") == "floating" and (parent in children or parents[parent] > 1)]
+
+
 def _mimic_problems(joints: list[_Element]) -> list[str]:
     follows = leaders(joints)
-    found = []
+    found, settled = [], set()
     for name in follows:
-        seen = [name]
-        while seen[-1] in follows and follows[seen[-1]] not in seen:
-            seen.append(follows[seen[-1]])
-        if follows.get(seen[-1]) == name:
-            found.append(f"joint '{name}': mimics itself through {seen}")
+        path: dict[str, None] = {}
+        while name in follows and name not in settled and name not in path:
+            path[name] = None
+            name = follows[name]
+        if name in path:
+            circle = list(path)[list(path).index(name):]
+            found.append(f"joint '{name}': mimics itself through {_some(circle)}")
+        settled |= path.keys()
     return found
 
 
@@ -130,8 +149,9 @@ def leaders(joints: list[_Element]) -> dict[str, str]:
 def mimic_warnings(joints: list[_Element]) -> list[str]:
     """Mimic elements without effect. Real files have them, left over when a gripper was cut off or frozen."""
     pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
+    followers = leaders(joints)
     return [f"joint '{name}' mimics '{leader}', but not both are joints that move: <mimic> is ignored"
-            for name, leader in pairs.items() if name not in leaders(joints)]
+            for name, leader in pairs.items() if name not in followers]
 
 
 def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[str]:

@@ -15,8 +15,10 @@ from lxml import etree
 
 from .errors import ModelError
 
-MAX_BYTES = 8_000_000
+MAX_BYTES = 3_000_000  # a hostile file takes fifty times its size in memory; real ones stay below a tenth of this
 MAX_LINKS = 2_000
+MAX_TEXT = 1_000  # characters in an attribute
+MAX_NUMBER = 1e9  # nothing on a robot is larger, and products of such numbers stay finite
 
 # Every element that dynamics needs: {element: (attributes with the count of their numbers, 0 for a name; children)}
 _SCHEMA: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {
@@ -50,11 +52,15 @@ def read(source: str | bytes | os.PathLike) -> tuple[etree._Element, list[str], 
     root = _parse(data, where)
     if root.tag != "robot":
         raise ModelError(f"the outermost element is <{root.tag}>; a URDF has <robot>", where)
+    for tag in ("link", "joint"):
+        count = len(root.findall(tag))
+        if count > MAX_LINKS:
+            raise ModelError(f"{count} {tag}s; at most {MAX_LINKS} are read", where)
     problems: list[str] = []
-    pruned = etree.Element("robot", name=root.get("name") or "robot")
+    pruned = etree.Element("robot", name=(root.get("name") or "robot")[:MAX_TEXT])
     for child in root:
         if child.tag in ("link", "joint"):
-            _prune(child, pruned, f"{child.tag} '{child.get('name', '?')}'", problems)
+            _prune(child, pruned, f"{child.tag} '{child.get('name', '?')[:MAX_TEXT]}'", problems)
     return pruned, problems, where
 
 
@@ -66,22 +72,31 @@ def text(robot: etree._Element) -> str:
 def _bytes_of(source: str | bytes | os.PathLike) -> tuple[bytes, str]:
     if isinstance(source, bytes):
         return source, "URDF text"
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return source.encode(), "URDF text"
-    if isinstance(source, str) and not source.strip():
-        raise ModelError("empty text; a path or the XML of a URDF is needed", "robot description")
-    path = Path(source)
-    where = str(path)[:200]
+    if isinstance(source, str):
+        text = source.lstrip("\ufeff \t\r\n")
+        if not text:
+            raise ModelError("empty text; a path or the XML of a URDF is needed")
+        if text.startswith("<"):
+            _cap(len(text), "URDF text")
+            if text.startswith("<?xml"):  # the encoding it names was that of the bytes which this text once was
+                text = text.partition("?>")[2]
+            return text.encode("utf-8", "surrogatepass"), "URDF text"
+    return _bytes_of_file(source)
+
+
+def _bytes_of_file(source: str | os.PathLike) -> tuple[bytes, str]:
+    where = str(source)[:200]
     try:
-        if path.suffix == ".xacro":
-            return _expand_xacro(path), where
-        if path.stat().st_size > MAX_BYTES:
-            raise ModelError(f"{path.stat().st_size} bytes; at most {MAX_BYTES} are read", where)
-        return path.read_bytes(), where
-    except (OSError, ValueError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"cannot be read ({error}); a path to a .urdf or .xacro file or XML text is needed", where) from None
+        path = Path(source)
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)  # whatever its size is said to be: some devices never end
+    except (OSError, TypeError, ValueError) as error:
+        raise ModelError(f"cannot be read ({str(error)[:200]}); a path to a .urdf or .xacro file or XML text is needed",
+                         where) from None
+    if path.suffix == ".xacro":
+        _guard(data, where)
+        return _expand_xacro(path), where
+    return data, where
 
 
 def _expand_xacro(path: Path) -> bytes:
@@ -90,23 +105,22 @@ def _expand_xacro(path: Path) -> bytes:
     except ImportError:
         raise ModelError("this is a xacro file and the Python module 'xacro' is not importable; install it "
                          "(ros-<distro>-xacro, or pip install xacro) or expand the file first", str(path)) from None
-    if not path.is_file():
-        raise ModelError("no such file", str(path))
     try:
         return xacro.process_file(str(path)).toxml().encode()
     except Exception as error:  # xacro raises many kinds; each is the user's file, none is ours
         raise ModelError(f"xacro: {error}", str(path)) from error
 
 
+def _cap(size: int, where: str) -> None:
+    if size > MAX_BYTES:
+        raise ModelError(f"it has more than {MAX_BYTES} bytes, the most that is read", where)
+
+
 def _guard(data: bytes, where: str) -> None:
-    if len(data) > MAX_BYTES:
-        raise ModelError(f"{len(data)} bytes; at most {MAX_BYTES} are read", where)
+    _cap(len(data), where)
     upper = data.upper()
     if b"<!DOCTYPE" in upper or b"<!ENTITY" in upper:
         raise ModelError("it has a document type or entity declaration; a URDF needs none and none is read", where)
-    for tag in (b"<link", b"<joint"):
-        if data.count(tag) > 2 * MAX_LINKS:
-            raise ModelError(f"{data.count(tag)} elements '{tag.decode()}'; at most {MAX_LINKS} links are read", where)
 
 
 def _parse(data: bytes, where: str) -> etree._Element:
@@ -134,10 +148,10 @@ def _prune(element: etree._Element, parent: etree._Element, where: str, problems
             if name not in _OPTIONAL.get(element.tag, ()):
                 problems.append(f"{where}: <{element.tag}> has no attribute '{name}'")
             continue
-        problem = _number_problem(text, count, element.tag) if count else None
+        problem = _text_problem(text) or (_number_problem(text, count, element.tag) if count else None)
         if problem:
             problems.append(f"{where}: <{element.tag} {name}=\"{text[:60]}\">: {problem}")
-        copy.set(name, text)
+        copy.set(name, text[:MAX_TEXT])
     if element.tag == "limit":  # the parser wants both; 0 is read as unknown further on
         for name in ("effort", "velocity"):
             copy.set(name, element.get(name, "0"))
@@ -151,8 +165,14 @@ def _prune(element: etree._Element, parent: etree._Element, where: str, problems
             _prune(child, copy, where, problems)
 
 
+def _text_problem(text: str) -> str | None:
+    return f"{len(text)} characters, at most {MAX_TEXT} are allowed" if len(text) > MAX_TEXT else None
+
+
 def _number_problem(text: str, count: int, tag: str) -> str | None:
     try:
+        if not text.isascii() or "_" in text:  # Python takes such numbers, no other reader of URDFs does
+            raise ValueError
         numbers = [float(word) for word in text.split()]
     except ValueError:
         return "not a number" if count == 1 else f"not {count} numbers"
@@ -160,4 +180,6 @@ def _number_problem(text: str, count: int, tag: str) -> str | None:
         return f"{len(numbers)} numbers, {count} are needed"
     if any(math.isnan(x) or (math.isinf(x) and tag != _MAY_BE_INFINITE) for x in numbers):
         return "not finite"
+    if tag != _MAY_BE_INFINITE and any(abs(x) > MAX_NUMBER for x in numbers):
+        return f"larger than {MAX_NUMBER:g}"
     return None

@@ -18,8 +18,8 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
     rclpy.init(args=args)
     node = None
     try:
+        executor = SingleThreadedExecutor()  # before the node, which takes its time: a signal meanwhile would spoil it
         node = make_node()
-        executor = SingleThreadedExecutor()
         executor.add_node(node)
         executor.spin()
     except (KeyboardInterrupt, ExternalShutdownException):
@@ -27,6 +27,9 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
     except (RneaError, ParameterException) as error:
         print(f"cannot start: {error}", file=sys.stderr)
         return 1
+    except Exception:
+        if rclpy.ok():  # else a signal ended the context in the middle of something: that is no failure
+            raise
     finally:
         if node is not None:
             node.destroy_node()

@@ -17,11 +17,11 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
-from rnea_ros import InputError, Robot, RneaError
+from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.nodes.parameters import ParameterSet
 
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-SWITCH_INTERVAL = 1e-4  # s
+SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from std_msgs.msg import Header
 
 from rnea_ros import Robot
 from rnea_ros.nodes.messages import Rejected
@@ -36,10 +40,14 @@ class Stream:
     def __init__(self, name: str):
         self.name = name
         self.received = 0
-        self.arrival: int | None = None  # of the last usable message, steady clock [ns]
+        self.stamp = 0  # of the last usable message [ns]
+        self.arrival: int | None = None  # the same by the steady clock [ns]
         self.dropped: Counter[str] = Counter()
         self.last_drop = ""
         self._reported = (0, 0)
+
+    def accept(self, arrival: int, stamp: int) -> None:
+        self.arrival, self.stamp = arrival, stamp
 
     def drop(self, rejected: Rejected) -> None:
         self.dropped[rejected.reason] += 1
@@ -75,7 +83,7 @@ class Health:
     def set_model(self, robot: Robot | None) -> None:
         self.robot = robot
         self.model_error = ""
-        self._peaks = np.zeros((2, robot.n if robot else 0))
+        self._peaks = np.full((2, robot.n if robot else 0), np.nan)
 
     def done(self, began: int, use: np.ndarray, rate_use: np.ndarray) -> None:
         """A result was published, computed from a message whose callback began at `began` [ns]."""
@@ -101,24 +109,30 @@ class Health:
             return State.STALE, f"nothing computed for {silent:.1f} s" + (f"; last drop: {last}" if last else "")
         return State.ACTIVE, State.ACTIVE.value
 
-    def report(self, timeout: float, stamp_lag: float) -> DiagnosticStatus:
-        """One status; rates, percentiles and peaks are those since the last call. stamp_lag: node's clock - stamp [s]."""
+    def report(self, timeout: float, clock: int, doubts: Sequence[str] = ()) -> DiagnosticStatus:
+        """One status; rates, percentiles and peaks are those since the last call.
+
+        clock  : what the node's clock shows now [ns], to compare with stamps
+        doubts : what else the user should know
+        """
         now = time.monotonic_ns()
         elapsed, self._since = max(now - self._since, 1) * 1e-9, now
         state, message = self.state(timeout)
-        level, notes = _LEVEL.get(state, DiagnosticStatus.WARN), []
+        level, notes = _LEVEL.get(state, DiagnosticStatus.WARN), list(doubts)
         if self.model_error and self.robot is not None:
             notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
-        values = {"state": state.name, "model_error": self.model_error, **self._model_values()}
+        values = {"state": state.name, "model_error": self.model_error, "published": self.published, **self._model_values()}
         for stream in (self.states, self.desired):
             received, dropped = stream.since_last_report()
             values |= self._stream_values(stream, received / elapsed, now)
             if dropped:
                 notes.append(f"{dropped} {stream.name} messages dropped, last: {stream.last_drop}")
-        if state is State.ACTIVE and abs(stamp_lag) > timeout:
-            notes.append(f"stamps of the joint states are {stamp_lag:.3f} s behind this node's clock")
-        values |= {"published": self.published, "stamp_lag_s": f"{stamp_lag:.6f}", **self._latency_values()}
-        values |= self._use_values(notes)
+        if self.states.arrival is not None:  # how late the last state was when it came
+            lag = (clock - self.states.stamp - (now - self.states.arrival)) * 1e-9
+            values["stamp_lag_s"] = f"{lag:.6f}"
+            if state is State.ACTIVE and abs(lag) > timeout:
+                notes.append(f"stamps of the joint states are {lag:.3f} s behind this node's clock")
+        values |= self._latency_values() | self._use_values(notes)
         if notes:
             level = max(level, DiagnosticStatus.WARN)
         return DiagnosticStatus(
@@ -130,7 +144,8 @@ class Health:
         robot = self.robot
         if robot is None:
             return {}
-        return {"model_id": robot.model_id, "joints": robot.n, "backend": robot.backend, "total_mass_kg": f"{robot.total_mass:.6g}"}
+        return {"model_id": robot.model_id, "joints": robot.n, "backend": robot.backend,
+                "total_mass_kg": f"{robot.total_mass:.6g}"}
 
     @staticmethod
     def _stream_values(stream: Stream, rate: float, now: int) -> dict[str, object]:
@@ -145,12 +160,43 @@ class Health:
         return {"latency_p50_us": f"{p50:.0f}", "latency_p99_us": f"{p99:.0f}"}
 
     def _use_values(self, notes: list[str]) -> dict[str, object]:
-        """Peak use of both limits by joint since the last report; 1 is the limit. Joints without a limit show 0."""
+        """Peak use of both limits by joint since the last report; 1 is the limit, NaN an unknown one."""
         values: dict[str, object] = {}
         for k, joint in enumerate(self.robot.joint_names if self.robot else ()):
             for quantity, peaks in zip(("effort", "effort_rate"), self._peaks):
                 values[f"{joint}.{quantity}_utilization"] = f"{peaks[k]:.4f}"
                 if peaks[k] > 1.0:
                     notes.append(f"{joint} reached {peaks[k]:.0%} of its {quantity} limit")
-        self._peaks[:] = 0.0
+        self._peaks[:] = np.nan
         return values
+
+
+class Watchdog:
+    """Looks at a node's health from time to time: logs changes of state and publishes /diagnostics."""
+
+    def __init__(self, node: Node, publisher: Publisher, health: Health, hints: Callable[[State], Sequence[str]]):
+        """hints(state) says what the user could do, or should know, in a state."""
+        self._node, self._publisher, self._health, self._hints = node, publisher, health, hints
+        self._shown = State.WAITING_MODEL
+        self._reported = 0.0
+
+    def look(self, timeout: float, period: float) -> State:
+        """Call this more often than either time [s]; a change of state is published at once. Returns the state."""
+        now, log = time.monotonic(), self._node.get_logger()
+        state, sentence = self._health.state(timeout)
+        if state is not self._shown:
+            change = f"{self._shown.name} -> {state.name}: {sentence}"
+            if state is State.ACTIVE:  # two calls: rclpy ties a severity to the line it is logged from
+                log.info(change)
+            else:
+                log.warning(change)
+        if state is not self._shown or now - self._reported >= period:
+            clock = self._node.get_clock().now()
+            status = self._health.report(timeout, clock.nanoseconds, self._hints(state))
+            self._publisher.publish(DiagnosticArray(header=Header(stamp=clock.to_msg()), status=[status]))
+            self._shown, self._reported = state, now
+            if state is State.WAITING_MODEL:
+                log.warning(status.message, throttle_duration_sec=1.0)
+            elif status.level != DiagnosticStatus.OK:
+                log.warning(status.message, throttle_duration_sec=10.0)
+        return state

@@ -5,24 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import NamedTuple
 
 import numpy as np
 
 from rnea_ros import JointTerm, Robot
 from rnea_ros.nodes.parameters import DERIVATIVES, ParameterSet, Values
-
-
-class Limits(NamedTuple):
-    """What the joints may do, by joint; NaN where unknown. A limit of zero is unknown too: nobody has such a joint."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-    velocity: np.ndarray
-    acceleration: np.ndarray
-    jerk: np.ndarray
-    effort: np.ndarray
-    effort_rate: np.ndarray
+from rnea_ros.robot import Limits
 
 
 def described(robot: Robot) -> Values:
@@ -43,16 +31,17 @@ def described(robot: Robot) -> Values:
     return found
 
 
-def limits(values: Values, joint_names: Sequence[str]) -> Limits:
-    """The limits that the declared parameters amount to."""
+def joint_limits(values: Values, robot: Robot) -> Limits:
+    """The limits that the declared parameters amount to. A limit of zero is unknown: no actuator has it."""
 
     def column(quantity: str, limit: str) -> np.ndarray:
-        prefixes = [f"joint_limits.{joint}" for joint in joint_names]
-        return np.array([values[f"{p}.{limit}"] if values[f"{p}.has_{quantity}_limits"] else math.nan for p in prefixes], dtype=float)
+        heads = [f"joint_limits.{joint}" for joint in robot.joint_names]
+        known = (values[f"{head}.{limit}"] if values[f"{head}.has_{quantity}_limits"] else math.nan for head in heads)
+        return np.fromiter(known, dtype=float, count=len(heads))
 
-    positions = column("position", "min_position"), column("position", "max_position")
-    derivatives = [column(quantity, f"max_{quantity}") for quantity in DERIVATIVES]
-    return Limits(*positions, *(np.where(values > 0.0, values, math.nan) for values in derivatives))
+    found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
+    found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
+    return Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
 
 
 def doubts(parameters: ParameterSet, robot: Robot) -> list[str]:
@@ -62,7 +51,21 @@ def doubts(parameters: ParameterSet, robot: Robot) -> list[str]:
         head, _, quantity = name.rpartition(".")
         has = f"{head}.has_{quantity.removeprefix('max_').removeprefix('min_')}_limits"
         if name not in parameters.values:
-            found.append(f"parameter '{name}' names no joint of robot '{robot.name}'; its joints: {', '.join(robot.joint_names)}")
+            found.append(f"parameter '{name}' names no joint of robot '{robot.name}' ({', '.join(robot.joint_names)})")
         elif has != name and not parameters.values.get(has, True):
             found.append(f"parameter '{name}' has no effect while '{has}' is false")
+    return found
+
+
+def excesses(limits: Limits, joint_names: Sequence[str], motion: Sequence[np.ndarray]) -> list[str]:
+    """Where a motion (q, qd, qdd, qddd) is outside its limits, one sentence each: most often wrong units or a wrong URDF."""
+    found = []
+    q, *derivatives = motion
+    for k, joint in enumerate(joint_names):
+        if q[k] < limits.lower[k] or q[k] > limits.upper[k]:
+            found.append(f"{joint} is at {q[k]:.4g}, outside its limits {limits.lower[k]:.4g} to {limits.upper[k]:.4g}")
+        for quantity, values in zip(DERIVATIVES, derivatives):
+            limit = getattr(limits, quantity)[k]
+            if abs(values[k]) > limit:
+                found.append(f"{joint} has {quantity} {values[k]:.4g}, beyond its limit {limit:.4g}")
     return found

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
+from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import Robot
-from rnea_ros.nodes.joints import Limits
+from rnea_ros.robot import Limits
 
 
 class Rejected(Exception):
@@ -37,7 +37,6 @@ class JointMap:
 
     def __init__(self, joint_names: Sequence[str]):
         self.joint_names = tuple(joint_names)
-        self._zeros = np.zeros(len(self.joint_names))
         self._names: list[str] | None = None
         self._order = np.zeros(0, dtype=np.intp)
         self._last = -(2**63)
@@ -67,7 +66,7 @@ class JointMap:
         if len(values) != len(self._names or ()):
             raise Rejected("wrong_size", f"{what} has {len(values)} entries for {len(self._names or ())} names")
         np.frombuffer(values).take(self._order, out=out, mode="clip")
-        return bool(out @ self._zeros == 0.0)  # a NaN or infinity times zero is NaN; no sum can overflow
+        return bool(np.isfinite(out).all())
 
     def advance(self, stamp: Time) -> int:
         """The stamp in nanoseconds. One step back is refused, and what follows it counts as a new start."""
@@ -91,8 +90,8 @@ class StateReader:
         self.stamp = 0
         self.has_velocity = False
 
-    def read(self, message: JointState) -> None:
-        """Raises Rejected; q and qd are undefined then."""
+    def read(self, message: JointState) -> int:
+        """The stamp [ns]. Raises Rejected; q and qd are undefined then."""
         self.map.locate(message.name)
         if not self.map.read(message.position, "position", self.q):
             raise Rejected("position_not_finite", _not_finite(self.map.joint_names, self.q))
@@ -102,6 +101,7 @@ class StateReader:
         else:
             self.qd.fill(np.nan)
         self.stamp = self.map.advance(message.header.stamp)
+        return self.stamp
 
     def velocity_gap(self) -> str:
         """For people: the joints without velocity."""
@@ -118,24 +118,24 @@ class DesiredReader:
         self._spare = np.zeros((2, len(joint_names)))
         self._kept: deque[tuple[int, np.ndarray]] = deque()
 
-    def read(self, message: JointMotion) -> None:
-        """Raises Rejected; what was read before stays then."""
+    def read(self, message: JointMotion) -> int:
+        """The stamp [ns]. Raises Rejected; what was read before stays then."""
         self.map.locate(message.joint_names)
         for row, what in zip(self._spare, ("acceleration", "jerk")):
             if not self.map.read(getattr(message, what), what, row):
                 raise Rejected(f"{what}_not_finite", _not_finite(self.map.joint_names, row))
         stamp = self.map.advance(message.header.stamp)
         self._kept.append((stamp, self._spare))
-        full = len(self._kept) == self._KEPT
+        full = len(self._kept) > self._KEPT
         self._spare = self._kept.popleft()[1] if full else np.zeros_like(self._spare)
+        return stamp
 
     def at(self, stamp: int) -> np.ndarray | None:
         """(acceleration, jerk) of the last motion that is not after this stamp, else of the nearest; None if none came."""
-        chosen = None
-        for when, chosen in reversed(self._kept):
+        for when, motion in reversed(self._kept):
             if when <= stamp:
-                break
-        return chosen
+                return motion
+        return self._kept[0][1] if self._kept else None
 
     def forget(self) -> None:
         self.map.forget()
@@ -164,7 +164,6 @@ class Outgoing:
         (self.utilization,) = self._views("effort_utilization", self.dynamics)
         (self.rate_utilization,) = self._views("effort_rate_utilization", self.dynamics)
         self._limit[:], self._rate_limit[:] = limits.effort, limits.effort_rate
-        self._zeros = np.zeros(robot.n)
 
     def _views(self, field: str, *messages: JointState | JointDynamics) -> tuple[np.ndarray, ...]:
         """Give a field of some messages its array, and return views that write into it."""
@@ -176,7 +175,7 @@ class Outgoing:
     def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray]) -> None:
         """motion is (q, qd, qdd, qddd), result the library's Dynamics."""
         tau, tau_rate = result[:2]
-        if not (tau @ self._zeros == 0.0 and tau_rate @ self._zeros == 0.0):
+        if not (np.isfinite(tau).all() and np.isfinite(tau_rate).all()):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
         self._header.stamp = stamp
         targets = (self._position, self._velocity, self._acceleration, self._jerk,

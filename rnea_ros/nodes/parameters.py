@@ -6,6 +6,7 @@ The README's table is markdown_table(); a test compares both, and the files in c
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,14 +19,14 @@ from rclpy.parameter import Parameter
 from rnea_ros import InputError, RneaError
 
 Values = dict[str, Any]
-TYPES: dict[str, type | tuple[type, ...]] = {"bool": bool, "int": int, "double": float, "string": str}
+TYPES = {"bool": bool, "int": int, "double": float, "string": str}
 INF, NAN = math.inf, math.nan
 JOINT = "<joint>"
 DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate")
 FOREIGN = ("use_sim_time", "qos_overrides.", "start_type_description_service")  # rclpy declares these itself
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
     """One parameter. `default` gives the type; bounds apply to every element of an array; size 0 is any size."""
 
@@ -57,18 +58,20 @@ class Entry:
 
     def problem(self, value: Any) -> str:
         """Why this value is refused; empty if it is not."""
-        kind = self.type
-        if kind == "double_array":
-            if not all(isinstance(v, float) for v in value) or (self.size and len(value) != self.size):
-                return f"{self.name} needs {self.size} numbers of type double, got {list(value)}"
-        elif type(value) is not TYPES[kind]:
-            return f"{self.name} must be a {kind}, got {value!r}" + (" (write 1.0, not 1)" if kind == "double" else "")
+        if isinstance(self.default, list):
+            numbers = list(value) if isinstance(value, Iterable) else [value]
+            if not all(type(v) is float for v in numbers) or (self.size and len(numbers) != self.size):
+                return f"{self.name} needs {self.size or 'any number of'} doubles, got {value!r:.80} (write 1.0, not 1)"
+        elif type(value) is not TYPES[self.type]:
+            hint = " (write 1.0, not 1)" if self.type == "double" else ""
+            return f"{self.name} must be a {self.type}, got {value!r:.80}{hint}"
+        else:
+            numbers = [value] if self.type in ("int", "double") else []
         if self.choices and value not in self.choices:
             return f"{self.name} is '{value}'; allowed are {', '.join(self.choices)}"
-        numbers = value if kind == "double_array" else [value] if kind in ("int", "double") else []
-        unknown_allowed = isinstance(self.default, float) and math.isnan(self.default)
         for number in numbers:
-            if not (self.low <= number <= self.high and abs(number) < INF or unknown_allowed and math.isnan(number)):
+            unknown = math.isnan(number) and self.default != self.default  # NaN may be given where it is the default
+            if not unknown and not (self.low <= number <= self.high and abs(number) < INF):
                 return f"{self.name} is {number:g}; it must be a finite number {self.bounds}".rstrip()
         return ""
 
@@ -89,7 +92,7 @@ MODEL = (
     Entry("backend", "llvm", "How the equations run. llvm compiles them; falls back to python without llvmlite",
           choices=("llvm", "python", "reference"), read_only=True),
     Entry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity in the root link's frame", "m/s^2", size=3),
-    Entry("use_friction", False, "Whether <dynamics damping= friction=> of the URDF counts. Off because many files "
+    Entry("use_friction", False, "Whether damping and friction in the URDF's dynamics tags count. Off because many files "
           "carry simulator settings there; joint_dynamics.* counts in any case"),
     Entry("payload.link", "", "Link that carries the payload; must be set if payload.mass is not zero"),
     Entry("payload.mass", 0.0, "Mass of the payload", "kg", low=0.0),
@@ -109,10 +112,12 @@ DYNAMICS = (
           "motion so far", "s", 1e-3, 3600.0),
     Entry("missing_velocity", "refuse", "What to do with a joint state without velocities: drop it, or "
           "differentiate the positions", choices=("refuse", "differentiate")),
-    Entry("estimator.window", 0.05, "Time that the fit looks back. Wider: less noise, more lag", "s", 1e-3, 10.0),
+    Entry("estimator.window", 0.05, "Time that the fit looks back, 256 joint states at most. Wider: less noise, more lag",
+          "s", 1e-3, 2.0),
     Entry("estimator.degree", 3, "Degree of the fitted polynomial. Higher: less lag, more noise", low=3, high=6),
     Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
     Entry("publish_markers", False, "Publish ~/markers for RViz: bars for effort, coloured by effort rate"),
+    Entry("markers.size", 0.2, "Length of a marker at the limit", "m", 1e-3, 100.0),
     Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
@@ -128,7 +133,7 @@ def _limit_entries() -> Iterable[Entry]:
     for quantity, unit in zip(DERIVATIVES, units):
         words = quantity.replace("_", " ")
         yield Entry(f"{prefix}.has_{quantity}_limits", False, f"Whether max_{quantity} is known. {source}")
-        yield Entry(f"{prefix}.max_{quantity}", NAN, f"Limit of |{words}|. {source}", unit, low=0.0)
+        yield Entry(f"{prefix}.max_{quantity}", NAN, f"Largest {words}, either way. {source}", unit, low=0.0)
 
 
 JOINT_LIMITS = tuple(_limit_entries())
@@ -149,7 +154,7 @@ def markdown_table(entries: Iterable[Entry] = TABLE) -> str:
     """The table of the README."""
     lines = ["| parameter | type, default | allowed | unit | at run time | meaning |", "|---|---|---|---|---|---|"]
     for e in entries:
-        default = "unknown" if e.default != e.default else f"`{e.default!r}`".replace("'", '"')
+        default = "unknown" if e.default != e.default else f"`{json.dumps(e.default)}`"
         change = "no" if e.read_only else "yes"
         lines.append(f"| `{e.name}` | {e.type}, {default} | {e.bounds} | {e.unit} | {change} | {e.text}. |")
     return "\n".join(lines) + "\n"
@@ -175,7 +180,7 @@ class ParameterSet:
     then known before the model is.
     """
 
-    def __init__(self, node: Node, entries: Iterable[Entry], apply: Callable[[set[str]], None]):
+    def __init__(self, node: Node, entries: Iterable[Entry], apply: Callable[[set[str]], None] = lambda changed: None):
         """apply(changed names) makes new values effective, or raises RneaError with the reason to refuse them."""
         self._node, self._apply = node, apply
         entries = tuple(entries)

@@ -1,0 +1,148 @@
+"""tau and tau_rate again, cheaper: the components of every vector in its own frame are differentiated, not the vectors.
+
+torque_rate.py, the papers' recursion, takes rates in the inertial frame and pays a cross product for each vector that moves
+on. Here x' is the rate of the components of x in frame j, for which a vector fixed in a link has no rate at all:
+
+    w al al'       angular velocity, its rate, and the rate of that                  al = w'
+    U U'           U = [al] + [w][w], so that U p is the acceleration of a point p beyond the origin's, and its rate
+    a a'           acceleration of the origin, gravity taken off, and its rate
+    f n f' n'      transmitted force and moment about the origin, and their rates: tau_rate is their z component, as it is
+
+A frame that turns by theta about z has (R^T v)' = R^T v' - qd z x R^T v: the only correction there is. Rotations are done in
+steps about z and x, and an arm crosses a force in the frame between them, where it has two components.
+E = tr(J)/2 1 - J is the second moment of mass, and the moment of inertia forces is the antisymmetric part of U E.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import mdh
+from ..vectors import ZERO, cross, skew
+from .coordinates import from_links, to_links
+from .joint_terms import joint_term
+
+
+def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrenches=None, wrench_rates=None, offsets=True):
+    """(tau, tau_rate) of the n coordinates; arguments and signs as in torque_rate.py, base at rest; any scalar."""
+    q, qd, qdd, qddd = to_links(model, q, offset=True), *(to_links(model, x) for x in (qd, qdd, qddd))
+    turns = [None] + [_Step(link, q[k]) for k, link in enumerate(model.links[1:], start=1)]
+    motion = [(ZERO, ZERO, ZERO, -gravity, ZERO, None, None)]
+    for k, link in enumerate(model.links[1:], start=1):
+        motion.append(_forward(link, turns[k], motion[link.parent], qd[k], qdd[k], qddd[k]))
+    loads = [[ZERO] * 4 for _ in model.links]  # f, n, f', n'
+    tau, tau_rate = [0.0] * len(loads), [0.0] * len(loads)
+    for k in range(len(model.links) - 1, 0, -1):
+        link = model.links[k]
+        own = _inertia_forces(motion[k], *(inertias or {}).get(k, (link.m, link.ms, link.J)))
+        load = [a + b for a, b in zip(loads[k], own, strict=True)]
+        for block, given in ((0, wrenches), (2, wrench_rates)):
+            if given and k in given:
+                load[block], load[block + 1] = load[block] - given[k][:3], load[block + 1] - given[k][3:]
+        passed = _backward(link, turns[k], load, qd[k])
+        loads[link.parent] = [a + b for a, b in zip(loads[link.parent], passed, strict=True)]
+        along = 0 if link.sigma == mdh.PRISMATIC else 1
+        extra, extra_rate = joint_term(link.term, qd[k], qdd[k], qddd[k], offsets)
+        tau[k], tau_rate[k] = load[along][2] + extra, load[along + 2][2] + extra_rate
+    return from_links(model, tau), from_links(model, tau_rate)
+
+
+class _Step:
+    """The way between frames i and j: about z by gamma, about x by alpha, about z by theta."""
+
+    def __init__(self, link, q):
+        c, s = mdh.cos_sin(link.theta, q if link.sigma == mdh.REVOLUTE else None)
+        r = link.r + q if link.sigma == mdh.PRISMATIC else link.r
+        ca, sa = mdh.cos_sin(link.alpha)
+        self.angles = (mdh.cos_sin(link.gamma), (ca, sa), (c, s))
+        self.P = link.D + link.C[:, 2] * r  # in frame i
+        self.arm = np.array([link.d, sa * link.b, ca * link.b + r])  # in the frame before theta
+
+    def into(self, v):
+        """R^T v: from frame i to frame j."""
+        gamma, alpha, theta = self.angles
+        return _about_z(*theta, _about_x(*alpha, _about_z(*gamma, v)))
+
+    def back(self, v):
+        """From the frame before theta to frame i."""
+        (cg, sg), (ca, sa), _theta = self.angles
+        return _about_z(cg, -sg, _about_x(ca, -sa, v))
+
+    def unturned(self, v):
+        """From frame j to the frame before theta."""
+        c, s = self.angles[2]
+        return _about_z(c, -s, v)
+
+
+def _about_z(c, s, v):
+    return np.array([v[0] * c + v[1] * s, v[1] * c - v[0] * s, v[2]])
+
+
+def _about_x(c, s, v):
+    return np.array([v[0], v[1] * c + v[2] * s, v[2] * c - v[1] * s])
+
+
+def _cross_z(v, x):
+    """v x (x z)."""
+    return np.array([v[1] * x, -(v[0] * x), 0.0])
+
+
+def _along_z(v, x):
+    return np.array([v[0], v[1], v[2] + x])
+
+
+def _forward(link, step, above, qd, qdd, qddd):
+    """(w, al, al', a, a', U, U') of a link from those of its antecedent."""
+    wi, ali, dali, ai, dai, Ui, dUi = above
+    w, al, dal = step.into(wi), step.into(ali), step.into(dali)
+    if Ui is not None:
+        ai, dai = ai + Ui @ step.P, dai + dUi @ step.P
+    a, da = step.into(ai), step.into(dai)
+    if link.sigma == mdh.REVOLUTE:
+        turned = al + _cross_z(w, qd)
+        dal = _along_z(dal + _cross_z(al + turned, qd) + _cross_z(w, qdd), qddd)
+        w, al = _along_z(w, qd), _along_z(turned, qdd)
+        da = da + _cross_z(a, qd)
+    U = skew(al) + _square(w)
+    dU = skew(dal) + _symmetric(al, w)
+    if link.sigma == mdh.PRISMATIC:
+        da = _along_z(da + U[:, 2] * qd + (_cross_z(al, qd) + _cross_z(w, qdd)) * 2.0, qddd)
+        a = _along_z(a + _cross_z(w, qd) * 2.0, qdd)
+    return w, al, dal, a, da, U, dU
+
+
+def _square(w):
+    """[w][w] = w w^T - (w . w) 1."""
+    xx, yy, zz, xy, xz, yz = w[0] * w[0], w[1] * w[1], w[2] * w[2], w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    return np.array([[-(yy + zz), xy, xz], [xy, -(xx + zz), yz], [xz, yz, -(xx + yy)]])
+
+
+def _symmetric(al, w):
+    """([w][w])' = [al][w] + [w][al] = al w^T + w al^T - 2 (al . w) 1."""
+    xx, yy, zz = al[0] * w[0] * 2.0, al[1] * w[1] * 2.0, al[2] * w[2] * 2.0
+    xy, xz, yz = al[0] * w[1] + al[1] * w[0], al[0] * w[2] + al[2] * w[0], al[1] * w[2] + al[2] * w[1]
+    return np.array([[-(yy + zz), xy, xz], [xy, -(xx + zz), yz], [xz, yz, -(xx + yy)]])
+
+
+def _inertia_forces(motion, m, ms, J):
+    """Force and moment about the origin that move a link, and the rates of their components."""
+    _w, _al, _dal, a, da, U, dU = motion
+    E = np.eye(3) * ((J[0, 0] + J[1, 1] + J[2, 2]) * 0.5) - J
+    return a * m + U @ ms, _antisymmetric(U @ E) + cross(ms, a), da * m + dU @ ms, _antisymmetric(dU @ E) + cross(ms, da)
+
+
+def _antisymmetric(A):
+    """The vector n with [n] = A - A^T."""
+    return np.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
+
+
+def _backward(link, step, load, qd):
+    """What a link's transmitted load does to its antecedent: (f, n, f', n') in frame i."""
+    f, n, df, dn = load
+    if link.sigma == mdh.REVOLUTE:
+        df, dn = df - _cross_z(f, qd), dn - _cross_z(n, qd)
+    f, n, df, dn = (step.unturned(v) for v in (f, n, df, dn))
+    n, dn = n + cross(step.arm, f), dn + cross(step.arm, df)
+    if link.sigma == mdh.PRISMATIC:
+        dn = dn - _cross_z(f, qd)  # the arm grows by qd z
+    return tuple(step.back(v) for v in (f, n, df, dn))

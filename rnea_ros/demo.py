@@ -1,0 +1,188 @@
+"""`rnea demo`: a robot that is not there moves, a dynamics node in another process tells its torques, and we check them.
+
+The robot and the node are two processes of their own; this one subscribes to what the node publishes, over real DDS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from . import demo_checks, demo_motion, demo_plot, urdf_xml
+from .demo_checks import Recording
+from .demo_table import Table
+from .errors import RneaError
+from .robot import Robot
+
+RATE = 500.0  # Hz
+NODES = ("dynamics_node", "demo_robot")
+PATIENCE = 20.0  # s, for two processes to start and find each other, and for a kernel to compile
+GRACE = 5.0  # s, for a process to end by itself
+NO_ROS = """rnea demo needs ROS 2: {reason}.
+  With a ROS 2 installation: source its setup file, build this package with colcon, source the workspace.
+  Without one: `make env` in this package's repository sets up everything, ROS 2 wheels from PyPI included.
+  The library needs no ROS: `rnea demo --no-ros` plays the same motion and makes the same checks in this process."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `rnea demo`."""
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot; default: the Stanford arm of guarino-gfd")
+    parser.add_argument("--seconds", type=_seconds, default=8.0, help="how long to listen, default 8")
+    parser.add_argument("--plot", metavar="PATH", default="demo.png", help="picture to write, default demo.png; '' for none")
+    parser.add_argument("--no-ros", action="store_true", help="library only: no processes, no messages")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.5 <= value <= 3600.0:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.5 and 3600 seconds")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit code 0 if every check passes, 1 if not or if nothing was received."""
+    source = Path(args.urdf) if args.urdf else _shared("urdf/stanford.urdf")
+    text = urdf_xml.text(urdf_xml.read(source)[0])
+    stanford = args.urdf is None
+    robot = Robot.from_urdf(text.encode(), joint_terms=demo_checks.STANFORD_TERMS if stanford else None)
+    if robot.n == 0:
+        raise RneaError(f"{source} has no joints that move, so there is nothing to show")
+    recording, how = _play(robot, args.seconds) if args.no_ros else _listen(robot, text, stanford, args.seconds)
+    if recording is None:
+        return 1
+    verdicts = [demo_checks.rate_is_derivative(recording, robot.joint_names)]
+    if not args.no_ros:
+        verdicts.insert(0, demo_checks.same_as_library(robot, recording))
+    if stanford:
+        verdicts.append(demo_checks.papers_figure(robot))
+    print(f"\n{how}")
+    for verdict in verdicts:
+        print(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}")
+    if args.plot:
+        _draw(robot, recording, args.plot, how)
+    return 0 if all(verdict.passed for verdict in verdicts) else 1
+
+
+def _shared(name: str) -> Path:
+    """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree."""
+    package = Path(__file__).resolve().parent
+    for folder in package.parents:
+        for path in (folder / "share" / "rnea_ros" / name, folder / name):
+            if path.is_file():
+                return path
+    raise RneaError(f"{name} is not installed beside {package}; give a robot with --urdf")
+
+
+def _draw(robot: Robot, recording: Recording, path: str, how: str) -> None:
+    try:
+        demo_plot.draw(robot, recording, path, how)
+    except RneaError as error:  # no matplotlib: the checks count, the picture is an extra
+        print(f"  no picture: {error}")
+    else:
+        print(f"  picture: {path}")
+
+
+# --- without ROS ----------------------------------------------------------------------------------------------------
+
+
+def _play(robot: Robot, seconds: float) -> tuple[Recording, str]:
+    recording = demo_checks.played(robot, demo_motion.choose(robot), seconds, RATE)
+    return recording, f"{len(recording.t)} samples in {recording.seconds[-1]:.1f} s, computed by the library, without ROS"
+
+
+# --- with ROS -------------------------------------------------------------------------------------------------------
+
+
+def _listen(robot: Robot, text: str, stanford: bool, seconds: float) -> tuple[Recording | None, str]:
+    try:
+        from .nodes import demo_monitor
+    except ImportError as error:
+        print(NO_ROS.format(reason=error), file=sys.stderr)
+        return None, ""
+    domain = random.randrange(1, 102)  # so that nobody else's robot is heard, and nobody else hears this one
+    table = Table(robot, sys.stdout)
+    with tempfile.TemporaryDirectory(prefix="rnea_demo_") as folder:
+        with _ros_environment(domain, folder), _processes(Path(folder), text, stanford) as processes:
+            pids = " and ".join(str(process.pid) for process in processes)
+            print(f"{robot.name}: {' and '.join(NODES)} run as processes {pids}", flush=True)
+            print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
+            recording = demo_monitor.record(
+                domain, seconds, PATIENCE, table.show, lambda: all(process.poll() is None for process in processes))
+        if recording is None:
+            _explain(processes, Path(folder))
+            return None, ""
+    span = recording.seconds[-1]
+    return recording, f"{len(recording.t)} samples in {span:.1f} s, received from dynamics_node over ROS 2"
+
+
+@contextmanager
+def _ros_environment(domain: int, folder: str) -> Iterator[None]:
+    """A ROS of our own, for this process and those that it starts; logs go where they are removed with the rest."""
+    before = dict(os.environ)
+    os.environ.update(ROS_DOMAIN_ID=str(domain), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=folder)
+    ended = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # an exception cleans up
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, ended)
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _processes(folder: Path, text: str, stanford: bool) -> Iterator[list[subprocess.Popen]]:
+    """Both nodes, running; none of them is left when the block ends, however it ends."""
+    parameters = folder / "parameters.yaml"
+    parameters.write_text(json.dumps(_parameters(text, stanford)), encoding="utf-8")  # JSON is YAML
+    source = str(Path(__file__).resolve().parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
+    processes: list[subprocess.Popen] = []
+    try:
+        for node in NODES:
+            command = [sys.executable, "-m", f"rnea_ros.nodes.{node}", "--ros-args", "--params-file", str(parameters)]
+            with open(folder / f"{node}.txt", "w") as log:
+                processes.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log,
+                                                  stdin=subprocess.DEVNULL))
+        yield processes
+    finally:
+        _end(processes)
+
+
+def _parameters(text: str, stanford: bool) -> dict[str, Any]:
+    everyone = {"robot_description": text}
+    parameters = {"/**": {"ros__parameters": everyone}, "/**/demo_robot": {"ros__parameters": {"rate": RATE}}}
+    if stanford:
+        terms = {name: {"rotor_inertia": term.rotor_inertia} for name, term in demo_checks.STANFORD_TERMS.items()}
+        limits = {name: {"has_effort_rate_limits": True, "max_effort_rate": limit}
+                  for name, limit in demo_checks.STANFORD_RATE_LIMITS.items()}
+        parameters["/**/dynamics_node"] = {"ros__parameters": {"joint_dynamics": terms, "joint_limits": limits}}
+    return parameters
+
+
+def _end(processes: Sequence[subprocess.Popen]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _explain(processes: Sequence[subprocess.Popen], folder: Path) -> None:
+    """Nothing came: what the nodes had to say."""
+    print(f"nothing was received within {PATIENCE:g} s, or a node ended. What they wrote:", file=sys.stderr)
+    for node, process in zip(NODES, processes):
+        lines = (folder / f"{node}.txt").read_text(errors="replace").splitlines()[-12:]
+        print("\n".join([f"--- {node}, exit code {process.returncode}", *lines]), file=sys.stderr)

@@ -1,0 +1,49 @@
+"""The demo's live table: torques, their rates, and how much of both limits they use."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, TextIO
+
+from .robot import Robot
+
+
+class Table:
+    """The latest torques, their rates and the use of both limits: redrawn in a terminal, printed now and then elsewhere."""
+
+    BAR = 10
+
+    def __init__(self, robot: Robot, out: TextIO):
+        self._out, self._live = out, out.isatty()
+        self._interval = 0.1 if self._live else 1.7  # s; no divisor of the motion's period, to show different instants
+        self._next = 0.0
+        self._drawn = 0
+        self._units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
+        self._width = max(map(len, (*robot.joint_names, "joint")))
+
+    def show(self, message: Any) -> None:
+        """message: rnea_msgs/JointDynamics."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._interval
+        lines = self.lines(message)
+        up, end = (f"\x1b[{self._drawn}A" if self._drawn else "", "\x1b[K\n") if self._live else ("", "\n")
+        self._drawn = len(lines)
+        self._out.write(up + "".join(line + end for line in lines) + ("" if self._live else "\n"))
+        self._out.flush()
+
+    def lines(self, message: Any) -> list[str]:
+        """The table as text."""
+        head = f"{'joint':<{self._width}}  {'torque':>13}  {'of its limit':<18}  {'rate':>16}  of its limit"
+        rows = zip(message.joint_names, self._units, message.effort, message.effort_utilization,
+                   message.effort_rate, message.effort_rate_utilization)
+        return [head] + [f"{name:<{self._width}}  {tau:>9.3f} {unit:<3}  {self._used(share)}  "
+                         f"{rate:>10.3f} {unit + '/s':<5}  {self._used(rate_share)}".rstrip()
+                         for name, unit, tau, share, rate, rate_share in rows]
+
+    def _used(self, share: float) -> str:
+        if math.isnan(share):
+            return f"{'unknown':<{self.BAR + 8}}"
+        full = min(round(share * self.BAR), self.BAR)
+        return f"[{'#' * full:<{self.BAR}}] {share:>4.0%} "

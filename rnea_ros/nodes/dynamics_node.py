@@ -1,0 +1,181 @@
+"""dynamics_node: joint states and desired motion in, exact joint torques and torque rates out.
+
+Subscribes robot_description, joint_states, ~/desired_motion. Publishes ~/joint_effort, ~/joint_effort_rate,
+~/joint_dynamics for every usable joint state, stamped as that state; ~/model_info (latched); ~/markers; /diagnostics.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import MarkerArray
+
+from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
+from rnea_ros import RneaError, Robot
+from rnea_ros.nodes import run
+from rnea_ros.nodes.description import LATCHED, ModelIntake
+from rnea_ros.nodes.diagnostics import Health, State, Stream, Watchdog
+from rnea_ros.nodes.joints import described, doubts, excesses, joint_limits
+from rnea_ros.nodes.markers import Markers
+from rnea_ros.nodes.messages import Outgoing, Rejected, model_info
+from rnea_ros.nodes.motion import MotionSource
+from rnea_ros.nodes.parameters import MODEL, TABLE, ParameterSet
+
+SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)  # 5: depth 1 loses messages at 1 kHz
+TICK = 0.1  # s; of watchdog and markers
+MODEL_NAMES = frozenset(entry.name for entry in MODEL)
+
+
+class DynamicsNode(Node):
+    """Thin: reads messages into a motion, has the robot evaluate it, publishes; the rest is bookkeeping."""
+
+    def __init__(self) -> None:
+        super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
+        self._robot: Robot | None = None
+        self._settings = ParameterSet(self, TABLE, self._on_parameters)
+        self._health = Health(self.get_fully_qualified_name())
+        self._effort = self.create_publisher(JointState, "~/joint_effort", 10)
+        self._effort_rate = self.create_publisher(JointState, "~/joint_effort_rate", 10)
+        self._dynamics = self.create_publisher(JointDynamics, "~/joint_dynamics", 10)
+        self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
+        self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
+        diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
+        # desired motion first: of two messages that wait together, it is taken before the state that needs it
+        self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR)
+        self._states = self.create_subscription(
+            JointState, "joint_states", self._on_state, SENSOR,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._intake = ModelIntake(self, self._settings, self._use, self._refuse)
+        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
+        self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
+        self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._dynamics.topic_name}")
+
+    def destroy_node(self) -> None:
+        self._intake.close()
+        super().destroy_node()
+
+    # ------------------------------------------------------------------ input
+
+    def _on_desired(self, message: JointMotion) -> None:
+        stream = self._health.desired
+        stream.received += 1
+        try:
+            stream.accept(time.monotonic_ns(), self._model()[1].desired.read(message))
+        except Rejected as rejected:
+            stream.drop(rejected)
+        except Exception as error:  # whatever a message contains, the node stays up and says so
+            self._fail(stream, error)
+
+    def _on_state(self, message: JointState) -> None:
+        began = time.monotonic_ns()
+        stream = self._health.states
+        stream.received += 1
+        try:
+            robot, source = self._model()
+            stream.accept(began, source.state.read(message))
+            motion = source.at_state(self._health.desired.age(began))
+            self._out.fill(message.header.stamp, motion, robot.dynamics(*motion))
+            self._publish(began)
+        except Rejected as rejected:
+            stream.drop(rejected)
+        except RneaError as error:  # the library refuses the motion
+            stream.drop(Rejected("motion_refused", str(error)))
+        except Exception as error:
+            self._fail(stream, error)
+
+    def _model(self) -> tuple[Robot, MotionSource]:
+        if self._robot is None:
+            raise Rejected("no_model", "there is no robot description yet")
+        return self._robot, self._motion
+
+    def _publish(self, began: int) -> None:
+        out = self._out
+        self._effort.publish(out.effort)
+        self._effort_rate.publish(out.effort_rate)
+        self._dynamics.publish(out.dynamics)
+        self._health.done(began, out.utilization, out.rate_utilization)
+
+    def _fail(self, stream: Stream, error: Exception) -> None:
+        if self.context.ok():  # a signal ends the context at any point of a callback; that is no failure
+            stream.drop(Rejected("internal_error", repr(error)))
+            self._health.fault = f"internal error, please report it: {error!r}"
+            self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
+
+    def _on_jump(self, jump: TimeJump) -> None:
+        if self._robot is not None:
+            self._motion.forget()
+
+    # ------------------------------------------------------------------ model and parameters
+
+    def _use(self, robot: Robot, fresh: bool) -> None:
+        """A model is ready. The history of the joints survives if the joints do."""
+        if fresh:
+            self._settings.declare_joints(described(robot))
+            for doubt in (*robot.warnings, *doubts(self._settings, robot)):
+                self.get_logger().warning(doubt)
+        if self._robot is None or robot.joint_names != self._robot.joint_names:
+            self._motion = MotionSource(robot.joint_names, self._settings.values)
+        self._robot = robot
+        self._health.set_model(robot)
+        self._arrange()
+        self.get_logger().info(f"model {robot.model_id}: robot '{robot.name}', {robot.n} joints, backend {robot.backend}")
+
+    def _refuse(self, reason: str) -> None:
+        self._health.model_error = reason
+        stays = "no model yet" if self._robot is None else f"model {self._robot.model_id} stays"
+        self.get_logger().error(f"robot description refused, {stays}: {reason}")
+
+    def _arrange(self) -> None:
+        """Everything that depends on both the model and the parameters."""
+        if self._robot is not None:
+            values = self._settings.values
+            self._limits = joint_limits(values, self._robot)
+            self._out = Outgoing(self._robot, self._limits, values["frame_id"])
+            self._marks = Markers(self._robot, values["markers.size"])
+            self._motion.configure(values)
+            self._info.publish(model_info(self._robot, self._limits, self.get_clock().now().to_msg()))
+
+    def _on_parameters(self, changed: set[str]) -> None:
+        if any(name in MODEL_NAMES or name.startswith("joint_dynamics.") for name in changed):
+            self._intake.check()
+            self._intake.request()
+        self._arrange()
+
+    # ------------------------------------------------------------------ from time to time
+
+    def _tick(self) -> None:
+        values = self._settings.values
+        state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
+        if values["publish_markers"] and state is State.ACTIVE:
+            self._marks.fill(self._out.effort.header.stamp, self._out)
+            self._markers.publish(self._marks.message)
+
+    def _hints(self, state: State) -> list[str]:
+        if state is State.WAITING_MODEL:
+            return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
+        if state is State.WAITING_STATE:
+            return [f"{self._states.topic_name} has {self.count_publishers(self._states.topic_name)} publishers"]
+        if state is State.ACTIVE and self._robot is not None:
+            shown = self._out.dynamics
+            motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
+            return excesses(self._limits, self._robot.joint_names, motion)
+        return []
+
+
+def main(args: list[str] | None = None) -> int:
+    return run(DynamicsNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Everything that the README shows is run: Python as it stands, `rnea` lines for real, the rest checked for what it names.
+
+``python test/test_readme.py --update`` writes the parameter table into the README.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+MARK = "<!-- parameters: written by test/test_readme.py --update -->"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), flags=re.DOTALL)
+
+
+def commands() -> list[str]:
+    lines = [line for block in blocks("bash") for line in block.splitlines() if line.strip()]
+    assert len(lines) >= 8
+    return lines
+
+
+def parameter_table() -> str:
+    from rnea_ros.nodes.parameters import markdown_table
+
+    return f"{MARK}\n\n{markdown_table()}"
+
+
+def test_python_blocks_run_in_the_order_of_the_page(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    shared: dict = {}
+    library = [block for block in blocks("python") if "rnea_msgs" not in block]
+    assert len(library) >= 2
+    for block in library:
+        exec(compile(block, "README.md", "exec"), shared)
+    assert shared["tau"].shape == shared["tau_rate"].shape == (6,)
+    assert abs(shared["pushed"] - shared["tau"]).max() > 1.0
+
+
+@pytest.mark.ros
+def test_the_subscriber_of_the_page_understands_the_message(capsys):
+    messages = pytest.importorskip("rnea_msgs.msg")
+    (block,) = [block for block in blocks("python") if "rnea_msgs" in block]
+    shared: dict = {}
+    exec(compile(block, "README.md", "exec"), shared)
+    shared["on_dynamics"](messages.JointDynamics(joint_names=["a"], effort=[1.5], effort_rate=[-2.0]))
+    assert capsys.readouterr().out == "a: 1.500 N m, -2.000 N m/s\n"
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("rnea ")])
+def test_rnea_commands_run(line, tmp_path):
+    words = [str(ROOT / word) if (ROOT / word).is_file() else word for word in shlex.split(line)[1:]]
+    done = subprocess.run([sys.executable, "-m", "rnea_ros.cli", *words], cwd=tmp_path, capture_output=True, text=True,
+                          env=_environment(), timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip()
+    for word in ("torque.csv", "torque.png"):
+        assert (word in words) == (tmp_path / word).is_file()
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("make")])
+def test_make_targets_exist(line):
+    done = subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("ros2 launch")])
+def test_launch_lines_name_files_and_arguments_that_exist(line):
+    _ros2, _launch, package, file, *arguments = shlex.split(line)
+    assert package == "rnea_ros"
+    text = (ROOT / "launch" / file).read_text()
+    if "dynamics.launch.py" in text:  # arguments are handed on
+        text += (ROOT / "launch" / "dynamics.launch.py").read_text()
+    for argument in arguments:
+        assert re.search(rf'DeclareLaunchArgument\(\s*"{argument.split(":=")[0]}"', text), argument
+
+
+def test_colcon_line_builds_the_two_packages_of_this_repository():
+    (line,) = [line for line in commands() if line.startswith("colcon")]
+    paths = [word.removeprefix("src/rnea_ros") for word in shlex.split(line) if word.startswith("src/")]
+    assert [(ROOT / path.lstrip("/") / "package.xml").is_file() for path in paths] == [True, True]
+
+
+def test_topics_of_the_page_are_the_nodes():
+    source = (ROOT / "rnea_ros/nodes/dynamics_node.py").read_text() + (ROOT / "rnea_ros/nodes/description.py").read_text()
+    topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/", README.read_text(), flags=re.MULTILINE)
+    assert len(topics) == 9
+    for topic in topics:
+        assert f'"{topic}"' in source, topic
+
+
+@pytest.mark.ros
+def test_parameter_table_is_that_of_the_node():
+    pytest.importorskip("rclpy")
+    assert parameter_table() in README.read_text(), "run: python test/test_readme.py --update"
+
+
+def test_pictures_exist():
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README.read_text())
+    assert pictures
+    assert all((ROOT / picture).is_file() for picture in pictures)
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+if __name__ == "__main__" and "--update" in sys.argv:
+    sys.path.insert(0, str(ROOT))
+    before, _, after = README.read_text().partition(MARK)
+    README.write_text(before + parameter_table() + "</details>" + after.partition("</details>")[2])
