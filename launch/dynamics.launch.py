@@ -13,11 +13,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix, get_package_share_directory
+from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, SetLaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-
-from launch import LaunchDescription
 
 SHARE = Path(__file__).resolve().parents[1]
 

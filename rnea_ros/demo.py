@@ -52,11 +52,11 @@ def _seconds(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 if every check passes, 1 if not or if nothing was received."""
     source = Path(args.urdf) if args.urdf else _shared("urdf/stanford.urdf")
-    text = urdf_xml.text(urdf_xml.read(source)[0])
     stanford = args.urdf is None
-    robot = Robot.from_urdf(text.encode(), joint_terms=demo_checks.STANFORD_TERMS if stanford else None)
+    robot = Robot.from_urdf(source, joint_terms=demo_checks.STANFORD_TERMS if stanford else None)
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
+    text = urdf_xml.text(urdf_xml.read(source)[0])  # xacro expanded, and only what dynamics needs
     recording, how = _play(robot, args.seconds) if args.no_ros else _listen(robot, text, stanford, args.seconds)
     if recording is None:
         return 1
@@ -76,17 +76,16 @@ def run(args: argparse.Namespace) -> int:
 def _shared(name: str) -> Path:
     """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree."""
     package = Path(__file__).resolve().parent
-    for folder in package.parents:
-        for path in (folder / "share" / "rnea_ros" / name, folder / name):
-            if path.is_file():
-                return path
+    for path in (package.parent / name, *(folder / "share" / "rnea_ros" / name for folder in package.parents)):
+        if path.is_file():
+            return path
     raise RneaError(f"{name} is not installed beside {package}; give a robot with --urdf")
 
 
 def _draw(robot: Robot, recording: Recording, path: str, how: str) -> None:
     try:
         demo_plot.draw(robot, recording, path, how)
-    except RneaError as error:  # no matplotlib: the checks count, the picture is an extra
+    except (RneaError, OSError, ValueError) as error:  # no matplotlib, no such folder: the checks count, this is an extra
         print(f"  no picture: {error}")
     else:
         print(f"  picture: {path}")
@@ -112,12 +111,16 @@ def _listen(robot: Robot, text: str, stanford: bool, seconds: float) -> tuple[Re
     domain = random.randrange(1, 102)  # so that nobody else's robot is heard, and nobody else hears this one
     table = Table(robot, sys.stdout)
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as folder:
-        with _ros_environment(domain, folder), _processes(Path(folder), text, stanford) as processes:
+        with (_signals() as caught, _ros_environment(domain, folder),
+              _processes(Path(folder), text, stanford) as processes):
             pids = " and ".join(str(process.pid) for process in processes)
             print(f"{robot.name}: {' and '.join(NODES)} run as processes {pids}", flush=True)
             print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
             recording = demo_monitor.record(
-                domain, seconds, PATIENCE, table.show, lambda: all(process.poll() is None for process in processes))
+                domain, seconds, PATIENCE, table.show,
+                lambda: not caught and all(process.poll() is None for process in processes))
+        if caught:
+            sys.exit(128 + caught[0])
         if recording is None:
             _explain(processes, Path(folder))
             return None, ""
@@ -126,15 +129,29 @@ def _listen(robot: Robot, text: str, stanford: bool, seconds: float) -> tuple[Re
 
 
 @contextmanager
+def _signals() -> Iterator[list[int]]:
+    """SIGINT and SIGTERM as they come in: noted, not raised, since an exception can get lost in the middle of a callback."""
+    caught: list[int] = []
+
+    def note(number: int, _frame: Any) -> None:
+        caught.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def _ros_environment(domain: int, folder: str) -> Iterator[None]:
     """A ROS of our own, for this process and those that it starts; logs go where they are removed with the rest."""
     before = dict(os.environ)
     os.environ.update(ROS_DOMAIN_ID=str(domain), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=folder)
-    ended = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # an exception cleans up
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, ended)
         os.environ.clear()
         os.environ.update(before)
 

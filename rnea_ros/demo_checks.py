@@ -86,7 +86,7 @@ def rate_is_derivative(recording: Recording, joint_names: tuple[str, ...]) -> Ve
     """The received rates are the slopes of the received torques."""
     inner, quotients = difference_quotients(recording)
     if len(inner) < len(recording.t) / 2:
-        return Verdict(False, f"only {len(inner)} of {len(recording.t)} samples belong to a smooth motion; were messages lost?")
+        return Verdict(False, f"only {len(inner)} of {len(recording.t)} samples belong to a smooth motion: messages were lost")
     largest = np.abs(recording.tau_rate).max(axis=0).clip(min=1e-6)
     error = np.abs(quotients - recording.tau_rate[inner]).max(axis=0) / largest
     worst = int(error.argmax())

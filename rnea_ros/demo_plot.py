@@ -64,4 +64,4 @@ def _label(figure, axes) -> None:
         axis.set_xlabel("time [s]")
     figure.align_ylabels(axes)
     handles, labels = axes[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper right", ncols=2, frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="upper right", ncol=2, frameon=False, fontsize=9)
