@@ -9,15 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import door, urdf
+from . import door, massless, urdf
 from .algorithms import torque_rate as newton_euler
 from .algorithms.torque_rate import BaseMotion, LinkForces, LinkMotion
 from .codegen import kernel
 from .door import Wrenches
+from .energetics import Energetics
 from .errors import InputError
-from .evaluations import EVALUATIONS
+from .evaluations import EVALUATIONS, REFERENCE
 from .model import JointTerm, Limits, Model
 from .payload import Payload
+from .robot_sensitivities import Sensitivities
 
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -34,7 +36,7 @@ class Dynamics(NamedTuple):
     gravity_rate: np.ndarray
 
 
-class Robot:
+class Robot(Energetics, Sensitivities):
     """Exact inverse dynamics of a robot, and its time derivative.
 
     Arrays are in the order of `joint_names`; (n,) for one sample or (samples, n) for many. Units: rad, m, N m, N, s.
@@ -44,6 +46,7 @@ class Robot:
     def __init__(self, model: Model, backend: str = "llvm", gravity: Sequence[float] = GRAVITY):
         self.model = model
         self.backend = kernel.available(backend)
+        self._evaluations = REFERENCE if self.backend == "reference" else EVALUATIONS
         self.gravity_vector = door.vector("gravity", gravity, 3)
         self.payloads: dict[str, Payload] = {}
         self._kernels: dict[tuple, kernel.Kernel] = {}
@@ -132,29 +135,32 @@ class Robot:
 
     # ------------------------------------------------------------------ what it computes
 
-    def torque_and_rate(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None,
-                        wrench_rates: Wrenches | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def torque_and_rate(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Torques and their exact time derivatives along the motion, guarino-gfd (3)-(21).
 
         q, qd, qdd, qddd : (n,) or (samples, n): position, velocity, acceleration, jerk
         wrenches         : {URDF link: (6,) or (samples, 6)} force, then moment about the link frame's origin, exerted BY the
                            environment ON the link, seen in the link's frame [N, N m]
         wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
+        world_wrenches   : as wrenches, but seen in the root link's frame, where they stay while the link turns
         """
-        tau, tau_rate = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates)
+        tau, tau_rate = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
+                                       world_wrenches=world_wrenches)
         return tau, tau_rate
 
     def dynamics(self, q, qd, qdd, qddd) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity, in one call."""
         return Dynamics(*self._evaluate("dynamics", q, qd, qdd, qddd))
 
-    def inverse_dynamics(self, q, qd, qdd, wrenches: Wrenches | None = None) -> np.ndarray:
+    def inverse_dynamics(self, q, qd, qdd, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> np.ndarray:
         """Torques (n,) or (samples, n) of a motion; wrenches as in `torque_and_rate`."""
-        return self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches)[0]
+        return self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)[0]
 
     def bias(self, q, qd, wrenches: Wrenches | None = None) -> np.ndarray:
         """Torques at zero acceleration: velocity terms, gravity, friction. tau = M qdd + bias."""
-        return self.inverse_dynamics(q, qd, np.zeros(np.shape(q)), wrenches)
+        return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches)
 
     def gravity(self, q) -> np.ndarray:
         """Torques that hold the robot still against gravity alone."""
@@ -162,65 +168,72 @@ class Robot:
 
     def mass_matrix(self, q) -> np.ndarray:
         """M (n, n) or (samples, n, n): column k is the torque of a unit acceleration of joint k alone, khalil-rne 3.3.1."""
-        q = np.asarray(q, dtype=float)
-        columns = [self._evaluate("inertia", q, unit)[0] for unit in np.eye(self.n)]
-        return np.stack(columns, axis=-1) if columns else np.zeros((*q.shape, 0))
+        return self._evaluate("mass_matrix", q)[0]
 
     def forward_dynamics(self, q, qd, tau, wrenches: Wrenches | None = None) -> np.ndarray:
-        """Accelerations (n,) or (samples, n) under given torques: solves M qdd = tau - bias, khalil-rne (8)."""
-        torque = door.coordinates("tau", tau, self.joint_names) - self.bias(q, qd, wrenches)
-        try:
-            return np.linalg.solve(self.mass_matrix(q), torque[..., None])[..., 0]
-        except np.linalg.LinAlgError:
-            raise InputError("the mass matrix is singular: a joint moves no mass, so its acceleration has no answer; "
-                             "give its links mass or its joint a rotor inertia") from None
+        """Accelerations (n,) or (samples, n) under given torques, by articulated bodies, khalil-rne (32)-(44).
+
+        Mimic joints, which that recursion cannot free one by one, solve M qdd = tau - bias instead. InputError names a joint
+        that moves no mass.
+        """
+        with massless.refused(lambda: self.mass_matrix(q), self.joint_names):
+            qdd, felt, locked = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches)
+        massless.refuse(felt, locked, self.joint_names)
+        return qdd
 
     def recursion(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
         """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
         blocks = ("q", "qd", "qdd", "qddd")
-        x, loaded = self._pack(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates)
+        x, loaded, held = self._pack(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates, None)
         if x.ndim != 1:
             raise InputError(f"recursion takes one sample, arrays ({self.n},); got {np.shape(q)}")
-        function, inputs = self._function(_recursion, blocks, loaded)
+        function, inputs = self._function(_recursion, blocks, loaded, held)
         starts = np.cumsum([0, *inputs.values()])
         return function(**{name: x[a:a + size] for (name, size), a in zip(inputs.items(), starts, strict=False)})
 
     # ------------------------------------------------------------------ the door
 
     def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None,
-                  wrench_rates: Wrenches | None = None) -> tuple[np.ndarray, ...]:
-        x, loaded = self._pack(EVALUATIONS[name][1], motion, wrenches, wrench_rates)
-        key = (name, loaded, tuple(self.payloads))
+                  wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, ...]:
+        x, loaded, held = self._pack(self._evaluations[name][1], motion, wrenches, wrench_rates, world_wrenches)
+        key = (name, loaded, held, tuple(self.payloads))
         if key not in self._kernels:
-            self._kernels[key] = kernel.build(*self._function(*EVALUATIONS[name], loaded), self.backend)
+            self._kernels[key] = kernel.build(*self._function(*self._evaluations[name], loaded, held), self.backend)
         return self._kernels[key](x)
 
-    def _pack(self, names: Sequence[str], motion: Sequence[Any], wrenches: Wrenches | None,
-              wrench_rates: Wrenches | None) -> tuple[np.ndarray, tuple[int, ...]]:
-        """The flat input of a kernel, (size,) or (samples, size), and the numbers of the links under wrenches."""
-        arrays = [door.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
+    def _pack(self, names: Sequence[str], motion: Sequence[Any], wrenches: Wrenches | None, wrench_rates: Wrenches | None,
+              world_wrenches: Wrenches | None) -> tuple[np.ndarray, tuple[int, ...], tuple[str, ...]]:
+        """The flat input of a kernel, (size,) or (samples, size); numbers of the links under wrenches, names of those under
+        world wrenches."""
+        arrays = [door.block(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
         loaded = door.loaded_links(self.model, wrenches, wrench_rates)
         if loaded:
             arrays += [door.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates)]
-        arrays += [payload.parameters for payload in self.payloads.values()]
-        return door.beside(arrays), loaded
+        held = door.world_blocks(self.model, world_wrenches)
+        arrays += [*held.values(), *(payload.parameters for payload in self.payloads.values())]
+        return door.beside(arrays), loaded, tuple(held)
 
-    def _function(self, evaluation: Callable, blocks: Sequence[str],
-                  loaded: tuple[int, ...]) -> tuple[Callable, dict[str, int]]:
+    def _function(self, evaluation: Callable, blocks: Sequence[str], loaded: Sequence[int],
+                  held: Sequence[str]) -> tuple[Callable, dict[str, int]]:
         """The function that a kernel is traced from, and the sizes of its input blocks."""
-        inputs = dict.fromkeys(blocks, self.n)
+        inputs = {name: door.SIZES.get(name, self.n) for name in blocks}
         if loaded:
             inputs |= {"wrenches": 6 * len(loaded), "wrench_rates": 6 * len(loaded)}
+        if held:
+            inputs["world_wrenches"] = 6 * len(held)
         if self.payloads:
             inputs["payloads"] = 10 * len(self.payloads)
         carriers = [payload.link_number for payload in self.payloads.values()]
 
-        def function(wrenches=None, wrench_rates=None, payloads=None, **motion):
+        def function(wrenches=None, wrench_rates=None, world_wrenches=None, payloads=None, **motion):
             options: dict[str, Any] = {}
             if loaded:
                 options |= {"wrenches": dict(zip(loaded, _sixes(wrenches), strict=True)),
                             "wrench_rates": dict(zip(loaded, _sixes(wrench_rates), strict=True))}
+            if held:
+                frames = [self.model.frame(link) for link in held]
+                options["world_wrenches"] = [(frame.link, frame.P, six) for frame, six in zip(frames, _sixes(world_wrenches))]
             if carriers:
                 options["inertias"] = Payload.added(self.model, carriers, payloads)
             return evaluation(self.model, self.gravity_vector, options, **motion)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -31,6 +32,8 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
         if rclpy.ok():  # else a signal ended the context in the middle of something: that is no failure
             raise
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):  # a second one must not interrupt the cleaning up
+            signal.signal(number, signal.SIG_IGN)
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
