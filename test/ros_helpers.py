@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,15 @@ DISCOVERY = 20.0  # s; measured up to 2.2
 SOURCE = Path(__file__).resolve().parent.parent
 
 
+def free_domain() -> int:
+    """A ROS domain whose first ports nobody uses; above 101 the ports are those that Linux hands out itself."""
+    while True:
+        domain = random.SystemRandom().randrange(1, 101)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+            probe.bind(("", 7400 + 250 * domain + 10))
+            return domain
+
+
 def stamp(seconds: float) -> Time:
     whole, part = divmod(round(seconds * 1e9), 1_000_000_000)
     return Time(sec=whole, nanosec=part)
@@ -39,11 +49,10 @@ class World:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.domain = random.SystemRandom().randrange(1, 230)
+        self.domain = free_domain()
         self._processes: list[subprocess.Popen] = []
         self.context = Context()
-        self._context_environment = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOG_DIR": str(folder / "log")}
-        os.environ.update(self._context_environment)
+        os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
         self.context.init(domain_id=self.domain)
         self.node = Node("probe", context=self.context)
         self._executor = SingleThreadedExecutor(context=self.context)

@@ -15,6 +15,7 @@ from sensor_msgs.msg import JointState
 from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot
 from rnea_ros.nodes.joints import described, joint_limits
+from rnea_ros.nodes.markers import Markers
 from rnea_ros.nodes.messages import DesiredReader, Outgoing, Rejected, StateReader, model_info
 
 NAMES = ("a", "b", "c")
@@ -161,3 +162,19 @@ def test_model_info(robot, limits):
     assert list(info.gravity) == [0.0, 0.0, -9.81]
     for name in ("parent", "sigma", "gamma", "b", "alpha", "d", "theta", "r"):
         assert len(getattr(info, name)) == len(info.frame_names) == len(robot.mdh_table())
+
+
+def test_markers_of_joints_inside_a_planar_joint_are_left_out():
+    planar = Robot.from_urdf(URDF.replace('type="prismatic"', 'type="planar"'), backend="reference")
+    assert [mark.header.frame_id for mark in Markers(planar, 0.2).message.markers] == ["l0", "l1", "l2"]
+
+
+def test_markers_show_use_by_length_and_rate_by_colour(robot, limits):
+    out, marks = Outgoing(robot, limits, ""), Markers(robot, 0.2)
+    result = np.array([[-10.0, 3.0, 0.0], [50.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3])
+    out.fill(Time(sec=1), np.zeros((4, 3)), result)
+    marks.fill(Time(sec=1), out)
+    over, unknown, idle = marks.message.markers
+    assert len(over.points) == 49 and (over.color.r, over.color.g) == (1.0, 0.0)  # beyond the limit: a full circle, red
+    assert unknown.points[1].z == pytest.approx(0.1)  # half as long where the limit is unknown
+    assert len(idle.points) == 2 and idle.color.r == idle.color.b

@@ -59,7 +59,7 @@ class Recipe:
             return robot.with_payload(link, mass, com, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
         except RneaError as error:
             hint = "" if link else " (set payload.link first, or payload.link and payload.mass in one atomic call)"
-            raise type(error)(f"payload: {error}{hint}") from None
+            raise InputError(f"{error}{hint}") from None
 
 
 class ModelIntake:
@@ -88,12 +88,15 @@ class ModelIntake:
 
     def check(self) -> None:
         """Raise RneaError if what the parameters now ask for cannot become a model. Takes milliseconds: compiles nothing."""
-        recipe = self._recipe()
-        if recipe.text:
-            bare = self._bare[1] if self._bare is not None and self._bare[0] == recipe.bare() else recipe.robot()
-            recipe.load(bare)
-        elif self._wanted is not None:
-            raise InputError(f"robot_description is empty, and nothing was heard on {self.topic_name} to replace it")
+        try:
+            self._draft(self._recipe())
+        except RneaError:
+            current = self._current
+            if current is None or not self._heard or self._recipe().text != self._heard or self._heard == current.text:
+                raise
+            # The topic's last text was refused before, and still is: the parameters are for the model in use.
+            self._heard = current.text
+            self._draft(self._recipe())
 
     def request(self) -> None:
         """Build what is asked for now, unless that is what was asked for last."""
@@ -104,6 +107,12 @@ class ModelIntake:
 
     def close(self) -> None:
         self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def _draft(self, recipe: Recipe) -> None:
+        if not recipe.text and self._wanted is not None:
+            raise InputError(f"robot_description is empty, and nothing was heard on {self.topic_name} to replace it")
+        if recipe.text:
+            recipe.load(self._bare[1] if self._bare is not None and self._bare[0] == recipe.bare() else recipe.robot())
 
     def _recipe(self) -> Recipe:
         values = self._parameters.values
@@ -119,12 +128,13 @@ class ModelIntake:
         )
 
     def _on_description(self, message: String) -> None:
-        self._heard = message.data
         if self._parameters.values["robot_description"]:
             self._node.get_logger().info(f"{self.topic_name} is not used: parameter robot_description is set", once=True)
-        elif not message.data.strip():
+        if message.data.strip():
+            self._heard = message.data
+            self.request()
+        else:
             self._refuse(f"{self.topic_name} carried an empty text")
-        self.request()
 
     def _build(self, recipe: Recipe) -> None:
         """In the worker. The result is what the executor will see, so nothing may escape as an exception."""

@@ -43,6 +43,7 @@ class Stream:
         self.stamp = 0  # of the last usable message [ns]
         self.arrival: int | None = None  # the same by the steady clock [ns]
         self.dropped: Counter[str] = Counter()
+        self.dropped_at = 0  # the last one, steady clock [ns]
         self.last_drop = ""
         self._reported = (0, 0)
 
@@ -51,6 +52,7 @@ class Stream:
 
     def drop(self, rejected: Rejected) -> None:
         self.dropped[rejected.reason] += 1
+        self.dropped_at = time.monotonic_ns()
         self.last_drop = f"{rejected.reason}: {rejected.detail}"
 
     def age(self, now: int) -> float:
@@ -97,16 +99,16 @@ class Health:
 
     def state(self, timeout: float) -> tuple[State, str]:
         """The state now, and a sentence about it."""
-        last = self.states.last_drop
+        refused = f"; last one dropped: {self.states.last_drop}" if self.states.dropped_at > (self.output or 0) else ""
         if self.robot is None:
             return (State.FAULT, self.model_error) if self.model_error else (State.WAITING_MODEL, State.WAITING_MODEL.value)
         if self.fault:
             return State.FAULT, self.fault
         if self.output is None:
-            return State.WAITING_STATE, State.WAITING_STATE.value + (f"; last one dropped: {last}" if last else "")
+            return State.WAITING_STATE, State.WAITING_STATE.value + refused
         silent = (time.monotonic_ns() - self.output) * 1e-9
         if silent > timeout:
-            return State.STALE, f"nothing computed for {silent:.1f} s" + (f"; last drop: {last}" if last else "")
+            return State.STALE, f"nothing computed for {silent:.1f} s{refused}"
         return State.ACTIVE, State.ACTIVE.value
 
     def report(self, timeout: float, clock: int, doubts: Sequence[str] = ()) -> DiagnosticStatus:

@@ -33,6 +33,7 @@ from rnea_ros.nodes.parameters import MODEL, TABLE, ParameterSet
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)  # 5: depth 1 loses messages at 1 kHz
 TICK = 0.1  # s; of watchdog and markers
 MODEL_NAMES = frozenset(entry.name for entry in MODEL)
+SHOWN = ("frame_id", "markers.size")
 
 
 class DynamicsNode(Node):
@@ -126,6 +127,7 @@ class DynamicsNode(Node):
                 self.get_logger().warning(doubt)
         if self._robot is None or robot.joint_names != self._robot.joint_names:
             self._motion = MotionSource(robot.joint_names, self._settings.values)
+        self._motion.configure(self._settings.values)
         self._robot = robot
         self._health.set_model(robot)
         self._arrange()
@@ -137,29 +139,32 @@ class DynamicsNode(Node):
         self.get_logger().error(f"robot description refused, {stays}: {reason}")
 
     def _arrange(self) -> None:
-        """Everything that depends on both the model and the parameters."""
+        """Everything that the messages show of both the model and the parameters."""
         if self._robot is not None:
             values = self._settings.values
             self._limits = joint_limits(values, self._robot)
             self._out = Outgoing(self._robot, self._limits, values["frame_id"])
-            self._marks = Markers(self._robot, values["markers.size"])
-            self._motion.configure(values)
+            self._marks: Markers | None = None  # made when they are first wanted
             self._info.publish(model_info(self._robot, self._limits, self.get_clock().now().to_msg()))
 
     def _on_parameters(self, changed: set[str]) -> None:
         if any(name in MODEL_NAMES or name.startswith("joint_dynamics.") for name in changed):
             self._intake.check()
             self._intake.request()
-        self._arrange()
+        if self._robot is not None:
+            self._motion.configure(self._settings.values)
+        if any(name in SHOWN or name.startswith("joint_limits.") for name in changed):
+            self._arrange()
 
     # ------------------------------------------------------------------ from time to time
 
     def _tick(self) -> None:
         values = self._settings.values
         state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
-        if values["publish_markers"] and state is State.ACTIVE:
-            self._marks.fill(self._out.effort.header.stamp, self._out)
-            self._markers.publish(self._marks.message)
+        if values["publish_markers"] and state is State.ACTIVE and self._robot is not None:
+            marks = self._marks = self._marks or Markers(self._robot, values["markers.size"])
+            marks.fill(self._out.effort.header.stamp, self._out)
+            self._markers.publish(marks.message)
 
     def _hints(self, state: State) -> list[str]:
         if state is State.WAITING_MODEL:
@@ -169,7 +174,8 @@ class DynamicsNode(Node):
         if state is State.ACTIVE and self._robot is not None:
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
-            return excesses(self._limits, self._robot.joint_names, motion)
+            late = self._motion.doubts(self._health.desired.age(time.monotonic_ns()))
+            return late + excesses(self._limits, self._robot.joint_names, motion)
         return []
 
 

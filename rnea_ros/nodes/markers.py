@@ -26,17 +26,18 @@ class Markers:
     """One marker for each joint, in the frame of its child link."""
 
     def __init__(self, robot: Robot, size: float):
-        links = {link.coordinate: link for link in reversed(robot.model.links) if link.joint in robot.joint_names}
-        self._marks = [_mark(links[k].name, robot.joint_types[k], k, size) for k in range(robot.n)]
-        self._paths = []  # points for positive and for negative effort
-        for k in range(robot.n):
-            axis = robot.model.frames[links[k].name].R[2]  # z of the MDH frame, seen from the URDF link's
-            self._paths.append([_path(sign * axis, robot.joint_types[k], size) for sign in (1.0, -1.0)])
-        self.message = MarkerArray(markers=self._marks)
+        self._marks: list[tuple[int, Marker, list[Point], list[Point]]] = []  # points for positive and for negative effort
+        numbers = {name: k for k, name in enumerate(robot.joint_names)}
+        for link in robot.model.links:
+            if link.joint in numbers and link.name in robot.model.frames:  # links within a planar joint have no frame in TF
+                k = numbers[link.joint]
+                kind, axis = robot.joint_types[k], robot.model.frames[link.name].R[2]  # z of the MDH frame in the URDF's
+                self._marks.append((k, _mark(link.name, kind, k, size), _path(axis, kind, size), _path(-axis, kind, size)))
+        self.message = MarkerArray(markers=[mark for _, mark, _, _ in self._marks])
 
     def fill(self, stamp: Time, shown: Outgoing) -> None:
         efforts = shown.effort.effort
-        for k, (mark, (forward, backward)) in enumerate(zip(self._marks, self._paths)):
+        for k, mark, forward, backward in self._marks:
             use, rate_use = shown.utilization[k], shown.rate_utilization[k]
             path = backward if efforts[k] < 0.0 else forward
             share = min(use, 1.0) if use == use else 0.5

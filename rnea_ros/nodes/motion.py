@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,6 +49,16 @@ class MotionSource:
         qd, qdd, qddd = self._estimate()
         qd = state.qd if state.has_velocity else np.where(np.isfinite(state.qd), state.qd, qd)
         return (state.q, qd, qdd, qddd) if estimated else (state.q, qd, *self._desired(desired_age))
+
+    def doubts(self, desired_age: float) -> list[str]:
+        """What the user should know of the motion in use."""
+        values = self._values
+        if values["motion_source"] != "desired" or desired_age <= values["desired_timeout"]:
+            return []
+        if desired_age == math.inf:
+            return ["no desired motion yet: acceleration and jerk are taken as zero"]
+        jerk = ", jerk taken as zero" if values["on_desired_timeout"] == "zero_jerk" else " with its jerk"
+        return [f"no desired motion for {desired_age:.1f} s: the last acceleration is held{jerk}"]
 
     def _estimate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = self.state
