@@ -5,7 +5,7 @@ Output: for each body a frame M, fixed to it, with z along the joint axis and x 
 
 Which succeeding axis, and what where the common normal is not unique or not usable:
 * several children: the first one; the others get gamma and b;
-* intersecting axes: origin at the intersection, x along z_i x z_j, hence 0 < alpha < pi;
+* intersecting axes: origin at the intersection, x along z_i x z_j or against it, whichever is nearer to an axis of U;
 * parallel or anti-parallel axes: the normal through the child's origin, so that the child's r is zero;
 * coincident axes: the child's own origin and x, so that the child's theta and r are zero;
 * nearly parallel axes, whose common normal may lie hundreds of metres away (calibrated arms): the normal is not used, and a
@@ -63,8 +63,10 @@ def _along_normal(body: Body, child: Body, child_frame: Placed, j: int) -> Place
     n = np.cross(z, zc)
     if np.linalg.norm(n) > mdh.NEARLY_PARALLEL:
         foot = np.dot(np.cross(p, zc), n) / np.dot(n, n)
-        towards_child = np.dot(p, n) >= -mdh.LENGTH_TOLERANCE * np.linalg.norm(n)
-        return Placed(_axes(z, n if towards_child else -n), z * foot, j)
+        towards_child = np.dot(p, n)
+        if abs(towards_child) <= mdh.LENGTH_TOLERANCE * np.linalg.norm(n):  # they intersect: both ways are the same
+            towards_child = np.dot(across(z), n)
+        return Placed(_axes(z, n if towards_child >= 0.0 else -n), z * foot, j)
     if np.linalg.norm(n) > mdh.ANGLE_TOLERANCE:
         return _own(z, z * np.dot(z, p))
     origin_c = p + child.R @ child_frame.P

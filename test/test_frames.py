@@ -32,9 +32,9 @@ CASES = {
     "coincident and at the same place": ([{"axis": (0, 0, 1)}], [
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0), ("j2", 1, REVOLUTE, 0, 0, 0, 0, 0, 0)]),
     "intersecting": ([{"xyz": (0, 0, 0.4), "axis": (0, 1, 0)}], [
-        ("j1", 0, REVOLUTE, 0, 0, 0, 0, pi, 0.4), ("j2", 1, REVOLUTE, 0, 0, pi / 2, 0, pi / 2, 0)]),
+        ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0.4), ("j2", 1, REVOLUTE, 0, 0, -pi / 2, 0, -pi / 2, 0)]),
     "intersecting away from the joint's place": ([{"xyz": (0, 0.2, 0.4), "axis": (0, 1, 0)}], [
-        ("j1", 0, REVOLUTE, 0, 0, 0, 0, pi, 0.4), ("j2", 1, REVOLUTE, 0, 0, pi / 2, 0, pi / 2, 0.2)]),
+        ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0.4), ("j2", 1, REVOLUTE, 0, 0, -pi / 2, 0, -pi / 2, 0.2)]),
     "skew": ([{"xyz": (0.3, 0.2, 0.4), "axis": (0, 1, 0)}], [
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0.4), ("j2", 1, REVOLUTE, 0, 0, -pi / 2, 0.3, -pi / 2, 0.2)]),
     "axis not of length one": ([{"xyz": (0.3, 0.2, 0.4), "axis": (0, 7, 0)}], [
