@@ -11,24 +11,40 @@ from .errors import InputError
 from .model import Model
 
 Wrenches = Mapping[str, Any]
+SIZES = {"base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6}  # blocks that are not coordinates
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """An array of floats, of any shape."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not an array of numbers: {value!r:.80}") from None
 
 
 def vector(name: str, value: Any, size: int) -> np.ndarray:
     """A read-only vector of `size` finite numbers."""
-    array = np.array(value, dtype=float)
+    array = np.array(numbers(name, value))
     if array.shape != (size,) or not np.isfinite(array).all():
         raise InputError(f"{name} is {value!r:.80}; {size} finite numbers are needed")
     array.flags.writeable = False
     return array
 
 
+def block(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
+    """(size,) or (samples, size) finite numbers of a kernel's input block: coordinates, or those of SIZES."""
+    if name not in SIZES:
+        return coordinates(name, value, joint_names)
+    array = numbers(name, value)
+    if array.ndim not in (1, 2) or array.shape[-1] != SIZES[name] or not np.isfinite(array).all():
+        raise InputError(f"{name} is {value!r:.120}; ({SIZES[name]},) or (samples, {SIZES[name]}) finite numbers are needed")
+    return array
+
+
 def coordinates(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
     """(n,) or (samples, n) finite numbers, a column for each joint."""
+    array = numbers(name, value)
     n, names = len(joint_names), ", ".join(joint_names) or "no joints"
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is not an array of numbers: {value!r:.80}") from None
     if array.ndim not in (1, 2) or array.shape[-1] != n:
         raise InputError(f"{name} has shape {array.shape}; ({n},) or (samples, {n}) is needed, one column for each of {names}")
     if not np.isfinite(array).all():
@@ -50,17 +66,31 @@ def wrench_block(model: Model, loaded: Sequence[int], wrenches: Wrenches) -> np.
     """Wrenches moved from URDF link frames to MDH frames and added up: six numbers for each loaded link."""
     total = {number: np.zeros(6) for number in loaded}
     for name, value in wrenches.items():
-        frame = model.frame(name)
-        try:
-            wrench = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            wrench = np.empty(0)
-        if wrench.shape[-1:] != (6,) or wrench.ndim > 2 or not np.isfinite(wrench).all():
-            raise InputError(f"wrench on link '{name}' is {value!r:.120}; (6,) or (samples, 6) finite numbers are needed, "
-                             "force first")
+        frame, wrench = model.frame(name), _wrench(name, value)
         f, n = wrench[..., :3] @ frame.R.T, wrench[..., 3:] @ frame.R.T
-        total[frame.link] = total[frame.link] + np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
+        moved = np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
+        beside([total[frame.link], moved])  # refuses different numbers of samples on links of one body
+        total[frame.link] = total[frame.link] + moved
     return beside(list(total.values()))
+
+
+def world_blocks(model: Model, world_wrenches: Wrenches | None) -> dict[str, np.ndarray]:
+    """Wrenches held in the root frame, link by link: they are turned inside the kernel."""
+    given = world_wrenches or {}
+    for name in given:
+        model.frame(name)  # refuses a link that does not exist
+    return {name: _wrench(name, given[name]) for name in sorted(given)}
+
+
+def _wrench(name: str, value: Any) -> np.ndarray:
+    try:
+        wrench = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        wrench = np.empty(0)
+    if wrench.shape[-1:] != (6,) or wrench.ndim > 2 or not np.isfinite(wrench).all():
+        raise InputError(f"wrench on link '{name}' is {value!r:.120}; (6,) or (samples, 6) finite numbers are needed, "
+                         "force first")
+    return wrench
 
 
 def beside(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -293,6 +295,15 @@ def test_a_robot_without_joints():
     assert [table.shape for table in robot.sensitivities([], [], [])] == [(0, 0)] * 3
     assert [table.shape for table in robot.rate_sensitivities([], [], [], [])] == [(0, 0)] * 4
     assert robot.joint_wrenches([], [], []).wrench.size == 0
+
+
+def test_the_example(tmp_path):
+    example = runpy.run_path(str(Path(__file__).resolve().parents[1] / "examples" / "sensitivities.py"))
+    numbers = example["main"](tmp_path, small=True)
+    for name in ("torque", "torque rate", "internal wrench"):
+        assert numbers[f"order of the error, {name}"] == pytest.approx(2.0, abs=0.02)
+    assert numbers["error at 0.01 rad"] < 1e-3
+    assert (tmp_path / "sensitivities.png").stat().st_size > 20_000
 
 
 def test_errors_say_what_is_wrong():

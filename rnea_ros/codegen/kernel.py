@@ -55,7 +55,7 @@ class Kernel:
         self._run(x, y)
         parts, start = [], 0
         for shape, stop in zip(self.shapes, self._cuts, strict=True):
-            parts.append(y[..., start:stop].reshape(*x.shape[:-1], *shape))
+            parts.append(y[..., start:stop].reshape((*x.shape[:-1], *shape)))
             start = stop
         return tuple(parts)
 

@@ -1,0 +1,161 @@
+"""Closed loops: a tree whose joint variables must keep the two frames of every cut joint together, and its torques.
+
+Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", sections 2.2 and 4, (2), (55)-(58), with the
+transpose that (57) lacks in print.
+
+    q             variables of the spanning tree, q_tr; qa active (motors), qp passive
+    R_k, R_k+B    the two frames of cut joint k, one on each of the links that it connects, z along its axis
+    phi(q) = 0    what the cut joints hold together: the loop equations
+    G, Gd         d q_tr / d qa, (56), and its rate
+
+Nothing is differentiated by hand: phi is written once, for any scalar, and evaluated on truncated Taylor series (jets). The
+linear equations are solved by the caller, who knows which of them are redundant.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import mdh
+from ..jets import Jet, derivative, jets
+from ..vectors import ZERO
+from .coordinates import to_links
+
+# The components of the pose of R_k+B in R_k that a cut joint holds at zero: three translations, then three rotations.
+HELD = {
+    "fixed": (0, 1, 2, 3, 4, 5),
+    "revolute": (0, 1, 2, 3, 4),  # turns about z
+    "prismatic": (0, 1, 3, 4, 5),  # slides along z
+    "cylindrical": (0, 1, 3, 4),  # both
+    "planar": (2, 3, 4),  # moves in the plane x y and turns about z
+    "spherical": (0, 1, 2),
+    "point_on_axis": (0, 1),  # the second origin stays on the first z: a pin, where the loop itself is planar
+}
+
+
+class Cut(NamedTuple):
+    """A cut joint: name, type (a key of HELD), and its frames, each with .link (number), .R and .P."""
+
+    name: str
+    type: str
+    first: Any
+    second: Any
+
+
+def base_poses(model, q):
+    """(R, P) of every link's frame in frame 0: equation (1) along each branch. q: the n coordinates."""
+    poses = [(np.eye(3), ZERO)]
+    for link, variable in zip(model.links[1:], to_links(model, q, offset=True)[1:], strict=True):
+        poses.append(within(poses[link.parent], mdh.pose(link, variable)))
+    return poses
+
+
+def within(outer, inner):
+    """Pose of a frame, given in a frame whose own pose is `outer`."""
+    return outer[0] @ inner[0], outer[1] + outer[0] @ inner[1]
+
+
+def gap(joint_type, one, two):
+    """What the joint holds at zero between the poses of R_k and R_k+B: lengths, then rotations in rad, in R_k.
+
+    A rotation by the angle e about an axis u enters as 2 sin(e / 2) u: e u where it is small, and never zero again before
+    a full turn, so a loop cannot close with its frames upside down.
+    """
+    R, p = one[0].T @ two[0], one[0].T @ (two[1] - one[1])
+    held = HELD[joint_type]
+    rotation = _turn(R) if 5 in held else _tilt(R) if 3 in held else []
+    six = [*p, *rotation]
+    return [six[k] for k in held]
+
+
+def _turn(R):
+    """2 sin(e / 2) u of the whole rotation; 1 + trace = 4 cos^2(e / 2)."""
+    c = np.sqrt(1.0 + R[0, 0] + R[1, 1] + R[2, 2])
+    return [(R[2, 1] - R[1, 2]) / c, (R[0, 2] - R[2, 0]) / c, (R[1, 0] - R[0, 1]) / c]
+
+
+def _tilt(R):
+    """The same of the shortest rotation that takes one z to the other; its cosine is R[2, 2], its axis lies in x y."""
+    c = np.sqrt(0.5 + 0.5 * R[2, 2])
+    return [-R[1, 2] / c, R[0, 2] / c]
+
+
+def gaps(cuts, poses):
+    """The gaps of all cut joints, one after the other; poses: of the links' frames."""
+    ends = [[within(poses[frame.link], (frame.R, frame.P)) for frame in (cut.first, cut.second)] for cut in cuts]
+    return [value for cut, (one, two) in zip(cuts, ends, strict=True) for value in gap(cut.type, one, two)]
+
+
+def closure(model, cuts, q):
+    """phi(q)."""
+    return gaps(cuts, base_poses(model, q))
+
+
+# ---------------------------------------------------------------------- its rates
+
+
+def jacobian_and_rate(phi, q, qd):
+    """phi(q), d phi / d q, and the rate of the latter along qd.
+
+    Two kinds of series, one in the other: the inner one follows the motion, the outer one a unit step of coordinate k.
+    """
+    values, columns = np.zeros(0), []
+    for k in range(len(q)):
+        x = np.array([Jet([Jet([a, ad]), Jet([float(i == k), 0.0])]) for i, (a, ad) in enumerate(zip(q, qd))], dtype=object)
+        outcome = phi(x)
+        values = derivative(derivative(outcome, 0), 0)
+        columns.append(derivative(outcome, 1))
+    return values, np.transpose([derivative(c, 0) for c in columns]), np.transpose([derivative(c, 1) for c in columns])
+
+
+def closure_rates(phi, q, qd, qdd, qddd):
+    """First, second and third time derivative of phi along a motion that need not keep it at zero."""
+    outcome = phi(jets(q, qd, qdd, qddd))
+    return [derivative(outcome, order) for order in (1, 2, 3)]
+
+
+def tree_motion(rates, solve, active_part):
+    """(qd, qdd, qddd) of the tree from those of the active joints, on closed loops.
+
+    active_part : the three, with zeros for the passive joints
+    rates       : closure_rates at this pose
+    solve       : r -> the change of the passive variables whose closure rate is -r
+    The rate of order k is J q^(k) plus what lower orders give; so at passive q^(k) = 0 it is what they have to undo.
+    """
+    motion = [np.zeros_like(part) for part in active_part]
+    for k, given in enumerate(active_part):
+        motion[k] = given
+        motion[k] = given + solve(rates(*motion)[k])
+    return motion
+
+
+def active_map(J, Jd, solve, selection):
+    """G (56) and its rate; selection: the unit columns of the active joints, (n, N).
+
+    J G = 0 with its active rows kept at unity; differentiated, J Gd = -Jd G with active rows at zero.
+    """
+    G = selection + solve(J @ selection)
+    return G, solve(Jd @ G)
+
+
+# ---------------------------------------------------------------------- torques
+
+
+def active_torque(G, Gd, tau, tau_rate):
+    """Torques of the active joints from those of the tree, and their rates.
+
+    Gamma_c = G^T Gamma_tr = Gamma_a + (d qp / d qa)^T Gamma_p; the second is the product rule.
+    """
+    Gt, Gdt = np.swapaxes(G, -1, -2), np.swapaxes(Gd, -1, -2)
+    return _apply(Gt, tau), _apply(Gdt, tau) + _apply(Gt, tau_rate)  # (55), (57); its rate
+
+
+def active_mass_matrix(G, M):
+    """A_c of (58): torques (55) of the tree's motion under unit accelerations of the active joints."""
+    return np.swapaxes(G, -1, -2) @ M @ G
+
+
+def _apply(matrix, vector):
+    return (matrix @ vector[..., None])[..., 0]

@@ -1,0 +1,74 @@
+"""What passes through every joint: internal forces and moments, their rates, and their sensitivities (thesis, Step 9).
+
+The wrench of a joint is the one that its antecedent exerts on the link, about the origin of the link's URDF frame and seen in
+that frame, force first: F_jp and tau_jp of (3.74), (3.82). It holds everything that the mechanism transmits, bearing
+and drive; friction and rotor inertia act beside it, between motor and joint, so its component along the axis is
+tau without the joint term. Rates and sensitivities are those of the six numbers.
+
+One row for each joint that moves a link, mimic joints included: see `moving`. The inner joints of a planar joint have no
+URDF link; theirs are seen in the MDH frame.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..model import NO_COORDINATE
+from ..vectors import ZERO, cross
+from . import torque_rate
+from .sensitivities import columns
+from .torque_rate import BaseMotion
+from .variations import changes, onward, state
+from .world_loads import as_wrenches, seen_from_links
+
+
+def moving(model):
+    """Numbers of the links that a joint moves."""
+    return [k for k, link in enumerate(model.links) if link.coordinate != NO_COORDINATE]
+
+
+def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), inertias=None, wrenches=None, wrench_rates=None,
+                   world_wrenches=()):
+    """(wrench, rate), (joints, 6) each; options as in variations.state; any scalar."""
+    motion = torque_rate.kinematics(model, q, qd, qdd, qddd, base._replace(a=base.a - gravity))
+    loads, rates = as_wrenches(motion, seen_from_links(model, motion, world_wrenches), wrenches, wrench_rates)
+    forces = torque_rate.dynamics(model, motion, qd, qdd, qddd, inertias=inertias, wrenches=loads, wrench_rates=rates)
+    wrench, rate = [], []
+    for k in moving(model):
+        f, n, w = forces.f[k], forces.n[k], motion.w[k]
+        fd, nd = forces.fd[k] + cross(f, w), forces.nd[k] + cross(n, w)  # of the components
+        wrench.append(in_urdf_frame(model, k, np.concatenate((f, n))))
+        rate.append(in_urdf_frame(model, k, np.concatenate((fd, nd))))
+    return wrench, rate
+
+
+def joint_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
+    """Sensitivities of `joint_wrenches` to q, qd, qdd: (joints, 6, n) each; options as in variations.state; any scalar."""
+    now, row = state(model, q, qd, qdd, gravity, **options), {k: i for i, k in enumerate(moving(model))}
+    tables = [[[np.zeros(6)] * model.n for _ in row] for _ in range(3)]
+
+    def add(j, link, wrenches):
+        for table, wrench in zip(tables, wrenches, strict=True):
+            seen = in_urdf_frame(model, j, wrench) * link.multiplier
+            table[row[j]][link.coordinate] = table[row[j]][link.coordinate] + seen
+
+    for i in row:
+        link, fields = model.links[i], {i: now.S[i]}
+        for j, wrenches in columns(now, i):  # joint i and the joints before it
+            if j in row:
+                add(j, link, wrenches)
+        for j in range(i + 1, len(model.links)):  # the joints beyond it
+            if model.links[j].parent in fields:
+                fields[j] = onward(now.R[j], now.P[j], now.Pd[j], *fields[model.links[j].parent])
+                if j in row:
+                    add(j, link, changes(now.body[j], *fields[j]))
+    return [np.array(table).reshape(len(row), model.n, 6).transpose(0, 2, 1) for table in tables]
+
+
+def in_urdf_frame(model, k, wrench):
+    """[f; n] of frame k about the origin of the URDF link's frame, and seen in it."""
+    frame = model.frames.get(model.links[k].name)
+    if frame is None:
+        return wrench
+    f, n = wrench[:3], wrench[3:]
+    return np.concatenate((frame.R.T @ f, frame.R.T @ (n - cross(frame.P, f))))

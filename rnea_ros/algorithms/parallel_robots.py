@@ -1,0 +1,122 @@
+"""Parallel robots: a platform carried by legs. Actuator forces from the motion of the platform, and their rates.
+
+Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", section 5, (59)-(66); robots of reduced
+mobility as in Khalil and Ibrahim, "General solution for the dynamic modeling of parallel robots" (2007).
+
+    Vp         twist of the platform: velocity of its frame's origin, angular velocity; in the base frame
+    q          joints of all legs side by side; the passive joints between legs and platform are not among them
+    J, Jv      v = J qd = Jv Vp: velocities that the legs hand over to the platform, (63), (64). J is made of one block J_i for
+               each leg, and so is its inverse; with legs side by side the sums over legs in (59) and (66) are products
+    Jp, Q      Vp = Jp qad (60); qd = Q qad (61)
+    Fp         force and moment that move the platform (9), about its origin, in the base frame
+
+A leg that hands over more velocities than it has joints holds the platform back: J^-1 is then the least-squares inverse, and
+what is left of (63)-(64), (1 - J J^-1) Jv Vp = 0, are the constraints that leave the platform less than six freedoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..jets import Jet, derivative, jets
+from ..vectors import cross
+from . import torque_rate as newton_euler
+from .closed_loops import active_torque, base_poses, gaps
+from .torque_rate import BaseMotion, turned, turned_rate
+
+PLATFORM = -1  # in place of a link's number in the frame of a cut joint
+
+
+def closure(model, cuts, q, pose):
+    """phi(q, pose): the gaps between legs and platform; its rate is Jv Vp - J qd. pose: R (3, 3), P (3,) of the platform."""
+    return gaps(cuts, [*base_poses(model, q), pose])
+
+
+# ---------------------------------------------------------------------- its rates
+
+
+def moving_pose(pose, V, *rates):
+    """The pose as a series in time, from the twist and its first and second rates in the base frame, as far as given."""
+    R, P = pose
+    turning = [twist[3:] for twist in (V, *rates)]
+    formulas: tuple[Callable, ...] = (cross, turned, turned_rate)  # derivatives of a vector that turns with the platform
+    columns = [jets(x, *(f(*turning[:k + 1], x) for k, f in enumerate(formulas[:len(turning)]))) for x in np.transpose(R)]
+    return np.transpose(columns), jets(P, V[:3], *(twist[:3] for twist in rates))
+
+
+def jacobians_and_rates(phi, q, qd, pose, V):
+    """phi, its derivative (m, 6 + n) by Vp and by qd, and the rate of that: series in series, as in closed_loops."""
+    n, (R, P) = len(q), moving_pose(pose, V)
+    q = jets(q, qd)
+    values, columns = np.zeros(0), []
+    for unit in np.eye(6 + n):
+        turn = np.transpose([cross(unit[3:6], x) for x in np.transpose(R)])
+        outcome = phi(_step(q, unit[6:]), (_step(R, turn), _step(P, unit[:3])))
+        values = derivative(derivative(outcome, 0), 0)
+        columns.append(derivative(outcome, 1))
+    return values, np.transpose([derivative(c, 0) for c in columns]), np.transpose([derivative(c, 1) for c in columns])
+
+
+def _step(series, direction):
+    """x + s dx as series in s, whose coefficients are series in time."""
+    changes = [dx if isinstance(dx, Jet) else Jet([dx, 0.0]) for dx in np.ravel(direction)]
+    steps = [Jet([x, dx]) for x, dx in zip(np.ravel(series), changes, strict=True)]
+    return np.array([*steps, None], dtype=object)[:-1].reshape(np.shape(series))
+
+
+def closure_rates(phi, q, qd, qdd, qddd, pose, V, Vd, Vdd):
+    """First, second and third time derivative of phi along any motion of legs and platform."""
+    outcome = phi(jets(q, qd, qdd, qddd), moving_pose(pose, V, Vd, Vdd))
+    return [derivative(outcome, order) for order in (1, 2, 3)]
+
+
+# ---------------------------------------------------------------------- velocities
+
+
+def held_back(J, J_inverse, drift):
+    """The share of a velocity handed over that the legs cannot follow: (1 - J J^-1) drift."""
+    return drift - J @ (J_inverse @ drift)
+
+
+def platform_equations(J, J_inverse, Jv, active):
+    """(N + m, 6): rows of the actuators, qad = J^-1 Jv Vp, that is Jp^-1 of (60); then the constraints on Vp."""
+    return np.concatenate(((J_inverse @ Jv)[active], held_back(J, J_inverse, Jv)))
+
+
+def velocity_maps(J, J_inverse, Jv, Jd, Jvd, A_inverse, active):
+    """[Jp; Q] and its rate, (6 + n, N). A_inverse: least-squares inverse of `platform_equations`.
+
+    Jv Jp - J Q = 0 with the active rows of Q at unity, (60)-(62); differentiated, it is the same system with the drift
+    Jvd Jp - Jd Q on its left side and the active rows of Qd at zero.
+    """
+    def solve(unity, drift):
+        follow = J_inverse @ drift
+        Jp = A_inverse @ np.concatenate((unity - follow[active], -held_back(J, J_inverse, drift)))
+        return Jp, J_inverse @ (Jv @ Jp) + follow  # (62)
+
+    N = len(active)
+    Jp, Q = solve(np.eye(N), np.zeros((len(J), N)))
+    Jpd, Qd = solve(np.zeros((N, N)), Jvd @ Jp - Jd @ Q)
+    return np.concatenate((Jp, Q)), np.concatenate((Jpd, Qd))
+
+
+# ---------------------------------------------------------------------- forces
+
+
+def platform_force(model, R, V, Vd, Vdd, gravity, **options):
+    """Fp (6,) of (9) and its rate: the backward recursion of a tree that is one link, moved by its base.
+
+    model: the platform alone; gravity (3,) in the base frame; options as in torque_rate.dynamics, wrenches in its frame.
+    """
+    own = R.T
+    base = BaseMotion(own @ V[3:], own @ Vd[3:], own @ Vdd[3:], own @ (Vd[:3] - gravity), own @ Vdd[:3])
+    forces = newton_euler.dynamics(model, newton_euler.kinematics(model, (), (), (), (), base), (), (), (), **options)
+    f, n, fd, nd = (R @ values[0] for values in (forces.f, forces.n, forces.fd, forces.nd))
+    return np.concatenate((f, n)), np.concatenate((fd, nd))
+
+
+def actuator_force(maps, maps_rate, Fp, Fp_rate, tau, tau_rate):
+    """(59): Jp^T Fp + Q^T Gamma, Gamma from the legs as trees, which with Q = J^-1 Jv Jp is (66); and its rate."""
+    return active_torque(maps, maps_rate, np.concatenate((Fp, tau), axis=-1), np.concatenate((Fp_rate, tau_rate), axis=-1))
