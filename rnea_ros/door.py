@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,11 +42,22 @@ def block(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
     return array
 
 
+def single(motion: Sequence[Any], n: int) -> np.ndarray | None:
+    """The usual call, one sound sample of n coordinates for each block, in the fewest steps; None for any other."""
+    try:
+        x = np.concatenate(motion)
+        if x.ndim == 1 and x.dtype == float and {*map(len, motion)} == {n} and math.isfinite(x.dot(x)):
+            return x
+    except (TypeError, ValueError):
+        pass
+    return None
+
+
 def coordinates(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
     """(n,) or (samples, n) finite numbers, a column for each joint."""
     array = numbers(name, value)
-    n, names = len(joint_names), ", ".join(joint_names) or "no joints"
-    if array.ndim not in (1, 2) or array.shape[-1] != n:
+    if array.ndim not in (1, 2) or array.shape[-1] != len(joint_names):
+        n, names = len(joint_names), ", ".join(joint_names) or "no joints"
         raise InputError(f"{name} has shape {array.shape}; ({n},) or (samples, {n}) is needed, one column for each of {names}")
     if not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -13,13 +15,13 @@ def solve_positive(A, B):
     """
     n = len(A)
     L, D = _factor(A)
-    Y = []
+    Y: list[Any] = []
     for i in range(n):
         y = B[i]
         for k in range(i):
             y = y - Y[k] * L[i][k]
         Y.append(y)
-    X = [None] * n
+    X: list[Any] = [None] * n
     for i in range(n - 1, -1, -1):
         x = Y[i] / D[i]
         for k in range(i + 1, n):
@@ -28,11 +30,17 @@ def solve_positive(A, B):
     return np.array(X)
 
 
+def pivots(A):
+    """[D] of A = L D L^T: what is left of each diagonal entry when the earlier unknowns have adapted; zero in a singular A."""
+    return _factor(A)[1]
+
+
 def _factor(A):
     """Unit lower L (rows of lists) and diagonal D with A = L D L^T."""
-    L, D = [], []
+    L: list[list[Any]] = []
+    D: list[Any] = []
     for i in range(len(A)):
-        row = []
+        row: list[Any] = []
         for j in range(i):
             x = A[i][j]
             for k in range(j):

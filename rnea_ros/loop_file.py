@@ -9,17 +9,19 @@
     start: {left_motor: 1.9, left_elbow: -1.0}   # rad or m; near a pose in which the loops are closed. Default: zero
 
 The two frames meet when the loop is closed (Khalil's R_k and R_k+B). z is the axis of the joint. Types: fixed (MJCF: weld),
-revolute, prismatic, cylindrical, planar, spherical (MJCF: connect), point_on_axis; see algorithms/closed_loops.py.
+revolute, prismatic, cylindrical, planar, spherical (MJCF: connect), point_on_axis; see algorithms/closed_loops.py. A cut joint
+has no friction and no motor of its own: cut the loops where there is none.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import yaml
 
 from .algorithms.closed_loops import HELD, Cut
 from .errors import ModelError
@@ -39,6 +41,23 @@ class Loops(NamedTuple):
     active: tuple[int, ...]
     start: np.ndarray
     where: str
+
+    def rows(self) -> Iterator[tuple[str, slice]]:
+        """Name of every cut joint, and its rows among the loop equations."""
+        begin = 0
+        for cut in self.cuts:
+            yield cut.name, slice(begin, begin := begin + len(HELD[cut.type]))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Which of the loop equations are lengths; the others are angles."""
+        return np.array([held < 3 for cut in self.cuts for held in HELD[cut.type]])
+
+    def worst(self, values: np.ndarray, units: np.ndarray) -> tuple[str, float, str]:
+        """Of values of the loop equations, compared in units: the cut joint of the worst, its size, "m" or "rad"."""
+        k = int(np.abs(values / units).argmax())
+        name = next(name for name, rows in self.rows() if rows.start <= k < rows.stop)
+        return name, abs(float(values[k])), "m" if self.lengths[k] else "rad"
 
 
 def read(source: str | os.PathLike | Mapping, frames: Mapping[str, Frame], joint_names: Sequence[str],
@@ -61,8 +80,6 @@ def read(source: str | os.PathLike | Mapping, frames: Mapping[str, Frame], joint
 def _load(source: Any) -> tuple[str, Mapping]:
     if isinstance(source, Mapping):
         return "loops", source
-    import yaml
-
     where = str(source)
     try:
         given = yaml.safe_load(Path(source).read_text(encoding="utf-8"))

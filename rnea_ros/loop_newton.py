@@ -13,6 +13,7 @@ import numpy as np
 
 CLOSED = 1e-10  # rad or shares of the unit of length: a larger gap is not closed
 MAX_CONDITION = 1e7  # beyond it a pose counts as singular: torques would keep fewer than nine digits
+ROUNDING = 1e-15  # a gap below this cannot be made smaller
 RANK_TOLERANCE = 1e-7  # a singular value below this share of the largest is zero
 STRIDE = 0.3  # rad or shares of the unit of length: the longest step that is taken at once
 SHORTEST = 1e-6  # of the way: a walk that has to step shorter has run into a wall
@@ -79,7 +80,7 @@ def newton(system: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], x: np.
         settled = best.gap <= CLOSED and gap >= 0.5 * best.gap  # rounding is all that is left
         if gap < best.gap:
             best = Solution(x, gap, J_inverse.condition)
-        if settled or gap == 0.0:
+        if settled or gap <= ROUNDING:
             break
         step = -J_inverse.matrix @ values
         x = x + step * min(1.0, STRIDE / max(units.length(step), 1e-300))

@@ -173,7 +173,7 @@ class Model:
     def n(self) -> int:
         return len(self.joints)
 
-    @property
+    @cached_property
     def joint_names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)
 

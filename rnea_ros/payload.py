@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .door import numbers
 from .errors import InputError
 from .model import Model, frozen
 from .vectors import rotate_inertia, shift
@@ -30,11 +31,12 @@ class Payload:
     def on_link(cls, model: Model, link: str, mass: float, com: Sequence[float], inertia: Any) -> Payload:
         """From com (3,) in the URDF link's frame and inertia (3, 3) about the com in its axes."""
         frame = model.frame(link)
-        centre = np.array(com, dtype=float)
-        about_com = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=float)
-        if centre.shape != (3,) or about_com.shape != (3, 3):
-            raise InputError(f"payload: com needs 3 numbers and inertia 3 x 3; got {centre.shape} and {about_com.shape}")
-        if not (np.isfinite(mass) and np.isfinite(centre).all() and np.isfinite(about_com).all()) or mass < 0.0:
+        m, centre = numbers("payload mass", mass), numbers("payload com", com)
+        about_com = np.zeros((3, 3)) if inertia is None else numbers("payload inertia", inertia)
+        if m.shape != () or centre.shape != (3,) or about_com.shape != (3, 3):
+            raise InputError(f"payload: mass is a number, com needs 3 numbers and inertia 3 x 3; got shapes {m.shape}, "
+                             f"{centre.shape} and {about_com.shape}")
+        if not (np.isfinite(m) and np.isfinite(centre).all() and np.isfinite(about_com).all()) or m < 0.0:
             raise InputError(f"payload: mass {mass} must be finite and not negative, com and inertia finite")
         if not np.allclose(about_com, about_com.T) or np.linalg.eigvalsh(about_com)[0] < -1e-12:
             raise InputError(f"payload: inertia {about_com.tolist()} must be symmetric and not negative")

@@ -1,12 +1,13 @@
-"""Robots with motors, and the answer that is not ours: Pinocchio's tree in which every rotor is a body on a joint of its own."""
+"""Robots with motors, and the answer that is not ours: Pinocchio's tree in which every rotor is a body on its own joint."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pinocchio as pin
-from robots import JointSpec, LinkSpec, Tree
+from robots import INERTIAL, JointSpec, LinkSpec, Tree
 
 from rnea_ros.elastic import ElasticRobot
 
@@ -18,8 +19,8 @@ def numbers(values) -> str:
 def inertial(mass, centre, inertia) -> str:
     """An <inertial> with its inertia about the centre of mass, in the link's axes."""
     I = np.asarray(inertia, dtype=float)
-    entries = " ".join(f'{name}="{float(I[i, j])!r}"' for name, i, j in (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1),
-                                                                        ("iyz", 1, 2), ("izz", 2, 2)))
+    entries = " ".join(f'{name}="{float(x)!r}"' for name, x in zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+                                                                   I[np.triu_indices(3)], strict=True))
     return f'<inertial><origin xyz="{numbers(centre)}"/><mass value="{float(mass)!r}"/><inertia {entries}/></inertial>'
 
 
@@ -67,7 +68,7 @@ class RotorTree:
         return pin.integrate(self.model, pin.neutral(self.model), self.fold @ x + self.offset)
 
     def torques(self, x, v, a, wrenches=None):
-        """Left side of A a + zeta (n + Ne,) with springs; x, v, a: joints and motors. wrenches: {joint: pin.Force on its child}."""
+        """A a + zeta (n + Ne,), springs on both sides; x, v, a: joints, motors. wrenches: {joint: pin.Force on its child}."""
         loads = pin.StdVec_Force()
         loads.extend([pin.Force.Zero()] * self.model.njoints)
         for joint, wrench in (wrenches or {}).items():
@@ -94,10 +95,38 @@ def declare(rng, tree: Tree, names, followed=(), elastic=0.5, links=None) -> dic
     for name in names:
         across = float(rng.uniform(2e-4, 2e-3))
         joints[name] = {
-            "gear_ratio": float(rng.choice([-1.0, 1.0]) * rng.uniform(2.0, 60.0)), "motor_inertia": across * float(rng.uniform(0.2, 1.9)),
+            "gear_ratio": float(rng.choice([-1.0, 1.0]) * rng.uniform(2.0, 60.0)),
+            "motor_inertia": across * float(rng.uniform(0.2, 1.9)),
             "motor_link": (links or {}).get(name) or str(rng.choice([link.name for link in tree.links])),
             "motor_axis": [float(x) for x in rng.normal(size=3)], "motor_mass": float(rng.uniform(0.1, 1.0)),
             "motor_transverse_inertia": across, "motor_position": [float(x) for x in 0.2 * rng.normal(size=3)]}
         if name not in followed and rng.random() < elastic:
             joints[name]["stiffness"] = float(math.exp(rng.uniform(2.0, 7.0)))
     return joints
+
+
+@cache
+def four_joints(elastic=True, stiffness=300.0, depth=1):
+    """Four joints; depth 1: all motors in the base, before every spring. depth 4: each motor on the link before its joint."""
+    tree = Tree("chain", [LinkSpec("link0", INERTIAL)])
+    for k, (kind, axis) in enumerate((("revolute", (0, 0, 1)), ("revolute", (0, 1, 0)), ("prismatic", (1, 0, 0.2)),
+                                      ("revolute", (0.3, 1, 0)))):
+        tree.links.append(LinkSpec(f"link{k + 1}", INERTIAL))
+        tree.joints.append(JointSpec(f"joint{k + 1}", kind, f"link{k}", f"link{k + 1}", xyz=(0.1, 0.2, 0.3),
+                                     rpy=(0.2, 0.1 * k, 0), axis=axis))
+    links = {f"joint{k + 1}": "link0" if depth == 1 else f"link{k}" for k in range(4)}
+    joints = declare(np.random.default_rng(7), tree, list(links), elastic=0.0, links=links)
+    for entry in joints.values():
+        entry |= {"gear_ratio": 20.0} | ({"stiffness": stiffness} if elastic else {})
+    robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
+    return robot, RotorTree(tree, joints, robot)
+
+
+def polynomial(seed, n, order):
+    """t -> q and its derivatives up to `order`, of a random polynomial motion."""
+    rows = np.random.default_rng(seed).normal(size=(order + 1, n))
+
+    def motion(t):
+        return [sum(rows[k + d] * t**k / math.factorial(k) for k in range(order + 1 - d)) for d in range(order + 1)]
+
+    return motion

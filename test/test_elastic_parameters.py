@@ -36,7 +36,7 @@ def load(**joints):
     (GOOD | {"stifness": 1.0}, "joint 'j2': stifness is not known; allowed are stiffness, gear_ratio, motor_inertia"),
     (PLACED | {"motor_link": "wrist"}, "joint 'j2': motor_link 'wrist' is not in robot 'arm'; its links: base, l1, l2, l3"),
     (PLACED | {"motor_link": 3}, "joint 'j2': motor_link is 3; the name of a link is needed"),
-    (PLACED | {"motor_axis": [0, 1]}, "joint 'j2': motor_axis is [0, 1]; three numbers is needed"),
+    (PLACED | {"motor_axis": [0, 1]}, "joint 'j2': motor_axis is [0, 1]; a list of three numbers is needed"),
     (PLACED | {"motor_axis": [0, 0, 0]}, "joint 'j2': motor_axis is [0.0, 0.0, 0.0]; a direction is needed"),
     (GOOD | {"motor_link": "l1"}, "joint 'j2': motor_link and motor_axis need each other"),
     (GOOD | {"motor_axis": [0, 1, 0]}, "joint 'j2': motor_link and motor_axis need each other"),
@@ -49,7 +49,7 @@ def load(**joints):
 def test_bad_values_are_refused(entry, message):
     with pytest.raises(ModelError) as error:
         load(j2=entry)
-    assert message.replace("numbers is", "numbers are") in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(("content", "message"), [

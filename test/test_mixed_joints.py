@@ -1,4 +1,4 @@
-"""Rigid and elastic joints with motors on any link: golden numbers, Pinocchio with every rotor a body, and laws of mechanics."""
+"""Rigid and elastic joints with motors on any link: golden numbers, Pinocchio with rotors as bodies, laws of mechanics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 from oracles import GOLDEN, difference, worst
 from robots import INERTIAL, JointSpec, LinkSpec, Tree, arm, random_tree
-from rotor_trees import RotorTree, declare, inertial
+from rotor_trees import RotorTree, declare, four_joints, inertial, polynomial
 
 from rnea_ros import InputError, JointTerm, Robot
 from rnea_ros.algorithms import mixed_joints
@@ -37,8 +37,8 @@ def golden_robot(backend="llvm"):
     for i, link in enumerate(CASE["links_without_rotors"], start=1):
         body = inertial(link["m"], C[i] @ link["c"], C[i] @ np.array(link["I"]) @ C[i].T)
         tree.links.append(LinkSpec(f"link{i}", body))
-        tree.joints.append(JointSpec(f"joint{i}", "continuous", f"link{i - 1}", f"link{i}", xyz=tuple(C[i - 1] @ CASE["r"][i - 1]),
-                                     rpy=angles(C[i - 1]), axis=(0, 0, 1)))
+        tree.joints.append(JointSpec(f"joint{i}", "continuous", f"link{i - 1}", f"link{i}",
+                                     xyz=tuple(C[i - 1] @ CASE["r"][i - 1]), rpy=angles(C[i - 1]), axis=(0, 0, 1)))
     for i in range(4):
         tree.links.append(LinkSpec(f"frame{i + 1}"))
         tree.joints.append(JointSpec(f"turn{i + 1}", "fixed", f"link{i}", f"frame{i + 1}", rpy=angles(C[i])))
@@ -97,7 +97,7 @@ def test_golden_equations_of_motion(backend):
 
 # ------------------------------------------------------------------ random trees against Pinocchio
 
-SEEDS = [seed for seed in range(14) if any(joint.kind not in ("fixed", "planar") for joint in random_tree(seed).joints)]
+SEEDS = [seed for seed in range(11) if any(joint.kind not in ("fixed", "planar") for joint in random_tree(seed).joints)]
 
 
 @cache
@@ -174,33 +174,6 @@ def test_energy_is_kept_without_motors_torque(seed):
     assert abs(power) < 1e-8 * max(1.0, abs(oracle.energy(x, v)), np.abs(v * (oracle.mass_matrix(x) @ a)).sum())
 
 
-@cache
-def four_joints(elastic=True, stiffness=300.0, depth=1):
-    """Four joints; depth 1: all motors in the base, before every spring. depth 4: each motor on the link before its joint."""
-    tree = Tree("chain", [LinkSpec("link0", INERTIAL)])
-    for k, (kind, axis) in enumerate((("revolute", (0, 0, 1)), ("revolute", (0, 1, 0)), ("prismatic", (1, 0, 0.2)),
-                                      ("revolute", (0.3, 1, 0)))):
-        tree.links.append(LinkSpec(f"link{k + 1}", INERTIAL))
-        tree.joints.append(JointSpec(f"joint{k + 1}", kind, f"link{k}", f"link{k + 1}", xyz=(0.1, 0.2, 0.3), rpy=(0.2, 0.1 * k, 0),
-                                     axis=axis))
-    links = {f"joint{k + 1}": "link0" if depth == 1 else f"link{k}" for k in range(4)}
-    joints = declare(np.random.default_rng(7), tree, list(links), elastic=0.0, links=links)
-    for entry in joints.values():
-        entry |= {"gear_ratio": 20.0} | ({"stiffness": stiffness} if elastic else {})
-    robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
-    return robot, RotorTree(tree, joints, robot)
-
-
-def polynomial(seed, n, order):
-    """t -> q and its derivatives up to `order`, of a random polynomial motion."""
-    rows = np.random.default_rng(seed).normal(size=(order + 1, n))
-
-    def motion(t):
-        return [sum(rows[k + d] * t**k / math.factorial(k) for k in range(order + 1 - d)) for d in range(order + 1)]
-
-    return motion
-
-
 @pytest.mark.parametrize("depth", [1, 4])
 def test_inverse_dynamics_gives_a_motion_that_forward_dynamics_confirms(depth):
     robot, oracle = four_joints(depth=depth)
@@ -264,15 +237,20 @@ def test_joints_without_a_motor_are_driven_directly():
     assert worst(robot.inverse_dynamics(q, qd, qdd).tau, robot.robot.inverse_dynamics(q, qd, qdd)) < 1e-14
 
 
-def test_a_motor_before_its_joint_by_default():
-    """Its axis along the joint's: motor_link and motor_axis may be left out."""
+def test_a_motor_without_a_place_is_a_rotor_inertia():
+    """motor_link left out: on a rigid joint as JointTerm has it, on an elastic one as a motor in the base has it."""
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 0.6, 0.8), "xyz": (0.3, 0, 0), "rpy": (0.3, -0.2, 0.5)})
-    short = {"stiffness": 50.0, "gear_ratio": 9.0, "motor_inertia": 0.01}
-    axis = pin.rpy.rpyToMatrix(0.3, -0.2, 0.5) @ [0, 0.6, 0.8]
-    robots = [ElasticRobot.from_urdf(urdf, {"joints": {"j2": entry}})
-              for entry in (short, short | {"motor_link": "l1", "motor_axis": list(axis)})]
-    motion = polynomial(5, 2, 4)(0.0)
-    for one, two in zip(*(robot.inverse_dynamics(*motion) for robot in robots), strict=True):
+    short, motion = {"gear_ratio": 9.0, "motor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
+    rigid = ElasticRobot.from_urdf(urdf, {"joints": {"j1": short, "j2": short}})
+    term = JointTerm(rotor_inertia=0.01, gear_ratio=9.0)
+    robot = Robot.from_urdf(urdf, joint_terms={"j1": term, "j2": term})
+    assert worst(rigid.inverse_dynamics(*motion[:3]).tau, robot.inverse_dynamics(*motion[:3])) < 1e-13
+    assert worst(rigid.torque_and_rate(*motion[:4]), robot.torque_and_rate(*motion[:4])) < 1e-13
+    springs = [{"joints": {"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}}}
+               for place in ({}, {"motor_link": "base", "motor_axis": [0.3, 0.4, 0.5]})]
+    placed = [ElasticRobot.from_urdf(urdf, declared) for declared in springs]
+    assert placed[0].order == 4
+    for one, two in zip(*(each.inverse_dynamics(*motion) for each in placed), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-13, atol=1e-14)
 
 
@@ -311,7 +289,7 @@ def test_wrenches_on_links_and_in_the_world():
 def test_a_payload_is_part_of_its_link():
     robot, _ = four_joints()
     heavy = robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015]))
-    q, qd, qdd = np.random.default_rng(2).normal(size=(3, 4))
+    q = np.random.default_rng(2).normal(size=4)
     rest = [np.zeros(4)] * 4
     loads = heavy.inverse_dynamics(q, *rest).load - robot.inverse_dynamics(q, *rest).load
     alone = robot.robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2)).gravity(q) - robot.robot.gravity(q)
@@ -343,13 +321,13 @@ def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
     entry = {"stiffness": 50.0, "motor_inertia": 0.01, "motor_link": "l2", "motor_axis": [0, 1, 0]}
     robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": entry}})
-    with pytest.raises(InputError, match="the motor of joint 'j2' rides on what its own spring moves.*use forward_dynamics"):
+    with pytest.raises(InputError, match=r"the motor of joint 'j2' rides on what its own spring moves.*use forward_dynamics"):
         robot.inverse_dynamics(*np.zeros((5, 2)))
     assert np.isfinite(robot.forward_dynamics([0, 0], [0], [0, 0], [0], [0, 0])[0]).all()
 
 
 def test_missing_derivatives_are_named():
-    with pytest.raises(InputError, match=r"2 derivatives of q are given, 4 are needed with joint3 elastic: q, qd, qdd, qddd, qdddd"):
+    with pytest.raises(InputError, match="2 derivatives of q are given, 4 are needed with joint3 elastic: q, qd, qdd, qddd"):
         golden_robot().inverse_dynamics(*np.zeros((3, 3)))
     with pytest.raises(InputError, match="5 are needed"):
         golden_robot().torque_and_rate(*np.zeros((5, 3)))

@@ -5,6 +5,7 @@ backend "llvm" is machine code, "python" the same program as Python, "reference"
 
 from __future__ import annotations
 
+import ctypes
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,17 +48,18 @@ class Kernel:
     def __init__(self, inputs: Mapping[str, int], shapes: Sequence[tuple[int, ...]]):
         self.size = sum(inputs.values())
         self.shapes = tuple(shapes)
-        self._cuts = np.cumsum([int(np.prod(shape)) for shape in self.shapes])
+        sizes = [math.prod(shape) for shape in self.shapes]
+        self._width = sum(sizes)
+        self._parts = [(sum(sizes[:k]), sum(sizes[:k + 1]), shape) for k, shape in enumerate(self.shapes)]
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         x = np.ascontiguousarray(x, dtype=float)
-        y = np.empty((*x.shape[:-1], int(self._cuts[-1])))
+        samples = x.shape[:-1]
+        y = np.empty((*samples, self._width))
         self._run(x, y)
-        parts, start = [], 0
-        for shape, stop in zip(self.shapes, self._cuts, strict=True):
-            parts.append(y[..., start:stop].reshape((*x.shape[:-1], *shape)))
-            start = stop
-        return tuple(parts)
+        if not samples:  # one sample: what a controller calls, so no step more than it takes
+            return tuple([y[a:b] if len(shape) == 1 else y[a:b].reshape(shape) for a, b, shape in self._parts])
+        return tuple([y[..., a:b].reshape(samples + shape) for a, b, shape in self._parts])
 
     def _run(self, x: np.ndarray, y: np.ndarray) -> None:
         raise TypeError("a Kernel is made by build()")
@@ -71,7 +73,14 @@ class _Llvm(Kernel):
         self._owner, self._function = llvm.compile_program(program)
 
     def _run(self, x, y):
-        self._function(x.ctypes.data, y.ctypes.data, math.prod(x.shape[:-1]))
+        self._function(_address(x), _address(y), math.prod(x.shape[:-1]))
+
+
+def _address(array: np.ndarray) -> int:
+    """Where the data lies, in a third of the time of ``array.ctypes.data`` where the array can be written."""
+    if array.size and array.flags.writeable:
+        return ctypes.addressof(ctypes.c_double.from_buffer(array))
+    return array.ctypes.data
 
 
 class _Python(Kernel):

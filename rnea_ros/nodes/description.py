@@ -86,6 +86,11 @@ class ModelIntake:
     def topic_name(self) -> str:
         return self._topic.topic_name
 
+    @property
+    def building(self) -> bool:
+        """Whether there will be a first model, if what was asked for can be built."""
+        return self._wanted is not None and self._current is None
+
     def check(self) -> None:
         """Raise RneaError if what the parameters now ask for cannot become a model. Takes milliseconds: compiles nothing."""
         try:

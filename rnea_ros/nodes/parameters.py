@@ -147,7 +147,8 @@ JOINT_DYNAMICS = (
     Entry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Speed at which tanh replaces the jump of the Coulomb friction",
           "rad/s, m/s", low=1e-9),
 )
-TABLE = MODEL + DYNAMICS + JOINT_LIMITS + JOINT_DYNAMICS
+TABLE = MODEL + DYNAMICS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
+QUERY = MODEL + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
 
 
 def markdown_table(entries: Iterable[Entry] = TABLE) -> str:

@@ -1,0 +1,91 @@
+"""An arm with two rigid joints and an elastic one, its motors far from it: the simulation of hua-mixed-joints, section V.
+
+    python examples/elastic_arm.py [OUT_DIR]
+
+The inverse-dynamics controller (37)-(49) follows sines in all joints for ten seconds; the last joint starts 25 degrees off:
+without load; with a payload's weight of 3 N at the tool that it knows nothing of, as in the paper; and with that weight known.
+The paper gives neither lengths nor gains. Here: urdf/hua_arm.urdf, and gains that come near its figures. The desired motor
+position of the elastic joint needs two time derivatives of a torque; they are exact, from the recursion on jets, not filtered.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from rnea_ros.elastic import ElasticRobot
+from rnea_ros.elastic_control import InverseDynamicsController, simulate
+from rnea_ros.plot import pyplot
+
+ROOT = Path(__file__).resolve().parents[1]
+SLOPE, DAMPING = 10.0, 30.0  # Lambda [1/s] and K_D [N m s/rad], of joints and motors
+START = np.array([0.0, 0.0, -0.4363])  # rad, at rest, spring relaxed
+DURATION = 10.0  # s
+WEIGHT = {"tool": np.array([0.0, 0.0, -3.0, 0.0, 0.0, 0.0])}  # on the robot, along the root's axes [N, N m]
+PAPER = {"without payload": (0.0026819, 0.003619, 0.052678), "unknown payload": (0.0026903, 0.0061066, 0.052422)}  # RMSE, rad
+COLOURS = ("tab:blue", "tab:orange", "tab:green")
+
+
+def desired(t: float) -> list[np.ndarray]:
+    """0.5 sin(pi t / 2) rad in every joint, and its first to fourth derivative."""
+    w = np.pi / 2
+    return [np.full(3, 0.5 * w**k * np.sin(w * t + k * np.pi / 2)) for k in range(5)]
+
+
+def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
+    arm = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "config" / "hua_arm.elastic.yaml")
+    controller = InverseDynamicsController(arm, SLOPE, DAMPING)
+    start = START, START[2:], np.zeros(3), np.zeros(1)
+    run = partial(simulate, arm, desired=desired, start=start, duration=DURATION, step=1e-2 if small else 2e-3)
+    runs = {"without payload": run(controller),
+            "unknown payload": run(controller, world_wrenches=WEIGHT),
+            "known payload": run(partial(controller, world_wrenches=WEIGHT), world_wrenches=WEIGHT)}
+    picture(Path(out_dir) / "elastic_arm.png", runs, arm.joint_names)
+    numbers = {f"RMSE {name}, {joint} [rad]": float(x) for name, simulation in runs.items()
+               for joint, x in zip(arm.joint_names, simulation.rmse)}
+    for name, s in runs.items():
+        numbers[f"largest error after 5 s, {name} [rad]"] = float(np.abs(s.q_desired - s.q)[s.t > 5.0].max())
+        numbers[f"torque of motor 2 at 3 s, {name} [N m]"] = float(np.interp(3.0, s.t, s.tau[:, 1]))
+    return numbers
+
+
+def picture(path: Path, runs, joint_names) -> None:
+    """Positions, motor position of the elastic joint, tracking errors and motor torques; a column for each run."""
+    plt = pyplot()
+    figure, axes = plt.subplots(4, len(runs), figsize=(14, 11), sharex=True, sharey="row", layout="constrained")
+    for (name, s), (position, motor, error, torque) in zip(runs.items(), axes.T):
+        position.set_title(name)
+        for k, joint in enumerate(joint_names):
+            position.plot(s.t, s.q[:, k], color=COLOURS[k], label=joint)
+            error.semilogy(s.t, np.abs(s.q_desired - s.q)[:, k], color=COLOURS[k], label=f"RMSE {1e3 * s.rmse[k]:.2f} mrad")
+            torque.plot(s.t, s.tau[:, k], color=COLOURS[k])
+        position.plot(s.t, s.q_desired[:, 0], "k--", linewidth=1.0, label="desired")
+        motor.plot(s.t, s.q_motor_desired[:, 0], "k--", linewidth=1.0, label="desired, (43)")
+        motor.plot(s.t, s.q_motor[:, 0], color=COLOURS[2], label="motor 3")
+        error.legend(fontsize=8, loc="upper right")
+        torque.set_xlabel("time [s]")
+        if name in PAPER:
+            error.set_title("paper: " + ", ".join(f"{1e3 * x:.2f}" for x in PAPER[name]) + " mrad", fontsize=8, loc="right")
+        torque.set_title(f"motor 3 starts with {np.abs(s.tau[:, 2]).max():.0f} N m", fontsize=8, loc="right")
+    axes[0, 0].legend(fontsize=8, ncols=4, loc="lower center")
+    axes[1, 0].legend(fontsize=8, ncols=2, loc="lower center")
+    labels = "joint position [rad]", "motor position [rad]", "tracking error [rad]", "motor torque [N m]"
+    for axis, label in zip(axes[:, 0], labels):
+        axis.set_ylabel(label)
+    axes[0, 0].set_ylim(-0.75, 0.6)
+    axes[1, 0].set_ylim(-1.0, 1.0)
+    axes[2, 0].set_ylim(1e-6, 20.0)
+    axes[3, 0].set_ylim(-16.0, 16.0)
+    for axis in axes.flat:
+        axis.grid(alpha=0.3)
+    figure.suptitle("An arm whose third joint is elastic, under the inverse-dynamics controller of Hua et al.")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    for name, value in main(*sys.argv[1:2]).items():
+        print(f"{name:50} {value:.6g}")

@@ -1,0 +1,168 @@
+"""ParallelRobot: a platform on legs, from the motion of the platform to the forces of the actuators, and their rates.
+
+Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", section 5: the legs are the branches of one tree,
+the platform is a body of its own, the joints between them are declared as cut joints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import door, loop_file
+from .algorithms import parallel_robots
+from .algorithms.parallel_robots import PLATFORM
+from .door import Wrenches
+from .errors import InputError
+from .leg_closure import LegClosure, LegMotion
+from .platform_motion import PlatformMotion
+from .robot import Robot
+
+
+class PlatformForces(NamedTuple):
+    """Fp (9), the force and moment that move the platform, about its origin, in the base frame, and its rate: (..., 6)."""
+
+    force: np.ndarray
+    rate: np.ndarray
+
+
+class ParallelRobot:
+    """Dynamics of a parallel robot. Forces are in the order of `active_joints`: (N,), or (samples, N) along a motion.
+
+    legs     : the Robot whose branches are the legs, without the platform; friction, rotor inertias and payloads count
+    platform : the Robot of the platform: one rigid body, its URDF's root frame is the platform frame
+    joints   : the cut joints between legs and platform and the active joints, as in loop_file.py; 'start' is for the legs
+    home     : position (3,) [m] and rotation (3, 3) of the platform frame in the legs' root frame, where they meet at 'start'
+
+    As with ClosedLoopRobot, the legs are followed from the home pose, and in a motion from sample to sample, so that no leg
+    flips over; other branches start from a `guess` of the legs' joints.
+    """
+
+    def __init__(self, legs: Robot, platform: Robot, joints: str | os.PathLike | Mapping, home: tuple[Any, Any]):
+        if len(platform.model.links) != 1:
+            names = ", ".join(platform.joint_names)
+            raise InputError(f"platform '{platform.name}' has joints ({names}); it must be one rigid body")
+        shared = sorted(set(legs.model.frames) & set(platform.model.frames))
+        if shared:
+            raise InputError(f"legs and platform both have links {', '.join(shared)}; names must differ")
+        on_platform = {name: replace(frame, link=PLATFORM) for name, frame in platform.model.frames.items()}
+        declared = loop_file.read(joints, {**legs.model.frames, **on_platform}, legs.joint_names)
+        self.legs, self.platform = legs, platform
+        self._closure = LegClosure(legs.model, platform.model, declared, home, legs.backend, legs.gravity_vector)
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def active_joints(self) -> tuple[str, ...]:
+        return tuple(self.legs.joint_names[k] for k in self._closure.active)
+
+    @property
+    def home(self) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) and rotation (3, 3) of the platform from which every walk begins."""
+        R, P = self._closure.home
+        return P, R
+
+    @property
+    def start(self) -> np.ndarray:
+        """Positions of the legs' joints at the home pose."""
+        return self._closure.start
+
+    def with_payload(self, link: str, mass: float, com: Sequence[float] = (0.0, 0.0, 0.0),
+                     inertia: Any = None) -> ParallelRobot:
+        """The same machine carrying a rigid body on a link of the platform or of a leg, as Robot.with_payload."""
+        robot = ParallelRobot.__new__(ParallelRobot)
+        robot.__dict__.update(self.__dict__)
+        if link in self.platform.model.frames:
+            robot.platform = self.platform.with_payload(link, mass, com, inertia)
+        else:
+            robot.legs = self.legs.with_payload(link, mass, com, inertia)
+        return robot
+
+    # ------------------------------------------------------------------ kinematics
+
+    def leg_motion(self, motion: PlatformMotion, guess=None) -> LegMotion:
+        """Inverse kinematics: motion of all joints of the legs (samples, n), and the maps of (60), (61) with their rates.
+
+        guess: positions (n,) of the legs' joints near the first pose, if it shall not be reached from the home pose.
+        Raises InputError at poses out of reach, singular poses, and motions that the legs do not allow.
+        """
+        rows = motion.checked().rows()
+        q = None if guess is None else door.vector("guess", guess, self.legs.n)
+        pose, samples = None, []
+        for k, row in enumerate(np.atleast_2d(rows)):
+            try:
+                sample = self._closure.motion(row, q, pose)
+            except InputError as error:
+                raise InputError(f"sample {k}: {error}" if rows.ndim == 2 else str(error)) from None
+            q, pose = sample.q, row
+            samples.append(sample)
+        parts = (np.array(part) for part in zip(*samples, strict=True))
+        return LegMotion(*(part if rows.ndim == 2 else part[0] for part in parts))
+
+    # ------------------------------------------------------------------ dynamics
+
+    def torque_and_rate(self, motion: PlatformMotion, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        guess=None) -> tuple[np.ndarray, np.ndarray]:
+        """Forces (or torques) of the active joints along a motion of the platform, (59), and their exact time derivatives.
+
+        wrenches, wrench_rates : {URDF link of the platform or of a leg: (6,) or (samples, 6)}, as in Robot.torque_and_rate
+        """
+        legs = self.leg_motion(motion, guess)
+        (on_legs, on_platform), (legs_rate, platform_rate) = self._split(wrenches), self._split(wrench_rates)
+        tau, tau_rate = self.legs.torque_and_rate(*legs[:4], wrenches=on_legs, wrench_rates=legs_rate)
+        force = self.platform_force(motion, on_platform, platform_rate)
+        return parallel_robots.actuator_force(legs.maps, legs.maps_rate, *force, tau, tau_rate)
+
+    def inverse_dynamics(self, motion: PlatformMotion, wrenches: Wrenches | None = None, guess=None) -> np.ndarray:
+        """Forces of the active joints, (66)."""
+        return self.torque_and_rate(motion, wrenches, guess=guess)[0]
+
+    def platform_force(self, motion: PlatformMotion, wrenches: Wrenches | None = None,
+                       wrench_rates: Wrenches | None = None) -> PlatformForces:
+        """Fp of (9) and its rate: what the legs together exert on the platform. Wrenches: on links of the platform."""
+        model, rows = self.platform.model, motion.checked().rows()
+        loaded = door.loaded_links(model, wrenches, wrench_rates) or (0,)
+        loads = [door.wrench_block(model, loaded, given or {}) for given in (wrenches, wrench_rates)]
+        return PlatformForces(*self._closure.force(door.beside([rows, self._platform_inertia(), *loads])))
+
+    def forward_dynamics(self, position, rotation, velocity, tau, guess=None) -> np.ndarray:
+        """Acceleration (6,) of the platform under actuator forces tau (N,), in the base frame; one pose, one twist (6,).
+
+        The forces are affine in the acceleration: N + 1 evaluations of (59) give the equations to solve.
+        """
+        given = door.vector("tau", tau, len(self.active_joints))
+        state = PlatformMotion(position, rotation, velocity).checked()
+        if state.rows().ndim != 1:
+            raise InputError(f"forward_dynamics takes one state of the platform; got positions {np.shape(position)}")
+        Jp, drift = self._closure.platform_map(state.rows(), guess)
+        trials = drift + np.concatenate((np.zeros((1, 6)), Jp.T))
+        forces = self.inverse_dynamics(state._replace(acceleration=trials), guess=guess)
+        A_c = (forces[1:] - forces[0]).T
+        return drift + Jp @ np.linalg.solve(A_c, given - forces[0])
+
+    # ------------------------------------------------------------------ the door
+
+    def _platform_inertia(self) -> np.ndarray:
+        """m, ms, J of the platform with what it carries, as the block of a kernel."""
+        model = self.platform.model
+        carried = list(self.platform.payloads.values())
+        block = np.concatenate([payload.parameters for payload in carried]) if carried else np.zeros(0)
+        link = model.links[0]
+        added = type(carried[0]).added(model, [0] * len(carried), block) if carried else {}
+        m, ms, J = added.get(0, (link.m, link.ms, link.J))
+        return np.concatenate(([m], ms, np.ravel(J)))
+
+    def _split(self, wrenches: Wrenches | None) -> tuple[dict | None, dict | None]:
+        """Those on legs and those on the platform."""
+        if wrenches is None:
+            return None, None
+        unknown = [name for name in wrenches if name not in self.legs.model.frames and name not in self.platform.model.frames]
+        if unknown:
+            raise InputError(f"wrench on link '{unknown[0]}', which does not exist; the links are "
+                             f"{', '.join([*self.platform.model.frames, *self.legs.model.frames])}")
+        on_platform = {name: value for name, value in wrenches.items() if name in self.platform.model.frames}
+        return {name: value for name, value in wrenches.items() if name not in on_platform}, on_platform

@@ -1,0 +1,67 @@
+"""The whole of a robot as plain names, numbers and lists: joints, MDH tree, inertias, base parameters. For messages and files."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+from .base_parameters import base_parameters
+from .base_state import quaternion
+from .compiled import unified
+from .inertial_parameters import ten
+from .model import NO_COORDINATE, Limits, Link
+from .robot import Robot
+
+Rows = list[dict[str, Any]]
+
+
+def tree(robot: Robot, floating_base: bool = False, limits: Limits | None = None) -> dict[str, Any]:
+    """Payloads are included. Names, units and frames are those of rnea_msgs/srv/GetTree.
+
+    floating_base : whether the base parameters are wanted for a base that is free
+    limits        : instead of the URDF's
+    """
+    links = unified(robot.model, tuple(robot.payloads.values())).links
+    return {
+        "robot_name": robot.name,
+        "root_link": robot.root_link,
+        "gravity": robot.gravity_vector.tolist(),
+        "total_mass": float(robot.total_mass),
+        "joints": _joints(robot, limits or robot.limits),
+        "links": [_link(link, robot.joint_names) for link in links],
+        "frames": _frames(robot),
+        "base_parameters": _base_parameters(robot, floating_base),
+        "reconstruction_error": float(robot.reconstruction_error),
+        "warnings": list(robot.warnings),
+    }
+
+
+def _joints(robot: Robot, limits: Limits) -> Rows:
+    columns = {f.name: getattr(limits, f.name).tolist() for f in fields(limits)}
+    return [{"name": name, "type": kind} | {quantity: column[k] for quantity, column in columns.items()}
+            for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types, strict=True))]
+
+
+def _link(link: Link, joint_names: tuple[str, ...]) -> dict[str, Any]:
+    mass, *moments = ten(link.m, link.ms, link.J).tolist()
+    return {"name": link.name, "joint": link.joint, "antecedent": link.parent, "sigma": link.sigma, **link.geometry._asdict(),
+            "coordinate": "" if link.coordinate == NO_COORDINATE else joint_names[link.coordinate],
+            "multiplier": link.multiplier, "offset": link.offset,
+            "mass": mass, "first_moment": moments[:3], "inertia": moments[3:],
+            "rotor_inertia": link.term.armature, "coulomb": link.term.coulomb, "viscous": link.term.viscous,
+            "constant_effort": link.term.offset}
+
+
+def _frames(robot: Robot) -> Rows:
+    return [{"name": name, "link": frame.link, "position": frame.P.tolist(), "orientation": quaternion(frame.R).tolist()}
+            for name, frame in robot.model.frames.items()]
+
+
+@lru_cache(maxsize=2)
+def _base_parameters(robot: Robot, floating_base: bool) -> Rows:
+    """Kept: for a humanoid they take seconds, and a Robot does not change."""
+    model = unified(robot.model, tuple(robot.payloads.values()))
+    found = base_parameters(model, robot.gravity_vector, free_root=floating_base)
+    columns = zip(found.names, found.units, found.of(model).tolist(), found.relations(), strict=True)
+    return [dict(zip(("name", "unit", "value", "relation"), row, strict=True)) for row in columns]
