@@ -16,6 +16,7 @@ PYPI = {
     "python3-numpy": "numpy",
     "python3-pytest": "pytest",
     "python3-pytest-timeout": "pytest-timeout",
+    "python3-yaml": "pyyaml",
     "urdfdom_py": "urdf-parser-py",
     "xacro": "xacro",
 }
@@ -102,7 +103,7 @@ def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
 
 def test_package_xml_names_what_is_imported(setup):
     optional = names(setup.extras_require["planning"] + setup.extras_require["plot"]) | NOT_IN_ROSDEP
-    rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()}
+    rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()} | {"yaml": "python3-yaml"}
     foreign = (imported("rnea_ros") | imported("launch")) - sys.stdlib_module_names - optional - {"rnea_ros"}
     assert {rosdep.get(name, name) for name in foreign} <= depends("depend", "exec_depend")
 
