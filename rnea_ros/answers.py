@@ -1,7 +1,7 @@
 """What a robot answers to a request: each question is one call of the library, its answer plain arrays by name.
 
-The services of query_node and `rnea query` are both made of these. question.py says what a request is. Every array of an answer has
-the samples first; those of joints follow the names of the request.
+The services of query_node and `rnea query` are both made of these. question.py says what a request is. Every array of an
+answer has the samples first; those of joints follow the names of the request.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 from .base_state import BaseState
 from .errors import InputError
 from .floating import FloatingRobot
-from .question import Request, State, read
+from .question import Base, Request, State, read
 from .robot import Robot
 
 Answer = dict[str, Any]
+AT_REST = Base(BaseState(), np.zeros(6), np.zeros(6))
 MOTION = ("position", "velocity", "acceleration", "jerk")
 
 
@@ -39,9 +40,9 @@ JOINT_AXES = {"effort": 1, "effort_rate": 1, "gravity_effort": 1, "gravity_effor
 def ask(robot: Robot, question: Question, request: Request) -> Answer:
     """The answer, with joint_names. Raises InputError."""
     state = read(request, robot.joint_names, question.needed)
-    if state.world_wrenches and not question.roots:
-        raise InputError(f"the wrench on link '{next(iter(state.world_wrenches))}' is in frame 'root'; this question takes wrenches "
-                         "in frame 'link' only")
+    held = list(state.loads.world_wrenches)
+    if held and not question.roots:
+        raise InputError(f"the wrench on link '{held[0]}' is in frame 'root'; here only frame 'link' is allowed")
     with np.errstate(all="ignore"):  # what comes of it is said in words
         answer = question.answer(robot, state)
     return {"joint_names": state.joint_names} | {name: _checked(name, value, state) for name, value in answer.items()}
@@ -69,30 +70,29 @@ def free(robot: Robot) -> FloatingRobot:
 
 def _inverse_dynamics(robot: Robot, s: State) -> Answer:
     tau, tau_rate, gravity, gravity_rate = robot.dynamics(s.q, s.qd, s.qdd, s.qddd)
-    if s.wrenches or s.world_wrenches:
-        tau, tau_rate = robot.torque_and_rate(s.q, s.qd, s.qdd, s.qddd, s.wrenches, s.wrench_rates, s.world_wrenches)
+    if any(s.loads):
+        tau, tau_rate = robot.torque_and_rate(s.q, s.qd, s.qdd, s.qddd, *s.loads)
     return {"effort": tau, "effort_rate": tau_rate, "gravity_effort": gravity, "gravity_effort_rate": gravity_rate}
 
 
 def _forward_dynamics(robot: Robot, s: State) -> Answer:
-    return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, s.wrenches)}
+    return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, s.loads.wrenches)}
 
 
 def _mass_matrix(robot: Robot, s: State) -> Answer:
-    return {"mass_matrix": robot.mass_matrix(s.q), "bias": robot.bias(s.q, s.qd, s.wrenches), "gravity": robot.gravity(s.q)}
+    bias = robot.bias(s.q, s.qd, s.loads.wrenches)
+    return {"mass_matrix": robot.mass_matrix(s.q), "bias": bias, "gravity": robot.gravity(s.q)}
 
 
 def _sensitivities(robot: Robot, s: State) -> Answer:
-    tables = robot.sensitivities(s.q, s.qd, s.qdd, s.wrenches, s.world_wrenches)
-    answer = {f"deffort_d{x}": table for x, table in zip(MOTION, tables, strict=False)}
-    if s.of_rate:
-        tables = robot.rate_sensitivities(s.q, s.qd, s.qdd, s.qddd, s.wrenches, s.wrench_rates, s.world_wrenches)
-        answer |= {f"drate_d{x}": table for x, table in zip(MOTION, tables, strict=True)}
-    return answer
+    of_effort = robot.sensitivities(s.q, s.qd, s.qdd, s.loads.wrenches, s.loads.world_wrenches)
+    of_rate = robot.rate_sensitivities(s.q, s.qd, s.qdd, s.qddd, *s.loads) if s.of_rate else ()
+    return {f"deffort_d{x}": table for x, table in zip(MOTION, of_effort, strict=False)} | {
+        f"drate_d{x}": table for x, table in zip(MOTION, of_rate, strict=False)}
 
 
 def _joint_wrenches(robot: Robot, s: State) -> Answer:
-    found = robot.joint_wrenches(s.q, s.qd, s.qdd, s.qddd, s.wrenches, s.wrench_rates, s.world_wrenches)
+    found = robot.joint_wrenches(s.q, s.qd, s.qdd, s.qddd, *s.loads)
     children = {link.joint: link.name for link in robot.model.links}
     return {"joints": found.joints, "links": tuple(children[joint] for joint in found.joints),
             "wrench": found.wrench, "wrench_rate": found.rate}
@@ -102,7 +102,8 @@ def _energy(robot: Robot, s: State) -> Answer:
     if s.base is None:
         energy, mass_centre = robot.energy(s.q, s.qd), robot.center_of_mass(s.q, s.qd)
     else:
-        energy, mass_centre = free(robot).energy(s.base, s.q, s.qd), free(robot).center_of_mass(s.base, s.q, s.qd)
+        floating = free(robot)
+        energy, mass_centre = floating.energy(s.base.state, s.q, s.qd), floating.center_of_mass(s.base.state, s.q, s.qd)
     linear, angular = np.split(mass_centre.momentum, 2, axis=-1)
     return {"center_of_mass": mass_centre.position, "center_of_mass_velocity": mass_centre.velocity, "linear_momentum": linear,
             "angular_momentum": angular, "kinetic_energy": energy.kinetic, "potential_energy": energy.potential,
@@ -112,20 +113,21 @@ def _energy(robot: Robot, s: State) -> Answer:
 # ---------------------------------------------------------------------- base that moves
 
 def _floating_inverse_dynamics(robot: Robot, s: State) -> Answer:
-    base, joints, loads = s.base or BaseState(), (s.q, s.qd, s.qdd, s.qddd), (s.wrenches, s.wrench_rates)
-    six = (len(s.q), 6)
+    base, motion = s.base or AT_REST, (s.q, s.qd, s.qdd, s.qddd)
+    loads = s.loads.wrenches, s.loads.wrench_rates
     if s.base_motion_given:
-        tau, tau_rate, wrench, rate = free(robot).carried(base, s.base_acceleration, s.base_jerk, *joints, *loads)
-        acceleration, jerk = (np.broadcast_to(x, six) for x in (s.base_acceleration, s.base_jerk))
+        tau, tau_rate, wrench, wrench_rate = free(robot).carried(base.state, base.acceleration, base.jerk, *motion, *loads)
+        acceleration, jerk = (np.broadcast_to(x, wrench.shape) for x in (base.acceleration, base.jerk))
     else:
-        acceleration, jerk, tau, tau_rate = free(robot).torque_and_rate(base, *joints, *loads)
-        wrench = rate = np.zeros(six)
+        acceleration, jerk, tau, tau_rate = free(robot).torque_and_rate(base.state, *motion, *loads)
+        wrench = wrench_rate = np.zeros(acceleration.shape)  # nothing holds it
     return {"base_acceleration": acceleration, "base_jerk": jerk, "effort": tau, "effort_rate": tau_rate,
-            "base_wrench": wrench, "base_wrench_rate": rate}
+            "base_wrench": wrench, "base_wrench_rate": wrench_rate}
 
 
 def _floating_forward_dynamics(robot: Robot, s: State) -> Answer:
-    acceleration, qdd = free(robot).forward_dynamics(s.base or BaseState(), s.q, s.qd, s.tau, s.wrenches)
+    base = s.base or AT_REST
+    acceleration, qdd = free(robot).forward_dynamics(base.state, s.q, s.qd, s.tau, s.loads.wrenches)
     return {"base_acceleration": acceleration, "acceleration": qdd}
 
 

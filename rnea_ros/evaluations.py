@@ -98,7 +98,7 @@ def _by(rnea: Callable) -> dict[str, tuple[Callable, tuple[str, ...]]]:
     return {name: (partial(function, rnea), blocks) for name, (function, blocks) in NEWTON_EULER.items()}
 
 
-EVALUATIONS = {
+EVALUATIONS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     **_by(component_rate.torque_and_rate),
     "mass_matrix": (mass_matrix, ("q",)),
     "mass_matrix_rate": (mass_matrix_rate, ("q", "qd")),

@@ -10,11 +10,12 @@ from .algorithms import closed_loops, parallel_robots
 from .codegen import kernel
 from .errors import InputError, ModelError
 from .loop_file import Loops
-from .loop_newton import CLOSED, MAX_CONDITION, STRIDE, Inverse, Solution, Units, inverse, newton, rank, walk
+from .loop_newton import CLOSED, MAX_CONDITION, Inverse, Solution, Units, inverse, newton, rank, walk
 from .model import Model, frozen
 from .platform_motion import PlatformMotion
 
 POSE = {"R": 9, "P": 3}
+PASSING = 0.05  # rad or shares of the unit of length: how far the straight way between two poses may leave the allowed ones
 ALLOWED = 1e-7  # share of a velocity, acceleration or jerk of the platform that the legs may fail to follow
 
 
@@ -75,8 +76,11 @@ class LegClosure:
         values, J, Jv, *_ = self.tangent(q, np.zeros(self.model.n), row)
         return values, J, Jv
 
-    def motion(self, row: np.ndarray, guess: np.ndarray | None, guess_row: np.ndarray | None) -> LegMotion:
-        """Of all legs under a motion of the platform (30,), on the branch of `guess` at the pose of guess_row."""
+    def motion(self, row: np.ndarray, guess: np.ndarray | None, guess_row: np.ndarray | None, orders: int = 3) -> LegMotion:
+        """Of all legs under a motion of the platform (30,), on the branch of `guess` at the pose of guess_row.
+
+        orders: how many of velocity, acceleration and jerk the legs must allow.
+        """
         q = self._reach(row, guess, guess_row)
         J_inverse = self._inverse(q, row)
 
@@ -84,7 +88,7 @@ class LegClosure:
             return self._rates(np.concatenate((q, *motion, row)))
 
         steps = closed_loops.tree_motion(rates, lambda r: J_inverse.matrix @ r, [np.zeros_like(q)] * 3)
-        self._check_followed(rates(*steps), row)
+        self._check_followed(rates(*steps)[:orders], row)
         qd, qdd, qddd = steps
         return LegMotion(q, qd, qdd, qddd, *self._maps(q, qd, row, J_inverse))
 
@@ -120,6 +124,8 @@ class LegClosure:
             if solution.gap > CLOSED:
                 raise InputError(f"guess: {self._worst_gap(solution.x, row)} at best; positions of the legs' joints near this "
                                  "pose are needed")
+            if solution.condition > MAX_CONDITION:
+                raise self._singular_legs(solution.x, row)
             return solution.x
         R0, P0 = self.home if guess_row is None else (guess_row[:9].reshape(3, 3), guess_row[9:12])
         q = self.start if guess is None else guess
@@ -130,11 +136,16 @@ class LegClosure:
 
         def slope_at(s, q):
             _, J, Jv = self.gaps(q, row_at(s))
-            return inverse(J, self.units).matrix @ (Jv @ np.concatenate((slide, turn)))
+            J_inverse = inverse(J, self.units)
+            return J_inverse.matrix @ (Jv @ np.concatenate((slide, turn))), J_inverse.margin
+
+        def solve_at(s, guess):
+            there = self._solve(row_at(s), guess)
+            on_the_way = s < 1.0 and there.gap <= PASSING
+            return there._replace(gap=0.0) if on_the_way else there
 
         distance = float(np.abs(np.concatenate((slide, turn)) / self.twist_units).max())
-        longest = STRIDE / max(distance, STRIDE)
-        q, reached = walk(lambda s, guess: self._solve(row_at(s), guess), slope_at, q, self.units, longest)
+        q, reached = walk(solve_at, slope_at, q, self.units, distance)
         if reached < 1.0:
             raise self._no_way(q, row_at(reached), row, reached)
         return q
@@ -191,7 +202,7 @@ class LegClosure:
     def _check_followed(self, left: Any, row: np.ndarray) -> None:
         """What remains of the closure's rates is motion of the platform that the legs do not allow."""
         words = ("velocity", "acceleration", "jerk")
-        for order, (word, rate) in enumerate(zip(words, left, strict=True)):
+        for order, (word, rate) in enumerate(zip(words, left)):
             scale = max(1.0, *(float(np.abs(row[12 + 6 * k:18 + 6 * k] / self.twist_units).max()) for k in range(order + 1)))
             if np.abs(rate / self.units.equations).max() > ALLOWED * scale ** (order + 1):
                 name, size, unit = self.loops.worst(rate, self.units.equations)

@@ -10,7 +10,7 @@ from .algorithms import closed_loops
 from .codegen import kernel
 from .errors import InputError, ModelError
 from .loop_file import Loops
-from .loop_newton import CLOSED, MAX_CONDITION, STRIDE, Inverse, Solution, Units, inverse, newton, rank, walk
+from .loop_newton import CLOSED, MAX_CONDITION, Inverse, Solution, Units, inverse, newton, rank, walk
 from .model import Model, frozen
 
 NEARLY_REDUNDANT = 1e-3  # of the largest singular value
@@ -107,12 +107,12 @@ class LoopClosure:
 
         def slope_at(s, q):
             J = self.gaps(q)[1]
-            slope = self.selection @ step
-            slope[self.passive] = -self._passive_inverse(J).matrix @ (J @ slope)
-            return slope
+            J_inverse, slope = self._passive_inverse(J), self.selection @ step
+            slope[self.passive] = -J_inverse.matrix @ (J @ slope)
+            return slope, J_inverse.margin
 
         distance = self._units_of(self.active).length(step)
-        q, reached = walk(solve_at, slope_at, q0, self.units, STRIDE / max(distance, STRIDE))
+        q, reached = walk(solve_at, slope_at, q0, self.units, distance)
         if reached < 1.0:
             raise self._no_way(qa, q, reached)
         return q

@@ -25,7 +25,7 @@ import yaml
 
 from .algorithms.closed_loops import HELD, Cut
 from .errors import ModelError
-from .model import Frame, frozen
+from .model import Frame, Model, frozen
 from .vectors import rpy
 
 MJCF = {"weld": "fixed", "connect": "spherical"}
@@ -60,17 +60,18 @@ class Loops(NamedTuple):
         return name, abs(float(values[k])), "m" if self.lengths[k] else "rad"
 
 
-def read(source: str | os.PathLike | Mapping, frames: Mapping[str, Frame], joint_names: Sequence[str],
-         followers: Mapping[str, str] | None = None) -> Loops:
-    """Loops from the path of a YAML file or from the mapping in it.
+def read(source: str | os.PathLike | Mapping, model: Model, others: Mapping[str, Frame] | None = None) -> Loops:
+    """Loops of a model from the path of a YAML file or from the mapping in it; ModelError tells everything that is wrong.
 
-    frames : the URDF links that a cut joint may connect; followers: mimic joints and whom they follow, for the error text
-    Raises ModelError with everything that is wrong.
+    others : frames that a cut joint may connect beside those of the model's links
     """
+    frames, joint_names = {**model.frames, **(others or {})}, model.joint_names
+    followers = {link.joint: joint_names[link.coordinate] for link in model.links
+                 if link.joint and link.joint not in joint_names}
     where, given = _load(source)
     problems = _unknown(given, KEYS, "")
     cuts = _cuts(given.get("loops"), frames, problems)
-    active = _active(given.get("active"), joint_names, followers or {}, problems)
+    active = _active(given.get("active"), joint_names, followers, problems)
     start = _start(given.get("start"), joint_names, problems)
     if problems:
         raise ModelError(problems, where)

@@ -15,7 +15,8 @@ CLOSED = 1e-10  # rad or shares of the unit of length: a larger gap is not close
 MAX_CONDITION = 1e7  # beyond it a pose counts as singular: torques would keep fewer than nine digits
 ROUNDING = 1e-15  # a gap below this cannot be made smaller
 RANK_TOLERANCE = 1e-7  # a singular value below this share of the largest is zero
-STRIDE = 0.3  # rad or shares of the unit of length: the longest step that is taken at once
+STRIDE = 0.3  # rad or shares of the unit of length: the longest step that is taken at once,
+CAUTION = 0.5  # or this share of the smallest singular value: another branch may be as near as that
 SHORTEST = 1e-6  # of the way: a walk that has to step shorter has run into a wall
 ITERATIONS = 60
 
@@ -31,10 +32,12 @@ class Units(NamedTuple):
 
 
 class Inverse(NamedTuple):
-    """Least-squares inverse of a Jacobian; its condition number; the motion that is determined worst (unit vector)."""
+    """Least-squares inverse of a Jacobian; its condition number; the smallest singular value, 0 at singular poses; and the
+    motion that is determined worst (unit vector)."""
 
     matrix: np.ndarray
     condition: float
+    margin: float
     weakest: np.ndarray
 
 
@@ -49,14 +52,14 @@ def inverse(J: np.ndarray, units: Units) -> Inverse:
     scaled = J / units.equations[:, None] * units.unknowns
     unknowns = J.shape[1]
     if not unknowns:
-        return Inverse(np.zeros(J.T.shape), 1.0, np.zeros(0))
+        return Inverse(np.zeros(J.T.shape), 1.0, np.inf, np.zeros(0))
     U, s, Vt = np.linalg.svd(scaled, full_matrices=len(J) < unknowns)
     s = np.append(s, np.zeros(unknowns - len(s)))
     kept = s > s[0] * np.finfo(float).eps * max(J.shape)
     count = int(kept.sum())
     pseudo = (Vt[:count].T / s[:count]) @ U[:, :count].T
     condition = float(s[0] / s[-1]) if kept.all() else np.inf
-    return Inverse(units.unknowns[:, None] * pseudo / units.equations, condition, Vt[-1])
+    return Inverse(units.unknowns[:, None] * pseudo / units.equations, condition, float(s[-1]), Vt[-1])
 
 
 def rank(J: np.ndarray, units: Units) -> tuple[int, float]:
@@ -87,23 +90,27 @@ def newton(system: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], x: np.
     return best
 
 
-def walk(solve_at: Callable[[float, np.ndarray], Solution], slope_at: Callable[[float, np.ndarray], np.ndarray],
-         x: np.ndarray, units: Units, longest: float) -> tuple[np.ndarray, float]:
+def walk(solve_at: Callable[[float, np.ndarray], Solution], slope_at: Callable[[float, np.ndarray], tuple[np.ndarray, float]],
+         x: np.ndarray, units: Units, distance: float) -> tuple[np.ndarray, float]:
     """Follow the solution from s = 0 to s = 1 without leaving its branch; returns (x, how far it came).
 
-    solve_at(s, guess) -> Solution; slope_at(s, x) -> dx / ds; longest: step of s that may be taken at once.
-    Before a singular pose the slope grows without bound, and the steps that may be taken shrink to nothing.
+    solve_at(s, guess) -> Solution; slope_at(s, x) -> dx / ds, margin; distance: what else moves between s = 0 and s = 1.
+    Branches meet at singular poses. Near one, the smallest singular value tells how near: steps stay well below it, as the
+    theorem of Newton and Kantorovich asks for, and shrink to nothing where the walk would have to pass through.
     """
     s = 0.0
-    h = longest = min(1.0, longest)
-    while s < 1.0 and h >= SHORTEST:
-        target = 1.0 if s + h > 1.0 - SHORTEST else s + h
-        ahead = slope_at(s, x) * (target - s)
-        if units.length(ahead) <= STRIDE:
-            there = solve_at(target, x + ahead)
-            on_branch = units.length(there.x - x - ahead) <= STRIDE / 3
-            if there.gap <= CLOSED and there.condition <= MAX_CONDITION and on_branch:
-                x, s, h = there.x, target, min(2.0 * h, longest)
-                continue
-        h = 0.5 * h
+    while s < 1.0:
+        slope, margin = slope_at(s, x)
+        stride = min(STRIDE, CAUTION * margin)
+        h = stride / max(distance, units.length(slope), stride)
+        while True:
+            if h < SHORTEST:
+                return x, s
+            target = 1.0 if s + h > 1.0 - SHORTEST else s + h
+            ahead = x + slope * (target - s)
+            there = solve_at(target, ahead)
+            if there.gap <= CLOSED and there.condition <= MAX_CONDITION and units.length(there.x - ahead) <= 0.5 * stride:
+                break
+            h = 0.5 * h
+        x, s = there.x, target
     return x, s

@@ -34,11 +34,8 @@ class ClosedLoopRobot:
     """
 
     def __init__(self, tree: Robot, loops: Declaration):
-        model = tree.model
-        followers = {link.joint: model.joint_names[link.coordinate] for link in model.links
-                     if link.joint and link.joint not in model.joint_names}
         self.tree = tree
-        self._closure = LoopClosure(model, loop_file.read(loops, model.frames, model.joint_names, followers), tree.backend)
+        self._closure = LoopClosure(tree.model, loop_file.read(loops, tree.model), tree.backend)
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike, loops: Declaration, **options: Any) -> ClosedLoopRobot:

@@ -19,6 +19,7 @@ from .algorithms.parallel_robots import PLATFORM
 from .door import Wrenches
 from .errors import InputError
 from .leg_closure import LegClosure, LegMotion
+from .payload import Payload
 from .platform_motion import PlatformMotion
 from .robot import Robot
 
@@ -50,7 +51,7 @@ class ParallelRobot:
         if shared:
             raise InputError(f"legs and platform both have links {', '.join(shared)}; names must differ")
         on_platform = {name: replace(frame, link=PLATFORM) for name, frame in platform.model.frames.items()}
-        declared = loop_file.read(joints, {**legs.model.frames, **on_platform}, legs.joint_names)
+        declared = loop_file.read(joints, legs.model, on_platform)
         self.legs, self.platform = legs, platform
         self._closure = LegClosure(legs.model, platform.model, declared, home, legs.backend, legs.gravity_vector)
 
@@ -84,10 +85,11 @@ class ParallelRobot:
 
     # ------------------------------------------------------------------ kinematics
 
-    def leg_motion(self, motion: PlatformMotion, guess=None) -> LegMotion:
+    def leg_motion(self, motion: PlatformMotion, guess=None, orders: int = 3) -> LegMotion:
         """Inverse kinematics: motion of all joints of the legs (samples, n), and the maps of (60), (61) with their rates.
 
-        guess: positions (n,) of the legs' joints near the first pose, if it shall not be reached from the home pose.
+        guess  : positions (n,) of the legs' joints near the first pose, if it shall not be reached from the home pose
+        orders : how many of velocity, acceleration and jerk count; with 2, the jerk need not be one that the legs allow
         Raises InputError at poses out of reach, singular poses, and motions that the legs do not allow.
         """
         rows = motion.checked().rows()
@@ -95,7 +97,7 @@ class ParallelRobot:
         pose, samples = None, []
         for k, row in enumerate(np.atleast_2d(rows)):
             try:
-                sample = self._closure.motion(row, q, pose)
+                sample = self._closure.motion(row, q, pose, orders)
             except InputError as error:
                 raise InputError(f"sample {k}: {error}" if rows.ndim == 2 else str(error)) from None
             q, pose = sample.q, row
@@ -111,15 +113,18 @@ class ParallelRobot:
 
         wrenches, wrench_rates : {URDF link of the platform or of a leg: (6,) or (samples, 6)}, as in Robot.torque_and_rate
         """
-        legs = self.leg_motion(motion, guess)
+        return self._forces(motion, self.leg_motion(motion, guess), wrenches, wrench_rates)
+
+    def inverse_dynamics(self, motion: PlatformMotion, wrenches: Wrenches | None = None, guess=None) -> np.ndarray:
+        """Forces of the active joints, (66); the jerk does not matter."""
+        return self._forces(motion, self.leg_motion(motion, guess, orders=2), wrenches, None)[0]
+
+    def _forces(self, motion: PlatformMotion, legs: LegMotion, wrenches: Wrenches | None,
+                wrench_rates: Wrenches | None) -> tuple[np.ndarray, np.ndarray]:
         (on_legs, on_platform), (legs_rate, platform_rate) = self._split(wrenches), self._split(wrench_rates)
         tau, tau_rate = self.legs.torque_and_rate(*legs[:4], wrenches=on_legs, wrench_rates=legs_rate)
         force = self.platform_force(motion, on_platform, platform_rate)
         return parallel_robots.actuator_force(legs.maps, legs.maps_rate, *force, tau, tau_rate)
-
-    def inverse_dynamics(self, motion: PlatformMotion, wrenches: Wrenches | None = None, guess=None) -> np.ndarray:
-        """Forces of the active joints, (66)."""
-        return self.torque_and_rate(motion, wrenches, guess=guess)[0]
 
     def platform_force(self, motion: PlatformMotion, wrenches: Wrenches | None = None,
                        wrench_rates: Wrenches | None = None) -> PlatformForces:
@@ -142,18 +147,19 @@ class ParallelRobot:
         trials = drift + np.concatenate((np.zeros((1, 6)), Jp.T))
         forces = self.inverse_dynamics(state._replace(acceleration=trials), guess=guess)
         A_c = (forces[1:] - forces[0]).T
-        return drift + Jp @ np.linalg.solve(A_c, given - forces[0])
+        try:
+            return drift + Jp @ np.linalg.solve(A_c, given - forces[0])
+        except np.linalg.LinAlgError:
+            raise InputError("the machine's mass matrix is singular: an actuator moves no mass; give the platform or the legs "
+                             "some") from None
 
     # ------------------------------------------------------------------ the door
 
     def _platform_inertia(self) -> np.ndarray:
         """m, ms, J of the platform with what it carries, as the block of a kernel."""
-        model = self.platform.model
-        carried = list(self.platform.payloads.values())
-        block = np.concatenate([payload.parameters for payload in carried]) if carried else np.zeros(0)
-        link = model.links[0]
-        added = type(carried[0]).added(model, [0] * len(carried), block) if carried else {}
-        m, ms, J = added.get(0, (link.m, link.ms, link.J))
+        link, carried = self.platform.model.links[0], list(self.platform.payloads.values())
+        block = np.concatenate([np.zeros(0), *(payload.parameters for payload in carried)])
+        m, ms, J = Payload.added(self.platform.model, [0] * len(carried), block).get(0, (link.m, link.ms, link.J))
         return np.concatenate(([m], ms, np.ravel(J)))
 
     def _split(self, wrenches: Wrenches | None) -> tuple[dict | None, dict | None]:

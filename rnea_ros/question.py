@@ -1,13 +1,14 @@
 """What may be asked of a robot from outside, by a service or a file: plain names and lists in, checked arrays out.
 
-A request is a mapping. Its keys, all optional but samples:
+A request is a mapping; all keys may be missing but samples. What a sample leaves out is zero, except its position.
 
-    joint_names       : names in any order; extra ones are ignored with their numbers, missing ones refused; empty: the model's order
-    samples           : [{position, velocity, acceleration, jerk, effort: (n,) each}]; what a question needs and is empty is zero
-    base              : [{position (3,), orientation (4,) x y z w, velocity, acceleration, jerk (6,)}]: none, one, or one for each
-                        sample; base_state.py says what they are
-    base_motion_given : whether the base follows that acceleration and jerk, or nothing holds it
-    wrenches          : [{link, frame: "link" or "root", wrench, rate: rows of 6}]: one row, or one for each sample
+    joint_names       : in any order, none for the model's; extra names are ignored with their numbers, missing ones refused
+    samples           : list of {position, velocity, acceleration, jerk, effort}, (n,) each
+    base              : list of {position (3,), orientation (4,) x y z w, velocity, acceleration, jerk (6,)}: none, one for all
+                        samples, or one for each; see base_state.py
+    base_motion_given : whether the base follows its acceleration and jerk, or nothing holds it
+    wrenches          : list of {link, frame: "link" or "root", wrench, rate}, the last two rows of 6: one for all samples, or
+                        one for each; see Robot.torque_and_rate
     of_rate           : whether sensitivities of the torque rate are wanted as well
 """
 
@@ -15,8 +16,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,20 +27,34 @@ from .errors import InputError
 
 Request = Mapping[str, Any]
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort")
-BASE = {"position": (0.0, 0.0, 0.0), "orientation": (0.0, 0.0, 0.0, 1.0)} | dict.fromkeys(("velocity", "acceleration", "jerk"),
-                                                                                         (0.0,) * 6)
+BASE = {"position": (0.0, 0.0, 0.0), "orientation": (0.0, 0.0, 0.0, 1.0), "velocity": (0.0,) * 6, "acceleration": (0.0,) * 6,
+        "jerk": (0.0,) * 6}
 WRENCH = ("link", "frame", "wrench", "rate")
 FRAMES = ("link", "root")
 
 
+class Base(NamedTuple):
+    """acceleration and jerk: (6,) for all samples, or (samples, 6)."""
+
+    state: BaseState
+    acceleration: np.ndarray
+    jerk: np.ndarray
+
+
+class Loads(NamedTuple):
+    """By link, (6,) or (samples, 6); in the order in which Robot takes them."""
+
+    wrenches: dict[str, Any]
+    wrench_rates: dict[str, Any]
+    world_wrenches: dict[str, Any]
+
+
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a request says: arrays (samples, n) in the model's order; the base's and wrenches' are (6,) or (samples, 6).
+    """What a request says. Coordinates are (samples, n) in the model's order; those that the question does not need are zero.
 
-    joint_names  : the order in which the answer is wanted
-    answer_order : the model's numbers of those joints
-    base         : None where the request names none
-    wrenches, wrench_rates, world_wrenches : by link, see Robot.torque_and_rate
+    joint_names, answer_order : the order in which the answer is wanted, by name and by the model's number
+    base                      : None where the request has none
     """
 
     joint_names: tuple[str, ...]
@@ -49,18 +64,14 @@ class State:
     qdd: np.ndarray
     qddd: np.ndarray
     tau: np.ndarray
-    base: BaseState | None = None
-    base_acceleration: Any = None
-    base_jerk: Any = None
+    base: Base | None
+    loads: Loads
     base_motion_given: bool = False
-    wrenches: dict[str, Any] = field(default_factory=dict)
-    wrench_rates: dict[str, Any] = field(default_factory=dict)
-    world_wrenches: dict[str, Any] = field(default_factory=dict)
     of_rate: bool = False
 
 
 def read(request: Request, joint_names: Sequence[str], needed: Sequence[str]) -> State:
-    """The state of a request to a robot with these joints. needed: the fields of each sample that the question reads.
+    """The state that a request describes, for a robot with these joints. needed: the fields that the question reads.
 
     Raises InputError, which says what was given, what is allowed and where.
     """
@@ -68,14 +79,13 @@ def read(request: Request, joint_names: Sequence[str], needed: Sequence[str]) ->
     order = _places(named, joint_names)
     samples = request.get("samples") or []
     if not samples:
-        raise InputError(f"samples is empty; at least one is needed, with a position for each of {_list(joint_names)}")
-    columns = [_column(name, samples, named, order) if name in needed else np.zeros((len(samples), len(order)))
-               for name in FIELDS]
-    base, *rates = _base(request.get("base") or [], len(samples))
-    wrenches, wrench_rates, world = _wrenches(request.get("wrenches") or [], len(samples))
+        raise InputError(f"samples is empty; at least one is needed, with a position for each of {_list(named)}")
+    rest = np.zeros((len(samples), len(order)))
+    q, qd, qdd, qddd, tau = (_column(name, samples, named, order) if name in needed else rest for name in FIELDS)
     answered = tuple(name for name in named if name in joint_names)
-    return State(answered, np.array([joint_names.index(name) for name in answered], dtype=np.intp), *columns, base, *rates,
-                 bool(request.get("base_motion_given")), wrenches, wrench_rates, world, bool(request.get("of_rate")))
+    return State(answered, np.array([joint_names.index(name) for name in answered], dtype=np.intp), q, qd, qdd, qddd, tau,
+                 _base(request.get("base") or [], len(samples)), _loads(request.get("wrenches") or [], len(samples)),
+                 bool(request.get("base_motion_given")), bool(request.get("of_rate")))
 
 
 def shape(request: Request) -> tuple:
@@ -104,50 +114,59 @@ def _column(name: str, samples: Sequence[Mapping[str, Any]], named: Sequence[str
         if row.size == 0 and name != "position":
             row = np.zeros(len(named))
         if row.shape != (len(named),):
-            unless = "" if name == "position" else ", or none: zeros"
-            raise InputError(f"samples[{k}].{name} has {row.size} entries; {len(named)} are needed, for {_list(named)}{unless}")
+            raise InputError(f"samples[{k}].{name} has shape {row.shape}; ({len(named)},) is needed, a number for each of "
+                             f"{_list(named)}")
         rows.append(row)
     table = np.array(rows)[:, order]
-    for k, j in np.argwhere(~np.isfinite(table)):
-        raise InputError(f"samples[{k}].{name} of joint '{named[order[j]]}' is {table[k, j]}; every value must be a finite number")
+    if not np.isfinite(table).all():
+        k, j = np.argwhere(~np.isfinite(table))[0]
+        raise InputError(f"samples[{k}].{name} of joint '{named[order[j]]}' is {table[k, j]}; finite numbers are needed")
     return table
 
 
-def _base(states: Sequence[Mapping[str, Any]], samples: int) -> tuple[BaseState | None, np.ndarray, np.ndarray]:
-    """State, acceleration and jerk: of one base for all samples, or of one for each."""
-    if len(states) not in (0, 1, samples):
-        raise InputError(f"base has {len(states)} entries; none (at rest), one for all samples, or one for each of {samples} is needed")
+def _base(states: Sequence[Mapping[str, Any]], samples: int) -> Base | None:
     if not states:
-        return None, np.zeros(6), np.zeros(6)
+        return None
+    _one_or_each("base", len(states), samples)
     tables = {}
     for name, rest in BASE.items():
         rows = [door.vector(f"base[{k}].{name}", state.get(name, rest), len(rest)) for k, state in enumerate(states)]
-        tables[name] = np.array(rows) if len(rows) > 1 else rows[0]
-    return (BaseState(tables["position"], tables["orientation"], tables["velocity"]), tables["acceleration"], tables["jerk"])
+        tables[name] = rows[0] if len(rows) == 1 else np.array(rows)
+    position, orientation, velocity, acceleration, jerk = tables.values()
+    return Base(BaseState(position, orientation, velocity), acceleration, jerk)
 
 
-def _wrenches(given: Sequence[Mapping[str, Any]], samples: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Wrenches that turn with their links, rates of these, and wrenches that keep their direction; those on one link add up."""
-    turning: dict[str, Any] = {}
-    rates: dict[str, Any] = {}
-    held: dict[str, Any] = {}
+def _loads(given: Sequence[Mapping[str, Any]], samples: int) -> Loads:
+    """Several wrenches on one link, in one frame, add up."""
+    loads = Loads({}, {}, {})
     for k, load in enumerate(given):
-        link, frame = load.get("link", ""), load.get("frame") or "link"
+        link, frame = str(load.get("link", "")), str(load.get("frame") or "link")
+        where = f"wrenches[{k}], on link '{link}'"
         if frame not in FRAMES:
-            raise InputError(f"wrenches[{k}].frame is '{frame}'; allowed are {_list(FRAMES)}")
-        targets = {"wrench": turning if frame == "link" else held, "rate": rates}
-        for name, target in targets.items():
-            rows = door.numbers(f"wrenches[{k}].{name}", load.get(name, ()))
-            if name == "rate" and rows.size == 0:
-                continue
-            if name == "rate" and frame == "root":
-                raise InputError(f"wrenches[{k}], on link '{link}', has a rate; in frame 'root' wrenches are constant, leave it empty")
-            rows = rows[None] if rows.ndim == 1 else rows
-            if rows.ndim != 2 or rows.shape[1] != 6 or len(rows) not in (1, samples) or not np.isfinite(rows).all():
-                raise InputError(f"wrenches[{k}].{name}, on link '{link}', is {rows.tolist()!r:.80}; one row for all samples, or one for "
-                                 f"each of {samples}, is needed: force, then moment, six finite numbers")
-            target[link] = target.get(link, 0.0) + (rows[0] if len(rows) == 1 else rows)
-    return turning, rates, held
+            raise InputError(f"{where}: frame is '{frame}'; allowed are {_list(FRAMES)}")
+        target = loads.wrenches if frame == "link" else loads.world_wrenches
+        target[link] = target.get(link, 0.0) + _sixes(f"{where}: wrench", load.get("wrench", ()), samples)
+        rate = load.get("rate")
+        if rate is None or len(np.atleast_1d(rate)) == 0:
+            continue
+        if frame == "root":
+            raise InputError(f"{where}: a rate is given, but wrenches in frame 'root' are constant; leave it empty")
+        loads.wrench_rates[link] = loads.wrench_rates.get(link, 0.0) + _sixes(f"{where}: rate", rate, samples)
+    return loads
+
+
+def _sixes(where: str, value: Any, samples: int) -> np.ndarray:
+    """(6,) or (samples, 6)."""
+    rows = np.atleast_2d(door.numbers(where, value))
+    if rows.ndim != 2 or rows.shape[1] != 6 or not np.isfinite(rows).all():
+        raise InputError(f"{where} is {rows.tolist()!r:.120}; rows of six finite numbers are needed, force, then moment")
+    _one_or_each(where, len(rows), samples)
+    return rows[0] if len(rows) == 1 else rows
+
+
+def _one_or_each(where: str, count: int, samples: int) -> None:
+    if count not in (1, samples):
+        raise InputError(f"{where} has {count} entries; one for all samples, or one for each of the {samples} is needed")
 
 
 def _list(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The whole of a robot as plain names, numbers and lists: joints, MDH tree, inertias, base parameters. For messages and files."""
+"""The whole of a robot as plain names and numbers, for messages and files: joints, MDH tree, inertias, base parameters."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def _frames(robot: Robot) -> Rows:
 def _base_parameters(robot: Robot, floating_base: bool) -> Rows:
     """Kept: for a humanoid they take seconds, and a Robot does not change."""
     model = unified(robot.model, tuple(robot.payloads.values()))
-    found = base_parameters(model, robot.gravity_vector, free_root=floating_base)
+    found = base_parameters(model, robot.gravity_vector.tolist(), free_root=floating_base)
     columns = zip(found.names, found.units, found.of(model).tolist(), found.relations(), strict=True)
     return [dict(zip(("name", "unit", "value", "relation"), row, strict=True)) for row in columns]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
@@ -47,7 +48,8 @@ class Mechanism:
         loops = {}
         for name in cuts:
             a, b, kind, point, axis = self.joints[name]
-            ends = [{"link": body, "xyz": (np.asarray(point) - points[body]).tolist(), "rpy": pointing(axis)} for body in (a, b)]
+            ends = [{"link": body, "xyz": (np.asarray(point) - points[body]).tolist(), "rpy": pointing(axis)}
+                    for body in (a, b)]
             loops[name] = {"type": kind, "first": ends[0], "second": ends[1]}
         return f'<robot name="mechanism">{"".join(parts)}</robot>', {"active": active, "loops": loops}
 
@@ -69,10 +71,11 @@ def pointing(axis) -> list[float]:
 
 
 def random_body(rng, where) -> tuple:
-    """Mass, centre of mass near `where`, and an inertia that a body can have, with every product of inertia."""
+    """Mass, centre of mass near `where`, and an inertia that a body can have, with all products of inertia."""
     V = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     a, b, c = rng.uniform(0.002, 0.02, 3)
-    return float(rng.uniform(0.3, 2.0)), np.asarray(where) + 0.05 * rng.normal(size=3), V @ np.diag([a + b, b + c, c + a]) @ V.T
+    centre = np.asarray(where) + 0.05 * rng.normal(size=3)
+    return float(rng.uniform(0.3, 2.0)), centre, V @ np.diag([a + b, b + c, c + a]) @ V.T
 
 
 def polygon(corners, seed: int = 0, sliders: tuple[int, ...] = ()) -> Mechanism:
@@ -84,7 +87,7 @@ def polygon(corners, seed: int = 0, sliders: tuple[int, ...] = ()) -> Mechanism:
     corners = [np.array([x, 0.0, z]) for x, z in corners]
     names = ["base", *(f"b{k}" for k in range(1, len(corners))), "base"]
     machine = Mechanism()
-    for k, (here, after) in enumerate(zip(corners, corners[1:]), start=1):
+    for k, (here, after) in enumerate(pairwise(corners), start=1):
         machine.bodies[f"b{k}"] = random_body(rng, 0.5 * (here + after))
     for k, corner in enumerate(corners, start=1):
         kind, axis = ("prismatic", [1.0, 0.0, 0.0]) if k in sliders else ("revolute", [0.0, 1.0, 0.0])
@@ -95,7 +98,7 @@ def polygon(corners, seed: int = 0, sliders: tuple[int, ...] = ()) -> Mechanism:
 def bennett(theta1: float, lengths=(0.4, 0.25), twist: float = 0.6, seed: int = 0) -> tuple[Mechanism, float]:
     """Bennett's linkage, four axes in space that move although nobody would expect it, at its angle theta1; and K.
 
-    Two opposite links have length a and twist alpha, the two others b and beta, with sin(alpha) / a = sin(beta) / b. The angles
+    Two opposite links have length a and twist alpha, the others b and beta, with sin(alpha) / a = sin(beta) / b. The angles
     between them obey tan(theta1 / 2) tan(theta2 / 2) = K = sin((beta + alpha) / 2) / sin((beta - alpha) / 2).
     """
     (a, b), alpha = lengths, twist
@@ -138,7 +141,8 @@ class Body:
 
     def frame(self, end: dict) -> int:
         link = self.model.getFrameId(end["link"])
-        at = pin.SE3(pin.rpy.rpyToMatrix(np.array(end.get("rpy", [0.0] * 3), dtype=float)), np.array(end.get("xyz", [0.0] * 3)))
+        rpy, xyz = (np.array(end.get(key, [0.0] * 3), dtype=float) for key in ("rpy", "xyz"))
+        at = pin.SE3(pin.rpy.rpyToMatrix(rpy), xyz)
         parent = self.model.frames[link]
         name = f"cut{len(self.model.frames)}"
         return self.model.addFrame(pin.Frame(name, parent.parentJoint, link, parent.placement * at, pin.FrameType.OP_FRAME))
@@ -192,7 +196,8 @@ class LoopOracle:
         self.body = Body(urdf)
         self.order = [self.body.number[name] for name in joint_names]  # ours -> Pinocchio's
         self.active = [list(joint_names).index(name) for name in loops["active"]]
-        self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"])) for cut in loops["loops"].values()]
+        self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"]))
+                     for cut in loops["loops"].values()]
 
     def _theirs(self, x):
         y = np.zeros(self.body.model.nv)
@@ -243,7 +248,7 @@ class PlatformOracle:
             self.cuts.append((cut["type"], self.legs.frame(ends[0]), self.platform.frame(ends[1])))
 
     def forces(self, legs, motion):
-        """legs: (q, qd, qdd) of all joints; motion: PlatformMotion. Returns (tau, largest gap of velocities and accelerations)."""
+        """legs: (q, qd, qdd) of all joints; motion: PlatformMotion. Returns (tau, largest gap of velocity or acceleration)."""
         n = len(self.order)
         q, v, a = (np.zeros(n) for _ in range(3))
         for mine, theirs in zip(legs, (q, v, a)):

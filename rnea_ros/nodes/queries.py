@@ -115,8 +115,9 @@ def _triple(kind: Any) -> Callable[[np.ndarray], list[Any]]:
 
 
 def _frame(row: dict[str, Any]) -> LinkFrame:
-    pose = Pose(position=Point(**dict(zip("xyz", row["position"]))), orientation=Quaternion(**dict(zip("xyzw", row["orientation"]))))
-    return LinkFrame(name=row["name"], link=row["link"], pose=pose)
+    position, orientation = dict(zip("xyz", row["position"])), dict(zip("xyzw", row["orientation"]))
+    return LinkFrame(name=row["name"], link=row["link"],
+                     pose=Pose(position=Point(**position), orientation=Quaternion(**orientation)))
 
 
 WRITERS: dict[str, Callable[[Any], Any]] = {

@@ -1,114 +1,185 @@
-"""A path q(s) through given points, smooth enough for a torque rate: at least three times continuously differentiable.
+"""A path q(s) through given points, smooth enough for a torque rate: three times continuously differentiable or more.
 
-Piecewise polynomials of degree 2 r + 1, in Hermite form: the derivatives 0..r at the points are the unknowns, of which the
-first ones are given. What is left is fixed by continuity of the next ones at the inner points and by their vanishing at the ends:
+Piecewise polynomials of degree 2 r + 1 in Hermite form: the derivatives 0..r at the points are the unknowns, the first of them are
+given. The rest follows from continuity of as many higher derivatives at the inner points, and from straight ends:
 
-    given at the points                  degree   unknown          made continuous        the path is
-    q                                    5        q', q''          q''', q''''            C4
-    q, direction of q'                   5        q''              q'''                   C3
-    q, direction of q', curvature q''    7        q'''             q''''                  C4
+    given at the points            degree   unknown    made continuous   zero at both ends   the path is
+    q                              5        q', q''    q''', q''''       q'', q'''           C4
+    q, direction                   5        q''        q'''              q''                 C3
+    q, direction, curvature        7        q'''       q''''             q'''                C4
 
-s is the chord length from point to point, hence natural: |q'| is about 1 everywhere.
+s is the sum of the chords from point to point, so |q'| is about 1 everywhere. At a stop, where the motion rests, the path may
+have a corner.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+
+from ..errors import InputError
 
 ORDERS = 4  # q, q', q'', q'''
 
 
-@dataclass(frozen=True, eq=False)
 class Path:
-    """breaks (pieces + 1,): s at the points; coefficients (pieces, degree + 1, n) of powers of s - breaks[piece]."""
+    """breaks (pieces + 1,): s at the points; coefficients (pieces, degree + 1, n) of the powers of s - breaks[piece].
 
-    breaks: np.ndarray
-    coefficients: np.ndarray
+    stops: values of s strictly inside, where the motion must rest.
+    """
 
-    @property
-    def length(self) -> float:
-        return float(self.breaks[-1])
+    def __init__(self, breaks: np.ndarray, coefficients: np.ndarray, stops: Iterable[float] = ()):
+        self.breaks, self.coefficients, self.stops = breaks, coefficients, tuple(stops)
+        self.n = coefficients.shape[2]
+        self.length = float(breaks[-1])
+        size = coefficients.shape[1]
+        # row k: what s^k contributes to q, q', q'', q''', side by side
+        stacked = np.zeros((len(coefficients), size, ORDERS, self.n))
+        for order in range(ORDERS):
+            for k in range(size - order):
+                stacked[:, k, order] = math.perm(k + order, order) * coefficients[:, k + order]
+        self._stacked = stacked.reshape(len(coefficients), size, ORDERS * self.n)
+        self._inner = breaks[1:-1].tolist()
+        self._starts = breaks[:-1].tolist()
 
-    @property
-    def n(self) -> int:
-        return self.coefficients.shape[2]
+    def __call__(self, s: Any) -> np.ndarray:
+        """q, q', q'', q''' (4, samples, n) at s (samples,); beyond an end, the end."""
+        s = np.clip(np.asarray(s, dtype=float), 0.0, self.length)
+        piece = np.searchsorted(self.breaks[1:-1], s, side="right")
+        powers = (s - self.breaks[piece])[:, None] ** np.arange(self._stacked.shape[1])
+        found = powers[:, None] @ self._stacked[piece]
+        return np.moveaxis(found.reshape(len(s), ORDERS, self.n), 1, 0)
 
-    def __call__(self, s):
-        """q, q', q'', q''' (4, samples, n) at s (samples,)."""
-        s = np.asarray(s, dtype=float)
-        piece = np.clip(np.searchsorted(self.breaks, s, side="right") - 1, 0, len(self.coefficients) - 1)
-        powers = _powers(s - self.breaks[piece], self.coefficients.shape[1])
-        return np.swapaxes(powers @ self.coefficients[piece], 0, 1)
-
-
-def _powers(x, size):
-    """Derivatives 0..3 of 1, x, ..., x^(size - 1): (samples, 4, size)."""
-    plain = np.ones((size, len(x)))
-    for k in range(1, size):
-        plain[k] = plain[k - 1] * x
-    rows = np.zeros((len(x), ORDERS, size))
-    for order in range(ORDERS):
-        for k in range(order, size):
-            rows[:, order, k] = math.perm(k, order) * plain[k - order]
-    return rows
-
-
-def through(points, q1=None, q2=None):
-    points = np.asarray(points, float)
-    s = np.concatenate(([0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))))
-    known = [points] + [x for x in (q1, q2) if x is not None]
-    r = 3 if len(known) == 3 else 2
-    return Path(s, _spline(s, np.stack(known, 1), r))
+    def at(self, s: float) -> np.ndarray:
+        """The same for one s: (4, n)."""
+        s = min(max(s, 0.0), self.length)
+        piece = bisect_right(self._inner, s)
+        x, power, powers = s - self._starts[piece], 1.0, []
+        for _ in range(self._stacked.shape[1]):
+            powers.append(power)
+            power *= x
+        return np.dot(powers, self._stacked[piece]).reshape(ORDERS, self.n)
 
 
-def _high(r):
-    """The coefficients r+1..2r+1 of the unit Hermite polynomial from derivatives at 0 and at 1: (r+1, r+1) each."""
-    k = np.arange(2 * r + 2)
-    ends = np.array([[math.perm(j, i) for j in k] for i in range(r + 1)], dtype=float)
-    low = np.diag([1.0 / math.factorial(i) for i in range(r + 1)])
-    inverse = np.linalg.inv(ends[:, r + 1:])
-    return -inverse @ ends[:, :r + 1] @ low, inverse
+def through(points: Any, tangents: Any = None, curvatures: Any = None, stops: Sequence[int] = (), s: Any = None) -> Path:
+    """The path through points (count, n).
+
+    tangents   : (count, n) directions of q', of any length; a zero row leaves that one to the spline
+    curvatures : (count, n) q'', only with tangents
+    stops      : numbers of inner points where the motion rests and the path may have a corner
+    s          : (count,) increasing values of s at the points instead of the sum of chords
+    """
+    points = _checked("points", points)
+    if len(points) < 2:
+        raise InputError(f"a path needs two points or more, got {len(points)}; put where the robot is in front of a single goal")
+    chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    if not chords.all():
+        where = int(np.argmin(chords))
+        raise InputError(f"points {where} and {where + 1} are the same: {points[where].tolist()}")
+    s = np.concatenate(([0.0], np.cumsum(chords))) if s is None else np.asarray(s, dtype=float)
+    given = [_checked("tangents", tangents, points.shape)] if tangents is not None else []
+    if given and curvatures is not None:
+        given.append(_checked("curvatures", curvatures, points.shape))
+    cuts = [0, *sorted(set(stops)), len(points) - 1]
+    legs = [_leg(s[a:b + 1], points[a:b + 1], [block[a:b + 1] for block in given]) for a, b in zip(cuts, cuts[1:])]
+    return Path(s, np.concatenate(legs), stops=[float(s[k]) for k in cuts[1:-1]])
 
 
-def _spline(s, known, r):
-    """Coefficients (pieces, 2r+2, n) from the given derivatives (points, g+1, n)."""
-    count, given, n = known.shape
+def _checked(name: str, value: Any, shape: tuple | None = None) -> np.ndarray:
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} are not an array of numbers: {value!r:.80}") from None
+    if array.ndim != 2 or not array.shape[1] or (shape is not None and array.shape != shape):
+        raise InputError(f"{name} have shape {array.shape}; {shape or '(count, joints)'} is needed")
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(f"{name}[{row}, {column}] is {array[row, column]}; every value must be a finite number")
+    return array
+
+
+def _leg(s: np.ndarray, points: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
+    """Coefficients between two stops."""
+    known = points[:, None]
+    if given:
+        free = spline(s, known, 2)[:, 1]  # q' of the path without directions: for ends, and for its length
+        free = np.concatenate((free, _slope_at_end(s, spline(s, known, 2))[None]))
+        size = np.linalg.norm(given[0], axis=1, keepdims=True)
+        tangents = np.where(size > 0.0, given[0] / np.where(size > 0.0, size, 1.0), free)
+        known = np.stack((points, tangents, *given[1:]), axis=1)
+    return spline(s, known, 3 if len(given) == 2 else 2)
+
+
+def _slope_at_end(s: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    h = s[-1] - s[-2]
+    return sum(k * h ** (k - 1) * coefficients[-1, k] for k in range(1, coefficients.shape[1]))
+
+
+def spline(s: np.ndarray, known: np.ndarray, r: int, rest: bool = False) -> np.ndarray:
+    """Coefficients (pieces, 2 r + 2, n) of the spline of degree 2 r + 1 with the derivatives 0..g `known` (points, g + 1, n).
+
+    rest: all unknown derivatives up to r vanish at both ends; else those from r on do.
+    """
     h = np.diff(s)
-    left, right = _high(r)
-    free = r + 1 - given
+    free = r + 1 - known.shape[1]
+    scale = h[:, None] ** np.arange(r + 1)  # from derivatives in s to derivatives over a unit interval
+    high = _unit_hermite(r)
+    whole = np.concatenate((known, _unknown(h, known, r, free, rest, scale, high)), axis=1)
+    ends = np.concatenate((whole[:-1] * scale[..., None], whole[1:] * scale[..., None]), axis=1)
+    low = ends[:, :r + 1] / np.array([math.factorial(k) for k in range(r + 1)])[:, None]
+    return np.concatenate((low, high @ ends), axis=1) * (h[:, None] ** -np.arange(2.0 * r + 2.0))[..., None]
+
+
+def _unit_hermite(r: int) -> np.ndarray:
+    """(r + 1, 2 r + 2): coefficients of x^(r+1) .. x^(2r+1) from the derivatives 0..r at x = 0, then at x = 1."""
+    at_1 = np.array([[math.perm(k, j) for k in range(2 * r + 2)] for j in range(r + 1)], dtype=float)
+    low = np.diag([1.0 / math.factorial(k) for k in range(r + 1)])
+    return np.linalg.solve(at_1[:, r + 1:], np.hstack((-at_1[:, :r + 1] @ low, np.eye(r + 1))))
+
+
+def _unknown(h: np.ndarray, known: np.ndarray, r: int, free: int, rest: bool, scale: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The remaining derivatives (points, free, n): no jump of derivatives r+1 .. r+free at inner points."""
     orders = range(r + 1, r + 1 + free)
-    at0 = np.array([[math.factorial(j) if k == j else 0.0 for k in range(r + 1, 2 * r + 2)] for j in orders]).reshape(free, r + 1)
-    at1 = np.array([[math.perm(k, j) for k in range(r + 1, 2 * r + 2)] for j in orders], dtype=float).reshape(free, r + 1)
-    scale = h[:, None] ** np.arange(r + 1)  # h^k
-    unscale = h[:, None] ** -np.array([float(j) for j in orders]) if free else np.zeros((len(h), 0))
-    # jump equations: blocks
-    S = lambda A, i: unscale[i][:, None] * A * scale[i]
-    X = np.zeros((count, free, n))
-    if free:
-        lower, diag, upper, rhs = [], [], [], []
-        for i in range(count):
-            L = np.zeros((free, r + 1)); D = np.zeros((free, r + 1)); U = np.zeros((free, r + 1))
-            if i > 0:
-                L = S(at1 @ left, i - 1); D = D + S(at1 @ right, i - 1)
-            if i < count - 1:
-                D = D - S(at0 @ left, i); U = -S(at0 @ right, i)
-            b = -D[:, :given] @ known[i]
-            if i > 0: b = b - L[:, :given] @ known[i - 1]
-            if i < count - 1: b = b - U[:, :given] @ known[i + 1]
-            lower.append(L[:, given:]); diag.append(D[:, given:]); upper.append(U[:, given:]); rhs.append(b)
-        for i in range(1, count):
-            f = np.linalg.solve(diag[i - 1].T, lower[i].T).T
-            diag[i] = diag[i] - f @ upper[i - 1]
-            rhs[i] = rhs[i] - f @ rhs[i - 1]
-        X[-1] = np.linalg.solve(diag[-1], rhs[-1])
-        for i in range(count - 2, -1, -1):
-            X[i] = np.linalg.solve(diag[i], rhs[i] - upper[i] @ X[i + 1])
-    full = np.concatenate((known, X), axis=1)
-    a = full[:-1] * scale[:, :, None]
-    b = full[1:] * scale[:, :, None]
-    low = a / np.array([math.factorial(i) for i in range(r + 1)])[None, :, None]
-    high = left @ a + right @ b
-    return np.concatenate((low, high), axis=1) * (h[:, None] ** -np.arange(2.0 * r + 2))[:, :, None]
+    powers = range(r + 1, 2 * r + 2)
+    at_0 = np.array([[math.factorial(j) * (j == k) for k in powers] for j in orders], dtype=float).reshape(free, r + 1) @ high
+    at_1 = np.array([[math.perm(k, j) for k in powers] for j in orders], dtype=float).reshape(free, r + 1) @ high
+    back = h[:, None] ** -np.array([float(j) for j in orders])
+    both = np.concatenate((scale, scale), axis=1)[:, None]
+    start, end = ((back[..., None] * block * both).reshape(len(h), free, 2, r + 1) for block in (at_0, at_1))
+    rows = np.zeros((len(h) + 1, 3, free, r + 1))  # of the equations: the point before, the point itself, the point behind
+    rows[1:, 0], rows[1:, 1] = end[:, :, 0], end[:, :, 1]
+    rows[:-1, 1] -= start[:, :, 0]
+    rows[:-1, 2] = -start[:, :, 1]
+    rows[0], rows[-1] = 0.0, 0.0
+    for row in range(free):
+        order = (r + 1 - free if rest else r) + row
+        if order <= r:
+            rows[0, 1, row, order] = rows[-1, 1, row, order] = 1.0
+        else:
+            rows[0, 1:, row] = start[0, order - r - 1]
+            rows[-1, :2, row] = end[-1, order - r - 1]
+    cut = r + 1 - free
+    right = -(rows[:, 1, :, :cut] @ known)
+    right[1:] -= rows[1:, 0, :, :cut] @ known[:-1]
+    right[:-1] -= rows[:-1, 2, :, :cut] @ known[1:]
+    return solve_blocks(rows[:, 0, :, cut:], rows[:, 1, :, cut:], rows[:, 2, :, cut:], right)
+
+
+def solve_blocks(before: np.ndarray, here: np.ndarray, behind: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """X (count, size, n) with before[i] X[i-1] + here[i] X[i] + behind[i] X[i+1] = right[i], by elimination from the front."""
+    columns = []
+    for k in range(len(here)):
+        block, value = here[k], right[k]
+        if k:
+            gone, rest = columns[-1]
+            block, value = block - before[k] @ gone, value - before[k] @ rest
+        solved = np.linalg.solve(block, np.hstack((behind[k], value)))
+        columns.append((solved[:, :block.shape[1]], solved[:, block.shape[1]:]))
+    X = [columns[-1][1]]
+    for gone, rest in reversed(columns[:-1]):
+        X.append(rest - gone @ X[-1])
+    return np.array(X[::-1])

@@ -1,0 +1,83 @@
+"""An arm on a vehicle that drives over a bump: torque and torque rate, with and without the vehicle's motion.
+
+    python examples/vehicle_arm.py [OUT_DIR]
+
+The vehicle's pose is a formula in time. Run on a jet of time it gives velocity, acceleration and jerk of the arm's base, and
+the torque-rate recursion (guarino-gfd (3)-(21)) starts from these instead of from rest. The joints hold still: all that the
+picture shows beyond a constant comes from the road.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from rnea_ros.base_state import along
+from rnea_ros.floating import FloatingRobot
+from rnea_ros.plot import pyplot
+
+URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
+SPEED, WHEELBASE = 2.0, 1.2  # [m/s], [m]
+BUMP, BUMP_LENGTH, BUMP_AT = 0.06, 1.0, 2.0  # height, length, place of its middle [m]
+POSE = (0.3, 0.7, 0.0, -1.2, 0.4, 0.9, 0.0)  # of the arm, joint by joint [rad]
+
+
+def road(s):
+    """Height of the road at s [m]: a smooth bump, for numbers and jets."""
+    x = (s - BUMP_AT) * (2.0 / BUMP_LENGTH)
+    return BUMP / (1.0 + x * x * x * x) / (1.0 + x * x)
+
+
+def pose(t):
+    """Position and rotation of the vehicle: both axles follow the road, the arm stands in the middle."""
+    s = t * SPEED
+    rear, front = road(s - WHEELBASE / 2), road(s + WHEELBASE / 2)
+    slope = (front - rear) * (1.0 / WHEELBASE)
+    c = 1.0 / np.sqrt(slope * slope + 1.0)
+    rotation = np.array([[c, 0.0, -slope * c], [0.0, 1.0, 0.0], [slope * c, 0.0, c]])
+    return np.array([s, 0.0, (rear + front) * 0.5]), rotation
+
+
+def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
+    robot = FloatingRobot.from_urdf(URDF)
+    t = np.linspace(0.0, 2.0, 101 if small else 1001)
+    base, acceleration, jerk = along(pose, t)
+    q, rest = np.array(POSE), np.zeros(robot.n)
+    driving = robot.carried(base, acceleration, jerk, q, rest, rest, rest)
+    still = robot.robot.torque_and_rate(q, rest, rest, rest)
+    picture(Path(out_dir) / "vehicle_arm.png", t, base, driving, still, robot.joint_names)
+    worst = np.abs(driving.tau - still[0]).max(axis=0)
+    differences = np.gradient(driving.tau, t, axis=0, edge_order=2)
+    return {"largest torque added": float(worst.max()), "largest torque rate": float(np.abs(driving.tau_rate).max()),
+            "rate against differences": float(np.abs(driving.tau_rate - differences).max()),
+            "largest reaction on the vehicle": float(np.abs(driving.base_wrench[:, 2]).max())}
+
+
+def picture(path: Path, t, base, driving, still, names) -> None:
+    """The road, the torques and their rates; dashed without the vehicle's motion."""
+    plt = pyplot()
+    figure, axes = plt.subplots(3, 1, figsize=(10, 8), sharex=True, layout="constrained", height_ratios=(1, 2, 2))
+    ground, torque, rate = axes
+    ground.fill_between(t, 1e3 * road(t * SPEED), color="0.75", label="road under the vehicle's middle")
+    ground.plot(t, 1e3 * base.position[:, 2], color="black", label="base of the arm")
+    ground.set(ylabel="height [mm]", title=f"a 7R arm that holds still on a vehicle at {SPEED:g} m/s")
+    ground.legend(fontsize=8)
+    for k in (1, 3):
+        (line,) = torque.plot(t, driving.tau[:, k], label=names[k])
+        torque.axhline(still[0][k], color=line.get_color(), linestyle="--", linewidth=1.0)
+        rate.plot(t, driving.tau_rate[:, k], color=line.get_color())
+    rate.axhline(0.0, color="gray", linestyle="--", linewidth=1.0)
+    torque.set(ylabel="torque [N m]")
+    torque.legend(fontsize=8, title="dashed: vehicle at rest", title_fontsize=8)
+    rate.set(ylabel="torque rate [N m/s]", xlabel="time [s]")
+    for axis in (ground, torque, rate):
+        axis.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    for name, value in main(*sys.argv[1:2]).items():
+        print(f"{name:32} {value:.6g}")

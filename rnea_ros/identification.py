@@ -1,0 +1,156 @@
+"""Base parameters of a real robot from what it did: least squares on recorded motion and torques.
+
+Every sample and joint gives an equation, tau = Y(q, qd, qdd) beta, and tau_rate = Yd(q, qd, qdd, qddd) beta where that is measured, linear in
+the base parameters beta (Gautier and Khalil; Khalil and Dombre 2002, chapter 12). Each joint is a channel of least_squares.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import door
+from .base_parameters import BaseParameters, base_parameters
+from .compiled import unified
+from .derivatives import estimate_derivatives
+from .errors import InputError
+from .inertial_parameters import TERMS
+from .least_squares import Equations, Solution
+from .regressor_kernel import Regressor
+from .robot import Robot
+
+CHUNK = 2_000  # samples whose equations are in memory at once
+TAPS = 4  # of the low-pass on either side, for each sample that is left out
+BAND = 0.4  # cycles per kept sample that pass; half a cycle is the most that can be told
+JITTER = 0.01  # of the sampling time, for samples that count as evenly spaced
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What was measured, in the robot's coordinates: t (samples,) [s], the others (samples, n).
+
+    tau and tau_rate are the torques of the joints [N m, N] and, where there is a sensor for them, their rates. Derivatives that are
+    None are estimated from those that are not; without tau_rate, qddd is not needed.
+    """
+
+    t: Any
+    q: Any
+    tau: Any
+    qd: Any = None
+    qdd: Any = None
+    qddd: Any = None
+    tau_rate: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """Base parameters as measured, their values before, from the model (b,), and how well they are known."""
+
+    base: BaseParameters
+    prior: np.ndarray
+    solution: Solution
+
+    @property
+    def beta(self) -> np.ndarray:
+        """(b,), in the order of base.names."""
+        return self.solution.x
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviations (b,)."""
+        return np.sqrt(np.diagonal(self.solution.covariance))
+
+    @property
+    def relative_std(self) -> np.ndarray:
+        """std / |beta| (b,): above 0.3 a value says little."""
+        return self.std / np.maximum(np.abs(self.beta), np.finfo(float).tiny)
+
+    def torque(self, robot: Robot, q, qd, qdd) -> np.ndarray:
+        """What the identified robot needs for a motion: (n,) or (samples, n)."""
+        return Regressor(robot, [self.base.parameters[k] for k in self.base.kept])(q, qd, qdd) @ self.beta
+
+
+def identify(robot: Robot, recording: Recording, terms: Iterable[str] = TERMS, noise: Sequence[float] | None = None,
+             decimate: int = 1, window: int = 9, degree: int = 5) -> Identification:
+    """Base parameters from a recording.
+
+    terms    : joint parameters to identify beside the inertial ones
+    noise    : standard deviations of the torques (n,), or of torques and rates (2 n,); from the residuals if None
+    decimate : keep every k-th equation, after a low-pass that torques and regressor pass alike (parallel filtering): against
+               noise above the band of the motion
+    window, degree : of the local polynomials that estimate derivatives, see derivatives.py
+    Raises InputError for too few samples, and with their names for parameters that the motion does not show.
+    """
+    motion, torques = _checked(robot, recording, window, degree)
+    if decimate < 1:
+        raise InputError(f"decimate is {decimate}; a whole number from 1 is needed")
+    if decimate > 1:
+        _refuse_uneven(np.asarray(recording.t, dtype=float))
+    base = base_parameters(robot.model, robot.gravity_vector, tuple(terms))
+    regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
+    equations = Equations(base.names)
+    for Y, tau in _parts(regressor, motion, torques, decimate):
+        for k, name in enumerate(_channels(robot, torques.shape[1])):
+            equations.add(name, Y[:, k], tau[:, k])
+    return Identification(base, base.of(unified(robot.model, tuple(robot.payloads.values()))), equations.solve(noise))
+
+
+def _checked(robot: Robot, recording: Recording, window: int, degree: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Blocks of motion, and torques (samples, channels); the ends, where estimates are poor, are left out."""
+    names = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
+    given = {name: door.coordinates(name, getattr(recording, name), robot.joint_names) for name in names
+             if getattr(recording, name) is not None}
+    samples = np.size(recording.t)
+    wrong = {name: array.shape for name, array in given.items() if array.shape != (samples, robot.n)}
+    if wrong or not {"q", "tau"} <= given.keys():
+        raise InputError(f"a recording of {samples} times needs q and tau of shape ({samples}, {robot.n}), and others alike; "
+                         f"got {wrong or sorted(given)}")
+    blocks = ("q", "qd", "qdd", "qddd") if "tau_rate" in given else ("q", "qd", "qdd")
+    inner = slice(None)
+    if not set(blocks) <= given.keys():
+        estimates = estimate_derivatives(recording.t, given["q"], given.get("qd"), given.get("qdd"), window, degree)
+        given = dict(zip(("qd", "qdd", "qddd"), estimates, strict=True)) | given
+        inner = slice(window // 2, max(samples - window // 2, 0))
+    return [given[name][inner] for name in blocks], np.hstack([given[name] for name in names[4:] if name in given])[inner]
+
+
+def _refuse_uneven(t: np.ndarray) -> None:
+    steps = np.diff(t)
+    if len(steps) and np.ptp(steps) > JITTER * steps.mean():
+        raise InputError(f"decimation needs evenly spaced samples; their spacing goes from {steps.min():.6g} to {steps.max():.6g} s")
+
+
+def _channels(robot: Robot, count: int) -> list[str]:
+    return [f"{kind}_{joint}" for kind in ("tau", "tau_rate") for joint in robot.joint_names][:count]
+
+
+def _parts(regressor: Regressor, motion: list[np.ndarray], torques: np.ndarray,
+           decimate: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(Y (k, channels, b), tau (k, channels)), filtered and decimated alike; nothing is used beyond the ends."""
+    taps = _low_pass(decimate)
+    reach, per_part = len(taps) // 2, max(CHUNK // decimate, 1)
+    centres = np.arange(reach, len(torques) - reach, decimate)
+    for start in range(0, len(centres), per_part):
+        chosen = centres[start:start + per_part]
+        part = slice(chosen[0] - reach, chosen[-1] + reach + 1)
+        blocks = [block[part] for block in motion]
+        Y = regressor(*blocks) if len(blocks) == 3 else np.concatenate(regressor.with_rate(*blocks), axis=1)
+        yield _filtered(Y, taps, decimate), _filtered(torques[part], taps, decimate)
+
+
+def _low_pass(decimate: int) -> np.ndarray:
+    """Symmetric taps of a windowed sinc: no shift in time. One tap, 1, without decimation."""
+    if decimate == 1:
+        return np.ones(1)
+    k = np.arange(-TAPS * decimate, TAPS * decimate + 1)
+    taps = np.sinc(2.0 * BAND * k / decimate) * np.hanning(len(k) + 2)[1:-1]
+    return taps / taps.sum()
+
+
+def _filtered(x: np.ndarray, taps: np.ndarray, decimate: int) -> np.ndarray:
+    """Along the first axis, every decimate-th sample of what the taps reach."""
+    span = len(x) - len(taps) + 1
+    return np.sum([x[k:k + span:decimate] * tap for k, tap in enumerate(taps)], axis=0) if len(taps) > 1 else x

@@ -1,0 +1,201 @@
+"""Can bodies have these base parameters? And which bodies, closest to the ones of the model?
+
+A set of ten numbers is a body if and only if its pseudo-inertia (Wensing, Kim and Slotine 2018)
+
+    S = [ E    ms ]    E = tr(J)/2 1 - J, the second moments of mass
+        [ ms^T  m ]
+
+is positive: mass above zero, mass centre inside, triangle inequality, all in one. Rotor inertia and friction are not negative
+either. So the question is convex: how near do the base parameters of a possible robot come to the measured ones?
+
+    minimise  1/2 |u|^2 + mu sum_j D(S_j, S0_j),    grouping @ params = beta + L u,    L L^T the covariance of beta,
+
+D(S, S0) = tr(S0^-1 S) - log det(S0^-1 S) - 4 is zero for the model's body and infinite at the edge of what is possible (Lee, Wensing
+and Park 2020): with mu falling it is the barrier of an interior-point method and, to the end, the pull towards the model that
+settles what beta leaves open. Newton steps; |u|^2 comes within mu times the number of inequalities of its minimum. Unknowns are
+u and the parameters that are not kept: the measurement is a unit matrix in them, however precise it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from .base_parameters import BaseParameters
+from .inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
+from .linear_forms import coefficients, unknowns
+from .model import Model
+
+ROUNDING = 1e-7  # of beta, relative to its parts: a measurement is not taken to be better known than this
+GAP, RELATIVE_GAP = 5e-3, 1e-4  # of |u|^2 / 2 above its minimum, at most the larger
+FALL = 0.2  # of mu from round to round
+NEWTON = 50  # steps in a round, at most
+THIN = 1e-4  # a body this thin in some direction, against the model's, has met the edge
+NORMAL = 2.326  # quantile 0.99 of the normal distribution
+
+
+@dataclass(frozen=True, eq=False)
+class Consistency:
+    """The nearest physically possible robot.
+
+    possible   : whether noise explains its distance from the measurement: it would be larger in less than 1 % of cases
+    distance   : in standard deviations
+    limit      : the largest distance that noise explains
+    parameters : (p,) all parameters of that robot, in the order of the base's
+    thin       : names of its links, or joints, at the edge of what is possible: where the measurement asks for more
+    model      : the robot as a model
+    """
+
+    possible: bool
+    distance: float
+    limit: float
+    parameters: np.ndarray
+    thin: tuple[str, ...]
+    model: Model
+
+
+def pseudo_inertia(ten_numbers) -> np.ndarray:
+    """S (4, 4) of INERTIAL; any scalar."""
+    m, ms, J = inertia(dict(zip(INERTIAL, ten_numbers, strict=True)))
+    E = np.eye(3) * (np.trace(J) * 0.5) - J
+    return np.array([[*E[0], ms[0]], [*E[1], ms[1]], [*E[2], ms[2]], [*ms, m]])
+
+
+def impossible_bodies(model: Model) -> tuple[str, ...]:
+    """Names of moving links that have a mass, or an inertia, that no body has."""
+    found = []
+    for link in model.links:
+        sizes = np.linalg.eigvalsh(pseudo_inertia(ten(link.m, link.ms, link.J)))
+        if link.joint and sizes[0] < -1e-9 * np.abs(sizes).max():
+            found.append(link.name)
+    return tuple(found)
+
+
+def nearest(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Consistency:
+    """The physically possible robot nearest to base parameters beta (b,) of covariance (b, b), and whether that is near enough.
+
+    model: what it is drawn to where the measurement leaves it open.
+    """
+    b, prior = len(beta), values(model, base.parameters)
+    size = _sizes(base.parameters, prior)
+    barrier = _Barrier(base.parameters, prior, size)
+    rounding = ROUNDING * np.maximum(np.abs(beta), np.abs(base.grouping) @ size)
+    L = np.linalg.cholesky(covariance + np.diag(rounding**2))
+    kept = list(base.kept)
+    others = [k for k in range(len(prior)) if k not in base.kept]
+    A = np.zeros((len(prior), len(prior)))  # parameters = start + A @ (u, change of the others in their size)
+    A[np.ix_(kept, range(b))] = L
+    A[kept, b:] = -base.grouping[:, others] * size[others]
+    A[others, range(b, len(prior))] = size[others]
+    z = np.zeros(len(prior))
+    z[:b] = np.linalg.solve(L, base.grouping @ barrier.inside - beta)
+    start = barrier.inside - A @ z
+    z = _minimised(barrier, start, A, b, z)
+    parameters, distance = start + A @ z, float(np.linalg.norm(z[:b]))
+    limit = float(np.sqrt(b * (1.0 - 2.0 / (9.0 * b) + NORMAL * np.sqrt(2.0 / (9.0 * b))) ** 3))  # Wilson and Hilferty
+    return Consistency(distance <= limit, distance, limit, parameters, barrier.thin(parameters),
+                       with_values(model, base.parameters, parameters))
+
+
+def _minimised(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.ndarray) -> np.ndarray:
+    """z that minimises |z[:b]|^2 / 2 + mu barrier(start + A z), mu falling until the gap is closed."""
+    mu = max(float(z[:b] @ z[:b]), GAP) / barrier.inequalities
+    measured = np.diag([1.0] * b + [0.0] * (len(z) - b))
+
+    def cost(z):
+        return 0.5 * float(z[:b] @ z[:b]) + mu * barrier.value(start + A @ z)
+
+    while True:
+        for _ in range(NEWTON):
+            slope, curvature = barrier.derivatives(start + A @ z)
+            g = measured @ z + mu * (A.T @ slope)
+            step = -np.linalg.solve(measured + mu * (A.T @ curvature @ A), g)
+            decrement = -float(g @ step)
+            length, here = 1.0, cost(z)
+            while length > 1e-10 and not cost(z + length * step) <= here - 0.1 * length * decrement:
+                length *= 0.5
+            z = z + length * step
+            if decrement <= 0.01 * mu or length <= 1e-10:
+                break
+        if mu * barrier.inequalities <= max(GAP, RELATIVE_GAP * float(z[:b] @ z[:b])):
+            return z
+        mu *= FALL
+
+
+def _sizes(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarray:
+    """A scale above zero for every parameter: its own, or one made of mass and extent of its link, or of the whole robot."""
+    kinds = np.array([parameter.kind for parameter in listed])
+    masses = np.maximum(prior[kinds == "m"], 0.0)
+    spread = prior[np.isin(kinds, ("Jxx", "Jyy", "Jzz"))].sum() / 2.0
+    mean = masses.mean() if masses.any() else 1.0
+    extent = np.sqrt(spread / masses.sum()) if masses.any() and spread > 0.0 else 0.1
+    found, mass = [], mean
+    for parameter, value in zip(listed, prior, strict=True):
+        mass = max(value, 0.1 * mean) if parameter.kind == "m" else mass  # the first of its link
+        natural = {"kg": mass, "kg m": mass * extent, "kg m^2": mass * extent**2}.get(parameter.unit, 1.0)
+        found.append(max(abs(value), 0.1 * natural))
+    return np.array(found)
+
+
+@cache
+def _directions() -> np.ndarray:
+    """(10, 4, 4): dS for each of INERTIAL."""
+    return coefficients(pseudo_inertia(unknowns(10)).ravel(), 10).T.reshape(10, 4, 4)
+
+
+class _Barrier:
+    """sum D(S_j, S0_j), and x / x0 - log(x / x0) - 1 for each Ia and friction; infinite outside. An offset is only drawn to the model.
+
+    inside : (p,) the model's parameters, moved off the edge where a link has no mass or is no body
+    """
+
+    def __init__(self, listed: Sequence[Parameter], prior: np.ndarray, size: np.ndarray):
+        self.listed = listed
+        self.bodies = [k for k, parameter in enumerate(listed) if parameter.kind == INERTIAL[0]]  # and the nine after it
+        self.positive = [k for k, parameter in enumerate(listed) if parameter.kind in ("Ia", "coulomb", "viscous")]
+        self.free = [k for k, parameter in enumerate(listed) if parameter.kind == "offset"]
+        self.inequalities = 4 * len(self.bodies) + len(self.positive)
+        self.inside, self.size = prior.copy(), size
+        self.inside[self.positive] = np.maximum(prior[self.positive], 0.1 * size[self.positive])
+        for k in self.bodies:
+            round_ = pseudo_inertia(np.where(np.isin(INERTIAL, ("m", "Jxx", "Jyy", "Jzz")), size[k:k + 10], 0.0))
+            sizes, axes = np.linalg.eigh(pseudo_inertia(prior[k:k + 10]))
+            S = axes * np.maximum(sizes, 0.0) @ axes.T + 0.01 * np.diag(np.abs(np.diagonal(round_)))
+            E = S[:3, :3]
+            self.inside[k:k + 10] = ten(S[3, 3], S[:3, 3], np.trace(E) * np.eye(3) - E)
+        self.reference = [np.linalg.inv(pseudo_inertia(self.inside[k:k + 10])) for k in self.bodies]
+
+    def value(self, x: np.ndarray) -> float:
+        total = 0.5 * float(np.sum(((x - self.inside)[self.free] / self.size[self.free]) ** 2))
+        ratios = [x[self.positive] / self.inside[self.positive]]
+        for k, reference in zip(self.bodies, self.reference, strict=True):
+            S = pseudo_inertia(x[k:k + 10])
+            sizes = np.linalg.eigvalsh(S)
+            if sizes[0] <= 0.0:
+                return np.inf
+            total += float(np.trace(reference @ S)) - 4.0 - float(np.log(sizes).sum() + np.linalg.slogdet(reference)[1])
+        r = np.concatenate(ratios)
+        return np.inf if (r <= 0.0).any() else total + float(np.sum(r - np.log(r) - 1.0))
+
+    def derivatives(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slope (p,) and curvature (p, p)."""
+        slope, curvature = np.zeros(len(x)), np.zeros((len(x), len(x)))
+        slope[self.free] = (x - self.inside)[self.free] / self.size[self.free] ** 2
+        curvature[self.free, self.free] = 1.0 / self.size[self.free] ** 2
+        slope[self.positive] = 1.0 / self.inside[self.positive] - 1.0 / x[self.positive]
+        curvature[self.positive, self.positive] = 1.0 / x[self.positive] ** 2
+        for k, reference in zip(self.bodies, self.reference, strict=True):
+            inverse = np.linalg.inv(pseudo_inertia(x[k:k + 10]))
+            moved = inverse @ _directions()
+            slope[k:k + 10] = np.einsum("ab,iba->i", reference - inverse, _directions())
+            curvature[k:k + 10, k:k + 10] = np.einsum("iab,kba->ik", moved, moved)
+        return slope, curvature
+
+    def thin(self, x: np.ndarray) -> tuple[str, ...]:
+        """Owners of what is at the edge."""
+        bodies = [self.listed[k].owner for k, reference in zip(self.bodies, self.reference, strict=True)
+                  if np.linalg.eigvals(reference @ pseudo_inertia(x[k:k + 10])).real.min() < THIN]
+        return (*bodies, *(self.listed[k].name for k in self.positive if x[k] < THIN * self.inside[k]))

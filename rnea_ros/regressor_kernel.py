@@ -1,0 +1,47 @@
+"""The regressor of a robot as a compiled kernel: tau = Y params and tau_rate = Yd params, for one sample or many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import door
+from .algorithms.regressor import regressor
+from .codegen import kernel
+from .inertial_parameters import Parameter, with_unknowns
+from .robot import Robot
+
+
+class Regressor:
+    """Columns are the listed parameters, see inertial_parameters.py; kernels are compiled when they are first needed.
+
+    A list may be a part of all parameters, as the ones that BaseParameters keeps: the others then count as zero.
+    """
+
+    def __init__(self, robot: Robot, listed: Sequence[Parameter]):
+        self.parameters = tuple(listed)
+        self._robot = robot
+        self._unknown = with_unknowns(robot.model, listed)
+        self._kernels: dict[int, kernel.Kernel] = {}
+
+    def __call__(self, q, qd, qdd) -> np.ndarray:
+        """Y (n, p) or (samples, n, p); tau = Y @ params. q, qd, qdd as in Robot."""
+        return self._evaluate(q, qd, qdd)[0]
+
+    def with_rate(self, q, qd, qdd, qddd) -> tuple[np.ndarray, np.ndarray]:
+        """(Y, Yd), of the shape of Y both; tau_rate = Yd @ params."""
+        Y, Yd = self._evaluate(q, qd, qdd, qddd)
+        return Y, Yd
+
+    def _evaluate(self, *motion) -> tuple[np.ndarray, ...]:
+        names, n, p = ("q", "qd", "qdd", "qddd")[:len(motion)], self._robot.n, len(self.parameters)
+        x = door.beside([door.coordinates(name, value, self._robot.joint_names) for name, value in zip(names, motion, strict=True)])
+        if len(motion) not in self._kernels:
+            self._kernels[len(motion)] = kernel.build(self._function, dict.fromkeys(names, n), self._robot.backend)
+        return tuple(part.reshape(*x.shape[:-1], n, p) for part in self._kernels[len(motion)](x))
+
+    def _function(self, q, qd, qdd, qddd=None):
+        outputs = 1 if qddd is None else 2
+        qddd = q * 0.0 if qddd is None else qddd
+        return regressor(self._unknown, len(self.parameters), q, qd, qdd, qddd, self._robot.gravity_vector)[:outputs]

@@ -1,0 +1,132 @@
+"""A time law s(t): when a motion is where on its path. Piecewise polynomials of degree five or less, continuous in s, sd, sdd."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+DEGREE = 5
+_FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order in range(4)], dtype=float)
+
+
+class TimeLaw:
+    """breaks (pieces + 1,): times from 0; coefficients (pieces, 6) of the powers of t - breaks[piece]. At rest at and after the end."""
+
+    def __init__(self, breaks: Any, coefficients: Any):
+        self.breaks = np.asarray(breaks, dtype=float)
+        self.coefficients = np.asarray(coefficients, dtype=float)
+        self.duration = float(self.breaks[-1])
+        self._inner = self.breaks[1:-1].tolist()
+        self._starts = self.breaks[:-1].tolist()
+        self._pieces = self.coefficients.tolist()
+        self.end = float(np.polyval(self.coefficients[-1, ::-1], self.breaks[-1] - self.breaks[-2]))
+
+    @property
+    def start(self) -> float:
+        return float(self.coefficients[0, 0])
+
+    def __call__(self, t: Any) -> np.ndarray:
+        """s, sd, sdd, sddd (4, samples) at t (samples,)."""
+        t = np.asarray(t, dtype=float)
+        inside = np.clip(t, 0.0, self.duration)
+        piece = np.searchsorted(self.breaks[1:-1], inside, side="right")
+        found = self._evaluate(piece, inside - self.breaks[piece])
+        found[1:, t > self.duration] = 0.0
+        return found
+
+    def within(self, x: Any) -> np.ndarray:
+        """The same (4, pieces, samples) at shares x (samples,) in [0, 1] of every piece: 0 and 1 see a jump of sddd from both sides."""
+        shares = np.diff(self.breaks)[:, None] * np.asarray(x, dtype=float)
+        piece = np.broadcast_to(np.arange(len(self.coefficients))[:, None], shares.shape)
+        return self._evaluate(piece, shares)
+
+    def _evaluate(self, piece: np.ndarray, x: np.ndarray) -> np.ndarray:
+        coefficients, found = self.coefficients[piece], np.zeros((4, *x.shape))
+        for order in range(4):
+            for k in range(DEGREE, order - 1, -1):
+                found[order] = found[order] * x + _FACTORS[order, k] * coefficients[..., k]
+        return found
+
+    def at(self, t: float) -> tuple[float, float, float, float]:
+        """s, sd, sdd, sddd at one t."""
+        if t >= self.duration:
+            return self.end, 0.0, 0.0, 0.0
+        piece = bisect_right(self._inner, t)
+        x = t - self._starts[piece]
+        c0, c1, c2, c3, c4, c5 = self._pieces[piece]
+        return ((((((c5 * x + c4) * x) + c3) * x + c2) * x + c1) * x + c0,
+                (((5.0 * c5 * x + 4.0 * c4) * x + 3.0 * c3) * x + 2.0 * c2) * x + c1,
+                ((20.0 * c5 * x + 12.0 * c4) * x + 6.0 * c3) * x + 2.0 * c2,
+                (60.0 * c5 * x + 24.0 * c4) * x + 6.0 * c3)
+
+    def slower(self, factor: float) -> TimeLaw:
+        """The same motion with its clock at `factor`."""
+        return TimeLaw(self.breaks / factor, self.coefficients * factor ** np.arange(DEGREE + 1.0))
+
+    def between(self, a: float, b: float) -> TimeLaw:
+        """The part from time a to time b; its own time starts at 0."""
+        first = int(np.searchsorted(self.breaks[1:-1], a, side="right"))
+        last = int(np.searchsorted(self.breaks[1:-1], b, side="left"))
+        breaks = np.concatenate(([a], self.breaks[first + 1:last + 1], [b]))
+        coefficients = self.coefficients[first:last + 1].copy()
+        coefficients[0] = _moved(coefficients[0], a - self.breaks[first])
+        return TimeLaw(breaks - a, coefficients)
+
+    def then(self, *others: TimeLaw) -> TimeLaw:
+        """This law and the others, one after another."""
+        laws = (self, *others)
+        breaks = [np.zeros(1)]
+        for law in laws:
+            breaks.append(breaks[-1][-1] + law.breaks[1:])
+        return TimeLaw(np.concatenate(breaks), np.concatenate([law.coefficients for law in laws]))
+
+    def time_at(self, s: Any) -> np.ndarray:
+        """When the law comes by s (samples,), for a law that never goes back; after a rest at s, not before it."""
+        s = np.asarray(s, dtype=float)
+        nodes = self.coefficients[:, 0]
+        piece = np.clip(np.searchsorted(nodes, s, side="right") - 1, 0, len(nodes) - 1)
+        low, high = np.zeros_like(s), np.diff(self.breaks)[piece]
+        for _ in range(60):  # bisection: the law may be nearly at rest anywhere
+            middle = 0.5 * (low + high)
+            ahead = self._evaluate(piece, middle)[0] > s
+            low, high = np.where(ahead, low, middle), np.where(ahead, middle, high)
+        return self.breaks[piece] + 0.5 * (low + high)
+
+
+def _moved(coefficients: np.ndarray, x: float) -> np.ndarray:
+    """Coefficients of the same polynomial about a point further by x."""
+    return np.array([sum(math.comb(k, j) * coefficients[k] * x ** (k - j) for k in range(j, DEGREE + 1)) for j in range(DEGREE + 1)])
+
+
+def rest_to_rest(start: float, end: float, duration: float, order: int = 3) -> TimeLaw:
+    """From rest to rest by one polynomial: a jump of sddd (order 3) or of sdd (order 2) at the ends."""
+    way = end - start
+    shares = (0.0, 0.0, 0.0, 10.0, -15.0, 6.0) if order == 3 else (0.0, 0.0, 3.0, -2.0, 0.0, 0.0)
+    coefficients = np.array(shares) * way / duration ** np.arange(DEGREE + 1.0)
+    coefficients[0] = start
+    return TimeLaw([0.0, duration], [coefficients])
+
+
+def wait(s: float, duration: float) -> TimeLaw:
+    return TimeLaw([0.0, duration], [[s, 0.0, 0.0, 0.0, 0.0, 0.0]])
+
+
+def hermite(t: Any, s: Any, v: Any, a: Any) -> TimeLaw:
+    """Through places s with speeds v and accelerations a at times t: quintic from each to the next."""
+    t, s, v, a = (np.asarray(x, dtype=float) for x in (t, s, v, a))
+    h = np.diff(t)
+    way = np.diff(s) - (v[:-1] + 0.5 * a[:-1] * h) * h
+    speed = (np.diff(v) - a[:-1] * h) * h
+    bend = np.diff(a) * h * h
+    high = np.stack((10.0 * way - 4.0 * speed + 0.5 * bend, -15.0 * way + 7.0 * speed - bend, 6.0 * way - 3.0 * speed + 0.5 * bend))
+    return TimeLaw(t - t[0], np.column_stack((s[:-1], v[:-1], 0.5 * a[:-1], *(high / h ** np.array([[3.0], [4.0], [5.0]])))))
+
+
+def samples(duration: float, step: float) -> Sequence[float]:
+    """0, step, 2 step, ... and the duration itself."""
+    count = math.ceil(duration / step - 1e-9)
+    return np.minimum(np.arange(count + 1) * step, duration)

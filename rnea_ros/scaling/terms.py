@@ -1,0 +1,183 @@
+"""What moving along a path asks of the joints: torque, torque rate and the other limits as functions of (s, sd, sdd, sddd).
+
+On a path q(s), with ' = d/ds,
+
+    qd   = q' sd
+    qdd  = q'' sd^2  + q' sdd
+    qddd = q''' sd^3 + 3 q'' sd sdd + q' sddd
+
+so the torque of a rigid robot with viscous friction Fv, tau = M qdd + C(q, qd) qd + Fv qd + gravity, and its time derivative are
+
+    tau      = m sdd  + c sd^2 + f sd + g                                            m = M q',  f = Fv q'
+    tau_rate = m sddd + b sd sdd + c' sd^3 + f' sd^2 + f sdd + g' sd                 c = M q'' + C(q, q') q',  b = m' + 2 c
+
+(derive the first by time: m' sd sdd + m sddd + c' sd^3 + 2 c sd sdd + f' sd^2 + f sdd + g' sd). The eight coefficients depend on s alone.
+No second formula is needed for them: with (qd, qdd, qddd) from a chosen (sd, sdd, sddd) an exact rate function gives
+
+    (sd, sdd, sddd)      tau          tau_rate
+    ( 0, 0, 1)           g            m
+    ( 1, 0, 0)           c + f + g    c' + f' + g'
+    (-1, 0, 0)           c - f + g   -c' + f' - g'
+    ( 2, 0, 0)                        8 c' + 4 f' + 2 g'
+    ( 1, 1, 0)                        b + c' + f' + f + g'
+
+Every limit is then a row: a sum of (1, sd, sd^2, sdd, sd^3, sd sdd, sddd) with weights that depend on s, divided by the limit, must stay
+within -1 and 1. Dahl and Nielsen (1990) use the rows of torque, as bounds on sdd at given (s, sd); Gerelli and Guarino Lo Bianco
+(2009, 2010) those of the torque rate, as bounds on sddd at given (s, sd, sdd).
+
+A law s = S(sigma) played on a clock of its own, k = d sigma / dt, is again a path, q(S(sigma)), and its rows follow from those of s:
+`on_clock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from .path import Path
+
+BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
+QUANTITIES = ("effort", "effort_rate", "velocity", "acceleration", "jerk")
+Rate = Callable[[Any, Any, Any, Any], tuple[Any, Any]]  # (q, qd, qdd, qddd) -> tau, tau_rate
+
+
+class Terms(NamedTuple):
+    """The coefficients of torque and torque rate along a path: (samples, n) each."""
+
+    m: Any
+    c: Any
+    f: Any
+    g: Any
+    b: Any
+    c1: Any  # c'
+    f1: Any  # f'
+    g1: Any  # g'
+
+
+def terms(rate: Rate, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
+    """From five evaluations of an exact rate function at q, q', q'', q'''; any scalar."""
+    zero = q * 0.0
+    g, m = rate(q, zero, zero, q1)
+    forth, rate_forth = rate(q, q1, q2, q3)
+    back, rate_back = rate(q, -q1, q2, -q3)
+    _, rate_double = rate(q, q1 * 2.0, q2 * 4.0, q3 * 8.0)
+    _, rate_both = rate(q, q1, q2 + q1, q3 + q2 * 3.0)
+    g, m, forth, back, rate_forth, rate_back, rate_double, rate_both = map(
+        np.asarray, (g, m, forth, back, rate_forth, rate_back, rate_double, rate_both))
+    f, c = (forth - back) * 0.5, (forth + back) * 0.5 - g
+    f1, odd = (rate_forth + rate_back) * 0.5, (rate_forth - rate_back) * 0.5  # odd = c' + g'
+    c1 = (rate_double - f1 * 4.0 - odd * 2.0) * (1.0 / 6.0)
+    return Terms(m, c, f, g, rate_both - rate_forth - f, c1, f1, odd - c1)
+
+
+class Limits(NamedTuple):
+    """(n,) each, the same either way; NaN where unknown, and then not enforced."""
+
+    effort: Any
+    effort_rate: Any
+    velocity: Any
+    acceleration: Any
+    jerk: Any
+
+
+class Constraints:
+    """All limits along a path, as rows.
+
+    dynamics : (q, q', q'', q''') (samples, n) each -> Terms; None if there is no limit of effort or effort rate
+    limits   : anything with the fields of Limits
+    labels   : (joint number, quantity) of every row
+    unknown  : the same of every limit that is not known and therefore not enforced
+    """
+
+    def __init__(self, path: Path, dynamics: Callable[..., Terms] | None, limits: Any, joint_names: Sequence[str] | None = None):
+        self.path, self.dynamics = path, dynamics
+        self.joint_names = tuple(joint_names or (f"joint {k + 1}" for k in range(path.n)))
+        if len(self.joint_names) != path.n:
+            raise InputError(f"the path has {path.n} joints, the robot {len(self.joint_names)}: {', '.join(self.joint_names)}")
+        self.limits = Limits(*(self._checked(name, getattr(limits, name)) for name in QUANTITIES))
+        known = {name: np.flatnonzero(np.isfinite(limit)) for name, limit in zip(QUANTITIES, self.limits)}
+        if dynamics is None and (len(known["effort"]) or len(known["effort_rate"])):
+            raise InputError("limits of effort and effort rate need the robot's dynamics")
+        self.labels = tuple((int(k), name) for name in QUANTITIES for k in known[name])
+        self.unknown = tuple((k, name) for name in QUANTITIES for k in range(path.n) if k not in known[name])
+        if not self.labels:
+            raise InputError("not one limit is known: there is no fastest motion, and nothing to keep to")
+        self._known = known
+
+    def _checked(self, name: str, value: Any) -> np.ndarray:
+        limit = np.asarray(value, dtype=float)
+        if limit.shape != (self.path.n,):
+            raise InputError(f"{name} limits have shape {limit.shape}; {self.path.n} are needed, NaN where unknown")
+        if (limit <= 0.0).any():
+            joint = self.joint_names[int(np.argmax(limit <= 0.0))]
+            raise InputError(f"{name} limit of {joint} is {limit[limit <= 0.0][0]}; it must be above zero, or NaN where unknown")
+        return limit
+
+    @property
+    def third_order(self) -> bool:
+        """Whether sddd is bounded: a motion can then not start with a jump of sdd."""
+        return bool(len(self._known["effort_rate"]) or len(self._known["jerk"]))
+
+    def __call__(self, s: Any) -> np.ndarray:
+        """(samples, 7, rows) at s (samples,)."""
+        motion = self.path(s)
+        _, q1, q2, q3 = motion
+        o = np.zeros_like(q1)
+        columns = {"velocity": (o, q1, o, o, o, o, o), "acceleration": (o, o, q2, q1, o, o, o), "jerk": (o, o, o, o, q3, 3.0 * q2, q1)}
+        if self.dynamics is not None:
+            t = self.dynamics(*motion)
+            columns["effort"] = (t.g, t.f, t.c, t.m, o, o, o)
+            columns["effort_rate"] = (o, t.g1, t.f1, t.f, t.c1, t.b, t.m)
+        blocks = [np.stack(columns[name], axis=1)[..., known] / limit[known]
+                  for (name, known), limit in zip(self._known.items(), self.limits) if len(known)]
+        return np.concatenate(blocks, axis=2)
+
+    def describe(self, row: int) -> str:
+        joint, quantity = self.labels[row]
+        return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
+
+
+def basis(sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
+    """(samples, 7): what the rows weigh."""
+    return np.stack((np.ones_like(sd), sd, sd * sd, sdd, sd ** 3, sd * sdd, sddd), axis=-1)
+
+
+def use(rows: np.ndarray, sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
+    """How much of each limit is used, with its sign: (samples, rows)."""
+    return (basis(sd, sdd, sddd)[..., None, :] @ rows)[..., 0, :]
+
+
+def on_clock(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
+    """The rows of q(S(sigma)) from those of q(s): v, a, u (samples,) are the derivatives of S.
+
+    sd = v k, sdd = a k^2 + v kappa, sddd = u k^3 + 3 a k kappa + v w, with kappa = dk/dt and w = d kappa/dt.
+    """
+    r = np.moveaxis(rows, 1, 0)
+    v, a, u = (np.asarray(x)[:, None] for x in (v, a, u))
+    return np.stack((r[0], v * r[1], v * v * r[2] + a * r[3], v * r[3], v ** 3 * r[4] + v * a * r[5] + u * r[6],
+                     v * v * r[5] + 3.0 * a * r[6], v * r[6]), axis=1)
+
+
+def interval(rows: np.ndarray, sd: float, sdd: float | None = None) -> tuple[float, float, int, int]:
+    """What the limits leave at one s, rows (7, rows): bounds on sdd at speed sd, or on sddd at (sd, sdd).
+
+    Returns (low, high, row that sets low, row that sets high); low > high if nothing is left. Rows that sdd or sddd cannot change
+    do not count, unless they are violated: then (inf, -inf, row, row).
+    """
+    if sdd is None:
+        free = rows[6] == 0.0  # the other limits do not speak of sdd alone
+        rest, weight = basis(sd, 0.0, 0.0) @ rows, np.where(free, rows[3], 0.0)
+        rest = np.where(free, rest, 0.0)
+    else:
+        rest, weight = basis(sd, sdd, 0.0) @ rows, rows[6]
+    fixed = weight == 0.0
+    if (np.abs(rest[fixed]) > 1.0).any():
+        row = int(np.argmax(np.where(fixed, np.abs(rest), 0.0)))
+        return np.inf, -np.inf, row, row
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.stack(((-1.0 - rest) / weight, (1.0 - rest) / weight))
+    low, high = np.where(fixed, -np.inf, ends.min(axis=0)), np.where(fixed, np.inf, ends.max(axis=0))
+    return float(low.max()), float(high.min()), int(low.argmax()), int(high.argmin())
