@@ -54,6 +54,7 @@ setup(
             "rnea = rnea_ros.cli:main",
             "dynamics_node = rnea_ros.nodes.dynamics_node:main",
             "demo_robot = rnea_ros.nodes.demo_robot:main",
+            "query_node = rnea_ros.nodes.query_node:main",
         ],
     },
     data_files=[

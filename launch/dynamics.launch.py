@@ -1,4 +1,4 @@
-"""Start the dynamics node on a robot, and beside it robot_state_publisher and RViz where wanted.
+"""Start the dynamics node on a robot, and beside it query_node, robot_state_publisher and RViz where wanted.
 
     ros2 launch rnea_ros dynamics.launch.py urdf:=robot.urdf
     ros2 launch rnea_ros dynamics.launch.py urdf_package:=ur_description urdf_package_path:=urdf/ur.urdf.xacro \
@@ -49,6 +49,13 @@ ARGUMENTS = [
         description="Where acceleration and jerk come from: messages on ~/desired_motion, or an estimate from the "
         "joint states. Empty: as params_file says.",
     ),
+    DeclareLaunchArgument(
+        "query_node",
+        default_value="false",
+        choices=["true", "false"],
+        description="Whether to start query_node beside it, which answers questions about the same robot by services. Its "
+        "parameters are those of /**/query_node in params_file; config/query_node.yaml explains them.",
+    ),
     DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes and topics, tf included."),
     DeclareLaunchArgument(
         "start_rsp",
@@ -94,6 +101,8 @@ def start(context):
     markers = {"publish_markers": True} if rviz else {}
     parameters = [given["params_file"], {**description, **chosen, **markers}]
     actions.append(node(given, "rnea_ros", "dynamics_node", parameters))
+    if given["query_node"] == "true":
+        actions.append(node(given, "rnea_ros", "query_node", [given["params_file"], description]))
     if rviz:
         arguments = ["-d", given["rviz_config"], "-f", root_link(xml)]
         actions.append(node(given, "rviz2", "rviz2", arguments=arguments))

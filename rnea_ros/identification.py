@@ -75,7 +75,7 @@ class Identification:
 
 def identify(robot: Robot, recording: Recording, terms: Iterable[str] = TERMS, noise: Sequence[float] | None = None,
              decimate: int = 1, window: int = 9, degree: int = 5) -> Identification:
-    """Base parameters from a recording.
+    """Base parameters from a recording of a robot whose root is at rest.
 
     terms    : joint parameters to identify beside the inertial ones
     noise    : standard deviations of the torques (n,), or of torques and rates (2 n,); from the residuals if None
@@ -89,7 +89,7 @@ def identify(robot: Robot, recording: Recording, terms: Iterable[str] = TERMS, n
         raise InputError(f"decimate is {decimate}; a whole number from 1 is needed")
     if decimate > 1:
         _refuse_uneven(np.asarray(recording.t, dtype=float))
-    base = base_parameters(robot.model, robot.gravity_vector, tuple(terms))
+    base = base_parameters(robot.model, robot.gravity_vector, tuple(terms), free_root=False)
     regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
     equations = Equations(base.names)
     for Y, tau in _parts(regressor, motion, torques, decimate):

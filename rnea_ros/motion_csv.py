@@ -35,8 +35,7 @@ def read(path: str | Path, joint_names: Sequence[str]) -> Motion:
 
     Raises InputError for a missing column or value, with row and column.
     """
-    header = _header(path)
-    table = _numbers(path, header)
+    header, table = table_of(path)
     columns = {name: k for k, name in enumerate(header)}
     missing = [name for name in ("t", *(f"q_{joint}" for joint in joint_names)) if name not in columns]
     if missing:
@@ -49,6 +48,12 @@ def read(path: str | Path, joint_names: Sequence[str]) -> Motion:
         guesses = estimate_derivatives(t, known["q"], known.get("qd"), known.get("qdd"))
         known = dict(zip(BLOCKS[1:], guesses, strict=True)) | known
     return Motion(t, **known, estimated=estimated, ignored=tuple(name for name in header if name not in used))
+
+
+def table_of(path: str | Path) -> tuple[list[str], np.ndarray]:
+    """Names of the columns, and the numbers below them; InputError for a value that is no finite number."""
+    header = _header(path)
+    return header, _numbers(path, header)
 
 
 def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:

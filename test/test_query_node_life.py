@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 import time
+from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs.srv")
@@ -18,6 +20,7 @@ from std_msgs.msg import String
 
 from rnea_msgs.msg import JointSample
 from rnea_ros import JointTerm, Robot
+from rnea_ros.nodes.parameters import MODEL
 
 pytestmark = pytest.mark.ros
 AT = [0.1, 0.2, 0.3]
@@ -127,6 +130,14 @@ def test_signals_end_it_cleanly(ros, how, compiles):
     time.sleep(0.2)
     assert asker.process.stop(how) == 0
     assert "Traceback" not in asker.process.log and "rror" not in asker.process.log
+
+
+def test_the_file_of_parameters_has_the_defaults():
+    text = (Path(__file__).resolve().parents[1] / "config" / "query_node.yaml").read_text()
+    (name, content), = yaml.safe_load(text).items()
+    given = content["ros__parameters"]
+    given |= {f"payload.{key}": value for key, value in given.pop("payload").items()}
+    assert name == f"/**{NODE}" and given == {entry.name: entry.default for entry in MODEL}
 
 
 def test_bad_parameters_at_the_start(ros):

@@ -169,8 +169,10 @@ def test_wrench_and_its_rate_on_every_link(seed):
         assert worst(tau_rate, difference(torque)) < 1e-8, link
 
 
-def test_wrenches_on_several_links_add_up():
-    robot, oracle = pair(FEW[0])
+@pytest.mark.parametrize("seed", FEW)
+def test_wrenches_on_several_links_add_up(seed):
+    """Also on links of one body."""
+    robot, oracle = pair(seed)
     state, rng = motion(robot), np.random.default_rng(0)
     wrenches = {link: rng.normal(size=6) for link in robot.model.frames}
     expected = oracle.torque(*state[:3], wrenches)

@@ -13,6 +13,7 @@ from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 from rclpy.task import Future
 
 from rnea_msgs.msg import ModelInfo
@@ -25,6 +26,7 @@ from rnea_ros.nodes.parameters import MODEL, QUERY, ParameterSet
 from rnea_ros.nodes.queries import SERVICES, fill, plain
 from rnea_ros.question import Request, shape
 
+QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the default, 10, loses some of a burst of many clients
 MODEL_NAMES = frozenset(entry.name for entry in MODEL)
 
 
@@ -46,7 +48,7 @@ class QueryNode(Node):
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         group = ReentrantCallbackGroup()  # a question that waits for the worker does not block the next
         for name, (kind, _) in SERVICES.items():
-            self.create_service(kind, f"~/{name}", self._server(name), callback_group=group)
+            self.create_service(kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
         self._intake = ModelIntake(self, self._settings, self._use, self._refuse)
 
     def destroy_node(self) -> None:

@@ -1,18 +1,71 @@
-"""Clamped B-splines on [0, 1]: basis functions, their derivatives, and the same curve on finer knots.
+"""Motions as clamped B-splines: basis functions, their derivatives, and the same curve on finer knots.
 
 Barman, thesis, (4.13) q(t) = sum_i B_i(t, s) p_i; (4.14) spaces the knots s evenly, here they may lie anywhere. C. de Boor, A
 Practical Guide to Splines: the recursion over degrees, and derivatives as splines of a lower degree.
 
-    breaks   (spans + 1,) where polynomial pieces of the curve meet, rising from 0 to 1
+    u        t / T in [0, 1]
+    breaks   (spans + 1,) where polynomial pieces meet, rising from 0 to 1
     s        knots: the breaks, both ends degree + 1 times, so that the curve starts in p_1 and ends in p_m
     m        spans + degree control points
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-ORDERS = 4  # a curve and its first three derivatives
+from .problem import ORDERS
+
+POWERS = np.arange(ORDERS)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """breaks (spans + 1,), control points (m, n), duration T [s]."""
+
+    degree: int
+    breaks: np.ndarray
+    points: np.ndarray
+    duration: float
+
+    def motion(self, span: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """y (samples, ORDERS, n): q, qd, qdd, qddd at u, seen from the given spans."""
+        points = self.points[span[:, None] + np.arange(self.degree + 1)]
+        rate = 1.0 / self.duration if self.duration else 0.0
+        return basis(self.breaks, self.degree, span, u) @ points * (rate ** POWERS)[:, None]
+
+    def refined(self, finer: np.ndarray) -> Curve:
+        """The same curve on breaks that contain its own.
+
+        Interpolation at the finer knots' averages has one solution: the curve itself.
+        """
+        u = averages(finer, self.degree)
+        span = span_of(finer, u)
+        matrix = np.zeros((len(u), len(u)))
+        np.put_along_axis(matrix, span[:, None] + np.arange(self.degree + 1), basis(finer, self.degree, span, u)[:, 0], axis=1)
+        points = np.linalg.solve(matrix, self.motion(span_of(self.breaks, u), u)[:, 0])
+        return Curve(self.degree, finer, points, self.duration)
+
+    def highest(self) -> np.ndarray:
+        """(spans, n): the derivative of order `degree` with respect to u, constant in every span."""
+        for order in range(self.degree):
+            points = _differences(knots(self.breaks, self.degree), self.degree, order, self.points if not order else points)
+        return points
+
+
+def knots(breaks: np.ndarray, degree: int) -> np.ndarray:
+    return np.concatenate((np.repeat(breaks[0], degree), breaks, np.repeat(breaks[-1], degree)))
+
+
+def averages(breaks: np.ndarray, degree: int) -> np.ndarray:
+    """(m,) of the knots that shape each basis function (Greville): control points on a line there draw that line."""
+    return np.convolve(knots(breaks, degree)[1:-1], np.full(degree, 1.0 / degree), mode="valid")
+
+
+def span_of(breaks: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """The span that each u lies in; at a break, the one after it."""
+    return np.clip(np.searchsorted(breaks, u, side="right") - 1, 0, len(breaks) - 2)
 
 
 def basis(breaks: np.ndarray, degree: int, span: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -21,19 +74,15 @@ def basis(breaks: np.ndarray, degree: int, span: np.ndarray, u: np.ndarray) -> n
     Those of span k belong to control points k .. k + degree. u is inside its span or at one of its ends: which derivative is
     meant where the highest ones jump is said by the span.
     """
-    s = np.concatenate((np.repeat(breaks[0], degree), breaks, np.repeat(breaks[-1], degree)))
-    m = len(s) - degree - 1
-    rows, differences = [], np.eye(m)
+    s = knots(breaks, degree)
+    rows, points = [], np.eye(len(s) - degree - 1)
     for order in range(ORDERS):
         if order > degree:
-            rows.append(np.zeros((len(u), m)))
+            rows.append(0.0 * rows[0])
             continue
         lower = degree - order
-        rows.append(_values(s[order:len(s) - order], lower, span + lower, u) @ differences)
-        if lower:
-            inner = s[order + 1:len(s) - order - 1]  # knots of the derivative
-            slopes = lower / (inner[lower:] - inner[:len(inner) - lower])
-            differences = slopes[:, None] * np.diff(differences, axis=0)
+        rows.append(_values(s[order:len(s) - order], lower, span + lower, u) @ points)
+        points = _differences(s, degree, order, points)
     local = span[:, None, None] + np.arange(degree + 1)
     return np.take_along_axis(np.stack(rows, axis=1), np.broadcast_to(local, (len(u), ORDERS, degree + 1)), axis=2)
 
@@ -48,20 +97,7 @@ def _values(s, degree, interval, u):
     return B
 
 
-def span_of(breaks: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The span that each u lies in; at a break, the one after it."""
-    return np.clip(np.searchsorted(breaks, u, side="right") - 1, 0, len(breaks) - 2)
-
-
-def refined(breaks: np.ndarray, degree: int, points: np.ndarray, finer: np.ndarray) -> np.ndarray:
-    """Control points (m, n) of the same curve on breaks that contain those of the curve.
-
-    Interpolation at the finer knots' averages (Greville), one for each control point, has one solution: the curve itself.
-    """
-    s = np.concatenate((np.repeat(finer[0], degree), finer, np.repeat(finer[-1], degree)))
-    u = np.convolve(s[1:-1], np.full(degree, 1.0 / degree), mode="valid")
-    here, there = span_of(breaks, u), span_of(finer, u)
-    values = np.einsum("sa,saj->sj", basis(breaks, degree, here, u)[:, 0], points[here[:, None] + np.arange(degree + 1)])
-    matrix = np.zeros((len(u), len(u)))
-    np.put_along_axis(matrix, there[:, None] + np.arange(degree + 1), basis(finer, degree, there, u)[:, 0], axis=1)
-    return np.linalg.solve(matrix, values)
+def _differences(s, degree, order, points):
+    """Control points of the derivative of order + 1, from those of the derivative of that order."""
+    lower, inner = degree - order, s[order + 1:len(s) - order - 1]
+    return lower * np.diff(points, axis=0) / (inner[lower:] - inner[:len(inner) - lower])[:, None]

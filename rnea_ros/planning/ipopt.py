@@ -28,7 +28,7 @@ def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np
         import casadi as ca
     except ImportError:
         raise RneaError("planning needs CasADi, which brings IPOPT: pip install 'rnea_ros[planning]'") from None
-    size, rows = program.size, program.rows
+    size, rows = program.size, len(program.rows.nodes)
     dense, J, H = ca.Sparsity.dense, _sparsity(ca, program.jacobian_pattern), _sparsity(ca, program.hessian_pattern)
 
     def flat(value):

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import InputError, RneaError
-
+ORDERS = 4  # a motion y (samples, ORDERS, n): q, qd, qdd, qddd
 MOTION = ("position", "velocity", "acceleration", "jerk")
-
-
-class PlanningError(RneaError):
-    """No motion was found; the message says what stands in the way."""
+SHORTEST, LONGEST = 1e-3, 1e3  # s
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +27,13 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """Something with limits that depends on the motion at one instant: k numbers.
+    """Something that depends on the motion at one instant and may have limits: k numbers.
 
-    order        : of the highest derivative of q that it takes, 0 to 3
-    value        : (q, .., order arguments more (samples, n)) -> (samples, k)
-    slope        : the same arguments -> order + 1 arrays (samples, k, n), d value / dq, d value / dqd, ..
-    lower, upper : (k,), infinite where nothing is enforced
     labels       : (k,), for messages
+    order        : of the highest derivative of q that it takes, 0 to 3
+    value        : (q, .. order derivatives more, (samples, n) each) -> (samples, k)
+    slope        : the same arguments -> order + 1 arrays (samples, k, n): d value / dq, d value / dqd, ..
+    lower, upper : (k,); infinite: no limit; NaN: unknown, hence not enforced
     linear       : the slope is constant
     """
 
@@ -58,30 +54,42 @@ class Quantity:
     @property
     def scale(self) -> np.ndarray:
         """(k,) what an excess is measured by: half the range, or the one limit."""
+        lower, upper = (np.nan_to_num(limit, nan=0.0, posinf=0.0, neginf=0.0) for limit in (self.lower, self.upper))
         both = np.isfinite(self.lower) & np.isfinite(self.upper)
-        one = np.where(np.isfinite(self.upper), self.upper, np.where(np.isfinite(self.lower), self.lower, 1.0))
-        size = np.where(both, np.where(both, self.upper, 0.0) - np.where(both, self.lower, 0.0), 2.0 * np.abs(one)) / 2.0
+        size = np.where(both, (upper - lower) / 2.0, np.abs(upper + lower))
         return np.where(size > 0.0, size, 1.0)
 
-    def excess(self, values: np.ndarray) -> np.ndarray:
+    def values(self, y: np.ndarray) -> np.ndarray:
+        """(samples, k) along a motion y."""
+        return self.value(*np.swapaxes(y[:, :self.order + 1], 0, 1))
+
+    def slopes(self, y: np.ndarray) -> np.ndarray:
+        """(samples, k, ORDERS, n); zero for derivatives that it does not take."""
+        tables = self.slope(*np.swapaxes(y[:, :self.order + 1], 0, 1))
+        filled = np.zeros((len(y), len(self.labels), *y.shape[1:]))
+        for r, table in enumerate(tables):
+            filled[:, :, r] = table
+        return filled
+
+    def excess(self, y: np.ndarray) -> np.ndarray:
         """(samples, k): by how much a limit is exceeded, relative to scale; negative inside."""
-        return np.maximum(values - self.upper, self.lower - values) / self.scale
+        values = self.values(y)
+        return np.nan_to_num(np.fmax(values - self.upper, self.lower - values) / self.scale, nan=-np.inf)
 
 
 def of_motion(order: int, labels: Sequence[str], lower: np.ndarray, upper: np.ndarray) -> Quantity:
     """Position, velocity, acceleration or jerk itself as a quantity."""
-    n = len(labels)
+    unit = np.eye(len(labels))
 
     def slope(*motion):
-        samples = len(motion[0])
-        return [np.broadcast_to(np.eye(n) * (k == order), (samples, n, n)) for k in range(order + 1)]
+        return [np.broadcast_to(unit * (k == order), (len(motion[0]), *unit.shape)) for k in range(order + 1)]
 
     return Quantity(MOTION[order], labels, order, lambda *motion: motion[order], slope, lower, upper, linear=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """What is minimised: integral over the motion of  time + sum_k effort_k value_k^2  (thesis 4.18: time 1 - u, effort u).
+    """What is minimised: the integral over the motion of  time + sum_k effort_k value_k^2  (thesis 4.18: 1 - u and u).
 
     of : the quantity whose squares are weighted by effort (k,); None if time alone counts
     """
@@ -89,6 +97,16 @@ class Cost:
     time: float = 1.0
     effort: np.ndarray = field(default_factory=lambda: np.zeros(0))
     of: Quantity | None = None
+
+    def rate(self, y: np.ndarray) -> np.ndarray:
+        """(samples,) per second."""
+        return np.full(len(y), self.time) + (0.0 if self.of is None else self.of.values(y) ** 2 @ self.effort)
+
+    def slope(self, y: np.ndarray) -> np.ndarray:
+        """(samples, ORDERS, n) of the rate."""
+        if self.of is None:
+            return np.zeros_like(y)
+        return np.einsum("kc,kcrj->krj", 2.0 * self.effort * self.of.values(y), self.of.slopes(y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,47 +117,19 @@ class Problem:
     goal: State
     quantities: Sequence[Quantity]
     cost: Cost = Cost()
-    duration: tuple[float, float] = (1e-3, 1e3)
+    duration: tuple[float, float] = (SHORTEST, LONGEST)
 
     @property
     def n(self) -> int:
         return len(self.start.q)
 
+    @property
+    def nothing_moves(self) -> bool:
+        """Start and goal are one and the same state of rest, and no duration is asked for."""
+        same = np.array_equal(self.start.q, self.goal.q) and self.start.rests and self.goal.rests
+        return same and self.duration[0] <= SHORTEST
 
-def check(problem: Problem) -> None:
-    """Refuses what cannot be planned: InputError for arguments that make no sense, PlanningError for what limits forbid."""
-    shortest, longest = problem.duration
-    if not 0.0 < shortest <= longest < np.inf:
-        raise InputError(f"duration is {problem.duration}; 0 < shortest <= longest < inf is needed [s]")
-    for quantity in problem.quantities:
-        for label, low, high in zip(quantity.labels, quantity.lower, quantity.upper, strict=True):
-            if not low <= high:
-                raise InputError(f"{quantity.name} limits of {label} are {low:g} to {high:g}; the lower one must not be above")
-    cost = problem.cost
-    weights = np.append(cost.effort, cost.time)
-    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
-        raise InputError(f"weights are {cost.time} for time and {cost.effort} for effort; none may be negative, all must be "
-                         "finite, one must be above zero")
-    if cost.time == 0.0 and shortest != longest:
-        raise InputError("effort alone is least when the motion takes forever: weight time too, or give the duration")
-    if cost.time > 0.0 and shortest != longest and not any(q.order and len(q.enforced) for q in problem.quantities):
-        if not cost.effort.any():
-            raise InputError("nothing limits how fast the motion can be: no velocity, acceleration, jerk, torque or torque rate "
-                             "has a known limit; give one, or weight effort, or give the duration")
-    for name, state in (("start", problem.start), ("goal", problem.goal)):
-        _refuse_outside(name, state, problem.quantities)
-
-
-def _refuse_outside(name: str, state: State, quantities: Sequence[Quantity]) -> None:
-    """A start or a goal whose known part already exceeds a limit."""
-    zero = np.zeros_like(state.q)
-    resting = "" if not state.rests else " at rest"
-    known = [state.q, state.qd] + ([zero, zero] if state.rests else [] if state.qdd is None else [state.qdd])
-    for quantity in quantities:
-        if quantity.order >= len(known):
-            continue
-        values = quantity.value(*(part[None] for part in known[:quantity.order + 1]))[0]
-        excess = quantity.excess(values)
-        for k in np.flatnonzero(excess > 1e-9):
-            raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {values[k]:.6g} there{resting}, outside of "
-                                f"its limits {quantity.lower[k]:.6g} to {quantity.upper[k]:.6g}; no motion can change that")
+    @property
+    def limited(self) -> list[Quantity]:
+        """The quantities that have a limit."""
+        return [quantity for quantity in self.quantities if len(quantity.enforced)]

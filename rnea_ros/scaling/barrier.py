@@ -1,0 +1,152 @@
+"""Interior point method for the fastest rate of a clock: the numbers behind profile.py, which says why y = k^2 is the unknown.
+
+Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a uniform cubic spline y(sigma), for mu -> 0, where the values are those of
+the rows at four points of each interval. Newton's matrix is that of Gauss and Newton for the rows (second derivatives of the values left out)
+and the exact one for the time: positive definite, with a band of four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .path import solve_blocks
+
+POINTS = np.array([0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0])
+WEIGHTS = np.array([0.125, 0.375, 0.375, 0.125])
+SHRINK = 0.2  # of mu
+STEPS = 30  # of Newton for each mu
+BLOCK = 8  # unknowns eliminated together
+
+
+def spline_at(x: np.ndarray, step: float) -> np.ndarray:
+    """(samples, 3, 4): y, y', y'' at shares x of an interval from the four coefficients that matter there."""
+    o = np.ones_like(x)
+    y = np.stack(((1 - x) ** 3, 3 * x**3 - 6 * x**2 + 4, -3 * x**3 + 3 * x**2 + 3 * x + 1, x**3), axis=-1) / 6.0
+    y1 = np.stack((-(1 - x) ** 2, 3 * x**2 - 4 * x, -3 * x**2 + 2 * x + 1, x**2), axis=-1) / 2.0
+    y2 = np.stack((1 - x, 3 * x - 2, o - 3 * x, x), axis=-1)
+    return np.stack((y, y1 / step, y2 / step**2), axis=1)
+
+
+def refined(c: np.ndarray) -> np.ndarray:
+    """Coefficients of the same spline on intervals of half the size."""
+    finer = np.empty(2 * len(c) - 3)
+    finer[0::2] = 0.5 * (c[:-1] + c[1:])
+    finer[1::2] = (c[:-2] + 6.0 * c[1:-1] + c[2:]) / 8.0
+    return finer
+
+
+def values_on(c: np.ndarray, spline: np.ndarray) -> np.ndarray:
+    """y, y', y'' (intervals, samples, 3)."""
+    windows = np.lib.stride_tricks.sliding_window_view(c, 4)
+    return np.einsum("pda,ka->kpd", spline, windows)
+
+
+def weighed(y: np.ndarray) -> np.ndarray:
+    """(..., 7): what the rows of terms.py weigh, from (..., 3) y, y', y'', with k = sqrt y, kappa = y'/2, w = k y''/2."""
+    y, y1, y2 = np.moveaxis(y, -1, 0)
+    k = np.sqrt(y)
+    return np.stack((np.ones_like(y), k, y, 0.5 * y1, y * k, 0.5 * k * y1, 0.5 * k * y2), axis=-1)
+
+
+def weighed_slope(y: np.ndarray) -> np.ndarray:
+    """(..., 3, 7): derivatives of `weighed` by y, y', y''."""
+    y, y1, y2 = np.moveaxis(y, -1, 0)
+    k = np.sqrt(y)
+    slope = np.zeros((*y.shape, 3, 7))
+    slope[..., 0, 1], slope[..., 0, 2], slope[..., 0, 4] = 0.5 / k, 1.0, 1.5 * k
+    slope[..., 0, 5], slope[..., 0, 6] = y1 / (4.0 * k), y2 / (4.0 * k)
+    slope[..., 1, 3], slope[..., 1, 5] = 0.5, 0.5 * k
+    slope[..., 2, 6] = 0.5 * k
+    return slope
+
+
+class Barrier:
+    """rows (intervals, points, 7, rows) on intervals of length `step`; values must stay within -1 and 1.
+
+    fixed : number of leading coefficients that stay
+    """
+
+    def __init__(self, rows: np.ndarray, step: float, fixed: int = 0):
+        self.rows, self.step, self.fixed = rows, step, fixed
+        self.intervals = len(rows)
+        self.spline = spline_at(POINTS, step)
+        self.weights = WEIGHTS * step
+        self.count = 2 * rows[:, :, 0].size  # of inequalities
+
+    def time(self, c: np.ndarray) -> float:
+        return float((self.weights / np.sqrt(values_on(c, self.spline)[..., 0])).sum())
+
+    def merit(self, c: np.ndarray, mu: float) -> float:
+        """inf where c is not feasible."""
+        y = values_on(c, self.spline)
+        if y[..., 0].min() <= 0.0:
+            return np.inf
+        values = (weighed(y)[..., None, :] @ self.rows)[..., 0, :]
+        left = 1.0 - values * values
+        if not left.min() > 0.0:
+            return np.inf
+        return float((self.weights / np.sqrt(y[..., 0])).sum() - mu * np.log(left).sum())
+
+    def solve(self, c: np.ndarray, first: float, gap: float, say: Callable[[float], None]) -> np.ndarray:
+        """Follow mu from first to gap, both as a share of the time; c must be feasible, and so is the result."""
+        mu, last = (share * self.time(c) / self.count for share in (first, gap))
+        while True:
+            c = self._centred(c, mu)
+            say(self.time(c))
+            if mu <= last:
+                return c
+            mu = max(SHRINK * mu, last)
+
+    def _centred(self, c: np.ndarray, mu: float) -> np.ndarray:
+        merit = self.merit(c, mu)
+        for _ in range(STEPS):
+            direction, slope = self._newton(c, mu)
+            length = 1.0
+            while (new := self.merit(c + length * direction, mu)) > merit - 0.1 * length * slope:
+                length *= 0.5
+                if length < 1e-6:
+                    return c
+            c, merit = c + length * direction, new
+            if slope < 5.0 * mu:
+                break
+        return c
+
+    def _newton(self, c: np.ndarray, mu: float) -> tuple[np.ndarray, float]:
+        """Newton's direction, and how fast the merit falls along it."""
+        y = values_on(c, self.spline)
+        values = (weighed(y)[..., None, :] @ self.rows)[..., 0, :]
+        slopes = weighed_slope(y) @ self.rows
+        above, below = 1.0 / (1.0 - values), 1.0 / (1.0 + values)
+        gradient = (slopes @ (mu * (above - below))[..., None])[..., 0]
+        gradient[..., 0] -= 0.5 * self.weights * y[..., 0] ** -1.5
+        hessian = (slopes * (mu * (above**2 + below**2))[..., None, :]) @ np.swapaxes(slopes, -1, -2)
+        hessian[..., 0, 0] += 0.75 * self.weights * y[..., 0] ** -2.5
+        local = np.einsum("pda,kpd->ka", self.spline, gradient)
+        square = (np.swapaxes(self.spline, 1, 2) @ hessian @ self.spline).sum(axis=1)
+        g, H = self._assembled(local, square)
+        direction = np.concatenate((np.zeros(self.fixed), _solve(H, -g)))
+        return direction, -float(g @ direction[self.fixed:])
+
+    def _assembled(self, local: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        size, at = self.intervals + 3, np.arange(self.intervals)
+        g, H = np.zeros(size), np.zeros((size, size))
+        for a in range(4):
+            g[at + a] += local[:, a]
+            for b in range(4):
+                H[at + a, at + b] += square[:, a, b]
+        return g[self.fixed:], H[self.fixed:, self.fixed:]
+
+
+def _solve(H: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """A banded system by blocks: at these sizes threads of a linear algebra library cost more than they give."""
+    count = -(-len(right) // BLOCK)
+    padded, b = np.eye(count * BLOCK), np.zeros(count * BLOCK)
+    padded[:len(right), :len(right)], b[:len(right)] = H, right
+    blocks = padded.reshape(count, BLOCK, count, BLOCK)
+    at = np.arange(count)
+    before, behind = np.zeros((2, count, BLOCK, BLOCK))
+    before[1:], behind[:-1] = blocks[at[1:], :, at[:-1]], blocks[at[:-1], :, at[1:]]
+    return solve_blocks(before, blocks[at, :, at], behind, b.reshape(count, BLOCK, 1)).ravel()[:len(right)]

@@ -1,0 +1,187 @@
+"""The fastest time law on a known path, inside limits of torque, torque rate, velocity, acceleration and jerk.
+
+A feasible law S(sigma), for instance a slow quintic from rest to rest, serves as clock. On it the unknown is the square of the clock's rate,
+
+    y(sigma) = k^2,   k = d sigma / dt,   kappa = dk/dt = y'/2,   w = d kappa/dt = k y''/2          (' = d / d sigma)
+
+and every row of terms.py weighs (1, sqrt y, y, y'/2, y sqrt y, sqrt y y'/2, sqrt y y''/2). Torque and acceleration are linear in y without
+friction, torque rate is sqrt y times linear, and the time, the integral of 1 / sqrt y, is convex. Since a clock that ends at rest has the
+t^3 of a jerk-limited start in it, y is smooth and positive up to both ends, where sd^2 over s would have a branch point.
+
+y is a cubic spline, so w is continuous, and so is the torque rate. An interior point method (barrier.py) starts from a constant y, which is
+feasible where it is small enough, and every iterate is feasible at the points of its grid; grids get finer. Between the points a limit may still be
+exceeded a little. Hence the law is checked densely and limits are tightened where it was; last, the whole law is slowed by the factor that the
+closed form gives (closed_form.py). What is returned has passed that check, at its own speed and at every constant fraction of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, RneaError
+from . import law as laws
+from .barrier import POINTS, Barrier, refined, spline_at, values_on
+from .closed_form import largest_factor
+from .law import TimeLaw
+from .terms import BASIS, Constraints, basis, on_clock, use
+
+LEVEL = 0.998  # share of the limits that a profile aims at
+PASS = 0.999  # share that it may use between the points: the rest is room for a controller to vary its speed, see replay.py
+COARSE = 48  # intervals of the first grid
+RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most
+MOST = 1536  # intervals
+START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 3e-3  # mu times the number of inequalities, as a share of the time
+ROUNDS = 3  # of tightening
+BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
+FASTEST = 1e3  # times the slow start's rate: where nothing binds, a clock runs no faster
+DENSE = np.linspace(0.0, 1.0, 7)
+PARTS = 2  # pieces of the law for each interval
+Progress = Callable[[str, float], None]
+
+
+class NoLaw(RneaError):
+    """A law that starts in motion could not be kept inside the limits."""
+
+
+def check_rest(constraints: Constraints, level: float = 1.0) -> None:
+    """InputError if the robot cannot rest somewhere on the path: no time law exists then."""
+    s = np.unique(np.concatenate((np.linspace(0.0, constraints.path.length, 1001), constraints.path.breaks)))
+    held = np.abs(constraints(s)[:, 0])
+    where, row = np.unravel_index(int(held.argmax()), held.shape)
+    if held[where, row] >= level:
+        joint = constraints.labels[row][0]
+        limit = constraints.limits.effort[joint]
+        raise InputError(f"gravity alone takes {held[where, row] * limit:.4g} of the {limit:.4g} N m (N) of {constraints.joint_names[joint]} "
+                         f"at s = {s[where]:.4g} of {constraints.path.length:.4g} on the path: no speed is slow enough")
+
+
+def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: bool = False,
+            resolution: float = RESOLUTION, progress: Progress | None = None) -> TimeLaw:
+    """The fastest law from rest to rest over the whole path, or over the way of `clock`, a law that ends at rest.
+
+    clock    : default quintic over the path; cubic if nothing bounds sddd
+    moving   : the law starts with sd and sdd of the clock, which must be inside the limits
+    ceiling  : nowhere faster than the clock
+    progress : called with what is being done and the duration so far
+    Raises InputError where gravity alone exceeds a limit, NoLaw.
+    """
+    say = progress or (lambda what, seconds: None)
+    if clock is None:
+        check_rest(constraints, LEVEL)
+        clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
+    slow = 1.0 if moving else 0.95 * steady(constraints, clock, LEVEL)
+    grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling)
+    c = grid.solve(np.full(COARSE + 3, slow * slow), START, COARSE_GAP, say)
+    while grid.intervals < min(MOST, grid.time(c) / resolution) or grid.intervals == COARSE:
+        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling)
+        c = grid.solve(grid.inside(refined(c)), AGAIN, GAP, say)
+    for _ in range(ROUNDS):
+        if not grid.tighten(grid.law(c)):
+            break
+        c = grid.solve(grid.inside(c), AGAIN, GAP, say)
+    return slowed(constraints, grid.law(c), moving)
+
+
+def slowed(constraints: Constraints, law: TimeLaw, moving: bool = False) -> TimeLaw:
+    """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits.
+
+    A law that starts in motion cannot be slowed: NoLaw if it would have to be.
+    """
+    s, v, a, u = law.within(DENSE).reshape(4, -1)
+    factor = largest(constraints(s) / PASS, v, a, u)
+    if factor >= 1.0:
+        return law
+    if moving:
+        raise NoLaw(f"a law that starts in motion would use {PASS / factor:.4f} of the limits")
+    return law.slower(factor * (1.0 - 1e-12))
+
+
+def steady(constraints: Constraints, clock: TimeLaw, share: float, most: float = 1e4) -> float:
+    """The largest constant rate of a clock inside a share of the limits, as seen on a coarse grid."""
+    s, v, a, u = clock(np.linspace(0.0, clock.duration, 2 * COARSE + 1))
+    return largest(constraints(s) / share, v, a, u, most)
+
+
+def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> float:
+    """The largest factor up to `most` for sd = v, sdd = a, sddd = u (samples,): the polynomials of closed_form.py, row by row."""
+    b = basis(v, a, u)[..., None] * rows
+    polynomials = np.stack((b[:, 0], b[:, 1], b[:, 2] + b[:, 3], b[:, 4] + b[:, 5] + b[:, 6]), axis=-1).reshape(-1, 4)
+    suspect = np.abs(polynomials) @ most ** np.arange(4.0) >= 1.0  # the others cannot bind
+    return min(most, float(largest_factor(polynomials[suspect]).min(initial=np.inf)))
+
+
+class _Grid(Barrier):
+    """The limits of a path on a uniform grid over a clock."""
+
+    def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool, ceiling: bool):
+        self.constraints, self.clock, self.slow, self.moving = constraints, clock, slow, moving
+        step = clock.duration / intervals
+        sigma = self._places(POINTS, intervals, step)
+        s, v, a, u = clock(sigma.ravel())
+        limits = on_clock(constraints(s) / LEVEL, v, a, u)
+        bounds = np.zeros((len(s), BASIS, 2))
+        bounds[:, 1] = 1.0 if ceiling else 0.0, 1.0 / (FASTEST * slow)
+        rows = np.concatenate((limits, bounds, *_unbraked(constraints, limits)), axis=2)
+        super().__init__(np.ascontiguousarray(rows.reshape(intervals, len(POINTS), BASIS, -1)), step, 3 if moving else 0)
+
+    def _places(self, x: np.ndarray, intervals: int, step: float) -> np.ndarray:
+        """(intervals, samples) places on the clock at shares x of each interval."""
+        return np.minimum((np.arange(intervals)[:, None] + x) * step, self.clock.duration)
+
+    def solve(self, c, first, gap, say):
+        return super().solve(c, first, gap, lambda seconds: say(f"grid of {self.intervals} intervals", seconds))
+
+    def inside(self, c: np.ndarray) -> np.ndarray:
+        """The feasible one next to c on the way to the slow start."""
+        for share in BLENDS:
+            blend = share * c + (1.0 - share) * self.slow**2
+            if np.isfinite(self.merit(blend, 0.0)):
+                return blend
+        return blend
+
+    def law(self, c: np.ndarray) -> TimeLaw:
+        """s(t) of the clock at this rate."""
+        nodes, weights = np.polynomial.legendre.leggauss(5)
+        parts = np.arange(PARTS)
+        gauss = ((parts[:, None] + 0.5 * (nodes + 1.0)) / PARTS).ravel()
+        y = values_on(c, spline_at(gauss, self.step))[..., 0].reshape(self.intervals, PARTS, -1)
+        t = np.concatenate(([0.0], np.cumsum((0.5 * self.step / PARTS) * (weights / np.sqrt(y)).sum(axis=-1))))
+        y, y1, _ = np.moveaxis(values_on(c, spline_at(parts / PARTS, self.step)).reshape(-1, 3), -1, 0)
+        last = values_on(c[-4:], spline_at(np.ones(1), self.step))[0, 0]
+        k, kappa = np.sqrt(np.append(y, last[0])), 0.5 * np.append(y1, last[1])
+        sigma = np.append(self._places(parts / PARTS, self.intervals, self.step), self.clock.duration)
+        s, v, a, _ = self.clock(sigma)
+        speed, acceleration = v * k, a * k * k + v * kappa
+        speed[-1] = acceleration[-1] = 0.0
+        if not self.moving:
+            speed[0] = acceleration[0] = 0.0
+        return laws.hermite(t, s, speed, acceleration)
+
+    def tighten(self, law: TimeLaw) -> bool:
+        """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
+        s, v, a, u = law.within(DENSE).reshape(4, -1)
+        used = np.abs(use(self.constraints(s), v, a, u)).reshape(self.intervals, PARTS * len(DENSE), -1).max(axis=1)
+        excess = np.where(used > PASS, used / LEVEL, 1.0)
+        excess[1:], excess[:-1] = np.maximum(excess[1:], used_before := excess[:-1].copy()), np.maximum(excess[:-1], excess[1:])
+        self.rows[..., :used.shape[1]] *= excess[:, None, None]
+        return bool((used > PASS).any())
+
+
+def _unbraked(constraints: Constraints, limits: np.ndarray) -> list[np.ndarray]:
+    """With friction: what is left of the rows of effort and effort rate without sdd and sd^2 and their rates.
+
+    tau(k) = k^2 (E + F + G) + (k - k^2)(F + G) + (1 - k) G, and likewise tau_rate: with F + G inside as well, so is every k of 0 .. 1. Without
+    friction, and where it is small, the factor of `slowed` sees to that at no cost.
+    """
+    effort = np.array([quantity == "effort" for _, quantity in constraints.labels])
+    rate = np.array([quantity == "effort_rate" for _, quantity in constraints.labels])
+    found = []
+    for rows, kept in ((limits[..., effort], slice(0, 2)), (limits[..., rate], slice(1, 3))):
+        if rows[:, 1 if kept.start == 0 else 2].any():
+            part = np.zeros_like(rows)
+            part[:, kept] = rows[:, kept]
+            found.append(part)
+    return found
