@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.elastic import ElasticRobot
-from rnea_ros.elastic_control import InverseDynamicsController, simulate
 from rnea_ros.plot import pyplot
+from rnea_ros.systems.elastic import ElasticRobot
+from rnea_ros.systems.elastic_control import InverseDynamicsController, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOPE, DAMPING = 10.0, 30.0  # Lambda [1/s] and K_D [N m s/rad], of joints and motors

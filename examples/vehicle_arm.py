@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.base_state import along
-from rnea_ros.floating import FloatingRobot
 from rnea_ros.plot import pyplot
+from rnea_ros.systems.base_state import along
+from rnea_ros.systems.floating import FloatingRobot
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
 SPEED, WHEELBASE = 2.0, 1.2  # [m/s], [m]

@@ -3,5 +3,25 @@
 from .errors import InputError, ModelError, RneaError
 from .model import JointTerm, Model
 from .robot import Dynamics, Robot
+from .systems.base_state import BaseState
+from .systems.elastic import ElasticRobot
+from .systems.floating import FloatingRobot
+from .systems.loops import ClosedLoopRobot
+from .systems.parallel import ParallelRobot
+from .systems.springs import SpringRobot
 
-__all__ = ["Dynamics", "InputError", "JointTerm", "Model", "ModelError", "RneaError", "Robot"]
+__all__ = [
+    "BaseState",
+    "ClosedLoopRobot",
+    "Dynamics",
+    "ElasticRobot",
+    "FloatingRobot",
+    "InputError",
+    "JointTerm",
+    "Model",
+    "ModelError",
+    "ParallelRobot",
+    "RneaError",
+    "Robot",
+    "SpringRobot",
+]

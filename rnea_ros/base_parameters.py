@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .algorithms.regressor import regressor
 from .algorithms.torque_rate import BaseMotion
@@ -62,7 +63,8 @@ class BaseParameters:
 
     def relations(self, digits: int = 6) -> tuple[str, ...]:
         """One equation for each base parameter."""
-        return tuple(f"{name} = {_sum(row, self.parameters, digits)}" for name, row in zip(self.names, self.grouping, strict=True))
+        return tuple(f"{name} = {_sum(row, self.parameters, digits)}"
+                     for name, row in zip(self.names, self.grouping, strict=True))
 
     def unseen(self) -> tuple[str, ...]:
         """Names of the parameters that no torque depends on."""
@@ -72,7 +74,7 @@ class BaseParameters:
         """Their values in a model (b,)."""
         return self.grouping @ values(model, self.parameters)
 
-    def spread(self, beta: Sequence[float] | np.ndarray) -> np.ndarray:
+    def spread(self, beta: ArrayLike) -> np.ndarray:
         """Values of all parameters (p,) with the same torques: beta for the kept, zero for the others. No bodies have them."""
         full = np.zeros(len(self.parameters))
         full[list(self.kept)] = beta
@@ -81,19 +83,19 @@ class BaseParameters:
 
 def _sum(row: np.ndarray, listed: Sequence[Parameter], digits: int) -> str:
     terms = []
-    for k in np.flatnonzero(row):
+    for k in np.flatnonzero(row).tolist():
         size = f"{abs(row[k]):.{digits}g}"
         terms += ["-" if row[k] < 0.0 else "+", listed[k].name if size == "1" else f"{size} {listed[k].name}"]
     return " ".join(terms).removeprefix("+ ")
 
 
-def base_parameters(model: Model, gravity: Sequence[float] = GRAVITY, terms: Iterable[str] = (), free_root: bool | None = None,
+def base_parameters(model: Model, gravity: ArrayLike = GRAVITY, terms: Iterable[str] = (), free_root: bool | None = None,
                     tolerance: float = TOLERANCE) -> BaseParameters:
     """The base parameters of a robot.
 
     gravity   : acceleration (3,) in the root's frame [m/s^2]: an axis along it hides parameters
     terms     : which of the joint parameters Ia, coulomb, viscous, offset count as well
-    free_root : whether link 0 may move and turn in any way, and the wrench on it is known; default: whether the base is floating
+    free_root : whether link 0 may move in any way, and the wrench on it counts as well; default: whether the base is floating
     tolerance : axes closer to parallel than this [rad] are parallel
     """
     free_root = model.base == "floating" if free_root is None else free_root
@@ -112,7 +114,7 @@ def independent(model: Model) -> bool:
     return len({link.coordinate for link in moving}) == len(moving) and all(link.multiplier for link in moving)
 
 
-def regrouped(model: Model, gravity: Sequence[float] = GRAVITY, second_moments: bool = False) -> Model:
+def regrouped(model: Model, gravity: ArrayLike = GRAVITY, second_moments: bool = False) -> Model:
     """A model with few non-zero inertial parameters that needs the same torques and torque rates, under the same gravity.
 
     second_moments : of each inertia choose the form with few entries in E = tr(J)/2 1 - J, which component_rate.py multiplies
@@ -142,7 +144,7 @@ def _second_moments() -> np.ndarray:
     return basis
 
 
-def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: Sequence[float], free_root: bool,
+def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: ArrayLike, free_root: bool,
              tolerance: float) -> BaseParameters:
     slots = {(parameter.link, parameter.kind): slot for slot, parameter in enumerate(listed)}
     rows = {slot: np.eye(len(listed))[slot] for (_, kind), slot in slots.items() if kind not in FELT}
@@ -152,13 +154,13 @@ def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: Sequence[floa
     return BaseParameters(listed, tuple(kept), np.array([rows[k] for k in kept]).reshape(len(kept), len(listed)))
 
 
-def _groups(model: Model, listed: Sequence[Parameter], gravity: Sequence[float], free_root: bool, tolerance: float,
+def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, tolerance: float,
             basis: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
     """{(link, i): row (p,)}: coordinate i in the basis of what joint `link` feels, as a sum of the listed parameters.
 
     Leaves first: what its joint feels of a link stays, the rest moves to the antecedent.
     """
-    found = {}
+    found: dict[tuple[int, int], np.ndarray] = {}
     groups = np.zeros((len(model.links), len(FELT), len(listed)))
     for slot, (link, kind, *_) in enumerate(listed):
         if kind in FELT:
@@ -184,7 +186,7 @@ def from_regressor(W: np.ndarray, listed: Sequence[Parameter], tolerance: float 
     """
     if W.shape[1] != len(listed) or len(W) < W.shape[1]:
         raise InputError(f"the stacked regressor is {W.shape}; {len(listed)} columns are needed, and at least as many rows")
-    R = np.linalg.qr(W, mode="r")
+    R = np.asarray(np.linalg.qr(W, mode="r"))
     lengths = np.linalg.norm(R, axis=0)
     kept, Q = [], np.zeros((len(R), 0))
     for k in sorted(range(len(listed)), key=lambda k: (listed[k].link, ORDER.index(listed[k].kind))):
@@ -198,7 +200,7 @@ def from_regressor(W: np.ndarray, listed: Sequence[Parameter], tolerance: float 
     return BaseParameters(tuple(listed), tuple(kept), np.where(np.abs(grouping) < tolerance, 0.0, grouping))
 
 
-def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: Sequence[float] = GRAVITY, free_root: bool = False,
+def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: ArrayLike = GRAVITY, free_root: bool = False,
                       seed: int = 0) -> np.ndarray:
     """Regressors at random states, stacked, with enough rows for from_regressor."""
     n, g, unknown = model.n, np.asarray(gravity, dtype=float), with_unknowns(model, listed)

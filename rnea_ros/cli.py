@@ -11,7 +11,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from . import demo, motion_csv, plot
+from . import motion_csv, plot
+from .demo import run as demo
 from .errors import RneaError
 from .robot import Robot
 

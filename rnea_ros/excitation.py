@@ -3,9 +3,9 @@
     q_i(t) = c_i + sum_l  a_il / (l w) sin(l w t) - b_il / (l w) cos(l w t)          (Swevers et al. 1997)
 
 Periodic, so that a recording can be averaged over periods; band-limited, so that derivatives are known without
-differentiation; here also at rest, without acceleration, where a period begins: two conditions on a and b. Each joint's series is
-scaled until it just keeps its limits of position, velocity and acceleration: every choice of a and b is a motion that
-the robot can do, and the optimiser needs no constraints. Collisions are not looked at.
+differentiation; here also at rest, without acceleration, where a period begins: two conditions on a and b. Each joint's
+series is scaled until it just keeps its limits of position, velocity and acceleration: every choice of a and b is a
+motion that the robot can do, and the optimiser needs no constraints. Collisions are not looked at.
 """
 
 from __future__ import annotations
@@ -73,15 +73,16 @@ def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterab
     guesses      : random motions, of which the best is optimised; 0 iterations leave it as it is. Needs scipy.
     """
     if harmonics < HARMONICS or period <= 0.0 or guesses < 1 or not 0.0 < margin <= 1.0 or acceleration <= 0.0:
-        raise InputError(f"harmonics {harmonics}, period {period}, guesses {guesses}, margin {margin}, acceleration {acceleration}: "
-                         f"at least {HARMONICS}, above 0, at least 1, in (0, 1], above 0 are needed")
+        raise InputError(f"harmonics {harmonics}, period {period}, guesses {guesses}, margin {margin}, acceleration "
+                         f"{acceleration}: at least {HARMONICS}, above 0, at least 1, in (0, 1], above 0 are needed")
     base = base_parameters(robot.model, robot.gravity_vector, tuple(terms), free_root=False)
     regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
     bounds, shape = _bounds(robot, margin, acceleration), (2, harmonics, robot.n)
     t = np.arange(GRID) * (period / GRID)
 
     def motion(x: np.ndarray) -> FourierMotion:
-        return _within(bounds, period, *x.reshape(shape), t)
+        a, b = x.reshape(shape)
+        return _within(bounds, period, a, b, t)
 
     def cost(x: np.ndarray) -> float:
         """Logarithm of the condition number."""
@@ -89,7 +90,7 @@ def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterab
         W = regressor(q, qd, qdd).reshape(-1, len(base))
         gram = W.T @ W
         lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
-        sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))  # squares of W's; ten times cheaper than its SVD
+        sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))  # W's squared, far cheaper than its SVD
         return 0.5 * float(np.log(sizes[-1] / max(sizes[0], 1e-16 * sizes[-1])))
 
     draws = np.random.default_rng(seed).normal(size=(guesses, int(np.prod(shape))))

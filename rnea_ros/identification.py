@@ -1,7 +1,8 @@
 """Base parameters of a real robot from what it did: least squares on recorded motion and torques.
 
-Every sample and joint gives an equation, tau = Y(q, qd, qdd) beta, and tau_rate = Yd(q, qd, qdd, qddd) beta where that is measured, linear in
-the base parameters beta (Gautier and Khalil; Khalil and Dombre 2002, chapter 12). Each joint is a channel of least_squares.py.
+Every sample and joint gives an equation tau = Y(q, qd, qdd) beta and, where that is measured, another one
+tau_rate = Yd(q, qd, qdd, qddd) beta, linear in the base parameters beta (Khalil and Dombre 2002, chapter 12). They are
+solved by least_squares.py; each joint's torque, and each rate, is a channel with noise of its own.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ JITTER = 0.01  # of the sampling time, for samples that count as evenly spaced
 class Recording:
     """What was measured, in the robot's coordinates: t (samples,) [s], the others (samples, n).
 
-    tau and tau_rate are the torques of the joints [N m, N] and, where there is a sensor for them, their rates. Derivatives that are
-    None are estimated from those that are not; without tau_rate, qddd is not needed.
+    tau and tau_rate are the torques of the joints [N m, N] and, where there is a sensor for them, their rates. Derivatives
+    that are None are estimated from those that are not; without tau_rate, qddd is not needed.
     """
 
     t: Any
@@ -120,7 +121,8 @@ def _checked(robot: Robot, recording: Recording, window: int, degree: int) -> tu
 def _refuse_uneven(t: np.ndarray) -> None:
     steps = np.diff(t)
     if len(steps) and np.ptp(steps) > JITTER * steps.mean():
-        raise InputError(f"decimation needs evenly spaced samples; their spacing goes from {steps.min():.6g} to {steps.max():.6g} s")
+        raise InputError("decimation needs evenly spaced samples; their spacing goes from "
+                         f"{steps.min():.6g} to {steps.max():.6g} s")
 
 
 def _channels(robot: Robot, count: int) -> list[str]:

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--terms", nargs="*", choices=TERMS, default=list(TERMS), metavar="TERM",
                         help=f"joint parameters to identify beside the inertial ones: {', '.join(TERMS)} (default: all)")
     parser.add_argument("--decimate", type=int, default=1, metavar="K", help="low-pass and keep every K-th equation")
-    parser.add_argument("--window", type=int, default=9, metavar="SAMPLES", help="of the fits that estimate missing derivatives")
+    parser.add_argument("--window", type=int, default=9, metavar="SAMPLES", help="of fits that estimate missing derivatives")
     parser.add_argument("--gravity", nargs=3, type=float, default=GRAVITY, metavar=("X", "Y", "Z"),
                         help="acceleration of gravity in the root link's frame [m/s^2], default 0 0 -9.81")
 
@@ -76,7 +76,8 @@ def report(robot: Robot, found: Identification, physical: Consistency) -> str:
         mark = "  says little" if share > DOUBTFUL else ""
         lines.append(f"{name:<{width}}{value:>12.5g}{std:>11.2g}{100 * min(share, 9.99):>8.1f}{before:>12.5g}  {unit}{mark}")
     verdict = "a physical robot explains them" if physical.possible else "NO physical robot explains them"
-    lines += ["", f"{verdict}: the nearest is {physical.distance:.3g} standard deviations away, noise explains {physical.limit:.3g}"]
+    lines += ["", f"{verdict}: the nearest is {physical.distance:.3g} standard deviations away, noise explains up to "
+                  f"{physical.limit:.3g}"]
     if physical.thin:
         lines.append(f"at the edge of what is possible: {', '.join(physical.thin)}")
     return "\n".join(lines)
@@ -117,7 +118,8 @@ def inertials(model: Model) -> dict[str, dict[str, Any]]:
         if not link.joint or link.name not in model.frames:
             continue
         frame = model.frames[link.name]
-        J, ms = rotate_inertia(frame.R.T, *shift(link.J, link.ms, link.m, -frame.P))
+        J, ms = shift(link.J, link.ms, link.m, -frame.P)
+        J, ms = rotate_inertia(frame.R.T, J, ms)
         com = ms / link.m if link.m > 0.0 else np.zeros(3)
         central, _ = shift(J, ms, link.m, -com)
         found[link.name] = {"mass": link.m, "com": com.tolist(), "inertia": central[np.triu_indices(3)].tolist()}

@@ -1,7 +1,7 @@
 """The parameters in which torques are linear, as one numbered list: their names, their values, and models made of them.
 
-For each link that a joint moves, in its MDH frame: mass, first moments, and the inertia about the frame's origin. For its joint,
-on demand: the rotor's inertia as the joint feels it, Coulomb and viscous friction, constant torque (joint_terms.py).
+For each link that a joint moves, in its MDH frame: mass, first moments, and the inertia about the frame's origin. For its
+joint, on demand: the rotor's inertia as the joint feels it, Coulomb and viscous friction, constant torque (joint_terms.py).
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def values(model: Model, listed: Sequence[Parameter]) -> np.ndarray:
 
 def _values(link: Link) -> dict[str, Any]:
     term = link.term
-    return dict(zip((*INERTIAL, *TERMS), (*ten(link.m, link.ms, link.J), term.armature, term.coulomb, term.viscous, term.offset),
-                    strict=True))
+    joint = (term.armature, term.coulomb, term.viscous, term.offset)
+    return dict(zip((*INERTIAL, *TERMS), (*ten(link.m, link.ms, link.J), *joint), strict=True))
 
 
 def with_values(model: Model, listed: Sequence[Parameter], new: Sequence[float] | np.ndarray) -> Model:

@@ -1,9 +1,9 @@
 """Weighted linear least squares over channels that have noise of different size, with a verdict on the answer.
 
-The equations of a channel, however many, are compressed as they come: R of the QR of [W y] has one row and column more than there are
-unknowns, and the same normal equations and residual. Weighting, solving and judging need only these triangles.
-Weights follow from residuals, residuals from weights, until both agree; a channel's degrees of freedom are its equations
-less its share of the unknowns.
+The equations of a channel, however many, are compressed as they come: R of the QR of [W y] has one row and column more than
+there are unknowns, and the same normal equations and residual. Weighting, solving and judging need only these triangles.
+Weights follow from residuals, residuals from weights, until both agree; a channel's degrees of freedom are its
+equations less its share of the unknowns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Equations:
     def add(self, channel: str, W: np.ndarray, y: np.ndarray) -> None:
         """W (rows, b), y (rows,)."""
         above = self._triangles.get(channel, np.zeros((0, len(self.names) + 1)))
-        self._triangles[channel] = np.linalg.qr(np.vstack((above, np.column_stack((W, y)))), mode="r")
+        self._triangles[channel] = np.asarray(np.linalg.qr(np.vstack((above, np.column_stack((W, y)))), mode="r"))
         self._counts[channel] = self._counts.get(channel, 0) + len(y)
 
     @property
@@ -59,12 +59,13 @@ class Equations:
     def solve(self, noise: Sequence[float] | None = None) -> Solution:
         """noise: standard deviation of every channel, in the order in which they came; None: from the residuals."""
         if self.count <= len(self.names):
-            raise InputError(f"{self.count} equations for {len(self.names)} unknowns: more are needed, ten times as many to know "
-                             "how good the answer is")
+            raise InputError(f"{self.count} equations for {len(self.names)} unknowns: more are needed, ten times as many to "
+                             "know how good the answer is")
         if noise is not None:
             given = np.array(noise, dtype=float)
             if given.shape != (len(self._triangles),) or not (given > 0.0).all():
-                raise InputError(f"noise is {noise}; a standard deviation above zero is needed for each of {list(self._triangles)}")
+                raise InputError(f"noise is {noise}; a standard deviation above zero is needed for each of "
+                                 f"{', '.join(self._triangles)}")
             return self._solution(given)
         sigma = np.full(len(self._triangles), self._rms())
         for _ in range(ROUNDS):

@@ -10,10 +10,11 @@ either. So the question is convex: how near do the base parameters of a possible
 
     minimise  1/2 |u|^2 + mu sum_j D(S_j, S0_j),    grouping @ params = beta + L u,    L L^T the covariance of beta,
 
-D(S, S0) = tr(S0^-1 S) - log det(S0^-1 S) - 4 is zero for the model's body and infinite at the edge of what is possible (Lee, Wensing
-and Park 2020): with mu falling it is the barrier of an interior-point method and, to the end, the pull towards the model that
-settles what beta leaves open. Newton steps; |u|^2 comes within mu times the number of inequalities of its minimum. Unknowns are
-u and the parameters that are not kept: the measurement is a unit matrix in them, however precise it is.
+D(S, S0) = tr(S0^-1 S) - log det(S0^-1 S) - 4 is zero for the model's body and infinite at the edge of what is possible (Lee,
+Wensing and Park 2020): with mu falling it is the barrier of an interior-point method and, to the end, the pull towards the
+model that settles what beta leaves open. Unknowns of the Newton steps are u and the parameters that are not kept, in
+which the measurement is a unit matrix, however precise it is. |u|^2 / 2 comes as near to its minimum as mu times the
+number of inequalities.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def impossible_bodies(model: Model) -> tuple[str, ...]:
 
 
 def nearest(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Consistency:
-    """The physically possible robot nearest to base parameters beta (b,) of covariance (b, b), and whether that is near enough.
+    """The physically possible robot nearest to base parameters beta (b,) of covariance (b, b); whether that is near enough.
 
     model: what it is drawn to where the measurement leaves it open.
     """
@@ -147,8 +148,9 @@ def _directions() -> np.ndarray:
 
 
 class _Barrier:
-    """sum D(S_j, S0_j), and x / x0 - log(x / x0) - 1 for each Ia and friction; infinite outside. An offset is only drawn to the model.
+    """sum D(S_j, S0_j), and x / x0 - log(x / x0) - 1 for each Ia and friction; infinite outside.
 
+    An offset can have any value, and is only drawn to the model's.
     inside : (p,) the model's parameters, moved off the edge where a link has no mass or is no body
     """
 

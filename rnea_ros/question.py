@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import door
-from .base_state import BaseState
 from .errors import InputError
+from .systems.base_state import BaseState
 
 Request = Mapping[str, Any]
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort")

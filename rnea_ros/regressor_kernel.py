@@ -36,7 +36,8 @@ class Regressor:
 
     def _evaluate(self, *motion) -> tuple[np.ndarray, ...]:
         names, n, p = ("q", "qd", "qdd", "qddd")[:len(motion)], self._robot.n, len(self.parameters)
-        x = door.beside([door.coordinates(name, value, self._robot.joint_names) for name, value in zip(names, motion, strict=True)])
+        joints = self._robot.joint_names
+        x = door.beside([door.coordinates(name, value, joints) for name, value in zip(names, motion, strict=True)])
         if len(motion) not in self._kernels:
             self._kernels[len(motion)] = kernel.build(self._function, dict.fromkeys(names, n), self._robot.backend)
         return tuple(part.reshape(*x.shape[:-1], n, p) for part in self._kernels[len(motion)](x))

@@ -1,16 +1,16 @@
 """What each joint of a tree feels of its link's parameters; the rest can be grouped into the link before.
 
-Gautier and Khalil (1990) group parameters from the leaves to the root; Khalil and Bennis (1994) do so for trees. Their tables, for
-revolute and prismatic joints, for joints near the root whose motion is poor, for axes along gravity, are all one
-statement, which is evaluated here joint by joint:
+Gautier and Khalil (1990) group parameters from the leaves to the root; Khalil and Bennis (1994) do so for trees. Their
+tables, for revolute and prismatic joints, for joints near the root whose motion is poor, for axes along gravity, are
+all one statement, which is evaluated here joint by joint:
 
     A change of link j's parameters can be moved to its antecedent if joint j does not feel it:
     (1) its momentum along the joint's axis is zero at every velocity that the link can have, and
     (2) neither its kinetic nor its potential energy changes with the joint's position while the joint stands still.
 
-Both are linear in the parameters: rows, whose rank is the link's number of base parameters. The velocities that a link can have,
-and its energies as functions of its parameters, are two vector spaces that spread from the root to the leaves. Along
-a joint they are trigonometric polynomials of degree two at most, or polynomials: seven positions tell all. For
+Both are linear in the parameters: rows, whose rank is the link's number of base parameters. The velocities that a link can
+have, and its energies as functions of its parameters, are two vector spaces that spread from the root to the leaves.
+Along a joint they are trigonometric polynomials of degree two at most, or polynomials: seven positions tell all. For
 independent joints the statement is exact, not only sufficient: different joints contribute different functions (compare
 Wensing, Niemeyer and Slotine 2024). No random motion, and no formula beside momentum and the shift of an inertia.
 """
@@ -37,7 +37,10 @@ CLEAR = 1e-3  # kept in the wanted order as long as this much of a column is new
 
 
 class Joint(NamedTuple):
-    """felt (rows, 12): functions of its link's FELT that joint j feels. into (10, 10): the link's parameters, in the antecedent."""
+    """felt (rows, 12): what the joint feels, as functions of its link's FELT.
+
+    into (10, 10): the link's inertial parameters, seen in the antecedent at joint position zero.
+    """
 
     felt: np.ndarray
     into: np.ndarray
@@ -71,9 +74,10 @@ def joints(model: Model, gravity: np.ndarray, free_root: bool, tolerance: float)
 
 
 def _felt(sigma: int, V: np.ndarray, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of FELT that a joint feels where V and E are what its link can have with the joint at rest; and momenta, as energies.
+    """What a joint feels, and the energies that its speed adds; V and E are what its link can have with the joint at rest.
 
-    (1) momentum along the axis at V, and at the joint's own speed, to which Ia adds; (2) slopes of E, which an offset may balance.
+    (1) momentum along the axis at V, and at the joint's own speed, where Ia adds to it; (2) slopes of E, which an offset
+    may balance.
     """
     momentum, slope = _along(sigma)
     momenta = np.concatenate((V, _axis(sigma))) @ momentum
@@ -90,7 +94,7 @@ def _axis(sigma: int) -> np.ndarray:
 
 @cache
 def _along(sigma: int) -> tuple[np.ndarray, np.ndarray]:
-    """Momentum along the axis (6, 10) of each velocity and parameter, and the slope of _in_antecedent along the joint (10, 10)."""
+    """Momentum along the axis (6, 10) at each velocity; slope of _in_antecedent along the joint (10, 10)."""
     m, ms, J = _unknown_body()
     momenta = []
     for v, w in np.eye(6).reshape(6, 2, 3):
@@ -119,7 +123,8 @@ def _velocity(R, P):
 def _in_antecedent(R, P):
     """The ten parameters of a body seen from the frame before, as forms of those in its own; any scalar."""
     m, ms, J = _unknown_body()
-    J, ms = shift(*rotate_inertia(R, J, ms), m, P)
+    J, ms = rotate_inertia(R, J, ms)
+    J, ms = shift(J, ms, m, P)
     return ten(m, ms, J)
 
 

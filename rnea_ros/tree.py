@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 from .base_parameters import base_parameters
-from .base_state import quaternion
 from .compiled import unified
 from .inertial_parameters import ten
 from .model import NO_COORDINATE, Limits, Link
 from .robot import Robot
+from .systems.base_state import quaternion
 
 Rows = list[dict[str, Any]]
 

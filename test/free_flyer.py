@@ -10,8 +10,8 @@ import numpy as np
 from oracles import example_urdfs, pin
 from robots import INERTIAL, LinkSpec, random_state, random_tree
 
-from rnea_ros.base_state import BaseState
-from rnea_ros.floating import FloatingRobot
+from rnea_ros.systems.base_state import BaseState
+from rnea_ros.systems.floating import FloatingRobot
 
 
 def example(name):

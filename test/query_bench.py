@@ -11,7 +11,7 @@ from ros_helpers import LATCHED, World
 
 from rnea_msgs import srv
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench, ModelInfo
-from rnea_ros import base_state
+from rnea_ros.systems import base_state
 
 NODE = "/query_node"
 ASKED = ["not_ours", "slide", "follow", "turn", "spin"]  # any order, with a mimic joint and a stranger

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 from robots import INERTIAL, JointSpec, LinkSpec, Tree
 
-from rnea_ros.elastic import ElasticRobot
+from rnea_ros.systems.elastic import ElasticRobot
 
 
 def numbers(values) -> str:

@@ -15,7 +15,7 @@ from oracles import deviation
 
 from rnea_ros import InputError, JointTerm, ModelError, Robot
 from rnea_ros.algorithms import closed_loops
-from rnea_ros.loops import ClosedLoopRobot
+from rnea_ros.systems.loops import ClosedLoopRobot
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = json.loads((ROOT / "test" / "golden" / "golden.json").read_text())["five_bar_khalil_sec4"]

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from rnea_ros import Robot, demo_checks
+from rnea_ros import Robot
+from rnea_ros.demo import checks as demo_checks
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 

@@ -14,8 +14,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rnea_ros import Robot, cli, demo, demo_checks, demo_motion
-from rnea_ros.demo_table import Table
+from rnea_ros import Robot, cli
+from rnea_ros.demo import checks as demo_checks
+from rnea_ros.demo import motion as demo_motion
+from rnea_ros.demo import run as demo
+from rnea_ros.demo.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 STANFORD = ROOT / "urdf" / "stanford.urdf"

@@ -16,7 +16,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from rnea_msgs.msg import JointMotion
-from rnea_ros import Robot, demo_motion
+from rnea_ros import Robot
+from rnea_ros.demo import motion as demo_motion
 
 pytestmark = pytest.mark.ros
 

@@ -13,8 +13,8 @@ from robots import arm
 from rotor_trees import declare, four_joints, polynomial
 
 from rnea_ros import InputError, JointTerm
-from rnea_ros.elastic import ElasticRobot
-from rnea_ros.elastic_control import InverseDynamicsController, runge_kutta, simulate
+from rnea_ros.systems.elastic import ElasticRobot
+from rnea_ros.systems.elastic_control import InverseDynamicsController, runge_kutta, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 GAINS = {"slope": (8.0, 9.0, 10.0, 11.0), "damping": (20.0, 25.0, 30.0, 35.0)}

@@ -11,7 +11,7 @@ from oracles import GOLDEN, PinocchioOracle, difference, worst
 from robots import INERTIAL, LinkSpec, arm, random_state, random_tree
 
 from rnea_ros import InputError, JointTerm, ModelError, Robot
-from rnea_ros.springs import SpringRobot
+from rnea_ros.systems.springs import SpringRobot
 
 SEEDS = range(8)
 

@@ -9,7 +9,7 @@ import pytest
 from robots import arm
 
 from rnea_ros import JointTerm, ModelError
-from rnea_ros.elastic import ElasticRobot
+from rnea_ros.systems.elastic import ElasticRobot
 
 ROOT = Path(__file__).resolve().parents[1]
 ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})

@@ -11,8 +11,8 @@ from oracles import along, difference, example_urdfs, pin, worst
 from robots import INERTIAL, LinkSpec, arm, random_state, random_tree
 
 from rnea_ros import InputError, JointTerm, Robot
-from rnea_ros.base_state import BaseState
-from rnea_ros.floating import FloatingRobot
+from rnea_ros.systems.base_state import BaseState
+from rnea_ros.systems.floating import FloatingRobot
 
 GRAVITY = (1.0, -2.0, -9.0)
 SEEDS = [seed for seed in range(30) if any(joint.kind != "fixed" for joint in random_tree(seed).joints)]

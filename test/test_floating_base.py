@@ -11,12 +11,12 @@ from robots import INERTIAL, arm, random_state
 
 from rnea_ros import InputError, JointTerm, Robot
 from rnea_ros.algorithms import floating_base
-from rnea_ros.base_state import BaseState
 from rnea_ros.codegen.program import trace
 from rnea_ros.evaluations import EVALUATIONS
-from rnea_ros.floating import FloatingRobot
 from rnea_ros.jets import derivative, jets
 from rnea_ros.model import Link, frozen
+from rnea_ros.systems.base_state import BaseState
+from rnea_ros.systems.floating import FloatingRobot
 
 each_case = pytest.mark.parametrize("name", CASES)
 each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])

@@ -41,11 +41,12 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 DOORS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm",), "urdf_parser_py": ("urdf",), "lxml": ("urdf_xml",), "xacro": ("urdf_xml",),
     "yaml": ("*_file", "*_parameters"),
-    "matplotlib": ("plot", "*_plot", "plot_*"), "scipy": ("planning/*",), "casadi": ("planning/*",),
+    "matplotlib": ("plot",), "scipy": ("planning/*", "scaling/*", "physical_consistency", "identification*"),
+    "casadi": ("planning/*", "scaling/*"),
     **dict.fromkeys(ROS, ("nodes/*",)),
 }
 LAZY = ("matplotlib", "xacro", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below
-WITHIN_FUNCTIONS = {"nodes": ("cli", "demo")}  # starts nodes, where there is ROS
+WITHIN_FUNCTIONS = {"nodes": ("cli", "demo/run")}  # starts nodes, where there is ROS
 
 
 class Import(NamedTuple):

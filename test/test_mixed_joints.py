@@ -15,7 +15,7 @@ from rotor_trees import RotorTree, declare, four_joints, inertial, polynomial
 
 from rnea_ros import InputError, JointTerm, Robot
 from rnea_ros.algorithms import mixed_joints
-from rnea_ros.elastic import ElasticRobot
+from rnea_ros.systems.elastic import ElasticRobot
 
 CASE = GOLDEN["mixed_rigid_elastic_hua"]
 

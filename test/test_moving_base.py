@@ -9,8 +9,8 @@ from oracles import difference, worst
 from robots import arm
 
 from rnea_ros import InputError, Robot
-from rnea_ros.base_state import BaseState, along, quaternion
-from rnea_ros.floating import FloatingRobot
+from rnea_ros.systems.base_state import BaseState, along, quaternion
+from rnea_ros.systems.floating import FloatingRobot
 
 each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
 

@@ -13,13 +13,14 @@ import pinocchio as pin
 from machines import PlatformOracle
 from oracles import deviation
 
-from rnea_ros import InputError, JointTerm, ModelError, Robot, leg_closure
+from rnea_ros import InputError, JointTerm, ModelError, Robot
 from rnea_ros.algorithms.closed_loops import base_poses, within
 from rnea_ros.jets import derivative, jets
-from rnea_ros.loops import ClosedLoopRobot
-from rnea_ros.parallel import ParallelRobot
-from rnea_ros.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
-from rnea_ros.platform_motion import PlatformMotion
+from rnea_ros.systems import leg_closure
+from rnea_ros.systems.loops import ClosedLoopRobot
+from rnea_ros.systems.parallel import ParallelRobot
+from rnea_ros.systems.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
+from rnea_ros.systems.platform_motion import PlatformMotion
 
 MACHINES = {"gough_stewart": (gough_stewart, range(6)), "delta": (delta, range(3)), "planar_3rrr": (planar_3rrr, (0, 1, 5))}
 each_machine = pytest.mark.parametrize("name", MACHINES)

@@ -13,8 +13,8 @@ from robots import arm
 
 from rnea_ros import InputError, Robot, query_cli
 from rnea_ros.base_parameters import base_parameters
-from rnea_ros.base_state import BaseState
-from rnea_ros.floating import FloatingRobot
+from rnea_ros.systems.base_state import BaseState
+from rnea_ros.systems.floating import FloatingRobot
 
 ROOT = Path(__file__).resolve().parents[1]
 RR = str(ROOT / "urdf" / "rr.urdf")

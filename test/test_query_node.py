@@ -22,9 +22,10 @@ from robots import about
 from ros_helpers import world
 
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench
-from rnea_ros import Robot, base_state
+from rnea_ros import Robot
 from rnea_ros.base_parameters import base_parameters
-from rnea_ros.floating import FloatingRobot
+from rnea_ros.systems import base_state
+from rnea_ros.systems.floating import FloatingRobot
 
 pytestmark = pytest.mark.ros
 X, Z = np.eye(3)[[0, 2]]

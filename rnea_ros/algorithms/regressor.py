@@ -1,9 +1,9 @@
 """Regressors: tau = Y params and tau_rate = Yd params, by one evaluation of the torque-rate recursion on linear forms.
 
-The recursion of torque_rate.py is linear in m, ms, J of every link and in Ia, Fs, Fv, Fo of every joint (Khalil and Dombre 2002,
-chapter 12; Atkeson, An and Hollerbach 1986). Run on a model whose parameters are `LinearForm`s it returns each torque
-as a form, whose coefficients are a row of Y: no second formula. The kinematics are shared by all parameters, and a parameter is
-carried only from its link down to the root: each entry of Y that is not zero costs the same few operations.
+The recursion of torque_rate.py is linear in m, ms, J of every link and in Ia, Fs, Fv, Fo of every joint (Atkeson, An and
+Hollerbach 1986; Khalil and Dombre 2002, chapter 12). Run on a model whose parameters are `LinearForm`s it returns each
+torque as a form, whose coefficients are a row of Y: no second formula. All parameters share the kinematics, and each is
+carried only from its link down to the root: every entry of Y that is not zero costs the same few operations.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
 from rnea_msgs.msg import JointDynamics
-from rnea_ros.demo_checks import Recording
+from rnea_ros.demo.checks import Recording
 from rnea_ros.nodes.messages import nanoseconds
 
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")

@@ -19,7 +19,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from rnea_msgs.msg import JointMotion
-from rnea_ros import RneaError, Robot, demo_motion
+from rnea_ros import RneaError, Robot
+from rnea_ros.demo import motion as demo_motion
 from rnea_ros.nodes import run
 from rnea_ros.nodes.description import LATCHED
 from rnea_ros.nodes.parameters import Entry, ParameterSet

@@ -33,8 +33,8 @@ MODEL_NAMES = frozenset(entry.name for entry in MODEL)
 class QueryNode(Node):
     """Thin: a request becomes plain arrays, a function of answers.py answers them, the answer becomes a response.
 
-    One question is answered at a time, in milliseconds, except the first of its kind to a model: that one compiles, for
-    up to a minute on a humanoid. It is answered in a thread of its own, so that others need not wait for it.
+    One question is answered at a time, in a millisecond, except the first of its kind to a model: that one compiles, for
+    seconds on a humanoid. It is answered in a thread of its own, so that others need not wait for it.
     """
 
     def __init__(self) -> None:

@@ -4,6 +4,7 @@ Barman, thesis, (4.13) q(t) = sum_i B_i(t, s) p_i; (4.14) spaces the knots s eve
 Practical Guide to Splines: the recursion over degrees, and derivatives as splines of a lower degree.
 
     u        t / T in [0, 1]
+    degree   3 or more
     breaks   (spans + 1,) where polynomial pieces meet, rising from 0 to 1
     s        knots: the breaks, both ends degree + 1 times, so that the curve starts in p_1 and ends in p_m
     m        spans + degree control points
@@ -49,8 +50,9 @@ class Curve:
 
     def highest(self) -> np.ndarray:
         """(spans, n): the derivative of order `degree` with respect to u, constant in every span."""
-        for order in range(self.degree):
-            points = _differences(knots(self.breaks, self.degree), self.degree, order, self.points if not order else points)
+        points = self.points
+        for order in range(1, self.degree + 1):
+            points = _differences(knots(self.breaks, self.degree), self.degree, order, points)
         return points
 
 
@@ -75,14 +77,11 @@ def basis(breaks: np.ndarray, degree: int, span: np.ndarray, u: np.ndarray) -> n
     meant where the highest ones jump is said by the span.
     """
     s = knots(breaks, degree)
-    rows, points = [], np.eye(len(s) - degree - 1)
-    for order in range(ORDERS):
-        if order > degree:
-            rows.append(0.0 * rows[0])
-            continue
-        lower = degree - order
-        rows.append(_values(s[order:len(s) - order], lower, span + lower, u) @ points)
+    points = np.eye(len(s) - degree - 1)
+    rows = [_values(s, degree, span + degree, u)]
+    for order in range(1, ORDERS):
         points = _differences(s, degree, order, points)
+        rows.append(_values(s[order:len(s) - order], degree - order, span + degree - order, u) @ points)
     local = span[:, None, None] + np.arange(degree + 1)
     return np.take_along_axis(np.stack(rows, axis=1), np.broadcast_to(local, (len(u), ORDERS, degree + 1)), axis=2)
 
@@ -98,6 +97,6 @@ def _values(s, degree, interval, u):
 
 
 def _differences(s, degree, order, points):
-    """Control points of the derivative of order + 1, from those of the derivative of that order."""
-    lower, inner = degree - order, s[order + 1:len(s) - order - 1]
-    return lower * np.diff(points, axis=0) / (inner[lower:] - inner[:len(inner) - lower])[:, None]
+    """Control points of the derivative of that order, from those of the one before."""
+    k = degree - order + 1
+    return k * np.diff(points, axis=0) / (s[order + k:len(s) - order] - s[order:len(s) - order - k])[:, None]

@@ -2,44 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import RneaError
+from .sparse import Pattern
 from .transcription import Transcription
+
+Watch = Callable[[int, np.ndarray, float], None]
+QUIET = {"print_level": 0, "sb": "yes"}
 
 
 class Solution(NamedTuple):
+    """x: the best point; status: IPOPT's word for how it ended."""
+
     x: np.ndarray
     converged: bool
     status: str
     iterations: int
 
 
-def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], options: dict[str, Any],
-             report: Callable[[int, float, np.ndarray], None] = lambda iteration, objective, x: None) -> Solution:
-    """The program's local minimum near x, variables inside bounds.
+def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], options: Mapping[str, float],
+             watch: Watch) -> Solution:
+    """A local minimum of the program near x, with x inside bounds.
 
-    report(iteration, objective, x) is called after each iteration. options: IPOPT's own.
+    options: IPOPT's own. watch(iteration, x, largest violation of a constraint) is called after each iteration.
+    What a callable of the problem raises comes out unchanged.
     """
     try:
         import casadi as ca
     except ImportError:
         raise RneaError("planning needs CasADi, which brings IPOPT: pip install 'rnea_ros[planning]'") from None
-    size, rows = program.size, len(program.rows.nodes)
-    dense, J, H = ca.Sparsity.dense, _sparsity(ca, program.jacobian_pattern), _sparsity(ca, program.hessian_pattern)
+    functions = _Functions(ca, program, watch)
+    solver = ca.nlpsol("plan", "ipopt", functions.nlp, {
+        "grad_f": functions.gradient, "jac_g": functions.jacobian, "hess_lag": functions.hessian,
+        "iteration_callback": functions.watch, "no_nlp_grad": True, "print_time": False, "show_eval_warnings": False,
+        "ipopt": {**QUIET, **options}})
+    found = solver(x0=x, lbx=bounds[0], ubx=bounds[1], lbg=program.rows.lower, ubg=program.rows.upper)
+    stats = solver.stats()
+    if functions.errors and not stats["success"]:
+        raise functions.errors[0]
+    return Solution(np.array(found["x"]).ravel(), bool(stats["success"]), stats["return_status"], int(stats["iter_count"]))
 
-    def flat(value):
-        return np.array(value).ravel()
 
-    class Function(ca.Callback):
-        """A function of (x, p, ..) that runs our Python."""
+class _Functions:
+    """The program as CasADi's functions, named and shaped as its solvers ask for; kept alive while the solver runs."""
 
-        def __init__(self, name, given, results, evaluate):
-            ca.Callback.__init__(self)
-            self.given, self.results, self.evaluate = given, results, evaluate
+    def __init__(self, ca: Any, program: Transcription, watch: Watch):
+        self.errors: list[Exception] = []
+        self._callback = _callback_class(ca)
+        rows, (J, H) = program.rows, (_sparsity(ca, pattern) for pattern in (program.jacobian_pattern, program.hessian_pattern))
+        number, vector, column = _dense(ca, 1), _dense(ca, program.size), _dense(ca, len(rows.nodes))
+        point, multipliers = {"x": vector, "p": _dense(ca, 0)}, {"lam_f": number, "lam_g": column}
+        self.nlp = self._function("nlp", point, {"f": number, "g": column},
+                                  lambda x, p: (program.objective(x), program.constraints(x)))
+        self.gradient = self._function("gradient", point, {"f": number, "grad_f_x": vector},
+                                       lambda x, p: (program.objective(x), program.gradient(x)))
+        self.jacobian = self._function("jacobian", point, {"g": column, "jac_g_x": J},
+                                       lambda x, p: (program.constraints(x), ca.DM(J, program.jacobian(x))))
+        self.hessian = self._function("hessian", point | multipliers, {"triu_hess_gamma_x_x": H},
+                                      lambda x, p, f, g: (ca.DM(H, program.hessian(x, f[0], g)),))
+        iterations = iter(range(10**9))
+
+        def watched(x, f, g, *others):
+            watch(next(iterations), x, float(np.maximum(g - rows.upper, rows.lower - g).max()))
+            return (0,)
+
+        self.watch = self._function("watch", {"x": vector, "f": number, "g": column, "lam_x": vector, "lam_g": column,
+                                              "lam_p": _dense(ca, 0)}, {"stop": number}, watched)
+
+    def _function(self, name, given, results, evaluate):
+        return self._callback(name, given, results, evaluate, self.errors)
+
+
+def _callback_class(ca):
+    class Callback(ca.Callback):
+        """A CasADi function that runs ours: given and results map names to sparsities."""
+
+        def __init__(self, name, given, results, evaluate, errors):
+            super().__init__()
+            self.given, self.results, self.evaluate, self.errors = given, results, evaluate, errors
             self.construct(name, {})
 
         def get_n_in(self):
@@ -48,49 +92,31 @@ def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np
         def get_n_out(self):
             return len(self.results)
 
-        def get_sparsity_in(self, i):
-            return list(self.given.values())[i]
-
-        def get_sparsity_out(self, i):
-            return list(self.results.values())[i]
-
         def get_name_in(self, i):
             return list(self.given)[i]
 
         def get_name_out(self, i):
             return list(self.results)[i]
 
+        def get_sparsity_in(self, i):
+            return list(self.given.values())[i]
+
+        def get_sparsity_out(self, i):
+            return list(self.results.values())[i]
+
         def eval(self, arguments):
-            return self.evaluate(*map(flat, arguments))
+            try:
+                return self.evaluate(*(np.array(argument).ravel() for argument in arguments))
+            except Exception as error:
+                self.errors.append(error)
+                raise
 
-    def sparse(pattern, entries):
-        return ca.DM(pattern, entries)
-
-    point = {"x": dense(size, 1), "p": dense(0, 1)}
-    f, g = {"f": dense(1, 1)}, {"g": dense(rows, 1)}
-    functions = {
-        "nlp": Function("nlp", point, f | g, lambda x, p: [program.objective(x), program.constraints(x)]),
-        "grad_f": Function("grad_f", point, f | {"grad_f_x": dense(size, 1)}, lambda x, p: [program.objective(x), program.gradient(x)]),
-        "jac_g": Function("jac_g", point, g | {"jac_g_x": J}, lambda x, p: [program.constraints(x), sparse(J, program.jacobian(x))]),
-        "hess_lag": Function("hess_lag", point | {"lam_f": dense(1, 1), "lam_g": dense(rows, 1)}, {"triu_hess": H},
-                             lambda x, p, lam_f, lam_g: [sparse(H, program.hessian(x, float(lam_f[0]), lam_g))]),
-    }
-    counter = iter(range(10**9))
-    watched = {"x": dense(size, 1), "f": dense(1, 1), "g": dense(rows, 1), "lam_x": dense(size, 1), "lam_g": dense(rows, 1), "lam_p": dense(0, 1)}
-
-    def watch(x, f, *rest):
-        report(next(counter), float(f[0]), x)
-        return [0]
-
-    functions["watch"] = Function("watch", watched, {"stop": dense(1, 1)}, watch)
-    solver = ca.nlpsol("plan", "ipopt", functions["nlp"], {
-        "grad_f": functions["grad_f"], "jac_g": functions["jac_g"], "hess_lag": functions["hess_lag"], "no_nlp_grad": True,
-        "iteration_callback": functions["watch"], "print_time": False, "ipopt": {"print_level": 0, "sb": "yes", **options}})
-    lower, upper = program.bounds
-    found = solver(x0=x, lbx=bounds[0], ubx=bounds[1], lbg=lower, ubg=upper)
-    stats = solver.stats()
-    return Solution(flat(found["x"]), bool(stats["success"]), stats["return_status"], int(stats["iter_count"]))
+    return Callback
 
 
-def _sparsity(ca, pattern):
+def _dense(ca, size):
+    return ca.Sparsity.dense(size, 1)
+
+
+def _sparsity(ca: Any, pattern: Pattern) -> Any:
     return ca.Sparsity(*pattern.shape, pattern.starts.tolist(), pattern.rows.tolist())

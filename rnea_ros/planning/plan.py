@@ -1,23 +1,24 @@
 """A motion between two states: the best that B-splines can do inside the limits.
 
-First a coarse plan from a straight line; then finer knots where it asks for them; then nodes where it leaves its limits
-between them, until it does not. Every solution is the start of the next. Optima are local: of several starting guesses that
-lead to a plan, `best_of` asks for more than the first.
+First a coarse plan from a simple guess; then finer knots where it asks for them; then nodes where it leaves its limits between
+them, until it does not. Every solution is the start of the next. Optima are local: `best_of` asks for more than the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
-from . import bspline, grid
+from . import grid
+from .bspline import Curve, span_of
+from .checks import PlanningError, check, unknown_limits
+from .guess import guesses
 from .ipopt import Solution, minimise
-from .problem import PlanningError, Problem, check, unknown_limits
-from .transcription import Nodes, Transcription
+from .problem import Problem
+from .settings import Progress, Report, Settings
+from .transcription import Transcription
 
 WARM = {"mu_init": 1e-4}  # of IPOPT's barrier, where a solution is near
 TIGHTENINGS = 6
@@ -27,71 +28,18 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a plan is made.
-
-    degree      : of the splines, 3 to 7: with 3 the torque is continuous, with 4 its rate too
-    spans       : polynomial pieces to begin with
-    refinements : how often spans are halved where the plan asks for it; it stops when the objective gains less than `gain`
-    gain        : relative
-    tolerance   : relative excess over a limit that is let pass between the nodes
-    best_of     : plans from different starting guesses, of which the best is kept
-    tries       : starting guesses before giving up
-    iterations  : of the solver for each of its calls
-    """
-
-    degree: int = 3
-    spans: int = 12
-    refinements: int = 3
-    gain: float = 1e-4
-    tolerance: float = 1e-6
-    best_of: int = 1
-    tries: int = 4
-    iterations: int = 500
-
-    def __post_init__(self) -> None:
-        allowed = {"degree": (3, 7), "spans": (2, 1000), "refinements": (0, 20), "best_of": (1, 1000), "tries": (1, 1000),
-                   "iterations": (1, 100_000), "gain": (0.0, 1.0), "tolerance": (1e-7, 1.0)}
-        for name, (low, high) in allowed.items():
-            if not low <= getattr(self, name) <= high:
-                raise InputError(f"{name} is {getattr(self, name)}; {low} to {high} is allowed")
-
-
-class Progress(NamedTuple):
-    """After each iteration of the solver. violation: largest of any limit, relative."""
-
-    stage: str
-    iteration: int
-    duration: float
-    control_points: int
-    violation: float
-
-
-Report = Callable[[Progress], None]
-
-
-class Curve(NamedTuple):
-    """breaks (spans + 1,) in [0, 1], control points (m, n), duration [s]."""
-
-    breaks: np.ndarray
-    points: np.ndarray
-    duration: float
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A planned motion.
 
-    objective  : integral of the cost; the duration where time alone counts with weight 1
-    excess     : name of each limited quantity -> by how much it exceeds a limit anywhere, relative, looked at much more densely
-                 than planned; negative: the distance that is left
+    objective  : integral of the cost; the duration where time alone counts
+    excess     : limited quantity -> by how much it is beyond a limit anywhere, relative, looked at much more densely than
+                 planned; negative: what is left
     iterations : of the solver, all its calls together
     notes      : what is worth knowing, one sentence each: limits that are unknown, steps that failed
     """
 
     curve: Curve
-    degree: int
     objective: float
     excess: dict[str, float]
     iterations: int
@@ -99,137 +47,131 @@ class Plan:
 
     @property
     def duration(self) -> float:
+        """[s]."""
         return self.curve.duration
 
-    def __call__(self, t: np.ndarray) -> np.ndarray:
-        """q, qd, qdd, qddd (4, samples, n) at times t (samples,) between 0 and duration; where the jerk jumps, after the jump."""
+    @property
+    def control_points(self) -> int:
+        return len(self.curve.points)
+
+    def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """q, qd, qdd, qddd (samples, n) at times t (samples,) from 0 to duration; where the jerk jumps, after the jump."""
         u = np.asarray(t, dtype=float) / (self.duration or 1.0)
         if u.ndim != 1 or not ((u >= 0.0) & (u <= 1.0 + 1e-12)).all():
-            raise InputError(f"t must be times (samples,) between 0 and {self.duration:.6g} s")
-        return motion(self.curve, self.degree, bspline.span_of(self.curve.breaks, u), np.minimum(u, 1.0))
-
-
-def motion(curve: Curve, degree: int, span: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """(4, samples, n) at u = t / T, seen from the given spans."""
-    points = curve.points[span[:, None] + np.arange(degree + 1)]
-    rate = 1.0 / curve.duration if curve.duration else 0.0
-    return np.einsum("kra,kaj->rkj", bspline.basis(curve.breaks, degree, span, u), points) * rate ** np.arange(4.0)[:, None, None]
+            raise InputError(f"t is {t!r:.60}; times (samples,) from 0 to {self.duration:.17g} s are needed")
+        q, qd, qdd, qddd = np.swapaxes(self.curve.motion(span_of(self.curve.breaks, u), np.minimum(u, 1.0)), 0, 1)
+        return q, qd, qdd, qddd
 
 
 def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None) -> Plan:
-    """The motion of least cost. InputError: the problem makes no sense; PlanningError: no motion was found, and why."""
+    """The motion of least cost. InputError: the problem makes no sense. PlanningError: no motion was found, and why."""
     check(problem)
-    if problem.is_trivial:
-        curve = Curve(np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
-        return Plan(curve, settings.degree, 0.0, {}, 0, (*unknown_limits(problem), "start and goal are the same: nothing moves"))
-    return _Planner(problem, settings, report).plan()
+    notes = unknown_limits(problem)
+    if problem.nothing_moves:
+        still = Curve(settings.degree, np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
+        return Plan(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
+    return _Planner(problem, settings, report, notes).plan()
 
 
 class _Planner:
-    def __init__(self, problem: Problem, settings: Settings, report: Report):
-        self.problem, self.settings, self.report = problem, settings, report
-        self.notes = list(unknown_limits(problem))
-        self.iterations = 0
+    def __init__(self, problem: Problem, settings: Settings, report: Report, notes: list[str]):
+        self.problem, self.settings, self.report, self.notes = problem, settings, report, notes
+        self.curve, self.objective, self.iterations = Curve(3, np.zeros(0), np.zeros(0), 0.0), np.inf, 0  # the best so far
 
     def plan(self) -> Plan:
-        curve, objective = self._first()
-        curve, objective = self._refined(curve, objective)
-        curve, objective = self._tightened(curve, objective)
-        excess = {name: float(values.max()) for name, values in self._excess(curve, grid.looks(curve.breaks, 3 * grid.LOOKS + 1))}
-        beyond = [f"{name} {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
+        self._begin()
+        self._refine()
+        self._keep_limits_between_nodes()
+        worst = {name: float(values.max()) for name, values in self._excess(self.curve, 3 * grid.LOOKS).items()}
+        beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in worst.items() if value > self.settings.tolerance]
         if beyond:
-            self.notes.append(f"beyond their limits somewhere between the nodes: {', '.join(beyond)}")
-        return Plan(curve, self.settings.degree, objective, excess, self.iterations, tuple(self.notes))
+            self.notes.append(f"beyond a limit somewhere between the nodes: {', '.join(beyond)}")
+        return Plan(self.curve, self.objective, worst, self.iterations, tuple(self.notes))
 
-    # ------------------------------------------------------------------ steps
-
-    def _first(self) -> tuple[Curve, float]:
+    def _begin(self) -> None:
         """The best of the coarse plans."""
-        found, failed = [], []
+        plans, failures = 0, []
         breaks = np.linspace(0.0, 1.0, self.settings.spans + 1)
-        for k, guess in zip(range(self.settings.tries), guesses(self.problem, breaks, self.settings.degree)):
-            solution, curve, objective = self._solve(guess, f"plan {k + 1}", {})
-            (found if solution.converged else failed).append((objective, solution, curve))
-            if len(found) == self.settings.best_of:
-                break
-        if not found:
-            raise PlanningError(self._why(failed))
-        objective, _, curve = min(found, key=lambda one: one[0])
-        return curve, objective
-
-    def _refined(self, curve: Curve, objective: float) -> tuple[Curve, float]:
-        for k in range(self.settings.refinements):
-            finer = grid.split(curve.breaks, self.settings.degree, curve.points)
-            points = bspline.refined(curve.breaks, self.settings.degree, curve.points, finer)
-            solution, better, after = self._solve(Curve(finer, points, curve.duration), f"refinement {k + 1}", WARM)
+        for number, guess in zip(range(1, self.settings.tries + 1), guesses(self.problem, breaks, self.settings.degree)):
+            solution, curve, objective = self._solved(f"guess {number}", guess)
             if not solution.converged:
-                self.notes.append(f"refinement {k + 1} left out: {_reason(solution)}")
+                failures.append((solution, curve))
+                continue
+            plans += 1
+            if objective < self.objective:
+                self.curve, self.objective = curve, objective
+            if plans == self.settings.best_of:
                 break
-            gained = objective - after
-            curve, objective = better, after
-            if abs(gained) < self.settings.gain * abs(objective):
-                break
-        return curve, objective
+        if not plans:
+            raise PlanningError(self._why(failures))
 
-    def _tightened(self, curve: Curve, objective: float) -> tuple[Curve, float]:
-        """Limits between the nodes: where they are exceeded, nodes are added."""
+    def _refine(self) -> None:
+        for number in range(1, self.settings.refinements + 1):
+            before = self.objective
+            if not self._improved(f"refinement {number}", self.curve.refined(grid.split(self.curve))):
+                break
+            if before - self.objective < self.settings.gain * abs(before):
+                break
+
+    def _keep_limits_between_nodes(self) -> None:
         extra = np.zeros(0)
-        at = grid.looks(curve.breaks, grid.LOOKS + 1)
-        for _ in range(TIGHTENINGS):
-            tops = [grid.peaks(at, values, self.settings.tolerance) for _, values in self._excess(curve, at)]
+        for number in range(1, TIGHTENINGS + 1):
+            at = grid.looks(self.curve.breaks, grid.LOOKS)
+            tops = [grid.peaks(at, values, self.settings.tolerance / 4.0)
+                    for values in self._excess(self.curve, grid.LOOKS).values()]
             if not any(map(len, tops)):
                 break
             extra = np.union1d(extra, np.concatenate(tops))
-            solution, inside, after = self._solve(curve, "limits between nodes", WARM, extra)
-            if not solution.converged:
-                self.notes.append(f"limits between nodes: {_reason(solution)}")
+            if not self._improved(f"limits between nodes {number}", self.curve, extra):
                 break
-            curve, objective = inside, after
-        return curve, objective
 
-    # ------------------------------------------------------------------ tools
+    def _improved(self, stage: str, guess: Curve, extra: np.ndarray = np.zeros(0)) -> bool:
+        """Solve again from a curve that is nearly right; what fails is left out, and said."""
+        solution, curve, objective = self._solved(stage, guess, extra, WARM)
+        if solution.converged:
+            self.curve, self.objective = curve, objective
+        else:
+            self.notes.append(f"{stage} left out: {_reason(solution)}")
+        return solution.converged
 
-    def _solve(self, guess: Curve, stage: str, options: dict, extra: np.ndarray | None = None) -> tuple[Solution, Curve, float]:
-        settings = self.settings
-        nodes = grid.nodes(guess.breaks, settings.degree + 2, extra)
-        program = Transcription(self.problem, guess.breaks, settings.degree, nodes)
+    def _solved(self, stage: str, guess: Curve, extra: np.ndarray = np.zeros(0),
+                options: dict[str, float] = {}) -> tuple[Solution, Curve, float]:
+        nodes = grid.nodes(guess.breaks, guess.degree + 2, extra)
+        program = Transcription(self.problem, guess.breaks, guess.degree, nodes)
 
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
-            self.report(Progress(stage, iteration, float(x[-1]), program.m, violation))
+            self.report(Progress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        x = np.append(guess.points.ravel(), guess.duration)
-        free = np.full(program.size - 1, np.inf)
-        bounds = np.append(-free, self.problem.duration[0]), np.append(free, self.problem.duration[1])
-        solution = minimise(program, x, bounds, {"max_iter": settings.iterations, **options}, watch)
+        lower, upper = np.full(program.size, -np.inf), np.full(program.size, np.inf)
+        lower[-1], upper[-1] = self.problem.duration
+        solution = minimise(program, program.variables(guess), (lower, upper),
+                            {"max_iter": self.settings.iterations, **options}, watch)
         self.iterations += solution.iterations
-        curve = Curve(guess.breaks, solution.x[:-1].reshape(program.m, -1), float(solution.x[-1]))
-        return solution, curve, program.objective(solution.x)
+        return solution, program.curve(solution.x), program.objective(solution.x)
 
-    def _excess(self, curve: Curve, at: Nodes) -> Iterator[tuple[str, np.ndarray]]:
-        """(name, relative excess (samples, k)) of everything that has limits."""
-        y = motion(curve, self.settings.degree, at.span, at.u)
-        for quantity in self.problem.quantities:
-            if len(quantity.enforced):
-                yield quantity.name, quantity.excess(quantity.value(*y[:quantity.order + 1]))
+    def _excess(self, curve: Curve, per_span: int) -> dict[str, np.ndarray]:
+        """Relative excess (samples, k) of every limited quantity."""
+        at = grid.looks(curve.breaks, per_span)
+        y = curve.motion(at.span, at.u)
+        return {quantity.name: quantity.excess(y) for quantity in self.problem.limited}
 
-    def _why(self, failed) -> str:
+    def _why(self, failures: list[tuple[Solution, Curve]]) -> str:
         """What stands in the way of the attempt that came nearest."""
-        best, worst = None, np.inf
-        for _, solution, curve in failed:
-            at = grid.looks(curve.breaks, grid.LOOKS + 1)
-            for quantity in self.problem.quantities: ...
-        return ""
+        found = []
+        for solution, curve in failures:
+            at = grid.looks(curve.breaks, grid.LOOKS)
+            worst, text = self.settings.tolerance, _reason(solution)
+            for quantity, excess in zip(self.problem.limited, self._excess(curve, grid.LOOKS).values()):
+                if excess.max() > worst:
+                    sample, k = np.unravel_index(excess.argmax(), excess.shape)
+                    worst = excess[sample, k]
+                    text = (f"{_reason(solution)}, and at best {quantity.name} of {quantity.labels[k]} is {100.0 * worst:.3g} % "
+                            f"beyond its limit after {at.u[sample] * curve.duration:.3g} s of {curve.duration:.3g} s")
+            found.append((worst, text, solution.status))
+        _, text, status = min(found)
+        return (f"no motion found, starting from {len(failures)} guesses: {text} (IPOPT: {status}). Wider limits, a longer "
+                "duration, more tries, or a goal that is nearer may help")
 
 
 def _reason(solution: Solution) -> str:
     return REASONS.get(solution.status, solution.status.replace("_", " ").lower())
-
-
-def guesses(problem: Problem, breaks: np.ndarray, degree: int) -> Iterator[Curve]:
-    """Straight from start to goal, then with more and more random detours; each as fast as its limits allow, roughly."""
-    random, k = np.random.default_rng(0), 0
-    u = bspline.averages(breaks, degree)[:, None]
-    share = u**3 * (10.0 - 15.0 * u + 6.0 * u**2)
-    share[:3], share[-3:] = 0.0, 1.0
-    line = problem.start.q + share * (problem.goal.q - problem.start.q)
-    ...

@@ -85,17 +85,21 @@ class Transcription:
         for quantity, factors in self.rows.factors(multipliers, count):
             slope = slope + np.einsum("kc,kcrj->krj", factors, quantity.slopes(y))
         L_yy = curvature.of_lagrangian(self.problem, self.rows, y, T * weight, multipliers)
-        width = self.seen.shape[1]
-        y_z = np.zeros((count, *y.shape[1:], width))
-        for j in range(self.problem.n):
-            y_z[:, :, j, j:-1:self.problem.n] = self.B / (T ** POWERS)[:, None]
-        y_z[:, :, :, -1] = -POWERS[:, None] * y / T
-        flat = y_z.reshape(count, -1, width)
+        y_z = self._dy_dz(y, T)
+        flat = y_z.reshape(count, -1, y_z.shape[-1])
         H = flat.transpose(0, 2, 1) @ L_yy.reshape(count, flat.shape[1], -1) @ flat
-        y_zT = -POWERS[:, None, None] / T * y_z  # the last column is y_TT but for a factor, see below
-        mixed = np.einsum("krj,krjz->kz", slope, y_zT) + np.einsum("krj,krjz->kz", cost_slope, y_z)
-        H[:, :-1, -1] += mixed[:, :-1]
-        H[:, -1, :-1] += mixed[:, :-1]
-        y_TT = POWERS[:, None] * (POWERS[:, None] + 1.0) / T**2 * y
-        H[:, -1, -1] += np.einsum("krj,krj->k", slope, y_TT) + 2.0 * np.einsum("krj,krj->k", cost_slope, y_z[:, :, :, -1])
+        y_zT, y_TT = -POWERS[:, None, None] * y_z[..., :-1] / T, (POWERS * (POWERS + 1.0))[:, None] * y / T**2
+        mixed = np.einsum("krj,krjz->kz", slope, y_zT) + np.einsum("krj,krjz->kz", cost_slope, y_z[..., :-1])
+        H[:, :-1, -1] += mixed
+        H[:, -1, :-1] += mixed
+        H[:, -1, -1] += np.einsum("krj,krj->k", slope, y_TT) + 2.0 * np.einsum("krj,krj->k", cost_slope, y_z[..., -1])
         return self.hessian_pattern(H.ravel())
+
+    def _dy_dz(self, y, T):
+        """(K, ORDERS, n, w)."""
+        n = self.problem.n
+        table = np.zeros((*y.shape, self.seen.shape[1]))
+        for j in range(n):
+            table[:, :, j, j:-1:n] = self.B / (T ** POWERS)[:, None]
+        table[..., -1] = -POWERS[:, None] * y / T
+        return table

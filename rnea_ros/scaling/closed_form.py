@@ -42,7 +42,7 @@ def largest_factor(polynomials: Any) -> np.ndarray:
         real = np.abs(x.imag) <= REAL * np.abs(x)
         largest = np.maximum(largest, np.where(real, x.real, 0.0).max(axis=-1))
     with np.errstate(divide="ignore"):
-        return np.where(inside, 1.0 / largest, 0.0)
+        return np.where(inside, 1.0 / (largest + 0.0), 0.0)  # + 0.0: no minus zero
 
 
 class SpeedFactor(NamedTuple):

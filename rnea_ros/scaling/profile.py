@@ -74,7 +74,7 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
     slow = 1.0 if moving else 0.95 * steady(constraints, clock, LEVEL)
     grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling)
-    c = grid.solve(np.full(COARSE + 3, slow * slow), START, COARSE_GAP, say)
+    c = grid.solve(grid.inside(np.full(COARSE + 3, slow * slow)), START, COARSE_GAP, say)
     while grid.intervals < min(MOST, grid.time(c) / resolution) or grid.intervals == COARSE:
         grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling)
         c = grid.solve(grid.inside(refined(c)), AGAIN, GAP, say)
@@ -135,12 +135,15 @@ class _Grid(Barrier):
         return super().solve(c, first, gap, lambda seconds: say(f"grid of {self.intervals} intervals", seconds))
 
     def inside(self, c: np.ndarray) -> np.ndarray:
-        """The feasible one next to c on the way to the slow start."""
-        for share in BLENDS:
-            blend = share * c + (1.0 - share) * self.slow**2
-            if np.isfinite(self.merit(blend, 0.0)):
-                return blend
-        return blend
+        """The feasible one next to c on the way to a slow start."""
+        while True:
+            for share in BLENDS:
+                blend = share * c + (1.0 - share) * self.slow**2
+                if np.isfinite(self.merit(blend, 0.0)):
+                    return blend
+            if self.moving:
+                raise NoLaw("the law to start from is not inside the limits")
+            self.slow *= 0.8  # a finer grid sees more; slow enough is always feasible
 
     def law(self, c: np.ndarray) -> TimeLaw:
         """s(t) of the clock at this rate."""
@@ -165,8 +168,10 @@ class _Grid(Barrier):
         s, v, a, u = law.within(DENSE).reshape(4, -1)
         used = np.abs(use(self.constraints(s), v, a, u)).reshape(self.intervals, PARTS * len(DENSE), -1).max(axis=1)
         excess = np.where(used > PASS, used / LEVEL, 1.0)
-        excess[1:], excess[:-1] = np.maximum(excess[1:], used_before := excess[:-1].copy()), np.maximum(excess[:-1], excess[1:])
-        self.rows[..., :used.shape[1]] *= excess[:, None, None]
+        around = excess.copy()
+        around[1:] = np.maximum(around[1:], excess[:-1])
+        around[:-1] = np.maximum(around[:-1], excess[1:])
+        self.rows[..., :used.shape[1]] *= around[:, None, None]
         return bool((used > PASS).any())
 
 

@@ -31,12 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from .algorithms.elastic_joints import Spring
-from .algorithms.mixed_joints import Motor
-from .errors import ModelError
-from .model import JointTerm, Model
-from .payload import Payload
-from .vectors import Z
+from ..algorithms.elastic_joints import Spring
+from ..algorithms.mixed_joints import Motor
+from ..errors import ModelError
+from ..model import JointTerm, Model
+from ..payload import Payload
+from ..vectors import Z
 
 MAX_BYTES = 1_000_000
 SECTIONS = {"joints": "ElasticRobot", "springs": "SpringRobot"}

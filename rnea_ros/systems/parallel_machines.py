@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import InputError
+from ..errors import InputError
+from ..robot import Robot
+from ..vectors import rot_z
 from .parallel import ParallelRobot
-from .robot import Robot
-from .vectors import rot_z
 
 EFFORT, SPEED = 1e4, 10.0  # limits written into the URDFs
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from . import door, loop_file
-from .algorithms import closed_loops
-from .door import Wrenches
-from .errors import InputError
+from .. import door
+from ..algorithms import closed_loops
+from ..door import Wrenches
+from ..errors import InputError
+from ..robot import Robot
+from . import loop_file
 from .loop_closure import LoopClosure, LoopMotion
-from .robot import Robot
 
 Declaration = str | os.PathLike | Mapping
 

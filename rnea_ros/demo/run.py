@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import demo_checks, demo_motion, demo_plot, urdf_xml
-from .demo_checks import Recording
-from .demo_table import Table
-from .errors import RneaError
-from .robot import Robot
+from .. import urdf_xml
+from ..errors import RneaError
+from ..robot import Robot
+from . import checks, motion, plot
+from .checks import Recording
+from .table import Table
 
 RATE = 500.0  # Hz
 NODES = ("dynamics_node", "demo_robot")
@@ -53,18 +54,18 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 if every check passes, 1 if not or if nothing was received."""
     source = Path(args.urdf) if args.urdf else _shared("urdf/stanford.urdf")
     stanford = args.urdf is None
-    robot = Robot.from_urdf(source, joint_terms=demo_checks.STANFORD_TERMS if stanford else None)
+    robot = Robot.from_urdf(source, joint_terms=checks.STANFORD_TERMS if stanford else None)
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
     text = urdf_xml.text(urdf_xml.read(source)[0])  # xacro expanded, and only what dynamics needs
     recording, how = _play(robot, args.seconds) if args.no_ros else _listen(robot, text, stanford, args.seconds)
     if recording is None:
         return 1
-    verdicts = [demo_checks.rate_is_derivative(recording, robot.joint_names)]
+    verdicts = [checks.rate_is_derivative(recording, robot.joint_names)]
     if not args.no_ros:
-        verdicts.insert(0, demo_checks.same_as_library(robot, recording))
+        verdicts.insert(0, checks.same_as_library(robot, recording))
     if stanford:
-        verdicts.append(demo_checks.papers_figure(robot))
+        verdicts.append(checks.papers_figure(robot))
     print(f"\n{how}")
     for verdict in verdicts:
         print(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}")
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _shared(name: str) -> Path:
     """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     for path in (package.parent / name, *(folder / "share" / "rnea_ros" / name for folder in package.parents)):
         if path.is_file():
             return path
@@ -84,7 +85,7 @@ def _shared(name: str) -> Path:
 
 def _draw(robot: Robot, recording: Recording, path: str, how: str) -> None:
     try:
-        demo_plot.draw(robot, recording, path, how)
+        plot.draw(robot, recording, path, how)
     except (RneaError, OSError, ValueError) as error:  # no matplotlib, no such folder: the checks count, this is an extra
         print(f"  no picture: {error}")
     else:
@@ -95,7 +96,7 @@ def _draw(robot: Robot, recording: Recording, path: str, how: str) -> None:
 
 
 def _play(robot: Robot, seconds: float) -> tuple[Recording, str]:
-    recording = demo_checks.played(robot, demo_motion.choose(robot), seconds, RATE)
+    recording = checks.played(robot, motion.choose(robot), seconds, RATE)
     return recording, f"{len(recording.t)} samples in {recording.seconds[-1]:.1f} s, computed by the library, without ROS"
 
 
@@ -104,7 +105,7 @@ def _play(robot: Robot, seconds: float) -> tuple[Recording, str]:
 
 def _listen(robot: Robot, text: str, stanford: bool, seconds: float) -> tuple[Recording | None, str]:
     try:
-        from .nodes import demo_monitor
+        from ..nodes import demo_monitor
     except ImportError as error:
         print(NO_ROS.format(reason=error), file=sys.stderr)
         return None, ""
@@ -161,7 +162,7 @@ def _processes(folder: Path, text: str, stanford: bool) -> Iterator[list[subproc
     """Both nodes, running; none of them is left when the block ends, however it ends."""
     parameters = folder / "parameters.yaml"
     parameters.write_text(json.dumps(_parameters(text, stanford)), encoding="utf-8")  # JSON is YAML
-    source = str(Path(__file__).resolve().parents[1])
+    source = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
     processes: list[subprocess.Popen] = []
     try:
@@ -179,9 +180,9 @@ def _parameters(text: str, stanford: bool) -> dict[str, Any]:
     everyone = {"robot_description": text}
     parameters = {"/**": {"ros__parameters": everyone}, "/**/demo_robot": {"ros__parameters": {"rate": RATE}}}
     if stanford:
-        terms = {name: {"rotor_inertia": term.rotor_inertia} for name, term in demo_checks.STANFORD_TERMS.items()}
+        terms = {name: {"rotor_inertia": term.rotor_inertia} for name, term in checks.STANFORD_TERMS.items()}
         limits = {name: {"has_effort_rate_limits": True, "max_effort_rate": limit}
-                  for name, limit in demo_checks.STANFORD_RATE_LIMITS.items()}
+                  for name, limit in checks.STANFORD_RATE_LIMITS.items()}
         parameters["/**/dynamics_node"] = {"ros__parameters": {"joint_dynamics": terms, "joint_limits": limits}}
     return parameters
 

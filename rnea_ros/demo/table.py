@@ -6,7 +6,7 @@ import math
 import time
 from typing import Any, TextIO
 
-from .robot import Robot
+from ..robot import Robot
 
 
 class Table:

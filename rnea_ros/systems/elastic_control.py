@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import door
-from .algorithms import mixed_control
-from .compiled import Compiled
-from .door import Wrenches
+from .. import door
+from ..algorithms import mixed_control
+from ..compiled import Compiled
+from ..door import Wrenches
+from ..errors import InputError
 from .elastic import ElasticRobot
-from .errors import InputError
 
 DERIVATIVES = 5  # of the desired motion: position to fourth derivative
 

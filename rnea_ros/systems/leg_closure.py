@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .algorithms import closed_loops, parallel_robots
-from .codegen import kernel
-from .errors import InputError, ModelError
+from ..algorithms import closed_loops, parallel_robots
+from ..codegen import kernel
+from ..errors import InputError, ModelError
+from ..model import Model, frozen
 from .loop_file import Loops
 from .loop_newton import CLOSED, MAX_CONDITION, Inverse, Solution, Units, inverse, newton, rank, walk
-from .model import Model, frozen
 from .platform_motion import PlatformMotion
 
 POSE = {"R": 9, "P": 3}

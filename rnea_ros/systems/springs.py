@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import door, elastic_parameters, massless
-from .algorithms import elastic_joints
-from .algorithms.mass_matrix import locked
-from .compiled import Compiled, unified
-from .door import Wrenches
+from .. import door, massless
+from ..algorithms import elastic_joints
+from ..algorithms.mass_matrix import locked
+from ..compiled import Compiled, unified
+from ..door import Wrenches
+from ..errors import InputError
+from ..robot import GRAVITY, Robot
+from . import elastic_parameters
 from .elastic_parameters import Source
-from .errors import InputError
-from .robot import GRAVITY, Robot
 
 
 class SpringMotion(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import InputError
-from .jets import Jet, derivative
-from .vectors import rpy
+from ..errors import InputError
+from ..jets import Jet, derivative
+from ..vectors import rpy
 
 ORTHONORMAL = 1e-9
 REST = (0.0,) * 6

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from .errors import InputError
+from ..errors import InputError
 
 
 def _with_derivatives(*coefficients: float) -> tuple[Polynomial, ...]:

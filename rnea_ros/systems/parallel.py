@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import door, loop_file
-from .algorithms import parallel_robots
-from .algorithms.parallel_robots import PLATFORM
-from .door import Wrenches
-from .errors import InputError
+from .. import door
+from ..algorithms import parallel_robots
+from ..algorithms.parallel_robots import PLATFORM
+from ..door import Wrenches
+from ..errors import InputError
+from ..payload import Payload
+from ..robot import Robot
+from . import loop_file
 from .leg_closure import LegClosure, LegMotion
-from .payload import Payload
 from .platform_motion import PlatformMotion
-from .robot import Robot
 
 
 class PlatformForces(NamedTuple):

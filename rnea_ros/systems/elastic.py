@@ -8,16 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import door, elastic_parameters, massless
-from .algorithms import mixed_joints, motor_motion
-from .algorithms.mixed_joints import Motor
-from .compiled import Compiled, unified
-from .door import Wrenches
+from .. import door, massless
+from ..algorithms import mixed_joints, motor_motion
+from ..algorithms.mixed_joints import Motor
+from ..compiled import Compiled, unified
+from ..door import Wrenches
+from ..errors import InputError
+from ..jets import derivative
+from ..linalg import pivots
+from ..robot import GRAVITY, Robot
+from . import elastic_parameters
 from .elastic_parameters import Source
-from .errors import InputError
-from .jets import derivative
-from .linalg import pivots
-from .robot import GRAVITY, Robot
 
 
 class ElasticMotion(NamedTuple):

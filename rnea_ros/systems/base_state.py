@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import InputError
-from .jets import Jet, derivative, jets
+from ..errors import InputError
+from ..jets import Jet, derivative, jets
 
 QUATERNION_SLACK = 1e-3  # a longer way from unit length is no rounding
 

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from .algorithms.closed_loops import HELD, Cut
-from .errors import ModelError
-from .model import Frame, Model, frozen
-from .vectors import rpy
+from ..algorithms.closed_loops import HELD, Cut
+from ..errors import ModelError
+from ..model import Frame, Model, frozen
+from ..vectors import rpy
 
 MJCF = {"weld": "fixed", "connect": "spherical"}
 KEYS = ("active", "loops", "start")

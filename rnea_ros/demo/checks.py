@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import demo_motion
-from .model import JointTerm
-from .robot import Robot
+from ..model import JointTerm
+from ..robot import Robot
+from . import motion as demo_motion
 
 # Actuators of the Stanford arm as its joints feel them [kg m^2; joint 3: kg], R. Paul 1981; as in config/stanford.yaml.
 STANFORD_TERMS = {f"joint{k}": JointTerm(rotor_inertia=inertia)

@@ -6,9 +6,9 @@ import os
 
 import numpy as np
 
-from . import plot
-from .demo_checks import Recording, difference_quotients
-from .robot import Robot
+from .. import plot
+from ..robot import Robot
+from .checks import Recording, difference_quotients
 
 ROWS = 8  # joints that fit on a page
 DOTS = 60  # difference quotients drawn for each joint

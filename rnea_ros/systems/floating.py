@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import door, massless
+from .. import door, massless
+from ..door import Wrenches
+from ..energetics import CenterOfMass, Energy, refuse_weightless
+from ..errors import InputError
+from ..model import JointTerm
+from ..robot import GRAVITY, Robot
 from .base_state import BaseState
-from .door import Wrenches
-from .energetics import CenterOfMass, Energy, refuse_weightless
-from .errors import InputError
-from .model import JointTerm
-from .robot import GRAVITY, Robot
 
 BASE_NAMES = ("base along x", "base along y", "base along z", "base about x", "base about y", "base about z")
 

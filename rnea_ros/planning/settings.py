@@ -1,0 +1,53 @@
+"""How a plan is made, and how its making is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a plan is made.
+
+    degree      : of the splines: with 3 the torque is continuous, with 4 its rate too
+    spans       : polynomial pieces to begin with
+    refinements : how often spans are halved where the plan asks for it; ends when the objective gains less than `gain`
+    gain        : relative
+    tolerance   : excess over a limit that is let pass between the nodes, relative
+    best_of     : plans from different starting guesses, of which the best is kept
+    tries       : starting guesses before giving up
+    iterations  : of the solver, for each of its calls
+    """
+
+    degree: int = 3
+    spans: int = 12
+    refinements: int = 3
+    gain: float = 1e-4
+    tolerance: float = 1e-6
+    best_of: int = 1
+    tries: int = 4
+    iterations: int = 500
+
+    def __post_init__(self) -> None:
+        allowed = {"degree": (3, 7), "spans": (2, 1000), "refinements": (0, 20), "gain": (0.0, 1.0), "tolerance": (1e-7, 1.0),
+                   "best_of": (1, 1000), "tries": (1, 1000), "iterations": (1, 100_000)}
+        for name, (low, high) in allowed.items():
+            if not low <= getattr(self, name) <= high:
+                raise InputError(f"{name} is {getattr(self, name)}; {low} to {high} is allowed")
+
+
+class Progress(NamedTuple):
+    """After each iteration of the solver. violation: of the worst constraint, relative to its limit."""
+
+    stage: str
+    iteration: int
+    duration: float
+    control_points: int
+    violation: float
+
+
+Report = Callable[[Progress], None]

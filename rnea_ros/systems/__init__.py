@@ -1,0 +1,1 @@
+"""Robots that are more than a fixed tree: free bases, elastic joints, closed loops, platforms."""
