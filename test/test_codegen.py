@@ -68,6 +68,20 @@ def test_llvm_and_python_run_the_same_operations():
         np.testing.assert_array_equal(a, b, err_msg=f"seed {seed}")
 
 
+@pytest.mark.parametrize("length", [1, 2, 7, 19])
+def test_programs_cut_into_parts(monkeypatch, length):
+    """Values handed on between the functions that a long program is cut into, inputs and constants among the results."""
+    llvm = pytest.importorskip("rnea_ros.codegen.llvm")
+    monkeypatch.setattr(llvm, "PART", length)
+    for seed in range(40):
+        def text(x, inner=random_text(seed)):
+            return [inner(x)[0], [x[2], 0.5, x[2] * 1.0, x[0] - x[0]], inner(x)[0][:3]]
+
+        x = np.random.default_rng(seed).normal(size=(3, 4))
+        for a, b in zip(kernel.build(text, {"x": 4}, "llvm")(x), kernel.build(text, {"x": 4}, "python")(x)):
+            np.testing.assert_array_equal(a, b, err_msg=f"seed {seed}")
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_no_fast_mathematics(backend):
     def text(x):

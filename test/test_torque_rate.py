@@ -16,7 +16,7 @@ from rnea_ros.vectors import shift
 TEXTS = {"torque_rate": torque_rate.torque_and_rate, "component_rate": component_rate.torque_and_rate}
 TOLERANCE = 1e-11  # the issue asks 1e-9; 1e-13 is what there is
 SEEDS = range(500)
-FEW = (3, 11, 26, 42, 57)
+FEW = (3, 11, 26, 71, 160)  # branches, merged links, mimic and planar joints, frames between are among them
 EXAMPLES = {"/".join(path.with_suffix("").parts[path.parts.index("robots") + 1:]): path for path in example_urdfs()}
 NOT_A_ROBOT = {"ur_description/urdf/ur3"}  # its robot has no name, links and joints
 

@@ -20,7 +20,7 @@ from .problem import Problem
 from .settings import Progress, Report, Settings
 from .transcription import Transcription
 
-WARM = {"mu_init": 1e-4}  # of IPOPT's barrier, where a solution is near
+WARM = {"mu_init": 1e-5}  # of IPOPT's barrier, where a solution is near
 TIGHTENINGS = 6
 REASONS = {
     "Infeasible_Problem_Detected": "no motion near the starting guess keeps all limits",
