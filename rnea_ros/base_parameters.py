@@ -188,13 +188,15 @@ def from_regressor(W: np.ndarray, listed: Sequence[Parameter], tolerance: float 
         raise InputError(f"the stacked regressor is {W.shape}; {len(listed)} columns are needed, and at least as many rows")
     R = np.asarray(np.linalg.qr(W, mode="r"))
     lengths = np.linalg.norm(R, axis=0)
-    kept, Q = [], np.zeros((len(R), 0))
+    kept: list[int] = []
+    Q = np.zeros_like(R)  # its first rows span the columns that are kept
     for k in sorted(range(len(listed)), key=lambda k: (listed[k].link, ORDER.index(listed[k].kind))):
-        rest = R[:, k] - Q @ (Q.T @ R[:, k])
-        rest = rest - Q @ (Q.T @ rest)  # twice is enough
+        before = Q[:len(kept)]
+        rest = R[:, k] - (before @ R[:, k]) @ before
+        rest = rest - (before @ rest) @ before  # twice is enough
         if lengths[k] > NOTHING * lengths.max() and np.linalg.norm(rest) > tolerance * lengths[k]:
+            Q[len(kept)] = rest / np.linalg.norm(rest)
             kept.append(k)
-            Q = np.column_stack((Q, rest / np.linalg.norm(rest)))
     kept.sort()
     grouping = np.linalg.lstsq(R[:, kept], R, rcond=None)[0]
     return BaseParameters(tuple(listed), tuple(kept), np.where(np.abs(grouping) < tolerance, 0.0, grouping))

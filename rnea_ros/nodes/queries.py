@@ -24,11 +24,12 @@ from rnea_msgs.srv import (
     ComputeSensitivities,
     GetTree,
 )
-from rnea_ros import Robot, answers
-from rnea_ros.answers import Answer, Question, ask
+from rnea_ros import Robot
 from rnea_ros.model import Limits
-from rnea_ros.question import Request
-from rnea_ros.tree import tree
+from rnea_ros.query import answers
+from rnea_ros.query.answers import Answer, Question, ask
+from rnea_ros.query.question import Request
+from rnea_ros.query.tree import tree
 
 
 def _asks(question: Question) -> Callable[[Robot, Request, Limits], Answer]:

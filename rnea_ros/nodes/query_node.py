@@ -24,7 +24,7 @@ from rnea_ros.nodes.joints import described, doubts, joint_limits
 from rnea_ros.nodes.messages import model_info
 from rnea_ros.nodes.parameters import MODEL, QUERY, ParameterSet
 from rnea_ros.nodes.queries import SERVICES, fill, plain
-from rnea_ros.question import Request, shape
+from rnea_ros.query.question import Request, shape
 
 QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the default, 10, loses some of a burst of many clients
 MODEL_NAMES = frozenset(entry.name for entry in MODEL)

@@ -3,6 +3,9 @@
 Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a uniform cubic spline y(sigma), for mu -> 0, where the values are those of
 the rows at four points of each interval. Newton's matrix is that of Gauss and Newton for the rows (second derivatives of the values left out)
 and the exact one for the time: positive definite, with a band of four.
+
+With a schedule, the clock shows when the motion is planned to be where, t = sigma: it must not be earlier than that anywhere, and its mean lateness is
+minimized. Every t(sigma) depends on all y before, so the matrix is full then.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from .path import solve_blocks
 
 POINTS = np.array([0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0])
 WEIGHTS = np.array([0.125, 0.375, 0.375, 0.125])
+EARLY = 1e-4  # s; by which a motion on schedule may be ahead of it
+END_SHARE = 0.05  # of lateness at the end in what is minimized, against its mean
 SHRINK = 0.2  # of mu
 STEPS = 30  # of Newton for each mu
 BLOCK = 8  # unknowns eliminated together
@@ -67,13 +72,18 @@ class Barrier:
     """rows (intervals, points, 7, rows) on intervals of length `step`; values must stay within -1 and 1.
 
     fixed : number of leading coefficients that stay
+    late  : with a schedule: how late the motion is at the start [s]
     """
 
-    def __init__(self, rows: np.ndarray, step: float, fixed: int = 0):
-        self.rows, self.step, self.fixed = rows, step, fixed
+    def __init__(self, rows: np.ndarray, step: float, fixed: int = 0, late: float | None = None):
+        self.rows, self.step, self.fixed, self.late = rows, step, fixed, late
         self.intervals = len(rows)
         self.spline = spline_at(POINTS, step)
         self.weights = WEIGHTS * step
+        self.cost = np.broadcast_to(self.weights, (self.intervals, len(POINTS)))
+        if late is not None:  # the integral of t - sigma, by parts, and a little of the end's
+            ahead = 1.0 - (np.arange(self.intervals)[:, None] + POINTS) / self.intervals
+            self.cost = self.cost * (ahead + END_SHARE)
         self.count = 2 * rows[:, :, 0].size  # of inequalities
 
     def time(self, c: np.ndarray) -> float:
@@ -88,7 +98,16 @@ class Barrier:
         left = 1.0 - values * values
         if not left.min() > 0.0:
             return np.inf
-        return float((self.weights / np.sqrt(y[..., 0])).sum() - mu * np.log(left).sum())
+        value = float((self.cost / np.sqrt(y[..., 0])).sum() - mu * np.log(left).sum())
+        if self.late is not None:
+            lateness = self._lateness(y)
+            value = value - mu * float(np.log(lateness).sum()) if lateness.min() > 0.0 else np.inf
+        return value
+
+    def _lateness(self, y: np.ndarray) -> np.ndarray:
+        """(intervals,) at the end of each, EARLY added."""
+        t = np.cumsum((self.weights / np.sqrt(y[..., 0])).sum(axis=1))
+        return (self.late or 0.0) + EARLY + t - self.step * np.arange(1, self.intervals + 1)
 
     def solve(self, c: np.ndarray, first: float, gap: float, say: Callable[[float], None]) -> np.ndarray:
         """Follow mu from first to gap, both as a share of the time; c must be feasible, and so is the result."""
@@ -121,13 +140,17 @@ class Barrier:
         slopes = weighed_slope(y) @ self.rows
         above, below = 1.0 / (1.0 - values), 1.0 / (1.0 + values)
         gradient = (slopes @ (mu * (above - below))[..., None])[..., 0]
-        gradient[..., 0] -= 0.5 * self.weights * y[..., 0] ** -1.5
+        gradient[..., 0] -= 0.5 * self.cost * y[..., 0] ** -1.5
         hessian = (slopes * (mu * (above**2 + below**2))[..., None, :]) @ np.swapaxes(slopes, -1, -2)
-        hessian[..., 0, 0] += 0.75 * self.weights * y[..., 0] ** -2.5
+        hessian[..., 0, 0] += 0.75 * self.cost * y[..., 0] ** -2.5
         local = np.einsum("pda,kpd->ka", self.spline, gradient)
         square = (np.swapaxes(self.spline, 1, 2) @ hessian @ self.spline).sum(axis=1)
         g, H = self._assembled(local, square)
-        direction = np.concatenate((np.zeros(self.fixed), _solve(H, -g)))
+        if self.late is not None:
+            self._keep_schedule(y, mu, g, H)
+        g, H = g[self.fixed:], H[self.fixed:, self.fixed:]
+        solution = _solve_banded(H, -g) if self.late is None else np.linalg.solve(H, -g)
+        direction = np.concatenate((np.zeros(self.fixed), solution))
         return direction, -float(g @ direction[self.fixed:])
 
     def _assembled(self, local: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -137,10 +160,21 @@ class Barrier:
             g[at + a] += local[:, a]
             for b in range(4):
                 H[at + a, at + b] += square[:, a, b]
-        return g[self.fixed:], H[self.fixed:, self.fixed:]
+        return g, H
+
+    def _keep_schedule(self, y: np.ndarray, mu: float, g: np.ndarray, H: np.ndarray) -> None:
+        """Add the schedule's share to the gradient and to the matrix."""
+        at = np.arange(self.intervals)
+        slopes = np.zeros((self.intervals, self.intervals + 3))
+        local = -0.5 * (self.weights * y[..., 0] ** -1.5) @ self.spline[:, 0]
+        for a in range(4):
+            slopes[at, at + a] = local[:, a]
+        slopes = np.cumsum(slopes, axis=0) / self._lateness(y)[:, None]
+        g -= mu * slopes.sum(axis=0)
+        H += mu * slopes.T @ slopes
 
 
-def _solve(H: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_banded(H: np.ndarray, right: np.ndarray) -> np.ndarray:
     """A banded system by blocks: at these sizes threads of a linear algebra library cost more than they give."""
     count = -(-len(right) // BLOCK)
     padded, b = np.eye(count * BLOCK), np.zeros(count * BLOCK)

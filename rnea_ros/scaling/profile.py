@@ -59,12 +59,13 @@ def check_rest(constraints: Constraints, level: float = 1.0) -> None:
 
 
 def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: bool = False,
-            resolution: float = RESOLUTION, progress: Progress | None = None) -> TimeLaw:
+            late: float | None = None, resolution: float = RESOLUTION, progress: Progress | None = None) -> TimeLaw:
     """The fastest law from rest to rest over the whole path, or over the way of `clock`, a law that ends at rest.
 
     clock    : default quintic over the path; cubic if nothing bounds sddd
     moving   : the law starts with sd and sdd of the clock, which must be inside the limits
     ceiling  : nowhere faster than the clock
+    late     : the clock is a schedule, the motion so late at its start [s]: never be ahead of it, and be as little late as can be
     progress : called with what is being done and the duration so far
     Raises InputError where gravity alone exceeds a limit, NoLaw.
     """
@@ -73,10 +74,10 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
     slow = 1.0 if moving else 0.95 * steady(constraints, clock, LEVEL)
-    grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling)
+    grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling, late)
     c = grid.solve(grid.inside(np.full(COARSE + 3, slow * slow)), START, COARSE_GAP, say)
     while grid.intervals < min(MOST, grid.time(c) / resolution) or grid.intervals == COARSE:
-        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling)
+        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling, late)
         c = grid.solve(grid.inside(refined(c)), AGAIN, GAP, say)
     for _ in range(ROUNDS):
         if not grid.tighten(grid.law(c)):
@@ -116,7 +117,8 @@ def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> floa
 class _Grid(Barrier):
     """The limits of a path on a uniform grid over a clock."""
 
-    def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool, ceiling: bool):
+    def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool, ceiling: bool,
+                 late: float | None):
         self.constraints, self.clock, self.slow, self.moving = constraints, clock, slow, moving
         step = clock.duration / intervals
         sigma = self._places(POINTS, intervals, step)
@@ -124,8 +126,8 @@ class _Grid(Barrier):
         limits = on_clock(constraints(s) / LEVEL, v, a, u)
         bounds = np.zeros((len(s), BASIS, 2))
         bounds[:, 1] = 1.0 if ceiling else 0.0, 1.0 / (FASTEST * slow)
-        rows = np.concatenate((limits, bounds, *_unbraked(constraints, limits)), axis=2)
-        super().__init__(np.ascontiguousarray(rows.reshape(intervals, len(POINTS), BASIS, -1)), step, 3 if moving else 0)
+        rows = np.concatenate((limits, bounds), axis=2)
+        super().__init__(np.ascontiguousarray(rows.reshape(intervals, len(POINTS), BASIS, -1)), step, 3 if moving else 0, late)
 
     def _places(self, x: np.ndarray, intervals: int, step: float) -> np.ndarray:
         """(intervals, samples) places on the clock at shares x of each interval."""
@@ -174,19 +176,3 @@ class _Grid(Barrier):
         self.rows[..., :used.shape[1]] *= around[:, None, None]
         return bool((used > PASS).any())
 
-
-def _unbraked(constraints: Constraints, limits: np.ndarray) -> list[np.ndarray]:
-    """With friction: what is left of the rows of effort and effort rate without sdd and sd^2 and their rates.
-
-    tau(k) = k^2 (E + F + G) + (k - k^2)(F + G) + (1 - k) G, and likewise tau_rate: with F + G inside as well, so is every k of 0 .. 1. Without
-    friction, and where it is small, the factor of `slowed` sees to that at no cost.
-    """
-    effort = np.array([quantity == "effort" for _, quantity in constraints.labels])
-    rate = np.array([quantity == "effort_rate" for _, quantity in constraints.labels])
-    found = []
-    for rows, kept in ((limits[..., effort], slice(0, 2)), (limits[..., rate], slice(1, 3))):
-        if rows[:, 1 if kept.start == 0 else 2].any():
-            part = np.zeros_like(rows)
-            part[:, kept] = rows[:, kept]
-            found.append(part)
-    return found

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import door
-from .errors import InputError
-from .systems.base_state import BaseState
+from .. import door
+from ..errors import InputError
+from ..systems.base_state import BaseState
 
 Request = Mapping[str, Any]
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort")

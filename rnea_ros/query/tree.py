@@ -6,12 +6,12 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from .base_parameters import base_parameters
-from .compiled import unified
-from .inertial_parameters import ten
-from .model import NO_COORDINATE, Limits, Link
-from .robot import Robot
-from .systems.base_state import quaternion
+from ..base_parameters import base_parameters
+from ..compiled import unified
+from ..inertial_parameters import ten
+from ..model import NO_COORDINATE, Limits, Link
+from ..robot import Robot
+from ..systems.base_state import quaternion
 
 Rows = list[dict[str, Any]]
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import InputError
+from ..errors import InputError
+from ..robot import Robot
+from ..systems.base_state import BaseState
+from ..systems.floating import FloatingRobot
 from .question import Base, Request, State, read
-from .robot import Robot
-from .systems.base_state import BaseState
-from .systems.floating import FloatingRobot
 
 Answer = dict[str, Any]
 AT_REST = Base(BaseState(), np.zeros(6), np.zeros(6))

@@ -25,7 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from . import motion_csv
+from .. import motion_csv
+from ..errors import InputError
+from ..robot import GRAVITY, Robot
 from .answers import (
     ENERGY,
     FLOATING_FORWARD_DYNAMICS,
@@ -38,9 +40,7 @@ from .answers import (
     Question,
     ask,
 )
-from .errors import InputError
 from .question import BASE, FIELDS, WRENCH, Request
-from .robot import GRAVITY, Robot
 from .tree import tree
 
 QUESTIONS: dict[str, tuple[Question, str]] = {
