@@ -75,6 +75,16 @@ def unknowns(count: int, first: int = 0) -> np.ndarray:
 
 def coefficients(forms: Iterable[Any], count: int) -> np.ndarray:
     """Matrix (forms, count) with row k such that forms[k] = row @ parameters; a plain zero is an empty form."""
-    rows = [[form.c.get(k, 0.0) if isinstance(form, LinearForm) else 0.0 for k in range(count)] for form in forms]
+    rows = [[_coefficient(form, k) for k in range(count)] for form in forms]
     numeric = all(isinstance(x, int | float | complex) for row in rows for x in row)
     return np.array(rows, dtype=None if numeric else object).reshape(len(rows), count)
+
+
+def _coefficient(form: Any, k: int) -> Any:
+    if isinstance(form, Jet):  # of forms
+        return Jet([_coefficient(part, k) for part in form.c])
+    if isinstance(form, LinearForm):
+        return form.c.get(k, 0.0)
+    if not _is_zero(form):
+        raise TypeError(f"a linear form in the parameters was expected, not {form!r:.80}: something else was added to it")
+    return 0.0

@@ -33,7 +33,8 @@ def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarr
     figure, axes = plt.subplots(n, 2, figsize=(11, 1.6 + 1.5 * n), sharex=True, squeeze=False, layout="constrained")
     step = max(1, len(t) // MOST_POINTS)
     for k, (name, unit) in enumerate(zip(joint_names, units, strict=True)):
-        for axis, values, label, colour in ((axes[k, 0], tau, unit, "tab:blue"), (axes[k, 1], tau_rate, f"{unit}/s", "tab:red")):
+        curves = ((axes[k, 0], tau, unit, "tab:blue"), (axes[k, 1], tau_rate, f"{unit}/s", "tab:red"))
+        for axis, values, label, colour in curves:
             axis.plot(t[::step], values[::step, k], color=colour, linewidth=1.2)
             axis.set_ylabel(label)
             axis.grid(alpha=0.3)

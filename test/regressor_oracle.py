@@ -58,7 +58,8 @@ class RegressorOracle(PinocchioOracle):
         """base: quaternion xyzw; v, a (6 + n,): twist of the base and spatial acceleration in its frame first."""
         start = np.concatenate((np.zeros(3), base, pin.neutral(self.model)[7:]))
         state = pin.integrate(self.model, start, np.concatenate((np.zeros(6), self.fold[6:, 6:] @ q + self.offset)))
-        return self.fold.T @ pin.computeJointTorqueRegressor(self.model, self.data, state, self.fold @ v, self.fold @ a) @ self.into
+        Y = pin.computeJointTorqueRegressor(self.model, self.data, state, self.fold @ v, self.fold @ a)
+        return self.fold.T @ Y @ self.into
 
     def stacked(self, states, seed=0):
         """Regressors of random states, one above the other."""

@@ -30,8 +30,8 @@ def operation_counts() -> dict[str, dict[str, int]]:
         program = trace(lambda robot=robot, **motion: component_rate.torque_and_rate(
             robot.model, *motion.values(), gravity=robot.gravity_vector), blocks)
         counts = program.operation_counts
-        found[path.stem] = {"multiplications": counts["mul"], "additions": counts["add"] + counts["sub"], "signs": counts["neg"],
-                            "sines and cosines": counts["sin"] + counts["cos"]}
+        found[path.stem] = {"multiplications": counts["mul"], "additions": counts["add"] + counts["sub"],
+                            "signs": counts["neg"], "sines and cosines": counts["sin"] + counts["cos"]}
     return found
 
 
@@ -44,7 +44,7 @@ def test_equals_the_papers_recursion(path):
     links = range(1, len(model.links))
     for _ in range(3):
         motion, gravity = rng.uniform(-2, 2, (4, robot.n)), rng.uniform(-10, 10, 3)
-        options = {"wrenches": {k: rng.uniform(-5, 5, 6) for k in links}, "wrench_rates": {k: rng.uniform(-5, 5, 6) for k in links}}
+        options = {name: {k: rng.uniform(-5, 5, 6) for k in links} for name in ("wrenches", "wrench_rates")}
         paper = np.array(torque_rate.torque_and_rate(model, *motion, gravity, **options))
         cheap = np.array(component_rate.torque_and_rate(model, *motion, gravity, **options))
         assert np.abs(cheap - paper).max() < 1e-12 * max(1.0, np.abs(paper).max())

@@ -54,14 +54,14 @@ class _Step:
         c, s = mdh.cos_sin(link.theta, q if link.sigma == mdh.REVOLUTE else None)
         r = link.r + q if link.sigma == mdh.PRISMATIC else link.r
         ca, sa = mdh.cos_sin(link.alpha)
-        self.angles = (mdh.cos_sin(link.gamma), (ca, sa), (c, s))
+        self.angles: tuple[tuple, tuple, tuple] = (mdh.cos_sin(link.gamma), (ca, sa), (c, s))
         self.P = link.D + link.C[:, 2] * r  # in frame i
         self.arm = np.array([link.d, sa * link.b, ca * link.b + r])  # in the frame before theta
 
     def into(self, v):
         """R^T v: from frame i to frame j."""
-        gamma, alpha, theta = self.angles
-        return _about_z(*theta, _about_x(*alpha, _about_z(*gamma, v)))
+        (cg, sg), (ca, sa), (c, s) = self.angles
+        return _about_z(c, s, _about_x(ca, sa, _about_z(cg, sg, v)))
 
     def back(self, v):
         """From the frame before theta to frame i."""

@@ -79,7 +79,7 @@ class _Llvm(Kernel):
 def _address(array: np.ndarray) -> int:
     """Where the data lies, in a third of the time of ``array.ctypes.data`` where the array can be written."""
     if array.size and array.flags.writeable:
-        return ctypes.addressof(ctypes.c_double.from_buffer(array))
+        return ctypes.addressof(ctypes.c_double.from_buffer(array))  # type: ignore[arg-type]
     return array.ctypes.data
 
 
