@@ -199,7 +199,7 @@ class Robot(Energetics, Sensitivities):
         if not (wrenches or wrench_rates or world_wrenches or self.payloads):
             single, ready = door.single(motion, self.n), self._kernels.get((name, (), (), ()))
             if single is not None and ready is not None:
-                return ready(single)
+                return ready.single(single)
         x, loaded, held = self._pack(self._evaluations[name][1], motion, wrenches, wrench_rates, world_wrenches)
         key = (name, loaded, held, tuple(self.payloads))
         if key not in self._kernels:

@@ -27,13 +27,13 @@ source = {"path": lambda: path, "text": lambda: Path(path).read_bytes().decode("
           "bytes": lambda: Path(path).read_bytes()}[kind]()
 Robot.from_urdf("<robot><link name='warm'/></robot>")
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
+start = time.process_time()  # of this process alone: others may be busy
 try:
     Robot.from_urdf(source)
     problem = None
 except ModelError as error:
     problem = str(error)
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
 print(json.dumps([problem, seconds, memory]), file=open(path + ".json", "w"))
 """
@@ -156,7 +156,7 @@ def test_large_is_not_hostile(tmp_path, content):
     content = content.replace('<child link="l1899"/><mimic joint="j1899"/>', '<child link="l1899"/>')
     problem, seconds, megabytes = probe(tmp_path, content)
     assert problem is None
-    assert seconds < 3.0 and megabytes < MEGABYTES, (seconds, megabytes)
+    assert seconds < 2.0 and megabytes < MEGABYTES, (seconds, megabytes)
 
 
 @pytest.mark.parametrize("path", ["/", "/dev/null", "/dev/zero", "no/such/robot.urdf", "no/such/robot.xacro", "robot\0.urdf",

@@ -41,7 +41,8 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 DOORS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm",), "urdf_parser_py": ("urdf",), "lxml": ("urdf_xml",), "xacro": ("urdf_xml",),
     "yaml": ("*_file", "*_parameters"),
-    "matplotlib": ("plot",), "scipy": ("planning/*", "scaling/*", "physical_consistency", "identification*"),
+    "matplotlib": ("plot",), "scipy": ("planning/*", "scaling/*", "physical_consistency", "identification*",
+                                           "excitation"),
     "casadi": ("planning/*", "scaling/*"),
     **dict.fromkeys(ROS, ("nodes/*",)),
 }

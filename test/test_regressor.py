@@ -156,13 +156,10 @@ def operations(n):
         return regressor(unknown, count, q, qd, qdd, qddd, gravity)
 
     program = trace(function, dict.fromkeys(("q", "qd", "qdd", "qddd"), n))
-    entries = sum(number != zero(program) for number in program.results)
+    zeros = {number for number, node in program.nodes if node == ("const", 0.0)}
+    entries = sum(number not in zeros for number in program.results)
     counts = program.operation_counts
     return (counts["mul"] + counts["add"] + counts["sub"]) / entries
-
-
-def zero(program):
-    return next(number for number, (op, *operands) in program.nodes if op == "const" and operands == [0.0])
 
 
 def test_cost_of_an_entry_does_not_grow_with_the_robot():

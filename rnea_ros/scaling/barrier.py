@@ -20,7 +20,7 @@ from .path import solve_blocks
 POINTS = np.array([0.0, 0.5 - 0.1 * 5.0**0.5, 0.5 + 0.1 * 5.0**0.5, 1.0])  # of Lobatto: both ends, and exact to degree five
 WEIGHTS = np.array([1.0, 5.0, 5.0, 1.0]) / 12.0
 EARLY = 1e-4  # s; by which a motion on schedule may be ahead of it
-END_SHARE = 1.0  # of lateness at the end in what is minimized, against its mean
+END_SHARE = 10.0  # of lateness at the end in what is minimized, against its mean
 SHRINK = 0.2  # of mu
 STEPS = 30  # of Newton for each mu
 BLOCK = 8  # unknowns eliminated together
