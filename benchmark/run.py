@@ -87,9 +87,10 @@ def measure(case: Case, rounds: int) -> dict[str, tuple[float, float]]:
 
 def report(rounds: int) -> str:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()
-    lines = ["# Speed", "", "Written by `make bench`; microseconds, minimum and median of interleaved rounds, all from Python.", "",
-             f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, llvmlite {llvmlite.__version__}, "
-             f"Pinocchio {pin.__version__}, commit {commit}, {rounds} rounds."]
+    machine = (f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, "
+               f"llvmlite {llvmlite.__version__}, Pinocchio {pin.__version__}, commit {commit}, {rounds} rounds.")
+    lines = ["# Speed", "", "Written by `make bench`: microseconds per call or sample from Python, minimum and median of "
+             "interleaved rounds.", "", machine]
     for name in ROBOTS:
         case = Case(urdf(name))
         found = measure(case, rounds)

@@ -47,7 +47,7 @@ def single(motion: Sequence[Any], n: int) -> np.ndarray | None:
     """The usual call, one sound sample of n coordinates for each block, in the fewest steps; None for any other."""
     try:
         x = np.concatenate(motion)
-        if n and x.ndim == 1 and x.dtype is _FLOAT and all([len(block) == n for block in motion]) and math.isfinite(x.dot(x)):
+        if n and x.ndim == 1 and x.dtype is _FLOAT and {*map(len, motion)} == {n} and math.isfinite(x.dot(x)):
             return x
     except (TypeError, ValueError):
         pass

@@ -83,7 +83,7 @@ class Barrier:
         self.cost = np.broadcast_to(self.weights, (self.intervals, len(POINTS)))
         if late is not None:  # the integral of t - sigma, by parts, and a little of the end's
             ahead = 1.0 - (np.arange(self.intervals)[:, None] + POINTS) / self.intervals
-            self.cost = self.cost * (ahead + END_SHARE)
+            self.cost = self.cost * (ahead + END_SHARE) / (0.5 + END_SHARE)
         self.count = 2 * rows[:, :, 0].size  # of inequalities
 
     def time(self, c: np.ndarray) -> float:
