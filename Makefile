@@ -97,7 +97,7 @@ bench: env
 	@$(BIN)/python benchmark/run.py
 
 # The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
-COLCON_PYTEST_ARGS ?= -m 'not slow'
+COLCON_PYTEST_ARGS ?= $(addprefix test/test_,$(addsuffix .py,packaging config launch parameters robot dynamics_node query_node))
 # Not in build, install and log: a developer's own workspace may be there. A sourced ROS brings its own colcon.
 FOLDERS := --build-base build/colcon/build --install-base build/colcon/install
 ifneq ($(ROS),system)

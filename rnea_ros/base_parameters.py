@@ -23,11 +23,12 @@ from .regrouping import FELT, KEEP_FIRST, joints, share
 
 GRAVITY = (0.0, 0.0, -9.81)
 TOLERANCE = 1e-9  # axes closer to parallel than this [rad] are parallel
-EXACT = 1e-13  # the same, where torques must not change
+EXACT = 1e-14  # the same, where torques must not change; rounding leaves 1e-15
 NUMERIC = 1e-7  # a column of the regressor that is nearer to the others, relative to its length, depends on them
 NOTHING = 1e-11  # a column this small against the largest one is zero
 DUST = 1e-13  # what rounding leaves of zeros in the rule's grouping
 STATES = 1.5  # equations for every unknown in a sampled regressor
+JUMP = 1e-9  # rad/s or m/s
 ORDER = (*KEEP_FIRST, "coulomb", "viscous")
 
 
@@ -197,15 +198,21 @@ def from_regressor(W: np.ndarray, listed: Sequence[Parameter], tolerance: float 
         if lengths[k] > NOTHING * lengths.max() and np.linalg.norm(rest) > tolerance * lengths[k]:
             Q[len(kept)] = rest / np.linalg.norm(rest)
             kept.append(k)
+    Q = Q[:len(kept)]
     kept.sort()
-    grouping = np.linalg.lstsq(R[:, kept], R, rcond=None)[0]
+    grouping = np.linalg.solve(Q @ R[:, kept], Q @ R)
     return BaseParameters(tuple(listed), tuple(kept), np.where(np.abs(grouping) < tolerance, 0.0, grouping))
 
 
 def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: ArrayLike = GRAVITY, free_root: bool = False,
                       seed: int = 0) -> np.ndarray:
-    """Regressors at random states, stacked, with enough rows for from_regressor."""
-    n, g, unknown = model.n, np.asarray(gravity, dtype=float), with_unknowns(model, listed)
+    """Regressors at random states, stacked, with enough rows for from_regressor.
+
+    Coulomb friction jumps with the sign of the speed: what only its smoothing tells apart is not told apart.
+    """
+    n, g = model.n, np.asarray(gravity, dtype=float)
+    links = tuple(replace(link, term=replace(link.term, smoothing=JUMP)) for link in model.links)
+    unknown = with_unknowns(replace(model, links=links), listed)
     blocks = {"q": n, "qd": n, "qdd": n} | ({"base": 9} if free_root else {})
 
     def function(q, qd, qdd, base=np.zeros(9)):

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -50,8 +51,9 @@ class JointTerm:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            if not np.isfinite(getattr(self, f.name)):
-                raise InputError(f"joint term {f.name} is {getattr(self, f.name)}; it must be a finite number")
+            value = getattr(self, f.name)
+            if not isinstance(value, Real) or not np.isfinite(value):
+                raise InputError(f"joint term {f.name} is {value!r}; it must be a finite number")
         if self.rotor_inertia < 0 or self.coulomb < 0 or self.viscous < 0:
             raise InputError(f"rotor_inertia, coulomb and viscous must not be negative, got {self}")
         if self.smoothing <= 0:

@@ -144,7 +144,7 @@ def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
         J, ms = _into_frame(body, placed[j])
         links.append(Link(body.name, body.joint, parent, body.sigma, **rows[-1]._asdict(), coordinate=coordinate,
                           multiplier=multiplier, offset=offset, m=body.m, ms=frozen(ms), J=frozen(J),
-                          term=_term(tree.joints[j]) if friction else JointTerm()))
+                          term=_term(tree.joints[j], tree.warnings) if friction else JointTerm()))
         numbers.append(len(links) - 1)
     error = frames.reconstruction_error(tree.bodies, placed, links, numbers)
     size = 1.0 + sum(float(np.linalg.norm(body.P)) for body in tree.bodies)
@@ -214,8 +214,12 @@ def _known(limit: float | None) -> float:
     return float(limit) if limit is not None and 0.0 < limit < np.inf else np.nan
 
 
-def _term(joint: parser.Joint | None) -> JointTerm:
+def _term(joint: parser.Joint | None, warnings: list[str]) -> JointTerm:
+    """Friction as <dynamics> gives it; no joint has a negative one."""
     dynamics = joint.dynamics if joint is not None else None
     if dynamics is None:
         return JointTerm()
-    return JointTerm(coulomb=max(float(dynamics.friction or 0.0), 0.0), viscous=max(float(dynamics.damping or 0.0), 0.0))
+    given = {"coulomb": float(dynamics.friction or 0.0), "viscous": float(dynamics.damping or 0.0)}
+    warnings += [f"joint '{joint.name}': {name} friction {value:g} is negative: taken as zero"
+                 for name, value in given.items() if value < 0.0]
+    return JointTerm(**{name: max(value, 0.0) for name, value in given.items()})

@@ -41,9 +41,8 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 DOORS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm",), "urdf_parser_py": ("urdf",), "lxml": ("urdf_xml",), "xacro": ("urdf_xml",),
     "yaml": ("*_file", "*_parameters"),
-    "matplotlib": ("plot",), "scipy": ("planning/*", "scaling/*", "physical_consistency", "identification*",
-                                           "excitation"),
-    "casadi": ("planning/*", "scaling/*"),
+    "matplotlib": ("plot",), "casadi": ("planning/*", "scaling/*"),
+    "scipy": ("planning/*", "scaling/*", "physical_consistency", "identification*", "excitation"),
     **dict.fromkeys(ROS, ("nodes/*",)),
 }
 LAZY = ("matplotlib", "xacro", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below

@@ -194,3 +194,12 @@ def test_arguments_of_the_loader():
         Robot.from_urdf(arm(UP), base="flying")
     with pytest.raises(InputError, match=r"\['nobody'\].*\['j1'\]"):
         Robot.from_urdf(arm(UP), joint_terms={"nobody": JointTerm()})
+
+
+def test_negative_friction_is_zero_and_said():
+    text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="ab" type="continuous"><parent link="a"/>'
+            '<child link="b"/><dynamics damping="-0.5" friction="0.2"/></joint></robot>')
+    robot = Robot.from_urdf(text, friction=True)
+    assert robot.model.links[1].term == JointTerm(coulomb=0.2)
+    assert any("viscous friction -0.5 is negative" in warning for warning in robot.warnings)
+    assert not Robot.from_urdf(text).warnings

@@ -67,13 +67,16 @@ def split(curve: Curve) -> np.ndarray:
 
 
 def peaks(at: Nodes, excess: np.ndarray, tolerance: float) -> np.ndarray:
-    """Tops of the bulges of excess (K, k) seen at `at`: a parabola through the highest look and its neighbours."""
-    found = []
-    for values in excess.T:
-        a, b, c = values[:-2], values[1:-1], values[2:]
-        inner = (at.span[:-2] == at.span[2:]) & (b > tolerance) & (b >= a) & (b >= c)
-        k = np.flatnonzero(inner) + 1
-        bend = values[k - 1] - 2.0 * values[k] + values[k + 1]
-        shift = np.where(bend < 0.0, 0.5 * (values[k - 1] - values[k + 1]) / np.where(bend < 0.0, bend, 1.0), 0.0)
-        found.append(at.u[k] + np.clip(shift, -0.5, 0.5) * (at.u[k + 1] - at.u[k]))
-    return np.unique(np.concatenate(found)) if found else np.zeros(0)
+    """Tops of the bulges of excess (K, k) seen at evenly spread nodes: parabolas through three neighbours each.
+
+    Each parabola answers for half a step to both sides, the first and last of a span for what is left of it.
+    """
+    a, b, c = excess[:-2], excess[1:-1], excess[2:]
+    bend, lean = a - 2.0 * b + c, (c - a) / 2.0
+    shift = np.where(bend < 0.0, -lean / np.where(bend < 0.0, bend, 1.0), np.inf)
+    inside = (at.span[:-2] == at.span[2:])[:, None]
+    before = np.where(np.append(True, at.span[:-3] != at.span[1:-2]), -1.0, -0.5)[:, None]
+    after = np.where(np.append(at.span[2:-1] != at.span[3:], True), 1.0, 0.5)[:, None]
+    top = b + lean * shift / 2.0
+    k, j = np.nonzero(inside & (before <= shift) & (shift <= after) & (np.where(np.isfinite(shift), top, -1.0) > tolerance))
+    return np.unique(at.u[k + 1] + shift[k, j] * (at.u[k + 2] - at.u[k + 1]))

@@ -4,8 +4,8 @@ Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a uniform cu
 the rows at four points of each interval. Newton's matrix is that of Gauss and Newton for the rows (second derivatives of the values left out)
 and the exact one for the time: positive definite, with a band of four.
 
-With a schedule, the clock shows when the motion is planned to be where, t = sigma: it must not be earlier than that anywhere, and its mean lateness is
-minimized. Every t(sigma) depends on all y before, so the matrix is full then.
+With a schedule, the motion must not be anywhere before its time, and what is minimized is its lateness at the end and, a little, on the way. Every
+t(sigma) depends on all y before, so the matrix is full then.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from .path import solve_blocks
 POINTS = np.array([0.0, 0.5 - 0.1 * 5.0**0.5, 0.5 + 0.1 * 5.0**0.5, 1.0])  # of Lobatto: both ends, and exact to degree five
 WEIGHTS = np.array([1.0, 5.0, 5.0, 1.0]) / 12.0
 EARLY = 1e-4  # s; by which a motion on schedule may be ahead of it
-END_SHARE = 10.0  # of lateness at the end in what is minimized, against its mean
+ON_THE_WAY = 0.1  # weight of mean lateness against that at the end
 SHRINK = 0.2  # of mu
 STEPS = 30  # of Newton for each mu
+NOTHING = 2e-6  # what a step could still gain, relative, that is not worth it
 BLOCK = 8  # unknowns eliminated together
 
 
@@ -72,18 +73,18 @@ class Barrier:
     """rows (intervals, points, 7, rows) on intervals of length `step`; values must stay within -1 and 1.
 
     fixed : number of leading coefficients that stay
-    late  : with a schedule: how late the motion is at the start [s]
+    due   : a schedule: the earliest times (intervals,) at the ends of the intervals [s]
     """
 
-    def __init__(self, rows: np.ndarray, step: float, fixed: int = 0, late: float | None = None):
-        self.rows, self.step, self.fixed, self.late = rows, step, fixed, late
+    def __init__(self, rows: np.ndarray, step: float, fixed: int = 0, due: np.ndarray | None = None):
+        self.rows, self.step, self.fixed, self.due = rows, step, fixed, due
         self.intervals = len(rows)
         self.spline = spline_at(POINTS, step)
         self.weights = WEIGHTS * step
         self.cost = np.broadcast_to(self.weights, (self.intervals, len(POINTS)))
-        if late is not None:  # the integral of t - sigma, by parts, and a little of the end's
+        if due is not None:  # the integral of t by parts
             ahead = 1.0 - (np.arange(self.intervals)[:, None] + POINTS) / self.intervals
-            self.cost = self.cost * (ahead + END_SHARE) / (0.5 + END_SHARE)
+            self.cost = self.cost * (1.0 + ON_THE_WAY * ahead)
         self.count = 2 * rows[:, :, 0].size  # of inequalities
 
     def time(self, c: np.ndarray) -> float:
@@ -99,15 +100,14 @@ class Barrier:
         if not left.min() > 0.0:
             return np.inf
         value = float((self.cost / np.sqrt(y[..., 0])).sum() - mu * np.log(left).sum())
-        if self.late is not None:
+        if self.due is not None:
             lateness = self._lateness(y)
             value = value - mu * float(np.log(lateness).sum()) if lateness.min() > 0.0 else np.inf
         return value
 
     def _lateness(self, y: np.ndarray) -> np.ndarray:
         """(intervals,) at the end of each, EARLY added."""
-        t = np.cumsum((self.weights / np.sqrt(y[..., 0])).sum(axis=1))
-        return (self.late or 0.0) + EARLY + t - self.step * np.arange(1, self.intervals + 1)
+        return EARLY + np.cumsum((self.weights / np.sqrt(y[..., 0])).sum(axis=1)) - self.due
 
     def solve(self, c: np.ndarray, first: float, gap: float, say: Callable[[float], None]) -> np.ndarray:
         """Follow mu from first to gap, both as a share of the time; c must be feasible, and so is the result."""
@@ -129,7 +129,7 @@ class Barrier:
                 if length < 1e-6:
                     return c
             c, merit = c + length * direction, new
-            if slope < 5.0 * mu:
+            if slope < max(5.0 * mu, NOTHING * merit):
                 break
         return c
 
@@ -146,10 +146,10 @@ class Barrier:
         local = np.einsum("pda,kpd->ka", self.spline, gradient)
         square = (np.swapaxes(self.spline, 1, 2) @ hessian @ self.spline).sum(axis=1)
         g, H = self._assembled(local, square)
-        if self.late is not None:
+        if self.due is not None:
             self._keep_schedule(y, mu, g, H)
         g, H = g[self.fixed:], H[self.fixed:, self.fixed:]
-        solution = _solve_banded(H, -g) if self.late is None else np.linalg.solve(H, -g)
+        solution = _solve_banded(H, -g) if self.due is None else np.linalg.solve(H, -g)
         direction = np.concatenate((np.zeros(self.fixed), solution))
         return direction, -float(g @ direction[self.fixed:])
 

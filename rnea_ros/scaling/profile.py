@@ -40,6 +40,7 @@ FASTEST = 1e3  # times the slow start's rate: where nothing binds, a clock runs 
 DENSE = np.linspace(0.0, 1.0, 7)
 PARTS = 2  # pieces of the law for each interval
 Progress = Callable[[str, float], None]
+Curve = Callable[[np.ndarray], np.ndarray]
 
 
 class NoLaw(RneaError):
@@ -58,14 +59,14 @@ def check_rest(constraints: Constraints, level: float = 1.0) -> None:
                          f"at s = {s[where]:.4g} of {constraints.path.length:.4g} on the path: no speed is slow enough")
 
 
-def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: bool = False,
-            late: float | None = None, resolution: float = RESOLUTION, progress: Progress | None = None) -> TimeLaw:
+def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
+            due: Curve | None = None, resolution: float = RESOLUTION, progress: Progress | None = None) -> TimeLaw:
     """The fastest law from rest to rest over the whole path, or over the way of `clock`, a law that ends at rest.
 
     clock    : default quintic over the path; cubic if nothing bounds sddd
     moving   : the law starts with sd and sdd of the clock, which must be inside the limits
-    ceiling  : nowhere faster than the clock
-    late     : the clock is a schedule, the motion so late at its start [s]: never be ahead of it, and be as little late as can be
+    ceiling  : sigma -> the largest rate of the clock there
+    due      : sigma -> the earliest time there: the law is never ahead of that, and as little behind as can be
     progress : called with what is being done and the duration so far
     Raises InputError where gravity alone exceeds a limit, NoLaw.
     """
@@ -74,10 +75,14 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
     slow = 1.0 if moving else 0.95 * steady(constraints, clock, LEVEL)
-    grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling, late)
-    c = grid.solve(grid.inside(np.full(COARSE + 3, slow * slow)), START, COARSE_GAP, say)
+    c = np.full(COARSE + 3, slow * slow)
+    if due is not None and not moving:  # a good start: what is nowhere faster than a schedule is never ahead of it
+        grid = _Grid(constraints, clock, COARSE, slow, moving, np.ones_like, None)
+        c = grid.solve(grid.inside(c), START, COARSE_GAP, say)
+    grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling, due)
+    c = grid.solve(grid.inside(c), START, COARSE_GAP, say)
     while grid.intervals < min(MOST, grid.time(c) / resolution) or grid.intervals == COARSE:
-        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling, late)
+        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling, due)
         c = grid.solve(grid.inside(refined(c)), AGAIN, GAP, say)
     for _ in range(ROUNDS):
         if not grid.tighten(grid.law(c)):
@@ -117,17 +122,19 @@ def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> floa
 class _Grid(Barrier):
     """The limits of a path on a uniform grid over a clock."""
 
-    def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool, ceiling: bool,
-                 late: float | None):
+    def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool,
+                 ceiling: Curve | None, due: Curve | None):
         self.constraints, self.clock, self.slow, self.moving = constraints, clock, slow, moving
         step = clock.duration / intervals
         sigma = self._places(POINTS, intervals, step)
-        s, v, a, u = clock(sigma.ravel())
+        s, v, a, u = clock(sigma := sigma.ravel())
         limits = on_clock(constraints(s) / LEVEL, v, a, u)
         bounds = np.zeros((len(s), BASIS, 2))
-        bounds[:, 1] = 1.0 if ceiling else 0.0, 1.0 / (FASTEST * slow)
+        bounds[:, 1, 0] = 1.0 / (FASTEST * slow)
+        bounds[:, 1, 1] = 0.0 if ceiling is None else 1.0 / ceiling(sigma)
         rows = np.concatenate((limits, bounds), axis=2)
-        super().__init__(np.ascontiguousarray(rows.reshape(intervals, len(POINTS), BASIS, -1)), step, 3 if moving else 0, late)
+        super().__init__(np.ascontiguousarray(rows.reshape(intervals, len(POINTS), BASIS, -1)), step, 3 if moving else 0,
+                         None if due is None else due(np.arange(1, intervals + 1) * step))
 
     def _places(self, x: np.ndarray, intervals: int, step: float) -> np.ndarray:
         """(intervals, samples) places on the clock at shares x of each interval."""

@@ -1,0 +1,114 @@
+"""The rate k of a law's clock, changed only as the limits allow: what lets a motion be paused, resumed and slowed at any time.
+
+A law S(sigma) that is inside the limits at every constant rate 0 <= k <= 1 is played with sigma' = k. Rows on the clock (terms.py) tell for any k,
+kappa = k', w = k'' what of each limit is used. The rate is moved by transitions: k(t) cubic in time from (k, kappa) to (k_end, 0) within a horizon.
+One is begun only after it has been verified to its end, where k is constant again and all that follows is known to be inside. Each tick tries
+to move k_end towards what is wanted; if that is refused, the transition under way goes on. So there is always a verified continuation.
+
+Verified at points of time so dense that what lies between is smooth, and at every break of the law, where the torque rate has its corners.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+
+import numpy as np
+
+from .law import TimeLaw
+from .terms import BASIS, Constraints, basis, on_clock
+
+VERIFIED = 0.9996  # share of the limits that a transition may use; a law uses less, see profile.PASS
+NODE = 2e-3  # s; between the rows in a table
+SAMPLES = 40  # of time in a transition
+FIRST_STEP, GROW, CUT = 0.01, 1.3, 0.5  # of k_end from tick to tick
+LEAST_STEP = 1e-4
+HORIZON = 0.8  # of the time in which the rate limits let a torque swing from end to end
+SHORTEST, LONGEST = 0.02, 0.5  # s
+
+
+class Table:
+    """Rows along a law, interpolated between nodes that include all its breaks. velocity is left out: k <= 1 keeps it."""
+
+    def __init__(self, constraints: Constraints, law: TimeLaw):
+        self.law = law
+        steps = np.maximum(np.ceil(np.diff(law.breaks) / NODE).astype(int), 1)
+        starts = np.repeat(law.breaks[:-1], steps)
+        inside = np.concatenate([np.arange(n) / n for n in steps]) * np.repeat(np.diff(law.breaks), steps)
+        self.nodes = np.append(starts + inside, law.duration)
+        s, v, a, u = law(self.nodes)
+        self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
+        self.rows = on_clock(constraints(s), v, a, u)
+        self.flat = np.ascontiguousarray(self.rows[..., self.kept]).reshape(len(self.nodes), -1)
+        self.count = int(self.kept.sum())
+        self._list = self.nodes.tolist()
+
+    def at(self, sigma: np.ndarray) -> np.ndarray:
+        """(samples, 7, rows)."""
+        k = np.minimum(self.nodes.searchsorted(sigma, side="right") - 1, len(self.nodes) - 2)
+        here = self.nodes[k]
+        share = (sigma - here) / (self.nodes[k + 1] - here)
+        low = self.flat[k]
+        low += (self.flat[k + 1] - low) * share[:, None]
+        return low.reshape(len(k), BASIS, self.count)
+
+
+class Clock:
+    """sigma, k, kappa, and the transition under way. most: the largest rate."""
+
+    def __init__(self, table: Table, horizon: float, k: float = 1.0):
+        self.table, self.horizon = table, horizon
+        self.sigma, self.k, self.kappa = 0.0, k, 0.0
+        self.end = k  # of the transition
+        self.left = 0.0  # time until then
+        self._cubic = (0.0, 0.0)  # w now and its slope
+        self._step = FIRST_STEP
+        self._shares = np.linspace(0.0, 1.0, SAMPLES)
+        self.checks = 0
+
+    def steer(self, wanted: float) -> None:
+        """Begin a transition that ends nearer to the wanted rate, if one can be verified."""
+        if wanted == self.end:
+            return
+        end = self.end + min(max(wanted - self.end, -self._step), self._step)
+        self.checks += 1
+        if self._verified(end):
+            self._step = min(GROW * self._step, 1.0)
+        else:
+            self._step = max(CUT * self._step, LEAST_STEP)
+
+    def _verified(self, end: float) -> bool:
+        H, k, kappa = self.horizon, self.k, self.kappa
+        way = end - k
+        w, j = (6.0 * way / H - 4.0 * kappa) / H, (6.0 * kappa - 12.0 * way / H) / (H * H)
+        t = self._shares * H
+        sigma = self.sigma + t * (k + t * (kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
+        breaks = self.table.law.breaks
+        first, last = breaks.searchsorted((self.sigma, sigma[-1]))
+        if first < last:
+            corners = breaks[first:last]
+            t = np.concatenate((t, np.interp(corners, sigma, t)))
+            sigma = np.concatenate((sigma, corners))
+        rate = k + t * (kappa + t * (w / 2.0 + t * (j / 6.0)))
+        if rate.min() < -1e-12 or rate.max() > 1.0 + 1e-12:
+            return False
+        weights = basis(rate, kappa + t * (w + t * (j / 2.0)), w + t * j)
+        values = weights[:, None] @ self.table.at(sigma)
+        if not np.abs(values).max() <= VERIFIED:
+            return False
+        self.end, self.left, self._cubic = end, H, (w, j)
+        return True
+
+    def advance(self, dt: float) -> None:
+        """The state dt later."""
+        t = min(dt, self.left)
+        if t > 0.0:
+            w, j = self._cubic
+            self.sigma += t * (self.k + t * (self.kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
+            self.k += t * (self.kappa + t * (w / 2.0 + t * (j / 6.0)))
+            self.kappa += t * (w + t * (j / 2.0))
+            self._cubic = (w + t * j, j)
+            self.left -= t
+        if self.left <= 0.0:
+            self.k, self.kappa, self.left = self.end, 0.0, 0.0
+            self.sigma += (dt - t) * self.k
