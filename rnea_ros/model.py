@@ -8,6 +8,7 @@ follow one coordinate (mimic joints), each with ``q_link = multiplier * q[coordi
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -52,7 +53,7 @@ class JointTerm:
     def __post_init__(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
-            if not isinstance(value, Real) or not np.isfinite(value):
+            if not isinstance(value, Real) or not math.isfinite(value):
                 raise InputError(f"joint term {f.name} is {value!r}; it must be a finite number")
         if self.rotor_inertia < 0 or self.coulomb < 0 or self.viscous < 0:
             raise InputError(f"rotor_inertia, coulomb and viscous must not be negative, got {self}")

@@ -216,10 +216,9 @@ def _known(limit: float | None) -> float:
 
 def _term(joint: parser.Joint | None, warnings: list[str]) -> JointTerm:
     """Friction as <dynamics> gives it; no joint has a negative one."""
-    dynamics = joint.dynamics if joint is not None else None
-    if dynamics is None:
+    if joint is None or joint.dynamics is None:
         return JointTerm()
-    given = {"coulomb": float(dynamics.friction or 0.0), "viscous": float(dynamics.damping or 0.0)}
+    given = {"coulomb": float(joint.dynamics.friction or 0.0), "viscous": float(joint.dynamics.damping or 0.0)}
     warnings += [f"joint '{joint.name}': {name} friction {value:g} is negative: taken as zero"
                  for name, value in given.items() if value < 0.0]
     return JointTerm(**{name: max(value, 0.0) for name, value in given.items()})
