@@ -19,6 +19,7 @@ from .physical_consistency import Consistency, nearest
 from .robot import GRAVITY, Robot
 from .vectors import rotate_inertia, shift
 
+SOME = 8  # names in a list
 DOUBTFUL = 0.3  # relative standard deviation from which on a value says little
 
 
@@ -79,7 +80,8 @@ def report(robot: Robot, found: Identification, physical: Consistency) -> str:
     lines += ["", f"{verdict}: the nearest is {physical.distance:.3g} standard deviations away, noise explains up to "
                   f"{physical.limit:.3g}"]
     if physical.thin:
-        lines.append(f"at the edge of what is possible: {', '.join(physical.thin)}")
+        more = f" and {len(physical.thin) - SOME} more" if len(physical.thin) > SOME else ""
+        lines.append(f"at the edge of what is possible: {', '.join(physical.thin[:SOME])}{more}")
     return "\n".join(lines)
 
 

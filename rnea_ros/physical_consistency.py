@@ -31,10 +31,11 @@ from .linear_forms import coefficients, unknowns
 from .model import Model
 
 ROUNDING = 1e-7  # of beta, relative to its parts: a measurement is not taken to be better known than this
-GAP, RELATIVE_GAP = 5e-3, 1e-4  # of |u|^2 / 2 above its minimum, at most the larger
+GAP, RELATIVE_GAP = 1e-3, 1e-6  # of |u|^2 / 2 above its minimum, at most the larger
 FALL = 0.2  # of mu from round to round
-NEWTON = 50  # steps in a round, at most
-THIN = 1e-4  # a body this thin in some direction, against the model's, has met the edge
+NEWTON, SHORT = 50, 1e-10  # steps in a round, at most; share of a step that is not worth taking
+THIN = 1e-2  # a body this thin in some direction, against the model's, has met the edge
+INSIDE = 1e-3  # and no thinner one is drawn to: the model itself may be at the edge
 NORMAL = 2.326  # quantile 0.99 of the normal distribution
 
 
@@ -116,10 +117,12 @@ def _minimised(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: n
             step = -np.linalg.solve(measured + mu * (A.T @ curvature @ A), g)
             decrement = -float(g @ step)
             length, here = 1.0, cost(z)
-            while length > 1e-10 and not cost(z + length * step) <= here - 0.1 * length * decrement:
+            while length > SHORT and not cost(z + length * step) <= here - 0.1 * length * decrement:
                 length *= 0.5
+            if length <= SHORT:  # rounding: there is nothing more to gain
+                break
             z = z + length * step
-            if decrement <= 0.01 * mu or length <= 1e-10:
+            if decrement <= 0.01 * mu:
                 break
         if mu * barrier.inequalities <= max(GAP, RELATIVE_GAP * float(z[:b] @ z[:b])):
             return z
@@ -139,6 +142,14 @@ def _sizes(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarray:
         natural = {"kg": mass, "kg m": mass * extent, "kg m^2": mass * extent**2}.get(parameter.unit, 1.0)
         found.append(max(abs(value), 0.1 * natural))
     return np.array(found)
+
+
+def _inside(prior: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Ten numbers of a body: the model's, made thicker where it is thin or none."""
+    scale = np.sqrt([*[size[[4, 7, 9]].sum() / 6.0] * 3, size[0]])
+    sizes, axes = np.linalg.eigh(pseudo_inertia(prior) / np.multiply.outer(scale, scale))
+    S = (axes * np.maximum(sizes, INSIDE)) @ axes.T * np.multiply.outer(scale, scale)
+    return prior if sizes[0] >= INSIDE else ten(S[3, 3], S[:3, 3], np.trace(S[:3, :3]) * np.eye(3) - S[:3, :3])
 
 
 @cache
@@ -163,11 +174,7 @@ class _Barrier:
         self.inside, self.size = prior.copy(), size
         self.inside[self.positive] = np.maximum(prior[self.positive], 0.1 * size[self.positive])
         for k in self.bodies:
-            round_ = pseudo_inertia(np.where(np.isin(INERTIAL, ("m", "Jxx", "Jyy", "Jzz")), size[k:k + 10], 0.0))
-            sizes, axes = np.linalg.eigh(pseudo_inertia(prior[k:k + 10]))
-            S = axes * np.maximum(sizes, 0.0) @ axes.T + 0.01 * np.diag(np.abs(np.diagonal(round_)))
-            E = S[:3, :3]
-            self.inside[k:k + 10] = ten(S[3, 3], S[:3, 3], np.trace(E) * np.eye(3) - E)
+            self.inside[k:k + 10] = _inside(prior[k:k + 10], size[k:k + 10])
         self.reference = [np.linalg.inv(pseudo_inertia(self.inside[k:k + 10])) for k in self.bodies]
 
     def value(self, x: np.ndarray) -> float:

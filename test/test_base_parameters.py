@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from functools import cache
 
@@ -21,17 +22,18 @@ from rnea_ros.inertial_parameters import INERTIAL, TERMS, parameters, ten, value
 
 SAME_TWICE = ("_box", "_limited", "_corrected", "_collision", "continuous", "right_hand", "_dual")
 GRAVITY = np.array([0.0, 0.0, -9.81])
-SEEDS = range(45)
+SEEDS = range(35)
 
 
+@cache
 def examples():
     """(path, robot) of one robot of each kind."""
+    found = []
     for path in example_urdfs():
         if not any(word in path.stem for word in SAME_TWICE):
-            try:
-                yield path, Robot.from_urdf(path, backend="python")
-            except ModelError:
-                continue
+            with contextlib.suppress(ModelError):
+                found.append((path, Robot.from_urdf(path, backend="python")))
+    return found
 
 
 def rank(W):
@@ -82,6 +84,7 @@ def test_random_trees_agree_with_qr(terms):
         if independent(model):
             assert found.kept == numeric.kept and worst(found.grouping, numeric.grouping) < 1e-6, seed
         assert worst(W[:, found.kept] @ found.grouping, W) < 1e-9, seed
+        assert worst(found.grouping[:, found.kept], np.eye(len(found))) < 1e-12, seed
 
 
 def test_random_trees_have_what_the_rule_distinguishes():

@@ -1,11 +1,13 @@
-"""What can be said of a problem before it is solved: nonsense and the impossible are refused, what is unknown is told."""
+"""What can be said of a problem that is not solved: nonsense and the impossible are refused, what is unknown is told."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..errors import InputError, RneaError
-from .problem import ORDERS, Problem, Quantity, State
+from .bspline import Curve
+from .grid import LOOKS, looks
+from .problem import MOTION, ORDERS, Problem, Quantity, State
 
 TOLERANCE = 1e-9  # relative, of limits at start and goal
 
@@ -38,8 +40,8 @@ def _check_cost(problem: Problem) -> None:
         raise InputError("time has no weight: a motion would take its effort down by taking forever; weight time, or give the "
                          "duration")
     if free and not cost.effort.any() and not any(quantity.order for quantity in problem.limited):
-        raise InputError("nothing limits how fast the motion can be: no limit of velocity, acceleration, jerk, torque or torque "
-                         "rate is known; give one, or weight effort, or give the duration")
+        raise InputError("nothing limits how fast the motion can be: no limit of velocity, acceleration, jerk, torque or "
+                         "torque rate is known; give one, or weight effort, or give the duration")
 
 
 def _refuse_outside(name: str, state: State, limited: list[Quantity]) -> None:
@@ -50,11 +52,12 @@ def _refuse_outside(name: str, state: State, limited: list[Quantity]) -> None:
     if state.qdd is not None:
         y[0, 2] = state.qdd
     for quantity in limited:
-        beyond = np.flatnonzero(quantity.excess(y)[0] > TOLERANCE) if quantity.order < known else []
-        for k in beyond:
-            how = "held still" if state.rests and quantity.order > 1 else "there"
-            raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, outside "
-                                f"its limits {quantity.lower[k]:.5g} to {quantity.upper[k]:.5g}; no motion can change that")
+        if quantity.order >= known or not (quantity.excess(y) > TOLERANCE).any():
+            continue
+        k = int(quantity.excess(y)[0].argmax())
+        how = "held still" if state.rests and quantity.order > 1 else "there"
+        raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, outside "
+                            f"its limits {quantity.lower[k]:.5g} to {quantity.upper[k]:.5g}; no motion can change that")
 
 
 def unknown_limits(problem: Problem) -> list[str]:
@@ -66,3 +69,20 @@ def unknown_limits(problem: Problem) -> list[str]:
         if unknown:
             found.append(quantity.name if len(unknown) == len(quantity.labels) else f"{quantity.name} of {', '.join(unknown)}")
     return [f"no limits known, hence not enforced: {'; '.join(found)}"] if found else []
+
+
+def worst_violation(problem: Problem, curve: Curve) -> tuple[float, str]:
+    """(relative size, words) of where a curve that is no solution is farthest from being one."""
+    at = looks(curve.breaks, LOOKS)
+    y = curve.motion(at.span, at.u)
+    found = [(0.0, "")]
+    for quantity, excess in zip(problem.limited, problem.excess(y).values()):
+        sample, k = (int(index) for index in np.unravel_index(excess.argmax(), excess.shape))
+        share, moment = excess[sample, k], at.u[sample] * curve.duration
+        found.append((float(share), f"has {quantity.name} of {quantity.labels[k]} {100.0 * share:.2g} % beyond its limit after "
+                      f"{moment:.3g} s of {curve.duration:.3g} s"))
+    for name, state, end in (("start", problem.start, y[0]), ("goal", problem.goal, y[-1])):
+        for what, value, reached in zip(MOTION, (state.q, state.qd, state.qdd), end):
+            miss = 0.0 if value is None else float(np.abs(value - reached).max())
+            found.append((miss, f"misses the {what} of the {name} by {miss:.2g} after {curve.duration:.3g} s"))
+    return max(found)

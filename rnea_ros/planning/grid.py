@@ -9,6 +9,7 @@ Two things happen after a solution, each from what it showed:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,30 +21,41 @@ LOOKS = 40  # in every span, for peaks
 
 
 class Nodes(NamedTuple):
-    """Instants at which a motion is looked at, (K,) each.
+    """Instants at which a motion is looked at, (K,) each: `regular` ones, then single ones.
 
     span   : that the instant belongs to; decides the side at a break
     u      : t / T
     weight : of the quadrature over u
+    single : (number of the limited quantity, component) of the one limit that is enforced at each of the others
     """
 
     span: np.ndarray
     u: np.ndarray
     weight: np.ndarray
+    single: Sequence[tuple[int, int]] = ()
+
+    @property
+    def regular(self) -> int:
+        return len(self.u) - len(self.single)
 
 
-def nodes(breaks: np.ndarray, per_span: int, extra: np.ndarray | None = None) -> Nodes:
-    """Lobatto nodes of all spans, and those at `extra`, which weigh nothing."""
+class Peak(NamedTuple):
+    """A place where component of limited quantity `number` bulges beyond its limit, relative excess `height`."""
+
+    u: float
+    height: float
+    number: int
+    component: int
+
+
+def nodes(breaks: np.ndarray, per_span: int, peaks: Sequence[Peak] = ()) -> Nodes:
+    """Lobatto nodes of all spans; peaks as single nodes, which weigh nothing."""
     polynomial = np.polynomial.legendre.Legendre.basis(per_span - 1)
     x = np.concatenate(([-1.0], np.sort(polynomial.deriv().roots().real), [1.0]))
-    weights = 1.0 / (per_span * (per_span - 1) * polynomial(x) ** 2)
-    u = _inside(breaks, (x + 1.0) / 2.0)
-    span = np.repeat(np.arange(len(u)), per_span)
-    weight = np.diff(breaks)[:, None] * weights
-    extra = np.zeros(0) if extra is None else extra
-    all_u, all_spans = np.concatenate((u.ravel(), extra)), np.concatenate((span, span_of(breaks, extra)))
-    order = np.lexsort((all_u, all_spans))
-    return Nodes(all_spans[order], all_u[order], np.concatenate((weight.ravel(), np.zeros(len(extra))))[order])
+    weights = np.diff(breaks)[:, None] / (per_span * (per_span - 1) * polynomial(x) ** 2)
+    u, tops = _inside(breaks, (x + 1.0) / 2.0), np.array([peak.u for peak in peaks])
+    return Nodes(np.append(np.repeat(np.arange(len(u)), per_span), span_of(breaks, tops)), np.append(u, tops),
+                 np.append(weights, 0.0 * tops), [(peak.number, peak.component) for peak in peaks])
 
 
 def looks(breaks: np.ndarray, per_span: int) -> Nodes:
@@ -66,17 +78,19 @@ def split(curve: Curve) -> np.ndarray:
     return np.sort(np.concatenate((curve.breaks, (curve.breaks[chosen] + curve.breaks[chosen + 1]) / 2.0)))
 
 
-def peaks(at: Nodes, excess: np.ndarray, tolerance: float) -> np.ndarray:
-    """Tops of the bulges of excess (K, k) seen at evenly spread nodes: parabolas through three neighbours each.
+def peaks(at: Nodes, number: int, excess: np.ndarray, tolerance: float) -> Iterator[Peak]:
+    """Tops of the bulges of a quantity's excess (K, k) seen at evenly spread nodes: parabolas through three neighbours each.
 
     Each parabola answers for half a step to both sides, the first and last of a span for what is left of it.
     """
+    excess = np.maximum(excess, -1.0)  # -inf where there is no limit
     a, b, c = excess[:-2], excess[1:-1], excess[2:]
     bend, lean = a - 2.0 * b + c, (c - a) / 2.0
-    shift = np.where(bend < 0.0, -lean / np.where(bend < 0.0, bend, 1.0), np.inf)
+    hollow = ~(bend < 0.0)  # or a line
+    shift = np.where(hollow, np.inf, -lean / np.where(hollow, 1.0, bend))
+    top = np.where(hollow, -np.inf, b + lean * np.where(hollow, 0.0, shift) / 2.0)
     inside = (at.span[:-2] == at.span[2:])[:, None]
     before = np.where(np.append(True, at.span[:-3] != at.span[1:-2]), -1.0, -0.5)[:, None]
     after = np.where(np.append(at.span[2:-1] != at.span[3:], True), 1.0, 0.5)[:, None]
-    top = b + lean * shift / 2.0
-    k, j = np.nonzero(inside & (before <= shift) & (shift <= after) & (np.where(np.isfinite(shift), top, -1.0) > tolerance))
-    return np.unique(at.u[k + 1] + shift[k, j] * (at.u[k + 2] - at.u[k + 1]))
+    for k, j in np.argwhere(inside & (before <= shift) & (shift <= after) & (top > tolerance)):
+        yield Peak(float(at.u[k + 1] + shift[k, j] * (at.u[k + 2] - at.u[k + 1])), float(top[k, j]), number, int(j))

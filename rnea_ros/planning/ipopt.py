@@ -12,27 +12,28 @@ from .sparse import Pattern
 from .transcription import Transcription
 
 Watch = Callable[[int, np.ndarray, float], None]
-QUIET = {"print_level": 0, "sb": "yes"}
+QUIET: dict[str, Any] = {"print_level": 0, "sb": "yes"}
 
 
 class Solution(NamedTuple):
-    """x: the best point; status: IPOPT's word for how it ended."""
+    """x: the best point; multipliers: of the constraints; status: IPOPT's word for how it ended."""
 
     x: np.ndarray
+    multipliers: np.ndarray
     converged: bool
     status: str
     iterations: int
 
 
 def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], options: Mapping[str, float],
-             watch: Watch) -> Solution:
+             watch: Watch, multipliers: np.ndarray | None = None) -> Solution:
     """A local minimum of the program near x, with x inside bounds.
 
     options: IPOPT's own. watch(iteration, x, largest violation of a constraint) is called after each iteration.
     What a callable of the problem raises comes out unchanged.
     """
     try:
-        import casadi as ca
+        import casadi as ca  # type: Any
     except ImportError:
         raise RneaError("planning needs CasADi, which brings IPOPT: pip install 'rnea_ros[planning]'") from None
     functions = _Functions(ca, program, watch)
@@ -40,11 +41,13 @@ def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np
         "grad_f": functions.gradient, "jac_g": functions.jacobian, "hess_lag": functions.hessian,
         "iteration_callback": functions.watch, "no_nlp_grad": True, "print_time": False, "show_eval_warnings": False,
         "ipopt": {**QUIET, **options}})
-    found = solver(x0=x, lbx=bounds[0], ubx=bounds[1], lbg=program.rows.lower, ubg=program.rows.upper)
+    start = {"x0": x} if multipliers is None else {"x0": x, "lam_g0": multipliers}
+    found = solver(**start, lbx=bounds[0], ubx=bounds[1], lbg=program.rows.lower, ubg=program.rows.upper)
     stats = solver.stats()
     if functions.errors and not stats["success"]:
         raise functions.errors[0]
-    return Solution(np.array(found["x"]).ravel(), bool(stats["success"]), stats["return_status"], int(stats["iter_count"]))
+    return Solution(_flat(found["x"]), _flat(found["lam_g"]), bool(stats["success"]), stats["return_status"],
+                    int(stats["iter_count"]))
 
 
 class _Functions:
@@ -53,8 +56,9 @@ class _Functions:
     def __init__(self, ca: Any, program: Transcription, watch: Watch):
         self.errors: list[Exception] = []
         self._callback = _callback_class(ca)
-        rows, (J, H) = program.rows, (_sparsity(ca, pattern) for pattern in (program.jacobian_pattern, program.hessian_pattern))
-        number, vector, column = _dense(ca, 1), _dense(ca, program.size), _dense(ca, len(rows.nodes))
+        rows = program.rows
+        J, H = _sparsity(ca, program.jacobian_pattern), _sparsity(ca, program.hessian_pattern)
+        number, vector, column = _dense(ca, 1), _dense(ca, program.size), _dense(ca, len(rows.node))
         point, multipliers = {"x": vector, "p": _dense(ca, 0)}, {"lam_f": number, "lam_g": column}
         self.nlp = self._function("nlp", point, {"f": number, "g": column},
                                   lambda x, p: (program.objective(x), program.constraints(x)))
@@ -106,12 +110,16 @@ def _callback_class(ca):
 
         def eval(self, arguments):
             try:
-                return self.evaluate(*(np.array(argument).ravel() for argument in arguments))
+                return self.evaluate(*map(_flat, arguments))
             except Exception as error:
                 self.errors.append(error)
                 raise
 
     return Callback
+
+
+def _flat(value):
+    return np.array(value).ravel()
 
 
 def _dense(ca, size):

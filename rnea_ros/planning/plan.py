@@ -6,61 +6,31 @@ them, until it does not. Every solution is the start of the next. Optima are loc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
 from . import grid
-from .bspline import Curve, span_of
-from .checks import PlanningError, check, unknown_limits
+from .bspline import Curve
+from .checks import PlanningError, check, unknown_limits, worst_violation
 from .guess import guesses
 from .ipopt import Solution, minimise
 from .problem import Problem
+from .result import Plan
 from .settings import Progress, Report, Settings
 from .transcription import Transcription
 
-WARM = {"mu_init": 1e-5}  # of IPOPT's barrier, where a solution is near
-TIGHTENINGS = 6
+COLD: dict[str, Any] = {}  # options of IPOPT: from a guess,
+WARM = {"mu_init": 1e-5}  # from a curve that is nearly right,
+HOT = {"mu_init": 1e-8, "warm_start_init_point": "yes",  # and from its multipliers as well
+       **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
+                                                  "mult_bound_push")}}
+TIGHTENINGS = 10
 REASONS = {
     "Infeasible_Problem_Detected": "no motion near the starting guess keeps all limits",
     "Maximum_Iterations_Exceeded": "the solver used up its iterations",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """A planned motion.
-
-    objective  : integral of the cost; the duration where time alone counts
-    excess     : limited quantity -> by how much it is beyond a limit anywhere, relative, looked at much more densely than
-                 planned; negative: what is left
-    iterations : of the solver, all its calls together
-    notes      : what is worth knowing, one sentence each: limits that are unknown, steps that failed
-    """
-
-    curve: Curve
-    objective: float
-    excess: dict[str, float]
-    iterations: int
-    notes: tuple[str, ...] = ()
-
-    @property
-    def duration(self) -> float:
-        """[s]."""
-        return self.curve.duration
-
-    @property
-    def control_points(self) -> int:
-        return len(self.curve.points)
-
-    def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """q, qd, qdd, qddd (samples, n) at times t (samples,) from 0 to duration; where the jerk jumps, after the jump."""
-        u = np.asarray(t, dtype=float) / (self.duration or 1.0)
-        if u.ndim != 1 or not ((u >= 0.0) & (u <= 1.0 + 1e-12)).all():
-            raise InputError(f"t is {t!r:.60}; times (samples,) from 0 to {self.duration:.17g} s are needed")
-        q, qd, qdd, qddd = np.swapaxes(self.curve.motion(span_of(self.curve.breaks, u), np.minimum(u, 1.0)), 0, 1)
-        return q, qd, qdd, qddd
 
 
 def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None) -> Plan:
@@ -74,32 +44,38 @@ def plan(problem: Problem, settings: Settings = Settings(), report: Report = lam
 
 
 class _Planner:
+    """curve, objective, multipliers: of the best plan so far."""
+
     def __init__(self, problem: Problem, settings: Settings, report: Report, notes: list[str]):
         self.problem, self.settings, self.report, self.notes = problem, settings, report, notes
-        self.curve, self.objective, self.iterations = Curve(3, np.zeros(0), np.zeros(0), 0.0), np.inf, 0  # the best so far
+        self.curve, self.objective, self.multipliers = Curve(3, np.zeros(0), np.zeros(0), 0.0), np.inf, np.zeros(0)
+        self.iterations = 0
 
     def plan(self) -> Plan:
         self._begin()
         self._refine()
         self._keep_limits_between_nodes()
-        worst = {name: float(values.max()) for name, values in self._excess(self.curve, 3 * grid.LOOKS).items()}
-        beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in worst.items() if value > self.settings.tolerance]
+        excess = {name: float(values.max()) for name, values in self._excess(3 * grid.LOOKS).items()}
+        beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         if beyond:
             self.notes.append(f"beyond a limit somewhere between the nodes: {', '.join(beyond)}")
-        return Plan(self.curve, self.objective, worst, self.iterations, tuple(self.notes))
+        return Plan(self.curve, float(self.objective), excess, self.iterations, tuple(self.notes))
+
+    # ------------------------------------------------------------------ steps
 
     def _begin(self) -> None:
         """The best of the coarse plans."""
         plans, failures = 0, []
         breaks = np.linspace(0.0, 1.0, self.settings.spans + 1)
-        for number, guess in zip(range(1, self.settings.tries + 1), guesses(self.problem, breaks, self.settings.degree)):
-            solution, curve, objective = self._solved(f"guess {number}", guess)
+        attempts = range(1, max(self.settings.tries, self.settings.best_of) + 1)
+        for number, guess in zip(attempts, guesses(self.problem, breaks, self.settings.degree)):
+            solution, curve, objective = self._solved(f"guess {number}", guess, COLD)
             if not solution.converged:
-                failures.append((solution, curve))
+                failures.append((*worst_violation(self.problem, curve), solution))
                 continue
             plans += 1
             if objective < self.objective:
-                self.curve, self.objective = curve, objective
+                self.curve, self.objective, self.multipliers = curve, objective, solution.multipliers
             if plans == self.settings.best_of:
                 break
         if not plans:
@@ -108,35 +84,37 @@ class _Planner:
     def _refine(self) -> None:
         for number in range(1, self.settings.refinements + 1):
             before = self.objective
-            if not self._improved(f"refinement {number}", self.curve.refined(grid.split(self.curve))):
+            if not self._improved(f"refinement {number}", self.curve.refined(grid.split(self.curve)), WARM):
                 break
             if before - self.objective < self.settings.gain * abs(before):
                 break
 
     def _keep_limits_between_nodes(self) -> None:
-        extra = np.zeros(0)
+        peaks: list[grid.Peak] = []
+        tolerance = self.settings.tolerance
         for number in range(1, TIGHTENINGS + 1):
-            at = grid.looks(self.curve.breaks, grid.LOOKS)
-            tops = [grid.peaks(at, values, self.settings.tolerance / 4.0)
-                    for values in self._excess(self.curve, grid.LOOKS).values()]
-            if not any(map(len, tops)):
+            at, excess = grid.looks(self.curve.breaks, grid.LOOKS), self._excess(grid.LOOKS).values()
+            new = [peak for k, values in enumerate(excess) for peak in grid.peaks(at, k, values, 0.25 * tolerance)]
+            peaks += new
+            if all(peak.height <= 0.75 * tolerance for peak in new):
                 break
-            extra = np.union1d(extra, np.concatenate(tops))
-            if not self._improved(f"limits between nodes {number}", self.curve, extra):
+            if not self._improved(f"limits between nodes {number}", self.curve, HOT, peaks):
                 break
 
-    def _improved(self, stage: str, guess: Curve, extra: np.ndarray = np.zeros(0)) -> bool:
+    # ------------------------------------------------------------------ tools
+
+    def _improved(self, stage: str, guess: Curve, options: Mapping[str, Any], peaks: Sequence[grid.Peak] = ()) -> bool:
         """Solve again from a curve that is nearly right; what fails is left out, and said."""
-        solution, curve, objective = self._solved(stage, guess, extra, WARM)
+        solution, curve, objective = self._solved(stage, guess, options, peaks)
         if solution.converged:
-            self.curve, self.objective = curve, objective
+            self.curve, self.objective, self.multipliers = curve, objective, solution.multipliers
         else:
             self.notes.append(f"{stage} left out: {_reason(solution)}")
         return solution.converged
 
-    def _solved(self, stage: str, guess: Curve, extra: np.ndarray = np.zeros(0),
-                options: dict[str, float] = {}) -> tuple[Solution, Curve, float]:
-        nodes = grid.nodes(guess.breaks, guess.degree + 2, extra)
+    def _solved(self, stage: str, guess: Curve, options: Mapping[str, Any],
+                peaks: Sequence[grid.Peak] = ()) -> tuple[Solution, Curve, float]:
+        nodes = grid.nodes(guess.breaks, guess.degree + 2, peaks)
         program = Transcription(self.problem, guess.breaks, guess.degree, nodes)
 
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
@@ -144,33 +122,23 @@ class _Planner:
 
         lower, upper = np.full(program.size, -np.inf), np.full(program.size, np.inf)
         lower[-1], upper[-1] = self.problem.duration
+        added = len(program.rows.node) - len(self.multipliers)  # rows of peaks come last
+        multipliers = np.append(self.multipliers, np.zeros(added)) if peaks else None
         solution = minimise(program, program.variables(guess), (lower, upper),
-                            {"max_iter": self.settings.iterations, **options}, watch)
+                            {"max_iter": self.settings.iterations, **options}, watch, multipliers)
         self.iterations += solution.iterations
         return solution, program.curve(solution.x), program.objective(solution.x)
 
-    def _excess(self, curve: Curve, per_span: int) -> dict[str, np.ndarray]:
-        """Relative excess (samples, k) of every limited quantity."""
-        at = grid.looks(curve.breaks, per_span)
-        y = curve.motion(at.span, at.u)
-        return {quantity.name: quantity.excess(y) for quantity in self.problem.limited}
+    def _excess(self, per_span: int) -> dict[str, np.ndarray]:
+        at = grid.looks(self.curve.breaks, per_span)
+        return self.problem.excess(self.curve.motion(at.span, at.u))
 
-    def _why(self, failures: list[tuple[Solution, Curve]]) -> str:
+    def _why(self, failures: Sequence[tuple[float, str, Solution]]) -> str:
         """What stands in the way of the attempt that came nearest."""
-        found = []
-        for solution, curve in failures:
-            at = grid.looks(curve.breaks, grid.LOOKS)
-            worst, text = self.settings.tolerance, _reason(solution)
-            for quantity, excess in zip(self.problem.limited, self._excess(curve, grid.LOOKS).values()):
-                if excess.max() > worst:
-                    sample, k = np.unravel_index(excess.argmax(), excess.shape)
-                    worst = excess[sample, k]
-                    text = (f"{_reason(solution)}, and at best {quantity.name} of {quantity.labels[k]} is {100.0 * worst:.3g} % "
-                            f"beyond its limit after {at.u[sample] * curve.duration:.3g} s of {curve.duration:.3g} s")
-            found.append((worst, text, solution.status))
-        _, text, status = min(found)
-        return (f"no motion found, starting from {len(failures)} guesses: {text} (IPOPT: {status}). Wider limits, a longer "
-                "duration, more tries, or a goal that is nearer may help")
+        worst, text, solution = min(failures, key=lambda failure: failure[0])
+        nearest = f"; the nearest one {text}" if worst > self.settings.tolerance else ""
+        return (f"no motion found, starting from {len(failures)} guesses: {_reason(solution)}{nearest} (IPOPT: "
+                f"{solution.status}). Wider limits, a longer duration or more tries may help")
 
 
 def _reason(solution: Solution) -> str:

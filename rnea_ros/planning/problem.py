@@ -133,3 +133,7 @@ class Problem:
     def limited(self) -> list[Quantity]:
         """The quantities that have a limit."""
         return [quantity for quantity in self.quantities if len(quantity.enforced)]
+
+    def excess(self, y: np.ndarray) -> dict[str, np.ndarray]:
+        """Of every quantity that has a limit, in that order: relative excess (samples, k) along a motion."""
+        return {quantity.name: quantity.excess(y) for quantity in self.limited}

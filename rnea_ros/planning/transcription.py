@@ -33,8 +33,9 @@ class Transcription:
         self.size = (len(breaks) - 1 + degree) * n + 1
         local = nodes.span[:, None] * n + np.arange((degree + 1) * n)
         self.seen = np.hstack((local, np.full((count, 1), self.size - 1)))  # (K, w) variables that a node sees
-        width, rows = self.seen.shape[1], len(self.rows.nodes)
-        self.jacobian_pattern = Pattern(np.repeat(np.arange(rows), width), self.seen[self.rows.nodes].ravel(), (rows, self.size))
+        width, rows = self.seen.shape[1], len(self.rows.node)
+        self.jacobian_pattern = Pattern(np.repeat(np.arange(rows), width), self.seen[self.rows.node].ravel(),
+                                        (rows, self.size))
         self.hessian_pattern = Pattern(np.repeat(self.seen, width, axis=1).ravel(), np.tile(self.seen, width).ravel(),
                                        (self.size, self.size), upper=True)
 
@@ -50,7 +51,7 @@ class Transcription:
         return self.B @ points / x[-1] ** POWERS[:, None]
 
     def objective(self, x: np.ndarray) -> float:
-        return x[-1] * float(self.nodes.weight @ self.problem.cost.rate(self.motion(x)))
+        return x[-1] * (self.nodes.weight @ self.problem.cost.rate(self.motion(x)))
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         y = self.motion(x)
@@ -63,7 +64,7 @@ class Transcription:
         return self.rows.values(self.motion(x))
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        y, at = self.motion(x), self.rows.nodes
+        y, at = self.motion(x), self.rows.node
         return self.jacobian_pattern(self._chained(self.rows.slopes(y), y[at], x[-1], at).ravel())
 
     def _chained(self, slope, y, T, at=slice(None)):
@@ -78,16 +79,16 @@ class Transcription:
         With z what a node sees and L(y) its share: (dy/dz)^T L_yy dy/dz + L_y y_zz, and the product rule for the T before the
         integral.
         """
-        y, T, count = self.motion(x), x[-1], len(self.B)
+        y, T = self.motion(x), x[-1]
         weight = objective * self.nodes.weight
         cost_slope = weight[:, None, None] * self.problem.cost.slope(y)
         slope = T * cost_slope
-        for quantity, factors in self.rows.factors(multipliers, count):
+        for quantity, factors in self.rows.factors(multipliers):
             slope = slope + np.einsum("kc,kcrj->krj", factors, quantity.slopes(y))
         L_yy = curvature.of_lagrangian(self.problem, self.rows, y, T * weight, multipliers)
         y_z = self._dy_dz(y, T)
-        flat = y_z.reshape(count, -1, y_z.shape[-1])
-        H = flat.transpose(0, 2, 1) @ L_yy.reshape(count, flat.shape[1], -1) @ flat
+        flat = y_z.reshape(len(y), -1, y_z.shape[-1])
+        H = flat.transpose(0, 2, 1) @ L_yy.reshape(len(y), flat.shape[1], -1) @ flat
         y_zT, y_TT = -POWERS[:, None, None] * y_z[..., :-1] / T, (POWERS * (POWERS + 1.0))[:, None] * y / T**2
         mixed = np.einsum("krj,krjz->kz", slope, y_zT) + np.einsum("krj,krjz->kz", cost_slope, y_z[..., :-1])
         H[:, :-1, -1] += mixed

@@ -10,8 +10,7 @@ Verified at points of time so dense that what lies between is smooth, and at eve
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
+from copy import copy
 
 import numpy as np
 
@@ -27,6 +26,13 @@ HORIZON = 0.8  # of the time in which the rate limits let a torque swing from en
 SHORTEST, LONGEST = 0.02, 0.5  # s
 
 
+def horizon(constraints: Constraints) -> float:
+    """The time that a transition takes: in which the rate limits let a torque, or an acceleration, swing from end to end."""
+    limits = constraints.limits
+    swings = np.concatenate((2.0 * limits.effort / limits.effort_rate, 2.0 * limits.acceleration / limits.jerk))
+    return float(np.clip(HORIZON * np.nanmax(swings, initial=0.0), SHORTEST, LONGEST))
+
+
 class Table:
     """Rows along a law, interpolated between nodes that include all its breaks. velocity is left out: k <= 1 keeps it."""
 
@@ -38,10 +44,14 @@ class Table:
         self.nodes = np.append(starts + inside, law.duration)
         s, v, a, u = law(self.nodes)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
-        self.rows = on_clock(constraints(s), v, a, u)
-        self.flat = np.ascontiguousarray(self.rows[..., self.kept]).reshape(len(self.nodes), -1)
         self.count = int(self.kept.sum())
-        self._list = self.nodes.tolist()
+        self.flat = on_clock(constraints(s)[..., self.kept], v, a, u).reshape(len(self.nodes), -1)
+
+    def widened(self, excess: np.ndarray) -> Table:
+        """The same with each limit, (rows of the constraints,), that much wider."""
+        other = copy(self)
+        other.flat = (self.flat.reshape(len(self.nodes), BASIS, -1) / excess[self.kept]).reshape(len(self.nodes), -1)
+        return other
 
     def at(self, sigma: np.ndarray) -> np.ndarray:
         """(samples, 7, rows)."""
@@ -54,24 +64,36 @@ class Table:
 
 
 class Clock:
-    """sigma, k, kappa, and the transition under way. most: the largest rate."""
+    """sigma, k, kappa, and the transition under way."""
 
-    def __init__(self, table: Table, horizon: float, k: float = 1.0):
+    def __init__(self, table: Table, horizon: float, sigma: float = 0.0, k: float = 1.0):
         self.table, self.horizon = table, horizon
-        self.sigma, self.k, self.kappa = 0.0, k, 0.0
+        self.sigma, self.k, self.kappa = sigma, k, 0.0
         self.end = k  # of the transition
         self.left = 0.0  # time until then
         self._cubic = (0.0, 0.0)  # w now and its slope
         self._step = FIRST_STEP
         self._shares = np.linspace(0.0, 1.0, SAMPLES)
-        self.checks = 0
+
+    @property
+    def steady(self) -> bool:
+        return self.left <= 0.0
+
+    @property
+    def w(self) -> float:
+        return self._cubic[0] if self.left > 0.0 else 0.0
+
+    @property
+    def reach(self) -> float:
+        """sigma at the end of the transition."""
+        t, (w, j) = self.left, self._cubic
+        return self.sigma + t * (self.k + t * (self.kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
 
     def steer(self, wanted: float) -> None:
         """Begin a transition that ends nearer to the wanted rate, if one can be verified."""
         if wanted == self.end:
             return
         end = self.end + min(max(wanted - self.end, -self._step), self._step)
-        self.checks += 1
         if self._verified(end):
             self._step = min(GROW * self._step, 1.0)
         else:
@@ -98,6 +120,11 @@ class Clock:
             return False
         self.end, self.left, self._cubic = end, H, (w, j)
         return True
+
+    def rebase(self, table: Table, factor: float) -> None:
+        """The same state on the clock of the law slowed by a factor not below k; no transition may be under way."""
+        self.table, self.sigma = table, self.sigma / factor
+        self.k = self.end = min(self.k / factor, 1.0)
 
     def advance(self, dt: float) -> None:
         """The state dt later."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 DEGREE = 5
+SPACING, LEAST, MOST = 1.5e-3, 4, 12_000  # s between the samples that show a law densely, steps in each piece, steps in all
 _FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order in range(4)], dtype=float)
 
 
@@ -38,11 +39,14 @@ class TimeLaw:
         found[1:, t > self.duration] = 0.0
         return found
 
-    def within(self, x: Any) -> np.ndarray:
-        """The same (4, pieces, samples) at shares x (samples,) in [0, 1] of every piece: 0 and 1 see a jump of sddd from both sides."""
-        shares = np.diff(self.breaks)[:, None] * np.asarray(x, dtype=float)
-        piece = np.broadcast_to(np.arange(len(self.coefficients))[:, None], shares.shape)
-        return self._evaluate(piece, shares)
+    def densely(self) -> tuple[np.ndarray, np.ndarray]:
+        """(4, samples) everywhere, both ends of every piece included: sddd may jump there; and the number (pieces,) of each piece's first one."""
+        h = np.diff(self.breaks)
+        count = np.maximum(np.ceil(h / max(SPACING, self.duration / MOST)).astype(int), LEAST) + 1
+        first = np.cumsum(count) - count
+        piece = np.repeat(np.arange(len(h)), count)
+        share = (np.arange(len(piece)) - first[piece]) / (count[piece] - 1)
+        return self._evaluate(piece, share * h[piece]), first
 
     def _evaluate(self, piece: np.ndarray, x: np.ndarray) -> np.ndarray:
         coefficients, found = self.coefficients[piece], np.zeros((4, *x.shape))

@@ -18,13 +18,12 @@ from ..errors import InputError
 from . import law as laws
 from .law import TimeLaw
 from .path import Path, spline, through
-from .profile import LEVEL, Curve, Progress, check_rest, fastest, largest
+from .profile import LEVEL, Curve, Progress, check_rest, fastest, steady_factor
 from .terms import Constraints
 
 INTERPOLATIONS = ("positions", "velocities", "accelerations")
 SAME = 1e-9  # rad, m; points no further apart are one
 AT_REST = 1e-6  # rad/s, m/s
-CHECKED = np.linspace(0.0, 1.0, 17)  # shares of each piece of a law
 INSIDE = 0.9999  # share of the limits that a plan may use to be left alone: the rest is for what lies between the samples
 
 
@@ -40,6 +39,10 @@ class Plan:
         """(from, until) the times at which it moves."""
         edges = [0.0, *(t for rest in self.rests for t in rest), self.law.duration]
         return list(zip(edges[0::2], edges[1::2]))
+
+    def slower(self, factor: float) -> Plan:
+        """The same with its clock at `factor`."""
+        return Plan(self.path, self.law.slower(factor), tuple((a / factor, b / factor) for a, b in self.rests))
 
 
 def planned(points: Any, times: Any, velocities: Any = None, accelerations: Any = None, interpolation: str = "positions") -> Plan:
@@ -152,7 +155,8 @@ def _leg(t: np.ndarray, s: np.ndarray, v: Any, a: Any) -> TimeLaw:
     accelerations[0] = accelerations[-1] = 0.0  # else the torque would jump
     for _ in range(60):
         law = laws.hermite(t, s, speeds, accelerations)
-        backwards = law.within(CHECKED)[1].min(axis=1) < -1e-12 * (s[-1] - s[0])
+        inside, first = law.densely()
+        backwards = np.minimum.reduceat(inside[1], first) < -1e-12 * (s[-1] - s[0])
         if not backwards.any():
             break
         at = np.flatnonzero(backwards)
@@ -164,8 +168,7 @@ def _leg(t: np.ndarray, s: np.ndarray, v: Any, a: Any) -> TimeLaw:
 
 def fits(constraints: Constraints, law: TimeLaw) -> bool:
     """Whether a law, and every slower playing of it, is inside the limits."""
-    s, v, a, u = law.within(CHECKED).reshape(4, -1)
-    return largest(constraints(s) / INSIDE, v, a, u) >= 1.0
+    return steady_factor(constraints, law, INSIDE) >= 1.0
 
 
 def follow(constraints: Constraints, plan: Plan, catch_up: bool = True, progress: Progress | None = None) -> Plan:

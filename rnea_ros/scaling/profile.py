@@ -23,21 +23,23 @@ import numpy as np
 
 from ..errors import InputError, RneaError
 from . import law as laws
-from .barrier import POINTS, Barrier, refined, spline_at, values_on
+from .barrier import POINTS, Barrier, refined, spline_at, values_on, weighed
 from .closed_form import largest_factor
 from .law import TimeLaw
 from .terms import BASIS, Constraints, basis, on_clock, use
 
 LEVEL = 0.998  # share of the limits that a profile aims at
+MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
 PASS = 0.999  # share that it may use between the points: the rest is room for a controller to vary its speed, see replay.py
 COARSE = 48  # intervals of the first grid
 RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most
+INSIDE = 0.99  # share of the limits on the grid that a law to start from may come to use
 MOST = 1536  # intervals
 START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 3e-3  # mu times the number of inequalities, as a share of the time
 ROUNDS = 3  # of tightening
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
+TAKEN_BACK = (1.0, 0.99, 0.97, 0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)
 FASTEST = 1e3  # times the slow start's rate: where nothing binds, a clock runs no faster
-DENSE = np.linspace(0.0, 1.0, 7)
 PARTS = 2  # pieces of the law for each interval
 Progress = Callable[[str, float], None]
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -47,16 +49,17 @@ class NoLaw(RneaError):
     """A law that starts in motion could not be kept inside the limits."""
 
 
-def check_rest(constraints: Constraints, level: float = 1.0) -> None:
-    """InputError if the robot cannot rest somewhere on the path: no time law exists then."""
-    s = np.unique(np.concatenate((np.linspace(0.0, constraints.path.length, 1001), constraints.path.breaks)))
+def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0) -> None:
+    """InputError if the robot cannot rest somewhere on the path from s = start on: no time law exists then."""
+    length, breaks = constraints.path.length, constraints.path.breaks
+    s = np.unique(np.concatenate((np.linspace(start, length, 1001), breaks[breaks > start])))
     held = np.abs(constraints(s)[:, 0])
     where, row = np.unravel_index(int(held.argmax()), held.shape)
     if held[where, row] >= level:
         joint = constraints.labels[row][0]
         limit = constraints.limits.effort[joint]
         raise InputError(f"gravity alone takes {held[where, row] * limit:.4g} of the {limit:.4g} N m (N) of {constraints.joint_names[joint]} "
-                         f"at s = {s[where]:.4g} of {constraints.path.length:.4g} on the path: no speed is slow enough")
+                         f"at s = {s[where]:.4g} of {length:.4g} on the path: no speed is slow enough")
 
 
 def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
@@ -81,28 +84,35 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
         c = grid.solve(grid.inside(c), START, COARSE_GAP, say)
     grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling, due)
     c = grid.solve(grid.inside(c), START, COARSE_GAP, say)
-    while grid.intervals < min(MOST, grid.time(c) / resolution) or grid.intervals == COARSE:
+    while grid.intervals == COARSE or grid.intervals < min(MOST, max(grid.time(c), 0.5 * clock.duration * moving) / resolution):
         grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling, due)
         c = grid.solve(grid.inside(refined(c)), AGAIN, GAP, say)
     for _ in range(ROUNDS):
         if not grid.tighten(grid.law(c)):
             break
         c = grid.solve(grid.inside(c), AGAIN, GAP, say)
-    return slowed(constraints, grid.law(c), moving)
+    return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c))
 
 
-def slowed(constraints: Constraints, law: TimeLaw, moving: bool = False) -> TimeLaw:
-    """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits.
+def slowed(constraints: Constraints, law: TimeLaw) -> TimeLaw:
+    """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits."""
+    factor = steady_factor(constraints, law, PASS)
+    return law if factor >= 1.0 else law.slower(factor * (1.0 - 1e-12))
 
-    A law that starts in motion cannot be slowed: NoLaw if it would have to be.
-    """
-    s, v, a, u = law.within(DENSE).reshape(4, -1)
-    factor = largest(constraints(s) / PASS, v, a, u)
-    if factor >= 1.0:
-        return law
-    if moving:
-        raise NoLaw(f"a law that starts in motion would use {PASS / factor:.4f} of the limits")
-    return law.slower(factor * (1.0 - 1e-12))
+
+def _passed(constraints: Constraints, grid: _Grid, c: np.ndarray) -> TimeLaw:
+    """The same for a law that starts in motion: it can only be taken back towards the one that it was made from."""
+    for share in TAKEN_BACK:
+        law = grid.law(share * c + (1.0 - share))
+        if steady_factor(constraints, law, PASS) >= 1.0:
+            return law
+    raise NoLaw("the law to start from is not inside the limits")
+
+
+def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float:
+    """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
+    (s, v, a, u), _ = law.densely()
+    return largest(constraints(s) / share, v, a, u)
 
 
 def steady(constraints: Constraints, clock: TimeLaw, share: float, most: float = 1e4) -> float:
@@ -125,10 +135,11 @@ class _Grid(Barrier):
     def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool,
                  ceiling: Curve | None, due: Curve | None):
         self.constraints, self.clock, self.slow, self.moving = constraints, clock, slow, moving
+        self.level = MOVING if moving else LEVEL
         step = clock.duration / intervals
         sigma = self._places(POINTS, intervals, step)
         s, v, a, u = clock(sigma := sigma.ravel())
-        limits = on_clock(constraints(s) / LEVEL, v, a, u)
+        limits = on_clock(constraints(s) / self.level, v, a, u)
         bounds = np.zeros((len(s), BASIS, 2))
         bounds[:, 1, 0] = 1.0 / (FASTEST * slow)
         bounds[:, 1, 1] = 0.0 if ceiling is None else 1.0 / ceiling(sigma)
@@ -174,12 +185,15 @@ class _Grid(Barrier):
 
     def tighten(self, law: TimeLaw) -> bool:
         """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
-        s, v, a, u = law.within(DENSE).reshape(4, -1)
-        used = np.abs(use(self.constraints(s), v, a, u)).reshape(self.intervals, PARTS * len(DENSE), -1).max(axis=1)
-        excess = np.where(used > PASS, used / LEVEL, 1.0)
+        (s, v, a, u), first = law.densely()
+        used = np.maximum.reduceat(np.abs(use(self.constraints(s), v, a, u)), first[::PARTS], axis=0)
+        excess = np.where(used > PASS, used / self.level, 1.0)
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
+        if self.moving:  # the law to start from must remain inside
+            start = np.abs((weighed(np.array([1.0, 0.0, 0.0])) @ self.rows)[..., :used.shape[1]]).max(axis=1)
+            around = np.minimum(around, np.maximum(INSIDE / np.maximum(start, 1e-9), 1.0))
         self.rows[..., :used.shape[1]] *= around[:, None, None]
         return bool((used > PASS).any())
 

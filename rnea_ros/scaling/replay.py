@@ -1,0 +1,263 @@
+"""One step of a motion at a control rate: the planned timing wherever the limits allow it, and never off the path.
+
+A law that is inside the limits and as near to the plan as they let it (plan.py) is played by a clock whose rate is changed only by verified
+transitions (clock.py): pause, resume, override and stop are rates that are wanted of it. Other limits or another payload are dealt with off the tick:
+
+1. The new rows are put along what is left of the law, and the closed form gives the largest constant rate inside them, with a little room.
+2. Until the clock has come down to it, transitions are verified with the new rows, each limit widened by just as much as the law exceeds it: nobody
+   can undo what the robot is doing already, but nothing gets worse.
+3. Then the rest of the motion is solved for anew, from a place a little ahead. Both laws pass that place with the same sd and sdd, so the new one
+   takes over there without a step, whatever the clock's rate is.
+
+What is promised, while model, limits and path stay as they are: every limit at every instant, the exact path, rest at the goal, and that whatever has
+been begun can be continued, so also that the motion can still come to rest: in the worst case at the goal. What is not: a time to come to rest,
+since where the fastest motion brakes with full torque nothing brakes harder; and anything about a robot that differs from its model. After a
+sudden change to tighter limits the state is outside of them until step 2 is done; by no more than the law was when the change came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, RneaError
+from . import clock as clocks
+from .clock import Clock, Table
+from .plan import Plan, follow, handed_over
+from .profile import PASS, NoLaw, Progress, check_rest, largest, steady_factor
+from .terms import Constraints, use
+
+LEAD = 0.4  # s of law time between asking for a new law and its beginning; longer once that was not enough
+ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
+RATES = (0.25, 0.5, 0.75, 1.0)  # rates at which the excess over new limits is looked at
+
+
+class Reference(NamedTuple):
+    """Where to be: time since the start, joints (n,), path, the clock's rate, and whether the motion has ended."""
+
+    t: float
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    s: float
+    sd: float
+    sdd: float
+    sddd: float
+    rate: float
+    done: bool
+
+
+class Status(NamedTuple):
+    """late: behind the plan, pauses and overrides not counted [s]; speed: sd against the planned one here; used, limit: the limit used most."""
+
+    late: float
+    speed: float
+    used: float
+    limit: str
+    message: str
+
+
+class _Assessment(NamedTuple):
+    """A law under new rows: in force on `table`; where factor < 1, `slow` is the law slowed until it is inside them, with its own table."""
+
+    constraints: Constraints
+    table: Table
+    factor: float
+    slow: Plan
+    slow_table: Table
+
+
+def assessed(constraints: Constraints, current: Plan, sigma: float) -> _Assessment:
+    """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit."""
+    check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
+    table = Table(constraints, current.law)
+    rest = current.law.between(sigma, current.law.duration)
+    (s, v, a, u), _ = rest.densely()
+    rows = constraints(s)
+    factor = largest(rows / ROOM, v, a, u)
+    if factor >= 1.0:
+        return _Assessment(constraints, table, 1.0, current, table)
+    factor *= 1.0 - 1e-12
+    excess = np.max([np.abs(use(rows, v * k, a * k**2, u * k**3)).max(axis=0) for k in RATES], axis=0) / PASS
+    slow = current.slower(factor)
+    return _Assessment(constraints, table.widened(np.maximum(excess, 1.0)), factor, slow, Table(constraints, slow.law))
+
+
+class Replay:
+    """Plays a plan inside limits, from rest to rest.
+
+    catch_up : whether it may be faster than planned to make good a delay; pauses and overrides put off the plan and are none
+    at_once  : begin with the plan slowed to a constant factor, and let the solved law take over on the way
+    worker   : runs what takes longer than a tick; None: in place, which is right for simulations
+    Raises InputError where gravity alone exceeds a limit.
+    """
+
+    def __init__(self, constraints: Constraints, plan: Plan, catch_up: bool = True, at_once: bool = False, worker: Executor | None = None,
+                 progress: Progress | None = None):
+        self.constraints, self.plan, self.catch_up = constraints, plan, catch_up
+        self.t = 0.0
+        self.message = ""  # why something that was asked for is not done
+        self._override, self._held, self._stopping = 1.0, False, False
+        self._waited = 0.0  # s, for pauses and overrides
+        self._most = 1.0  # the largest rate inside new limits, until the clock has come down to it
+        self._lead = LEAD
+        self._worker = worker
+        self._job: tuple[Future, Callable[[Any], None]] | None = None
+        self._new: _Assessment | None = None  # waits for a constant rate
+        self._slow: _Assessment | None = None  # waits for a rate small enough
+        self._takeover: tuple[float, Plan, Table] | None = None
+        factor = 1.0
+        if at_once:
+            check_rest(constraints, ROOM)
+            factor = steady_factor(constraints, plan.law, ROOM)
+            self.current = plan.slower(factor) if factor < 1.0 else plan
+        else:
+            self.current = follow(constraints, plan, catch_up, progress)
+        self.clock = Clock(Table(constraints, self.current.law), clocks.horizon(constraints))
+        if factor < 1.0:
+            self._ask_for_law()
+
+    # ------------------------------------------------------------------ what is wanted of it
+
+    def pause(self) -> None:
+        """Come to rest on the path, and wait."""
+        self._held = True
+
+    def resume(self) -> None:
+        self._held = False
+
+    def stop(self) -> None:
+        """Come to rest on the path, and end there."""
+        self._stopping = True
+
+    def override(self, share: float) -> None:
+        """Play at a share of the speed, 0 to 1."""
+        if not 0.0 <= share <= 1.0:
+            raise InputError(f"override is {share}; it must be from 0 to 1")
+        self._override = float(share)
+
+    def change(self, constraints: Constraints) -> None:
+        """Other limits or another payload on the same path, from now on. Without a worker, raises InputError where gravity alone exceeds a
+        limit; with one, `message` says so. Either way the old ones stay in force then."""
+        if constraints.path is not self.constraints.path:
+            raise InputError("constraints on another path; a motion keeps its path")
+        self._takeover, self._new = None, None
+        current, sigma = self.current, self.clock.sigma
+        self._submit(lambda: assessed(constraints, current, sigma), self._adopt)
+
+    # ------------------------------------------------------------------ the tick
+
+    def tick(self, dt: float) -> Reference:
+        """Where to be dt later. Does not wait for the worker, if there is one."""
+        if not 0.0 < dt < np.inf:
+            raise InputError(f"dt is {dt}; it must be a finite time above zero")
+        self._collect()
+        clock = self.clock
+        if clock.sigma == 0.0 and clock.steady:
+            clock.k = clock.end = self._wanted  # at rest any rate will do
+        if clock.steady:
+            self._at_steady_rate()
+        if self._new is None:
+            clock.steer(self._wanted)
+        clock.advance(dt)
+        self.t += dt
+        self._waited += dt * max(0.0, 1.0 - clock.k / self._most)
+        return self.reference()
+
+    @property
+    def _wanted(self) -> float:
+        return 0.0 if self._held or self._stopping else self._most * self._override
+
+    @property
+    def done(self) -> bool:
+        clock = self.clock
+        return clock.sigma >= self.current.law.duration or (self._stopping and clock.steady and clock.k == 0.0)
+
+    def reference(self) -> Reference:
+        """Where to be now."""
+        c = self.clock
+        s, v, a, u = self.current.law.at(c.sigma)
+        k, kappa = c.k, c.kappa
+        sd, sdd, sddd = v * k, a * k * k + v * kappa, (u * k * k + 3.0 * a * kappa) * k + v * c.w
+        q, q1, q2, q3 = self.plan.path.at(s)
+        qdd = q2 * (sd * sd) + q1 * sdd
+        qddd = q3 * sd**3 + q2 * (3.0 * sd * sdd) + q1 * sddd
+        return Reference(self.t, q, q1 * sd, qdd, qddd, s, sd, sdd, sddd, k, self.done)
+
+    def status(self) -> Status:
+        """For people; takes longer than a tick."""
+        now = self.reference()
+        planned_time = float(self.plan.law.time_at([now.s])[0])
+        planned_speed = self.plan.law.at(planned_time)[1]
+        used = np.abs(use(self.constraints([now.s]), *(np.array([x]) for x in (now.sd, now.sdd, now.sddd)))[0])
+        most = int(used.argmax())
+        speed = now.sd / planned_speed if planned_speed > 0.0 else np.nan
+        return Status(self.t - self._waited - planned_time, speed, float(used[most]), self.constraints.describe(most), self.message)
+
+    # ------------------------------------------------------------------ other limits, other laws
+
+    def _submit(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Have work done; `then` takes the result, in a tick. What was asked for before is forgotten."""
+        self.message, self._job = "", None
+        if self._worker is None:
+            then(work())
+        else:
+            self._job = (self._worker.submit(work), then)
+
+    def _collect(self) -> None:
+        if self._job is not None and self._job[0].done():
+            future, then = self._job
+            self._job = None
+            try:
+                then(future.result())
+            except RneaError as error:
+                self.message = str(error)
+
+    def _adopt(self, new: _Assessment) -> None:
+        self._new = new
+
+    def _at_steady_rate(self) -> None:
+        """What has to wait until the clock's rate is constant."""
+        clock, new = self.clock, self._new
+        if new is not None:  # rows that fit, or widened ones
+            self._new, self._most = None, new.factor
+            self.constraints, clock.table = new.constraints, new.table
+            self._slow = new
+            if new.factor >= 1.0:
+                self._ask_for_law()
+        if self._most < 1.0 and clock.k <= self._most:  # slow enough for the new rows as they are
+            slow, self._most = self._slow, 1.0
+            self.current = slow.slow
+            clock.rebase(slow.slow_table, slow.factor)
+            self._ask_for_law()
+        if self._takeover is not None:
+            at, plan, table = self._takeover
+            self._takeover = None
+            if clock.sigma < at:  # up to there both are the same
+                self.current, clock.table = plan, table
+            else:
+                self._lead *= 2.0
+                self._ask_for_law()
+
+    def _ask_for_law(self) -> None:
+        """The law nearest to the plan, from a place a little ahead."""
+        current, constraints, sigma = self.current, self.constraints, self.clock.sigma
+        at, offset = sigma + self._lead, self.t - self._waited - sigma
+        if at >= current.law.duration:
+            return
+
+        def work():
+            plan = handed_over(constraints, current, at, self.plan, self.catch_up, offset)
+            return at, plan, Table(constraints, plan.law)
+
+        try:
+            self._submit(work, self._take_over)
+        except NoLaw as error:
+            self.message = str(error)
+
+    def _take_over(self, found: tuple[float, Plan, Table]) -> None:
+        self._takeover = found
