@@ -62,6 +62,8 @@ def read(path: str | Path, joint_names: tuple[str, ...]) -> Recording:
     used = {"t", *(f"{block}_{joint}" for block in blocks for joint in joint_names)}
     if ignored := [name for name in header if name not in used]:
         print(f"columns not used: {', '.join(ignored)}", file=sys.stderr)
+    if missing := [block for block in wanted[1:4 if "tau_rate" in blocks else 3] if block not in blocks]:
+        print(f"not in the file, estimated by local polynomials: {', '.join(missing)}", file=sys.stderr)
     return Recording(t=table[:, columns["t"]], **blocks)
 
 

@@ -358,7 +358,7 @@ def test_command_line(tmp_path, capsys):
     write_csv(tmp_path / "motion.csv", robots()[1], noise=0.2)
     assert cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.json")) == 0
     printed = capsys.readouterr()
-    assert "columns not used: temperature" in printed.err
+    assert "columns not used: temperature" in printed.err and "estimated" not in printed.err
     assert "condition number" in printed.out and "tau_j6" in printed.out and "a physical robot explains them" in printed.out
     result = json.loads((tmp_path / "out.json").read_text())
     found = {row["name"]: row for row in result["base_parameters"]}
@@ -376,6 +376,9 @@ def test_command_line_gives_bodies_in_urdf_terms(tmp_path, capsys):
     write_csv(tmp_path / "motion.csv", robot)
     arguments_ = arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.json", "--terms")
     assert cli.run(arguments_) == 0
+    write_csv(tmp_path / "positions.csv", robot, blocks=("q",))
+    cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "positions.csv"))
+    assert "estimated by local polynomials: qd, qdd\n" in capsys.readouterr().err
     links = json.loads((tmp_path / "out.json").read_text())["links"]
     for body in links.values():
         assert body["mass"] == pytest.approx(1.5, rel=1e-5) and body["com"] == pytest.approx([0.1, -0.2, 0.05], abs=1e-5)

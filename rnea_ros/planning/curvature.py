@@ -13,7 +13,7 @@ import numpy as np
 from .problem import Problem, Quantity
 from .rows import Rows
 
-STEP = 6e-6  # relative: cube root of the rounding error
+STEP = 1e-7  # relative
 
 
 def of_lagrangian(problem: Problem, rows: Rows, y: np.ndarray, weight: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
@@ -32,11 +32,11 @@ def _weighted(quantity: Quantity, factors: np.ndarray, y: np.ndarray) -> np.ndar
 
 
 def differences(slope: Callable[[np.ndarray], np.ndarray], y: np.ndarray, order: int) -> np.ndarray:
-    """Central differences of slope (K, ORDERS, n) with respect to y up to the given order."""
-    found = np.zeros((*y.shape, *y.shape[1:]))
+    """Derivatives of slope (K, ORDERS, n) with respect to y up to the given order."""
+    here, found = slope(y), np.zeros((*y.shape, *y.shape[1:]))
     for r in range(order + 1):
         for j in range(y.shape[2]):
             step = np.zeros_like(y)
             step[:, r, j] = STEP * (1.0 + np.abs(y[:, r, j]))
-            found[..., r, j] = (slope(y + step) - slope(y - step)) / (2.0 * step[:, r, j, None, None])
+            found[..., r, j] = (slope(y + step) - here) / step[:, r, j, None, None]
     return found

@@ -178,9 +178,9 @@ class _Grid(Barrier):
         sigma = np.append(self._places(parts / PARTS, self.intervals, self.step), self.clock.duration)
         s, v, a, _ = self.clock(sigma)
         speed, acceleration = v * k, a * k * k + v * kappa
-        speed[-1] = acceleration[-1] = 0.0
+        speed[-1] = 0.0
         if not self.moving:
-            speed[0] = acceleration[0] = 0.0
+            speed[0] = 0.0
         return laws.hermite(t, s, speed, acceleration)
 
     def tighten(self, law: TimeLaw) -> bool:
