@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import JointTerm, Robot
-from rnea_ros.excitation import FourierMotion, excite
-from rnea_ros.identification import Identification, Recording, identify
-from rnea_ros.inertial_parameters import INERTIAL, parameters, values, with_values
-from rnea_ros.physical_consistency import nearest
+from rnea_ros.identification.excitation import FourierMotion, excite
+from rnea_ros.identification.identification import Identification, Recording, identify
+from rnea_ros.identification.inertial_parameters import INERTIAL, parameters, values, with_values
+from rnea_ros.identification.physical_consistency import nearest
 from rnea_ros.plot import pyplot
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from oracles import PinocchioOracle, pin
 
-from rnea_ros.inertial_parameters import INERTIAL, parameters
+from rnea_ros.identification.inertial_parameters import INERTIAL, parameters
 
 PIN_ORDER = ("m", "msx", "msy", "msz", "Jxx", "Jxy", "Jyy", "Jxz", "Jyz", "Jzz")  # Inertia.toDynamicParameters()
 

@@ -16,9 +16,15 @@ from robots import arm, random_state, random_tree
 from rnea_ros import InputError, JointTerm, ModelError, Robot
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
-from rnea_ros.base_parameters import base_parameters, from_regressor, independent, regrouped, sampled_regressor
 from rnea_ros.codegen.program import trace
-from rnea_ros.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
+from rnea_ros.identification.base_parameters import (
+    base_parameters,
+    from_regressor,
+    independent,
+    regrouped,
+    sampled_regressor,
+)
+from rnea_ros.identification.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
 
 SAME_TWICE = ("_box", "_limited", "_corrected", "_collision", "continuous", "right_hand", "_dual")
 GRAVITY = np.array([0.0, 0.0, -9.81])

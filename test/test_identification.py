@@ -15,13 +15,13 @@ from oracles import difference
 from robots import arm
 
 from rnea_ros import InputError, JointTerm, ModelError, RneaError, Robot
-from rnea_ros import identification_cli as cli
-from rnea_ros.base_parameters import base_parameters
-from rnea_ros.excitation import FourierMotion, excite
-from rnea_ros.identification import Recording, identify
-from rnea_ros.inertial_parameters import TERMS, parameters, values, with_values
-from rnea_ros.least_squares import Equations
-from rnea_ros.physical_consistency import impossible_bodies, nearest, pseudo_inertia
+from rnea_ros.identification import cli
+from rnea_ros.identification.base_parameters import base_parameters
+from rnea_ros.identification.excitation import FourierMotion, excite
+from rnea_ros.identification.identification import Recording, identify
+from rnea_ros.identification.inertial_parameters import TERMS, parameters, values, with_values
+from rnea_ros.identification.least_squares import Equations
+from rnea_ros.identification.physical_consistency import impossible_bodies, nearest, pseudo_inertia
 
 ROOT = Path(__file__).resolve().parents[1]
 NOISE = np.array([0.5, 1.0, 0.3, 0.3, 0.1, 0.05])

@@ -42,7 +42,7 @@ DOORS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm",), "urdf_parser_py": ("urdf",), "lxml": ("urdf_xml",), "xacro": ("urdf_xml",),
     "yaml": ("*_file", "*_parameters"),
     "matplotlib": ("plot",), "casadi": ("planning/*", "scaling/*"),
-    "scipy": ("planning/*", "scaling/*", "physical_consistency", "identification*", "excitation"),
+    "scipy": ("planning/*", "scaling/*", "identification/*"),
     **dict.fromkeys(ROS, ("nodes/*",)),
 }
 LAZY = ("matplotlib", "xacro", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below

@@ -12,7 +12,7 @@ import pytest
 from robots import arm
 
 from rnea_ros import InputError, Robot
-from rnea_ros.base_parameters import base_parameters
+from rnea_ros.identification.base_parameters import base_parameters
 from rnea_ros.query import cli as query_cli
 from rnea_ros.systems.base_state import BaseState
 from rnea_ros.systems.floating import FloatingRobot

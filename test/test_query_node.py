@@ -23,7 +23,7 @@ from ros_helpers import world
 
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench
 from rnea_ros import Robot
-from rnea_ros.base_parameters import base_parameters
+from rnea_ros.identification.base_parameters import base_parameters
 from rnea_ros.systems import base_state
 from rnea_ros.systems.floating import FloatingRobot
 

@@ -14,10 +14,10 @@ from rnea_ros import InputError, JointTerm, ModelError, Robot
 from rnea_ros.algorithms.regressor import regressor
 from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
 from rnea_ros.codegen.program import trace
-from rnea_ros.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
+from rnea_ros.identification.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
+from rnea_ros.identification.regressor_kernel import Regressor
 from rnea_ros.jets import derivative, jets
 from rnea_ros.linear_forms import coefficients, unknowns
-from rnea_ros.regressor_kernel import Regressor
 
 SEEDS = [seed for seed in range(40) if any(joint.kind != "fixed" for joint in random_tree(seed).joints)]
 TERM = JointTerm(rotor_inertia=2e-3, gear_ratio=-30.0, coulomb=0.6, viscous=0.4, offset=-0.3, smoothing=0.2)

@@ -6,9 +6,9 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from ..base_parameters import base_parameters
 from ..compiled import unified
-from ..inertial_parameters import ten
+from ..identification.base_parameters import base_parameters
+from ..identification.inertial_parameters import ten
 from ..model import NO_COORDINATE, Limits, Link
 from ..robot import Robot
 from ..systems.base_state import quaternion

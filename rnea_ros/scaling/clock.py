@@ -54,7 +54,8 @@ class Table:
         return other
 
     def at(self, sigma: np.ndarray) -> np.ndarray:
-        """(samples, 7, rows)."""
+        """(samples, 7, rows); beyond the end, where the motion rests, as at the end."""
+        sigma = np.minimum(sigma, self.law.duration)
         k = np.minimum(self.nodes.searchsorted(sigma, side="right") - 1, len(self.nodes) - 2)
         here = self.nodes[k]
         share = (sigma - here) / (self.nodes[k + 1] - here)
@@ -72,7 +73,7 @@ class Clock:
         self.end = k  # of the transition
         self.left = 0.0  # time until then
         self._cubic = (0.0, 0.0)  # w now and its slope
-        self._step = FIRST_STEP
+        self._wanted, self._step = k, FIRST_STEP
         self._shares = np.linspace(0.0, 1.0, SAMPLES)
 
     @property
@@ -91,10 +92,12 @@ class Clock:
 
     def steer(self, wanted: float) -> None:
         """Begin a transition that ends nearer to the wanted rate, if one can be verified."""
+        if wanted != self._wanted:
+            self._wanted, self._step = wanted, FIRST_STEP
         if wanted == self.end:
             return
-        end = self.end + min(max(wanted - self.end, -self._step), self._step)
-        if self._verified(end):
+        way = wanted - self.end
+        if self._verified(wanted if abs(way) <= self._step else self.end + (self._step if way > 0.0 else -self._step)):
             self._step = min(GROW * self._step, 1.0)
         else:
             self._step = max(CUT * self._step, LEAST_STEP)

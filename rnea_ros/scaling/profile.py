@@ -74,6 +74,8 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
     Raises InputError where gravity alone exceeds a limit, NoLaw.
     """
     say = progress or (lambda what, seconds: None)
+    if not constraints.second_order:
+        raise InputError("only velocity limits are known: the fastest motion would jump to speed; give limits of effort or acceleration")
     if clock is None:
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)

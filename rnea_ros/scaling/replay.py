@@ -108,7 +108,7 @@ class Replay:
         self._worker = worker
         self._job: tuple[Future, Callable[[Any], None]] | None = None
         self._new: _Assessment | None = None  # waits for a constant rate
-        self._slow: _Assessment | None = None  # waits for a rate small enough
+        self._slow: Any = None  # the last one taken: where its factor is below 1, it waits for a rate small enough
         self._takeover: tuple[float, Plan, Table] | None = None
         factor = 1.0
         if at_once:
@@ -141,12 +141,15 @@ class Replay:
         self._override = float(share)
 
     def change(self, constraints: Constraints) -> None:
-        """Other limits or another payload on the same path, from now on. Without a worker, raises InputError where gravity alone exceeds a
-        limit; with one, `message` says so. Either way the old ones stay in force then."""
-        if constraints.path is not self.constraints.path:
+        """Other limits or another payload on the same path, from now on.
+
+        Where gravity alone would exceed a limit further on, nothing changes: InputError without a worker, else `message` says so. Robots that carry
+        such a payload already should be told to stop.
+        """
+        if constraints.path is not self.plan.path:
             raise InputError("constraints on another path; a motion keeps its path")
-        self._takeover, self._new = None, None
         current, sigma = self.current, self.clock.sigma
+        self._takeover = self._new = None  # solved for what is in force now
         self._submit(lambda: assessed(constraints, current, sigma), self._adopt)
 
     # ------------------------------------------------------------------ the tick
@@ -161,6 +164,8 @@ class Replay:
             clock.k = clock.end = self._wanted  # at rest any rate will do
         if clock.steady:
             self._at_steady_rate()
+        if self._takeover is not None:
+            self._take_over(*self._takeover)
         if self._new is None:
             clock.steer(self._wanted)
         clock.advance(dt)
@@ -221,43 +226,43 @@ class Replay:
         self._new = new
 
     def _at_steady_rate(self) -> None:
-        """What has to wait until the clock's rate is constant."""
+        """New rows, which have to wait until the clock's rate is constant."""
         clock, new = self.clock, self._new
-        if new is not None:  # rows that fit, or widened ones
-            self._new, self._most = None, new.factor
+        if new is not None:
+            self._new, self._slow, self._most = None, new, new.factor
             self.constraints, clock.table = new.constraints, new.table
-            self._slow = new
             if new.factor >= 1.0:
                 self._ask_for_law()
-        if self._most < 1.0 and clock.k <= self._most:  # slow enough for the new rows as they are
-            slow, self._most = self._slow, 1.0
-            self.current = slow.slow
-            clock.rebase(slow.slow_table, slow.factor)
+        if self._most < 1.0 and clock.k <= self._most:  # slow enough for the new limits as they are
+            self._most, self.current = 1.0, self._slow.slow
+            clock.rebase(self._slow.slow_table, self._slow.factor)
             self._ask_for_law()
-        if self._takeover is not None:
-            at, plan, table = self._takeover
-            self._takeover = None
-            if clock.sigma < at:  # up to there both are the same
-                self.current, clock.table = plan, table
-            else:
-                self._lead *= 2.0
-                self._ask_for_law()
 
     def _ask_for_law(self) -> None:
-        """The law nearest to the plan, from a place a little ahead."""
-        current, constraints, sigma = self.current, self.constraints, self.clock.sigma
-        at, offset = sigma + self._lead, self.t - self._waited - sigma
+        """The motion nearest to the plan, from a place a little ahead."""
+        plan, current, constraints, catch_up = self.plan, self.current, self.constraints, self.catch_up
+        at, offset = self.clock.sigma + self._lead, self.t - self._waited - self.clock.sigma
         if at >= current.law.duration:
             return
 
-        def work():
-            plan = handed_over(constraints, current, at, self.plan, self.catch_up, offset)
-            return at, plan, Table(constraints, plan.law)
+        def work() -> tuple[float, Plan, Table]:
+            motion = handed_over(constraints, current, at, plan, catch_up, offset)
+            return at, motion, Table(constraints, motion.law)
+
+        def then(found: tuple[float, Plan, Table]) -> None:
+            self._takeover = found
 
         try:
-            self._submit(work, self._take_over)
+            self._submit(work, then)
         except NoLaw as error:
             self.message = str(error)
 
-    def _take_over(self, found: tuple[float, Plan, Table]) -> None:
-        self._takeover = found
+    def _take_over(self, at: float, motion: Plan, table: Table) -> None:
+        """The new law, if the clock is on the part that it shares with the present one, and stays there until its rate is constant."""
+        clock = self.clock
+        if clock.reach < at:
+            self._takeover, self.current, clock.table = None, motion, table
+        elif clock.sigma >= at:  # too late
+            self._takeover = None
+            self._lead *= 2.0
+            self._ask_for_law()

@@ -121,6 +121,11 @@ class Constraints:
         """Whether sddd is bounded: a motion can then not start with a jump of sdd."""
         return bool(len(self._known["effort_rate"]) or len(self._known["jerk"]))
 
+    @property
+    def second_order(self) -> bool:
+        """Whether anything bounds sdd."""
+        return any(quantity != "velocity" for _, quantity in self.labels)
+
     def __call__(self, s: Any) -> np.ndarray:
         """(samples, 7, rows) at s (samples,)."""
         motion = self.path(s)

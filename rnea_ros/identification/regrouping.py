@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import mdh
+from .. import mdh
+from ..jets import derivative, jets
+from ..linear_forms import coefficients, unknowns
+from ..model import Model
+from ..vectors import ZERO, Z, cross, rot_z, rotate_inertia, shift, skew
 from .inertial_parameters import INERTIAL, inertia, ten
-from .jets import derivative, jets
-from .linear_forms import coefficients, unknowns
-from .model import Model
-from .vectors import ZERO, Z, cross, rot_z, rotate_inertia, shift, skew
 
 FELT = (*INERTIAL, "Ia", "offset")  # friction is always felt, and alone
 KEEP_FIRST = ("Jzz", "Jxx", "Jxy", "Jxz", "Jyz", "msx", "msy", "msz", "m", "Jyy", "offset", "Ia")  # as the books do

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import mdh
-from .errors import InputError
-from .linear_forms import unknowns
-from .model import JointTerm, Link, Model, frozen
+from .. import mdh
+from ..errors import InputError
+from ..linear_forms import unknowns
+from ..model import JointTerm, Link, Model, frozen
 
 INERTIAL = ("m", "msx", "msy", "msz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz")
 TERMS = ("Ia", "coulomb", "viscous", "offset")

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from . import door
+from .. import door
+from ..compiled import unified
+from ..derivatives import estimate_derivatives
+from ..errors import InputError
+from ..robot import Robot
 from .base_parameters import BaseParameters, base_parameters
-from .compiled import unified
-from .derivatives import estimate_derivatives
-from .errors import InputError
 from .inertial_parameters import TERMS
 from .least_squares import Equations, Solution
 from .regressor_kernel import Regressor
-from .robot import Robot
 
 CHUNK = 2_000  # samples whose equations are in memory at once
 TAPS = 4  # of the low-pass on either side, for each sample that is left out

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import InputError, RneaError
+from ..robot import Robot
 from .base_parameters import base_parameters
-from .errors import InputError, RneaError
 from .inertial_parameters import TERMS
 from .regressor_kernel import Regressor
-from .robot import Robot
 
 GRID = 200  # moments of a period at which limits are kept and, every other one, the condition is taken
 HARMONICS = 3  # at least: rest at the start takes one of a and one of b

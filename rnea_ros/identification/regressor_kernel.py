@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import door
-from .algorithms.regressor import regressor
-from .codegen import kernel
+from .. import door
+from ..algorithms.regressor import regressor
+from ..codegen import kernel
+from ..robot import Robot
 from .inertial_parameters import Parameter, with_unknowns
-from .robot import Robot
 
 
 class Regressor:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .algorithms.regressor import regressor
-from .algorithms.torque_rate import BaseMotion
-from .codegen import kernel
-from .errors import InputError
+from ..algorithms.regressor import regressor
+from ..algorithms.torque_rate import BaseMotion
+from ..codegen import kernel
+from ..errors import InputError
+from ..linear_forms import coefficients, unknowns
+from ..model import Model, frozen
 from .inertial_parameters import INERTIAL, Parameter, inertia, parameters, ten, values, with_unknowns
-from .linear_forms import coefficients, unknowns
-from .model import Model, frozen
 from .regrouping import FELT, KEEP_FIRST, joints, share
 
 GRAVITY = (0.0, 0.0, -9.81)

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from . import motion_csv
-from .errors import InputError
+from .. import motion_csv
+from ..errors import InputError
+from ..model import Model
+from ..robot import GRAVITY, Robot
+from ..vectors import rotate_inertia, shift
 from .identification import Identification, Recording, identify
 from .inertial_parameters import TERMS
-from .model import Model
 from .physical_consistency import Consistency, nearest
-from .robot import GRAVITY, Robot
-from .vectors import rotate_inertia, shift
 
 SOME = 8  # names in a list
 DOUBTFUL = 0.3  # relative standard deviation from which on a value says little

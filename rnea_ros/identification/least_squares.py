@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import InputError
+from ..errors import InputError
 
 UNSEEN = 1e-9  # a direction of the unknowns with this little of the largest one's effect is not seen
 INVOLVED = 0.05  # share of an unseen direction from which on an unknown is named
