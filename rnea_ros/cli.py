@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     torque.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
                         help="acceleration of gravity in the root link's frame [m/s^2], default 0 0 -9.81")
     torque.add_argument("--backend", choices=("llvm", "python", "reference"), default="llvm")
-    identification_cli.add_arguments(command("identify", identification_cli.run, "masses, inertias, friction from a recording"))
+    identification_cli.add_arguments(command("identify", identification_cli.run, "masses and inertias from a recording"))
     query_cli.add_arguments(command("query", query_cli.run, "any of the robot's dynamics, as JSON", urdf=False))
     demo.add_arguments(command("demo", demo.run, "a robot, the dynamics node and a live table over ROS 2", urdf=False))
     return parser

@@ -75,7 +75,7 @@ def _header(path: str | Path) -> list[str]:
         raise InputError(f"{path}: cannot be read: {error}") from None
     twice = sorted({name for name in header if header.count(name) > 1})
     if not header or twice:
-        raise InputError(f"{path}: columns {_some(twice)} stand twice in the header" if twice else f"{path}: the file is empty")
+        raise InputError(f"{path}: " + (f"columns {_some(twice)} stand twice in the header" if twice else "the file is empty"))
     return header
 
 
