@@ -1,6 +1,7 @@
 """A Robot as scaling/ wants it: torque and torque rate along a path, from one compiled kernel.
 
-The kernel is traced from the text of scaling.terms itself, whose five evaluations of the recursion share everything that depends on q alone.
+The kernel is traced from the text of scaling.terms itself, whose five evaluations of the recursion share everything that
+depends on q alone.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from .scaling.terms import Terms, terms
 class PathDynamics:
     """Call with q, q', q'', q''' (samples, n) each; returns Terms. `loaded` gives another one in microseconds.
 
-    Coulomb friction jumps where a joint turns round, so no motion keeps its torque rate finite; smoothed, it is no polynomial in the speed. It is
-    left out of the terms and taken off the effort limits instead: see `limits`.
+    Coulomb friction jumps where a joint turns round, so no motion keeps its torque rate finite; smoothed, it is no polynomial
+    in the speed. It is left out of the terms and taken off the effort limits instead: see `limits`.
     """
 
     def __init__(self, robot: Robot):

@@ -126,7 +126,8 @@ def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str
 
 def _mimic_problems(joints: list[_Element]) -> list[str]:
     follows = leaders(joints)
-    found, settled = [], set()
+    found: list[str] = []
+    settled: set[str] = set()
     for name in follows:
         path: dict[str, None] = {}
         while name in follows and name not in settled and name not in path:

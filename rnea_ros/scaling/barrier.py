@@ -1,11 +1,11 @@
 """Interior point method for the fastest rate of a clock: the numbers behind profile.py, which says why y = k^2 is the unknown.
 
-Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a uniform cubic spline y(sigma), for mu -> 0, where the values are those of
-the rows at four points of each interval. Newton's matrix is that of Gauss and Newton for the rows (second derivatives of the values left out)
-and the exact one for the time: positive definite, with a band of four.
+Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a uniform cubic spline y(sigma), for mu -> 0, where the
+values are those of the rows at four points of each interval. Newton's matrix is that of Gauss and Newton for the rows (second
+derivatives of the values left out) and the exact one for the time: positive definite, with a band of four.
 
-With a schedule, the motion must not be anywhere before its time, and what is minimized is its lateness at the end and, a little, on the way. Every
-t(sigma) depends on all y before, so the matrix is full then.
+With a schedule, the motion must not be anywhere before its time, and what is minimized is its lateness at the end and, a
+little, on the way. Every t(sigma) depends on all y before, so the matrix is full then.
 """
 
 from __future__ import annotations

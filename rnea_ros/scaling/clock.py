@@ -1,11 +1,13 @@
 """The rate k of a law's clock, changed only as the limits allow: what lets a motion be paused, resumed and slowed at any time.
 
-A law S(sigma) that is inside the limits at every constant rate 0 <= k <= 1 is played with sigma' = k. Rows on the clock (terms.py) tell for any k,
-kappa = k', w = k'' what of each limit is used. The rate is moved by transitions: k(t) cubic in time from (k, kappa) to (k_end, 0) within a horizon.
-One is begun only after it has been verified to its end, where k is constant again and all that follows is known to be inside. Each tick tries
-to move k_end towards what is wanted; if that is refused, the transition under way goes on. So there is always a verified continuation.
+A law S(sigma) that is inside the limits at every constant rate 0 <= k <= 1 is played with sigma' = k. Rows on the clock
+(terms.py) tell for any k, kappa = k', w = k'' what of each limit is used. The rate is moved by transitions: k(t) cubic in time
+from (k, kappa) to (k_end, 0) within a horizon. One is begun only after it has been verified to its end, where k is constant
+again and all that follows is known to be inside. Each tick tries to move k_end towards what is wanted; if that is refused, the
+transition under way goes on. So there is always a verified continuation.
 
-Verified at points of time so dense that what lies between is smooth, and at every break of the law, where the torque rate has its corners.
+Verified at points of time so dense that what lies between is smooth, and at every break of the law, where the torque rate has
+its corners.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The largest constant speed factor L of a motion that keeps every joint inside its limits of torque and torque rate.
 
-At L times the speed, tau - and so its rate - is a polynomial in L whose shares are known: gravity g does not scale, viscous friction f scales
-with L, the rest d with L^2; each rate with one L more:
+At L times the speed, tau - and so its rate - is a polynomial in L whose shares are known: gravity g does not scale, viscous
+friction f scales with L, the rest d with L^2; each rate with one L more:
 
     tau(L) = g + L f + L^2 d                d  = tau - g - f
     tau_rate(L) = L g' + L^2 f' + L^3 d'    d' = tau_rate - g' - f'
 
-A limit is first met at the smallest L > 0 with tau(L) = +-T. In x = 1/L that is the largest positive root of a monic polynomial,
+A limit is first met at the smallest L > 0 with tau(L) = +-T. In x = 1/L that is the largest positive root of a monic
+polynomial,
 
     x^3 + (f x^2 + d x) / (g -+ T) = 0      x^3 -+ (g' x^2 + f' x + d') / R = 0
 
@@ -46,8 +47,8 @@ def largest_factor(polynomials: Any) -> np.ndarray:
 
 
 class SpeedFactor(NamedTuple):
-    """factor (...): 0 where gravity alone is beyond a limit, inf where nothing binds; joint (...): number of the binding joint, -1 if none;
-    limit (...): index into LIMITS."""
+    """factor (...): 0 where gravity alone is beyond a limit, inf where nothing binds; joint (...): number of the binding
+    joint, -1 if none; limit (...): index into LIMITS."""
 
     factor: Any
     joint: Any
@@ -67,8 +68,8 @@ def speed_factor(tau: Any, tau_rate: Any, gravity: Any, gravity_rate: Any, effor
                  friction: Any = 0.0, friction_rate: Any = 0.0) -> SpeedFactor:
     """The largest constant factor of motions, and which joint and limit set it.
 
-    tau, tau_rate, gravity, gravity_rate, friction, friction_rate : (..., n) torque, its rate, and the shares in both of what does not
-                                                                   depend on speed (gravity) and of viscous friction
+    tau, tau_rate, gravity, gravity_rate, friction, friction_rate : (..., n) torque, its rate, and the shares in both of what
+                                                                   does not depend on speed (gravity) and of viscous friction
     effort, effort_rate : (n,) limits, NaN where unknown: not enforced
     """
     tau, tau_rate, g, g1, f, f1 = np.broadcast_arrays(

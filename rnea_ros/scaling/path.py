@@ -1,7 +1,7 @@
 """A path q(s) through given points, smooth enough for a torque rate: three times continuously differentiable or more.
 
-Piecewise polynomials of degree 2 r + 1 in Hermite form: the derivatives 0..r at the points are the unknowns, the first of them are
-given. The rest follows from continuity of as many higher derivatives at the inner points, and from straight ends:
+Piecewise polynomials of degree 2 r + 1 in Hermite form: the derivatives 0..r at the points are the unknowns, the first of them
+are given. The rest follows from continuity of as many higher derivatives at the inner points, and from straight ends:
 
     given at the points            degree   unknown    made continuous   zero at both ends   the path is
     q                              5        q', q''    q''', q''''       q'', q'''           C4

@@ -1,8 +1,9 @@
 """From timed points to a path and a planned time law; and from a plan to the law nearest to it that the limits allow.
 
-The path goes through the points, the law passes them at their times: each quintic in time, at rest at both ends, with given speeds and
-accelerations where there are any. A plan inside the limits is its own answer. Otherwise each stretch between two stops is solved for
-anew (profile.py), on the plan as clock: never ahead of the plan and as little behind as can be, or nowhere faster than planned.
+The path goes through the points, the law passes them at their times: each quintic in time, at rest at both ends, with given
+speeds and accelerations where there are any. A plan inside the limits is its own answer. Otherwise each stretch between two
+stops is solved for anew (profile.py), on the plan as clock: never ahead of the plan and as little behind as can be, or nowhere
+faster than planned.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class Plan:
 def planned(points: Any, times: Any, velocities: Any = None, accelerations: Any = None, interpolation: str = "positions") -> Plan:
     """A plan through points (count, n) at times (count,) [s], with velocities and accelerations (count, n) where known.
 
-    Point to point, the path takes from them what `interpolation` says: positions alone, also the direction of the velocities, or also the
-    curvature that the accelerations mean. Inner points with zero velocity, and those that repeat, are stops: the path may have a corner there.
+    Point to point, the path takes from them what `interpolation` says: positions alone, also the direction of the velocities,
+    or also the curvature that the accelerations mean. Inner points with zero velocity, and those that repeat, are stops: the
+    path may have a corner there.
     """
     points, times, velocities, accelerations = _checked(points, times, velocities, accelerations)
     if interpolation not in INTERPOLATIONS:
@@ -184,8 +186,8 @@ def follow(constraints: Constraints, plan: Plan, catch_up: bool = True, progress
 def handed_over(constraints: Constraints, current: Plan, at: float, plan: Plan, catch_up: bool, offset: float) -> Plan:
     """The current motion up to its time `at`, and from there the one nearest to the plan inside these limits.
 
-    What is left of the current motion must be inside the limits, at all rates up to 1. offset: by how much the current motion's time is ahead
-    of the plan's [s]. Raises NoLaw.
+    What is left of the current motion must be inside the limits, at all rates up to 1. offset: by how much the current
+    motion's time is ahead of the plan's [s]. Raises NoLaw.
     """
     number, (start, end) = next((k, leg) for k, leg in enumerate(current.legs()) if at < leg[1])
     rests = [rest for rest in current.rests if rest[1] <= at]

@@ -1,17 +1,20 @@
 """The fastest time law on a known path, inside limits of torque, torque rate, velocity, acceleration and jerk.
 
-A feasible law S(sigma), for instance a slow quintic from rest to rest, serves as clock. On it the unknown is the square of the clock's rate,
+A feasible law S(sigma), for instance a slow quintic from rest to rest, serves as clock. On it the unknown is the square of the
+clock's rate,
 
     y(sigma) = k^2,   k = d sigma / dt,   kappa = dk/dt = y'/2,   w = d kappa/dt = k y''/2          (' = d / d sigma)
 
-and every row of terms.py weighs (1, sqrt y, y, y'/2, y sqrt y, sqrt y y'/2, sqrt y y''/2). Torque and acceleration are linear in y without
-friction, torque rate is sqrt y times linear, and the time, the integral of 1 / sqrt y, is convex. Since a clock that ends at rest has the
-t^3 of a jerk-limited start in it, y is smooth and positive up to both ends, where sd^2 over s would have a branch point.
+and every row of terms.py weighs (1, sqrt y, y, y'/2, y sqrt y, sqrt y y'/2, sqrt y y''/2). Torque and acceleration are linear
+in y without friction, torque rate is sqrt y times linear, and the time, the integral of 1 / sqrt y, is convex. Since a clock
+that ends at rest has the t^3 of a jerk-limited start in it, y is smooth and positive up to both ends, where sd^2 over s would
+have a branch point.
 
-y is a cubic spline, so w is continuous, and so is the torque rate. An interior point method (barrier.py) starts from a constant y, which is
-feasible where it is small enough, and every iterate is feasible at the points of its grid; grids get finer. Between the points a limit may still be
-exceeded a little. Hence the law is checked densely and limits are tightened where it was; last, the whole law is slowed by the factor that the
-closed form gives (closed_form.py). What is returned has passed that check, at its own speed and at every constant fraction of it.
+y is a cubic spline, so w is continuous, and so is the torque rate. An interior point method (barrier.py) starts from a
+constant y, which is feasible where it is small enough, and every iterate is feasible at the points of its grid; grids get
+finer. Between the points a limit may still be exceeded a little. Hence the law is checked densely and limits are tightened
+where it was; last, the whole law is slowed by the factor that the closed form gives (closed_form.py). What is returned has
+passed that check, at its own speed and at every constant fraction of it.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """One step of a motion at a control rate: the planned timing wherever the limits allow it, and never off the path.
 
-A law that is inside the limits and as near to the plan as they let it (plan.py) is played by a clock whose rate is changed only by verified
-transitions (clock.py): pause, resume, override and stop are rates that are wanted of it. Other limits or another payload are dealt with off the tick:
+A law that is inside the limits and as near to the plan as they let it (plan.py) is played by a clock whose rate is changed
+only by verified transitions (clock.py): pause, resume, override and stop are rates that are wanted of it. Other limits or
+another payload are dealt with off the tick:
 
-1. The new rows are put along what is left of the law, and the closed form gives the largest constant rate inside them, with a little room.
-2. Until the clock has come down to it, transitions are verified with the new rows, each limit widened by just as much as the law exceeds it: nobody
-   can undo what the robot is doing already, but nothing gets worse.
-3. Then the rest of the motion is solved for anew, from a place a little ahead. Both laws pass that place with the same sd and sdd, so the new one
-   takes over there without a step, whatever the clock's rate is.
+1. The new rows are put along what is left of the law, and the closed form gives the largest constant rate inside them, with a
+little room.
+2. Until the clock has come down to it, transitions are verified with the new rows, each limit widened by just as much as the
+   law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse.
+3. Then the rest of the motion is solved for anew, from a place a little ahead. Both laws pass that place with the same sd and
+   sdd, so the new one takes over there without a step, whatever the clock's rate is.
 
-What is promised, while model, limits and path stay as they are: every limit at every instant, the exact path, rest at the goal, and that whatever has
-been begun can be continued, so also that the motion can still come to rest: in the worst case at the goal. What is not: a time to come to rest,
-since where the fastest motion brakes with full torque nothing brakes harder; and anything about a robot that differs from its model. After a
-sudden change to tighter limits the state is outside of them until step 2 is done; by no more than the law was when the change came.
+What is promised, while model, limits and path stay as they are: every limit at every instant, the exact path, rest at the
+goal, and that whatever has been begun can be continued, so also that the motion can still come to rest: in the worst case at
+the goal. What is not: a time to come to rest, since where the fastest motion brakes with full torque nothing brakes harder;
+and anything about a robot that differs from its model. After a sudden change to tighter limits the state is outside of them
+until step 2 is done; by no more than the law was when the change came.
 """
 
 from __future__ import annotations
@@ -143,8 +146,8 @@ class Replay:
     def change(self, constraints: Constraints) -> None:
         """Other limits or another payload on the same path, from now on.
 
-        Where gravity alone would exceed a limit further on, nothing changes: InputError without a worker, else `message` says so. Robots that carry
-        such a payload already should be told to stop.
+        Where gravity alone would exceed a limit further on, nothing changes: InputError without a worker, else `message` says
+        so. Robots that carry such a payload already should be told to stop.
         """
         if constraints.path is not self.plan.path:
             raise InputError("constraints on another path; a motion keeps its path")

@@ -30,7 +30,8 @@ class Route(NamedTuple):
 def route(points: Any, velocities: Any = None, tolerance: float = 1e-6) -> Route:
     """The path through points (count, n), or through as few of them as keep all within the tolerance.
 
-    The motion rests, and the path may have a corner, where points repeat and, inside, where the velocities (count, n) all but vanish.
+    The motion rests, and the path may have a corner, where points repeat and, inside, where the velocities (count, n) all but
+    vanish.
     """
     points = np.asarray(points, dtype=float)
     if points.ndim != 2 or not points.size or not np.isfinite(points).all():

@@ -6,13 +6,15 @@ On a path q(s), with ' = d/ds,
     qdd  = q'' sd^2  + q' sdd
     qddd = q''' sd^3 + 3 q'' sd sdd + q' sddd
 
-so the torque of a rigid robot with viscous friction Fv, tau = M qdd + C(q, qd) qd + Fv qd + gravity, and its time derivative are
+so the torque of a rigid robot with viscous friction Fv, tau = M qdd + C(q, qd) qd + Fv qd + gravity, and its time derivative
+are
 
     tau      = m sdd  + c sd^2 + f sd + g                                            m = M q',  f = Fv q'
     tau_rate = m sddd + b sd sdd + c' sd^3 + f' sd^2 + f sdd + g' sd                 c = M q'' + C(q, q') q',  b = m' + 2 c
 
-(derive the first by time: m' sd sdd + m sddd + c' sd^3 + 2 c sd sdd + f' sd^2 + f sdd + g' sd). The eight coefficients depend on s alone.
-No second formula is needed for them: with (qd, qdd, qddd) from a chosen (sd, sdd, sddd) an exact rate function gives
+(derive the first by time: m' sd sdd + m sddd + c' sd^3 + 2 c sd sdd + f' sd^2 + f sdd + g' sd). The eight coefficients depend
+on s alone. No second formula is needed for them: with (qd, qdd, qddd) from a chosen (sd, sdd, sddd) an exact rate function
+gives
 
     (sd, sdd, sddd)      tau          tau_rate
     ( 0, 0, 1)           g            m
@@ -21,12 +23,12 @@ No second formula is needed for them: with (qd, qdd, qddd) from a chosen (sd, sd
     ( 2, 0, 0)                        8 c' + 4 f' + 2 g'
     ( 1, 1, 0)                        b + c' + f' + f + g'
 
-Every limit is then a row: a sum of (1, sd, sd^2, sdd, sd^3, sd sdd, sddd) with weights that depend on s, divided by the limit, must stay
-within -1 and 1. Dahl and Nielsen (1990) use the rows of torque, as bounds on sdd at given (s, sd); Gerelli and Guarino Lo Bianco
-(2009, 2010) those of the torque rate, as bounds on sddd at given (s, sd, sdd).
+Every limit is then a row: a sum of (1, sd, sd^2, sdd, sd^3, sd sdd, sddd) with weights that depend on s, divided by the limit,
+must stay within -1 and 1. Dahl and Nielsen (1990) use the rows of torque, as bounds on sdd at given (s, sd); Gerelli and
+Guarino Lo Bianco (2009, 2010) those of the torque rate, as bounds on sddd at given (s, sd, sdd).
 
-A law s = S(sigma) played on a clock of its own, k = d sigma / dt, is again a path, q(S(sigma)), and its rows follow from those of s:
-`on_clock`.
+A law s = S(sigma) played on a clock of its own, k = d sigma / dt, is again a path, q(S(sigma)), and its rows follow from those
+of s: `on_clock`.
 """
 
 from __future__ import annotations
@@ -169,8 +171,8 @@ def on_clock(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
 def interval(rows: np.ndarray, sd: float, sdd: float | None = None) -> tuple[float, float, int, int]:
     """What the limits leave at one s, rows (7, rows): bounds on sdd at speed sd, or on sddd at (sd, sdd).
 
-    Returns (low, high, row that sets low, row that sets high); low > high if nothing is left. Rows that sdd or sddd cannot change
-    do not count, unless they are violated: then (inf, -inf, row, row).
+    Returns (low, high, row that sets low, row that sets high); low > high if nothing is left. Rows that sdd or sddd cannot
+    change do not count, unless they are violated: then (inf, -inf, row, row).
     """
     if sdd is None:
         free = rows[6] == 0.0  # the other limits do not speak of sdd alone
