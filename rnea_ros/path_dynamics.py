@@ -14,6 +14,7 @@ import numpy as np
 from .algorithms import component_rate
 from .codegen import kernel
 from .errors import InputError
+from .joint_shares import coulomb
 from .model import Limits, Model
 from .payload import Payload
 from .robot import Robot
@@ -31,7 +32,7 @@ class PathDynamics:
         self.robot = robot
         self._model = _smooth(robot.model)
         self._carriers = tuple(payload.link_number for payload in robot.payloads.values())
-        inputs = {name: robot.n for name in ("q", "q1", "q2", "q3")}
+        inputs = dict.fromkeys(("q", "q1", "q2", "q3"), robot.n)
         if self._carriers:
             inputs["payloads"] = 10 * len(self._carriers)
         self._kernel = kernel.build(self._terms, inputs, robot.backend)
@@ -64,33 +65,16 @@ class PathDynamics:
         return Terms(*self._kernel(np.concatenate((q, q1, q2, q3, *carried), axis=1)))
 
     def limits(self, limits: Limits | None = None) -> Limits:
-        """The robot's limits, or those given, with Coulomb friction taken off the effort. InputError where it leaves nothing."""
+        """The robot's limits, or those given, less Coulomb friction. InputError where it leaves nothing of an effort limit."""
         limits = limits or self.robot.limits
         effort = limits.effort - coulomb(self.robot.model)
         if (effort <= 0.0).any():
             joint = int(np.argmax(effort <= 0.0))
-            raise InputError(f"Coulomb friction of {self.robot.joint_names[joint]} takes all of its effort limit, {limits.effort[joint]:g}")
+            raise InputError(f"Coulomb friction of {self.robot.joint_names[joint]} takes all of its effort limit, "
+                             f"{limits.effort[joint]:g}")
         return replace(limits, effort=effort)
 
 
 def _smooth(model: Model) -> Model:
     """Without Coulomb friction."""
     return model.with_terms({link.joint: replace(link.term, coulomb=0.0) for link in model.links if link.term.coulomb})
-
-
-def coulomb(model: Model) -> np.ndarray:
-    """(n,) Coulomb friction of each coordinate, its mimic joints' included."""
-    friction = np.zeros(model.n)
-    for link in model.links:
-        if link.coordinate >= 0:
-            friction[link.coordinate] += abs(link.multiplier) * link.term.coulomb
-    return friction
-
-
-def viscous(model: Model) -> np.ndarray:
-    """(n,) viscous friction of each coordinate, its mimic joints' included: torque over speed."""
-    friction = np.zeros(model.n)
-    for link in model.links:
-        if link.coordinate >= 0:
-            friction[link.coordinate] += link.multiplier**2 * link.term.viscous
-    return friction

@@ -26,10 +26,12 @@ QUIET = 1.0  # s of work before progress is shown
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Beside the robot description, which `rnea` adds to every command."""
-    parser.add_argument("trajectory", metavar="TRAJECTORY.csv", help="columns t, q_<joint>; qd_<joint> tells where it stops on its way")
+    parser.add_argument("trajectory", metavar="TRAJECTORY.csv",
+                        help="columns t, q_<joint>; qd_<joint> tells where it stops on its way")
     parser.add_argument("-o", "--output", metavar="OUT.csv", required=True,
                         help=f"columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
-    parser.add_argument("--limits", metavar="LIMITS.yaml", help="joint_limits as in ros2_control, over those of the URDF; max_effort_rate")
+    parser.add_argument("--limits", metavar="LIMITS.yaml",
+                        help="joint_limits as in ros2_control, and max_effort_rate, over those of the URDF")
     parser.add_argument("--plot", metavar="OUT.png", help="also draw torques and torque rates against their limits")
     parser.add_argument("--rate", type=float, default=1000.0, metavar="HZ", help="rows per second of OUT.csv, default 1000")
     parser.add_argument("--tolerance", type=float, default=1e-6, metavar="RAD",
@@ -74,7 +76,8 @@ def _read(args: argparse.Namespace, robot: Robot) -> tuple[np.ndarray, Route]:
     late = np.flatnonzero(np.diff(motion.t) <= 0.0)
     if len(late):
         k = int(late[0])
-        raise InputError(f"{args.trajectory}: times must increase, but row {k + 3} has t = {motion.t[k + 1]:g} after {motion.t[k]:g}")
+        raise InputError(f"{args.trajectory}: times must increase, but row {k + 3} has t = {motion.t[k + 1]:g} after "
+                         f"{motion.t[k]:g}")
     return motion.t, route(motion.q, None if "qd" in motion.estimated else motion.qd, args.tolerance)
 
 
@@ -87,12 +90,14 @@ def doubts(constraints: Constraints, limits: Limits, way: Route, tolerance: floa
             whose = "all joints" if len(unknown) == len(names) else ", ".join(unknown)
             found.append(f"not known, so not enforced: {quantity.replace('_', ' ')} limit of {whose}")
     if way.deviation > tolerance:
-        found.append(f"points lie up to {way.deviation:.3g} off the path: they are too close together, or noisy, to be followed more closely")
+        found.append(f"points lie up to {way.deviation:.3g} off the path: they are too close together, or too noisy, to be "
+                     "followed more closely")
     q = way.path(np.linspace(0.0, way.path.length, 2001))[0]
     for k, name in enumerate(names):
         low, high = limits.lower[k], limits.upper[k]
         if q[:, k].min() < low or q[:, k].max() > high:
-            found.append(f"the path takes {name} from {q[:, k].min():.4g} to {q[:, k].max():.4g}, its limits are {low:.4g} to {high:.4g}")
+            found.append(f"the path takes {name} from {q[:, k].min():.4g} to {q[:, k].max():.4g}, its limits are {low:.4g} to "
+                         f"{high:.4g}")
     return found
 
 
@@ -113,14 +118,16 @@ def most_used(constraints: Constraints, limits: Limits, motion: Any, tau: np.nda
         if np.isfinite(limit).any():
             share = np.where(np.isfinite(limit), np.abs(values).max(axis=0) / limit, 0.0)
             k = int(share.argmax())
-            lines.append(f"{quantity.replace('_', ' '):<13} at most {100.0 * share[k]:6.2f} % of its limit, {constraints.joint_names[k]}")
+            name = constraints.joint_names[k]
+            lines.append(f"{quantity.replace('_', ' '):<13} at most {100.0 * share[k]:6.2f} % of its limit, {name}")
     return lines
 
 
 def draw(path: str | Path, robot: Robot, limits: Limits, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray) -> None:
     """Torque and torque rate of every joint over time, with their limits."""
     plt = plot.pyplot()
-    figure, axes = plt.subplots(robot.n, 2, figsize=(11, 1.4 + 1.4 * robot.n), sharex=True, squeeze=False, layout="constrained")
+    size = (11.0, 1.4 + 1.4 * robot.n)
+    figure, axes = plt.subplots(robot.n, 2, figsize=size, sharex=True, squeeze=False, layout="constrained")
     for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types)):
         unit = "N" if kind == "prismatic" else "N m"
         for axis, values, limit, label, colour in ((axes[k, 0], tau, limits.effort, unit, "tab:blue"),

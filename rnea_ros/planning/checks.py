@@ -56,8 +56,8 @@ def _refuse_outside(name: str, state: State, limited: list[Quantity]) -> None:
             continue
         k = int(quantity.excess(y)[0].argmax())
         how = "held still" if state.rests and quantity.order > 1 else "there"
-        raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, outside "
-                            f"its limits {quantity.lower[k]:.5g} to {quantity.upper[k]:.5g}; no motion can change that")
+        raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, "
+                            f"outside its limits {quantity.lower[k]:.5g} to {quantity.upper[k]:.5g}; no motion can change that")
 
 
 def unknown_limits(problem: Problem) -> list[str]:
@@ -79,8 +79,8 @@ def worst_violation(problem: Problem, curve: Curve) -> tuple[float, str]:
     for quantity, excess in zip(problem.limited, problem.excess(y).values()):
         sample, k = (int(index) for index in np.unravel_index(excess.argmax(), excess.shape))
         share, moment = excess[sample, k], at.u[sample] * curve.duration
-        found.append((float(share), f"has {quantity.name} of {quantity.labels[k]} {100.0 * share:.2g} % beyond its limit after "
-                      f"{moment:.3g} s of {curve.duration:.3g} s"))
+        found.append((float(share), f"has {quantity.name} of {quantity.labels[k]} {100.0 * share:.2g} % beyond its limit "
+                      f"after {moment:.3g} s of {curve.duration:.3g} s"))
     for name, state, end in (("start", problem.start, y[0]), ("goal", problem.goal, y[-1])):
         for what, value, reached in zip(MOTION, (state.q, state.qd, state.qdd), end):
             miss = 0.0 if value is None else float(np.abs(value - reached).max())

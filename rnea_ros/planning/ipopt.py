@@ -82,7 +82,7 @@ class _Functions:
 
 
 def _callback_class(ca):
-    class Callback(ca.Callback):
+    class Callback(ca.Callback):  # type: ignore[name-defined]
         """A CasADi function that runs ours: given and results map names to sparsities."""
 
         def __init__(self, name, given, results, evaluate, errors):

@@ -4,7 +4,8 @@
     path, law     where the motion goes, q(s), and when, s(t)
     terms         torque, torque rate and all other limits as functions of (s, sd, sdd, sddd)
     profile       the fastest s(t) on a path, inside all limits
-    plan          points with times as path and time law; the law that stays as close to a plan as limits allow
+    points        timed points as a path and a time law
+    plan          the motion that stays as near to a plan as the limits allow
     replay        one step at a control rate: pause, resume, override, another payload, other limits
     retime        points in, samples of the fastest motion out
 

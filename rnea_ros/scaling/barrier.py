@@ -10,9 +10,6 @@ little, on the way. Every t(sigma) depends on all y before, so the matrix is ful
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from .path import solve_blocks
@@ -107,14 +104,18 @@ class Barrier:
 
     def _lateness(self, y: np.ndarray) -> np.ndarray:
         """(intervals,) at the end of each, EARLY added."""
+        assert self.due is not None
         return EARLY + np.cumsum((self.weights / np.sqrt(y[..., 0])).sum(axis=1)) - self.due
 
-    def solve(self, c: np.ndarray, first: float, gap: float, say: Callable[[float], None]) -> np.ndarray:
+    def report(self, seconds: float) -> None:
+        """Told the time so far."""
+
+    def solve(self, c: np.ndarray, first: float, gap: float) -> np.ndarray:
         """Follow mu from first to gap, both as a share of the time; c must be feasible, and so is the result."""
         mu, last = (share * self.time(c) / self.count for share in (first, gap))
         while True:
             c = self._centred(c, mu)
-            say(self.time(c))
+            self.report(self.time(c))
             if mu <= last:
                 return c
             mu = max(SHRINK * mu, last)

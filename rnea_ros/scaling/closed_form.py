@@ -90,7 +90,8 @@ def speed_factor(tau: Any, tau_rate: Any, gravity: Any, gravity_rate: Any, effor
 def _limit(name: str, value: Any, n: int) -> np.ndarray:
     limit = np.asarray(value, dtype=float)
     if limit.shape != (n,) or (limit <= 0.0).any():
-        raise InputError(f"{name} limits are {np.array2string(limit, threshold=8)}; {n} numbers above zero are needed, NaN where unknown")
+        shown = np.array2string(limit, threshold=8)
+        raise InputError(f"{name} limits are {shown}; {n} numbers above zero are needed, NaN where unknown")
     return limit
 
 

@@ -1,4 +1,4 @@
-"""A time law s(t): when a motion is where on its path. Piecewise polynomials of degree five or less, continuous in s, sd, sdd."""
+"""A time law s(t): when a motion is where on its path. Piecewise polynomials of degree five, continuous in s, sd and sdd."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order 
 
 
 class TimeLaw:
-    """breaks (pieces + 1,): times from 0; coefficients (pieces, 6) of the powers of t - breaks[piece]. At rest at and after the end."""
+    """breaks (pieces + 1,): times from 0; coefficients (pieces, 6) of the powers of t - breaks[piece]. Then it rests."""
 
     def __init__(self, breaks: Any, coefficients: Any):
         self.breaks = np.asarray(breaks, dtype=float)
@@ -40,7 +40,7 @@ class TimeLaw:
         return found
 
     def densely(self) -> tuple[np.ndarray, np.ndarray]:
-        """(4, samples) everywhere, both ends of every piece included: sddd may jump there; and the number (pieces,) of each piece's first one."""
+        """(4, samples) everywhere, both ends of each piece included: sddd may jump; and the first sample (pieces,) of each."""
         h = np.diff(self.breaks)
         count = np.maximum(np.ceil(h / max(SPACING, self.duration / MOST)).astype(int), LEAST) + 1
         first = np.cumsum(count) - count
@@ -103,7 +103,8 @@ class TimeLaw:
 
 def _moved(coefficients: np.ndarray, x: float) -> np.ndarray:
     """Coefficients of the same polynomial about a point further by x."""
-    return np.array([sum(math.comb(k, j) * coefficients[k] * x ** (k - j) for k in range(j, DEGREE + 1)) for j in range(DEGREE + 1)])
+    powers = range(DEGREE + 1)
+    return np.array([sum(math.comb(k, j) * coefficients[k] * x ** (k - j) for k in powers[j:]) for j in powers])
 
 
 def rest_to_rest(start: float, end: float, duration: float, order: int = 3) -> TimeLaw:
@@ -126,7 +127,8 @@ def hermite(t: Any, s: Any, v: Any, a: Any) -> TimeLaw:
     way = np.diff(s) - (v[:-1] + 0.5 * a[:-1] * h) * h
     speed = (np.diff(v) - a[:-1] * h) * h
     bend = np.diff(a) * h * h
-    high = np.stack((10.0 * way - 4.0 * speed + 0.5 * bend, -15.0 * way + 7.0 * speed - bend, 6.0 * way - 3.0 * speed + 0.5 * bend))
+    high = np.stack((10.0 * way - 4.0 * speed + 0.5 * bend, -15.0 * way + 7.0 * speed - bend,
+                     6.0 * way - 3.0 * speed + 0.5 * bend))
     return TimeLaw(t - t[0], np.column_stack((s[:-1], v[:-1], 0.5 * a[:-1], *(high / h ** np.array([[3.0], [4.0], [5.0]])))))
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,33 +74,34 @@ def through(points: Any, tangents: Any = None, curvatures: Any = None, stops: Se
     stops      : numbers of inner points where the motion rests and the path may have a corner
     s          : (count,) increasing values of s at the points instead of the sum of chords
     """
-    points = _checked("points", points)
-    if len(points) < 2:
-        raise InputError(f"a path needs two points or more, got {len(points)}; put where the robot is in front of a single goal")
+    points = array("points", points)
+    if points.ndim != 2 or len(points) < 2 or not points.shape[1]:
+        raise InputError(f"points have shape {points.shape}; two rows or more, of a column for each joint, are needed")
     chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
     if not chords.all():
         where = int(np.argmin(chords))
         raise InputError(f"points {where} and {where + 1} are the same: {points[where].tolist()}")
     s = np.concatenate(([0.0], np.cumsum(chords))) if s is None else np.asarray(s, dtype=float)
-    given = [_checked("tangents", tangents, points.shape)] if tangents is not None else []
+    given = [array("tangents", tangents, points.shape)] if tangents is not None else []
     if given and curvatures is not None:
-        given.append(_checked("curvatures", curvatures, points.shape))
+        given.append(array("curvatures", curvatures, points.shape))
     cuts = [0, *sorted(set(stops)), len(points) - 1]
-    legs = [_leg(s[a:b + 1], points[a:b + 1], [block[a:b + 1] for block in given]) for a, b in zip(cuts, cuts[1:])]
+    legs = [_leg(s[a:b + 1], points[a:b + 1], [block[a:b + 1] for block in given]) for a, b in pairwise(cuts)]
     return Path(s, np.concatenate(legs), stops=[float(s[k]) for k in cuts[1:-1]])
 
 
-def _checked(name: str, value: Any, shape: tuple | None = None) -> np.ndarray:
+def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Finite numbers of a shape."""
     try:
-        array = np.asarray(value, dtype=float)
+        found = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{name} are not an array of numbers: {value!r:.80}") from None
-    if array.ndim != 2 or not array.shape[1] or (shape is not None and array.shape != shape):
-        raise InputError(f"{name} have shape {array.shape}; {shape or '(count, joints)'} is needed")
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        raise InputError(f"{name}[{row}, {column}] is {array[row, column]}; every value must be a finite number")
-    return array
+    if shape is not None and found.shape != shape:
+        raise InputError(f"{name} have shape {found.shape}; {shape} is needed")
+    if not np.isfinite(found).all():
+        where = np.argwhere(~np.isfinite(found))[0].tolist()
+        raise InputError(f"{name}{where} is {found[tuple(where)]}; every value must be a finite number")
+    return found
 
 
 def _leg(s: np.ndarray, points: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
@@ -141,7 +143,8 @@ def _unit_hermite(r: int) -> np.ndarray:
     return np.linalg.solve(at_1[:, r + 1:], np.hstack((-at_1[:, :r + 1] @ low, np.eye(r + 1))))
 
 
-def _unknown(h: np.ndarray, known: np.ndarray, r: int, free: int, rest: bool, scale: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _unknown(h: np.ndarray, known: np.ndarray, r: int, free: int, rest: bool, scale: np.ndarray,
+             high: np.ndarray) -> np.ndarray:
     """The remaining derivatives (points, free, n): no jump of derivatives r+1 .. r+free at inner points."""
     orders = range(r + 1, r + 1 + free)
     powers = range(r + 1, 2 * r + 2)
@@ -171,7 +174,7 @@ def _unknown(h: np.ndarray, known: np.ndarray, r: int, free: int, rest: bool, sc
 
 def solve_blocks(before: np.ndarray, here: np.ndarray, behind: np.ndarray, right: np.ndarray) -> np.ndarray:
     """X (count, size, n) with before[i] X[i-1] + here[i] X[i] + behind[i] X[i+1] = right[i], by elimination from the front."""
-    columns = []
+    columns: list[tuple[np.ndarray, np.ndarray]] = []
     for k in range(len(here)):
         block, value = here[k], right[k]
         if k:

@@ -61,8 +61,9 @@ def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0)
     if held[where, row] >= level:
         joint = constraints.labels[row][0]
         limit = constraints.limits.effort[joint]
-        raise InputError(f"gravity alone takes {held[where, row] * limit:.4g} of the {limit:.4g} N m (N) of {constraints.joint_names[joint]} "
-                         f"at s = {s[where]:.4g} of {length:.4g} on the path: no speed is slow enough")
+        raise InputError(f"gravity alone takes {held[where, row] * limit:.4g} of the {limit:.4g} N m (N) of "
+                         f"{constraints.joint_names[joint]} at s = {s[where]:.4g} of {length:.4g} on the path: "
+                         "no speed is slow enough")
 
 
 def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
@@ -76,26 +77,27 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
     progress : called with what is being done and the duration so far
     Raises InputError where gravity alone exceeds a limit, NoLaw.
     """
-    say = progress or (lambda what, seconds: None)
     if not constraints.second_order:
-        raise InputError("only velocity limits are known: the fastest motion would jump to speed; give limits of effort or acceleration")
+        raise InputError("only velocity limits are known: the fastest motion would jump to speed; give limits of effort or "
+                         "acceleration")
     if clock is None:
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
     slow = 1.0 if moving else 0.95 * steady(constraints, clock, LEVEL)
-    c = np.full(COARSE + 3, slow * slow)
+    coarse = [(ceiling, due)]
     if due is not None and not moving:  # a good start: what is nowhere faster than a schedule is never ahead of it
-        grid = _Grid(constraints, clock, COARSE, slow, moving, np.ones_like, None)
-        c = grid.solve(grid.inside(c), START, COARSE_GAP, say)
-    grid = _Grid(constraints, clock, COARSE, slow, moving, ceiling, due)
-    c = grid.solve(grid.inside(c), START, COARSE_GAP, say)
-    while grid.intervals == COARSE or grid.intervals < min(MOST, max(grid.time(c), 0.5 * clock.duration * moving) / resolution):
-        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling, due)
-        c = grid.solve(grid.inside(refined(c)), AGAIN, GAP, say)
+        coarse.insert(0, (np.ones_like, None))
+    c = np.full(COARSE + 3, slow * slow)
+    for bounds in coarse:
+        grid = _Grid(constraints, clock, COARSE, slow, moving, *bounds, progress)
+        c = grid.solve(grid.inside(c), START, COARSE_GAP)
+    while grid.intervals == COARSE or grid.intervals < min(MOST, grid.needed(c, resolution)):
+        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling, due, progress)
+        c = grid.solve(grid.inside(refined(c)), AGAIN, GAP)
     for _ in range(ROUNDS):
         if not grid.tighten(grid.law(c)):
             break
-        c = grid.solve(grid.inside(c), AGAIN, GAP, say)
+        c = grid.solve(grid.inside(c), AGAIN, GAP)
     return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c))
 
 
@@ -127,7 +129,7 @@ def steady(constraints: Constraints, clock: TimeLaw, share: float, most: float =
 
 
 def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> float:
-    """The largest factor up to `most` for sd = v, sdd = a, sddd = u (samples,): the polynomials of closed_form.py, row by row."""
+    """The largest factor up to `most` for sd = v, sdd = a, sddd = u (samples,): closed_form.py's polynomials, row by row."""
     b = basis(v, a, u)[..., None] * rows
     polynomials = np.stack((b[:, 0], b[:, 1], b[:, 2] + b[:, 3], b[:, 4] + b[:, 5] + b[:, 6]), axis=-1).reshape(-1, 4)
     suspect = np.abs(polynomials) @ most ** np.arange(4.0) >= 1.0  # the others cannot bind
@@ -138,26 +140,30 @@ class _Grid(Barrier):
     """The limits of a path on a uniform grid over a clock."""
 
     def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool,
-                 ceiling: Curve | None, due: Curve | None):
-        self.constraints, self.clock, self.slow, self.moving = constraints, clock, slow, moving
+                 ceiling: Curve | None, due: Curve | None, progress: Progress | None = None):
+        self.constraints, self.clock, self.slow, self.moving, self.progress = constraints, clock, slow, moving, progress
         self.level = MOVING if moving else LEVEL
         step = clock.duration / intervals
-        sigma = self._places(POINTS, intervals, step)
-        s, v, a, u = clock(sigma := sigma.ravel())
-        limits = on_clock(constraints(s) / self.level, v, a, u)
+        sigma = self._places(POINTS, intervals, step).ravel()
+        s, v, a, u = clock(sigma)
         bounds = np.zeros((len(s), BASIS, 2))
         bounds[:, 1, 0] = 1.0 / (FASTEST * slow)
         bounds[:, 1, 1] = 0.0 if ceiling is None else 1.0 / ceiling(sigma)
-        rows = np.concatenate((limits, bounds), axis=2)
+        rows = np.concatenate((on_clock(constraints(s) / self.level, v, a, u), bounds), axis=2)
         super().__init__(np.ascontiguousarray(rows.reshape(intervals, len(POINTS), BASIS, -1)), step, 3 if moving else 0,
                          None if due is None else due(np.arange(1, intervals + 1) * step))
+
+    def needed(self, c: np.ndarray, resolution: float) -> float:
+        """Intervals for this resolution, also where a law that starts in motion is still as slow as its clock."""
+        return max(self.time(c), 0.5 * self.clock.duration if self.moving else 0.0) / resolution
+
+    def report(self, seconds: float) -> None:
+        if self.progress is not None:
+            self.progress(f"grid of {self.intervals} intervals", seconds)
 
     def _places(self, x: np.ndarray, intervals: int, step: float) -> np.ndarray:
         """(intervals, samples) places on the clock at shares x of each interval."""
         return np.minimum((np.arange(intervals)[:, None] + x) * step, self.clock.duration)
-
-    def solve(self, c, first, gap, say):
-        return super().solve(c, first, gap, lambda seconds: say(f"grid of {self.intervals} intervals", seconds))
 
     def inside(self, c: np.ndarray) -> np.ndarray:
         """The feasible one next to c on the way to a slow start."""

@@ -4,8 +4,8 @@ A law that is inside the limits and as near to the plan as they let it (plan.py)
 only by verified transitions (clock.py): pause, resume, override and stop are rates that are wanted of it. Other limits or
 another payload are dealt with off the tick:
 
-1. The new rows are put along what is left of the law, and the closed form gives the largest constant rate inside them, with a
-little room.
+1. The new rows are put along what is left of the law, and the closed form gives the largest constant rate inside them, with
+   a little room.
 2. Until the clock has come down to it, transitions are verified with the new rows, each limit widened by just as much as the
    law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse.
 3. Then the rest of the motion is solved for anew, from a place a little ahead. Both laws pass that place with the same sd and
@@ -55,7 +55,7 @@ class Reference(NamedTuple):
 
 
 class Status(NamedTuple):
-    """late: behind the plan, pauses and overrides not counted [s]; speed: sd against the planned one here; used, limit: the limit used most."""
+    """late: behind the plan, pauses aside [s]; speed: sd over the planned one here; used, limit: of the limit used most."""
 
     late: float
     speed: float
@@ -65,7 +65,7 @@ class Status(NamedTuple):
 
 
 class _Assessment(NamedTuple):
-    """A law under new rows: in force on `table`; where factor < 1, `slow` is the law slowed until it is inside them, with its own table."""
+    """A law under new rows, in `table`; where factor < 1, `slow` is the law slowed until it is inside them, with its table."""
 
     constraints: Constraints
     table: Table
@@ -99,8 +99,8 @@ class Replay:
     Raises InputError where gravity alone exceeds a limit.
     """
 
-    def __init__(self, constraints: Constraints, plan: Plan, catch_up: bool = True, at_once: bool = False, worker: Executor | None = None,
-                 progress: Progress | None = None):
+    def __init__(self, constraints: Constraints, plan: Plan, catch_up: bool = True, at_once: bool = False,
+                 worker: Executor | None = None, progress: Progress | None = None):
         self.constraints, self.plan, self.catch_up = constraints, plan, catch_up
         self.t = 0.0
         self.message = ""  # why something that was asked for is not done
@@ -204,7 +204,8 @@ class Replay:
         used = np.abs(use(self.constraints([now.s]), *(np.array([x]) for x in (now.sd, now.sdd, now.sddd)))[0])
         most = int(used.argmax())
         speed = now.sd / planned_speed if planned_speed > 0.0 else np.nan
-        return Status(self.t - self._waited - planned_time, speed, float(used[most]), self.constraints.describe(most), self.message)
+        late, limit = self.t - self._waited - planned_time, self.constraints.describe(most)
+        return Status(late, speed, float(used[most]), limit, self.message)
 
     # ------------------------------------------------------------------ other limits, other laws
 
@@ -261,7 +262,7 @@ class Replay:
             self.message = str(error)
 
     def _take_over(self, at: float, motion: Plan, table: Table) -> None:
-        """The new law, if the clock is on the part that it shares with the present one, and stays there until its rate is constant."""
+        """The new law, if the clock stays on the part that it shares with the present one until its rate is constant."""
         clock = self.clock
         if clock.reach < at:
             self._takeover, self.current, clock.table = None, motion, table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from ..errors import InputError
 from . import law as laws
 from .law import TimeLaw
-from .path import Path, through
-from .plan import SAME
+from .path import Path, array, through
+from .points import SAME
 from .profile import LEVEL, Progress, check_rest, fastest
 from .terms import Constraints
 
@@ -33,9 +34,9 @@ def route(points: Any, velocities: Any = None, tolerance: float = 1e-6) -> Route
     The motion rests, and the path may have a corner, where points repeat and, inside, where the velocities (count, n) all but
     vanish.
     """
-    points = np.asarray(points, dtype=float)
-    if points.ndim != 2 or not points.size or not np.isfinite(points).all():
-        raise InputError(f"points have shape {points.shape}; rows of finite numbers are needed, one column for each joint")
+    points = array("points", points)
+    if points.ndim != 2 or not points.size:
+        raise InputError(f"points have shape {points.shape}; rows of one column for each joint are needed")
     new = np.concatenate(([True], np.linalg.norm(np.diff(points, axis=0), axis=1) > SAME))
     kept = points[new]
     if len(kept) < 2:
@@ -70,7 +71,7 @@ def _standing(velocities: np.ndarray) -> np.ndarray:
 def _worst(away: np.ndarray, s: np.ndarray, chosen: np.ndarray, tolerance: float) -> list[int]:
     """The point furthest off the path in each gap between chosen ones, if it is too far and not too near to them."""
     found = []
-    for a, b in zip(chosen, chosen[1:]):
+    for a, b in pairwise(chosen):
         k = a + 1 + int(away[a + 1:b].argmax()) if b > a + 1 else a
         if away[k] > tolerance and min(s[k] - s[a], s[b] - s[k]) > CLOSEST * s[-1]:
             found.append(k)
@@ -78,9 +79,9 @@ def _worst(away: np.ndarray, s: np.ndarray, chosen: np.ndarray, tolerance: float
 
 
 def retimed(constraints: Constraints, progress: Progress | None = None) -> TimeLaw:
-    """The fastest law over a whole path, at rest at both ends and at its stops. InputError where gravity alone exceeds a limit."""
+    """The fastest law over a path, at rest at both ends and at its stops. InputError where gravity alone exceeds a limit."""
     check_rest(constraints, LEVEL)
     edges = [0.0, *constraints.path.stops, constraints.path.length]
     order = 3 if constraints.third_order else 2
-    pieces = [fastest(constraints, laws.rest_to_rest(a, b, 1.0, order), progress=progress) for a, b in zip(edges, edges[1:])]
+    pieces = [fastest(constraints, laws.rest_to_rest(a, b, 1.0, order), progress=progress) for a, b in pairwise(edges)]
     return pieces[0].then(*pieces[1:])

@@ -25,7 +25,7 @@ gives
 
 Every limit is then a row: a sum of (1, sd, sd^2, sdd, sd^3, sd sdd, sddd) with weights that depend on s, divided by the limit,
 must stay within -1 and 1. Dahl and Nielsen (1990) use the rows of torque, as bounds on sdd at given (s, sd); Gerelli and
-Guarino Lo Bianco (2009, 2010) those of the torque rate, as bounds on sddd at given (s, sd, sdd).
+Guarino Lo Bianco (2008, 2011) those of the torque rate, as bounds on sddd at given (s, sd, sdd).
 
 A law s = S(sigma) played on a clock of its own, k = d sigma / dt, is again a path, q(S(sigma)), and its rows follow from those
 of s: `on_clock`.
@@ -94,7 +94,8 @@ class Constraints:
     unknown  : the same of every limit that is not known and therefore not enforced
     """
 
-    def __init__(self, path: Path, dynamics: Callable[..., Terms] | None, limits: Any, joint_names: Sequence[str] | None = None):
+    def __init__(self, path: Path, dynamics: Callable[..., Terms] | None, limits: Any,
+                 joint_names: Sequence[str] | None = None):
         self.path, self.dynamics = path, dynamics
         self.joint_names = tuple(joint_names or (f"joint {k + 1}" for k in range(path.n)))
         if len(self.joint_names) != path.n:
@@ -115,7 +116,7 @@ class Constraints:
             raise InputError(f"{name} limits have shape {limit.shape}; {self.path.n} are needed, NaN where unknown")
         if (limit <= 0.0).any():
             joint = self.joint_names[int(np.argmax(limit <= 0.0))]
-            raise InputError(f"{name} limit of {joint} is {limit[limit <= 0.0][0]}; it must be above zero, or NaN where unknown")
+            raise InputError(f"{name} limit of {joint} is {limit[limit <= 0.0][0]}; it must be above zero, NaN where unknown")
         return limit
 
     @property
@@ -133,7 +134,8 @@ class Constraints:
         motion = self.path(s)
         _, q1, q2, q3 = motion
         o = np.zeros_like(q1)
-        columns = {"velocity": (o, q1, o, o, o, o, o), "acceleration": (o, o, q2, q1, o, o, o), "jerk": (o, o, o, o, q3, 3.0 * q2, q1)}
+        columns = {"velocity": (o, q1, o, o, o, o, o), "acceleration": (o, o, q2, q1, o, o, o),
+                   "jerk": (o, o, o, o, q3, 3.0 * q2, q1)}
         if self.dynamics is not None:
             t = self.dynamics(*motion)
             columns["effort"] = (t.g, t.f, t.c, t.m, o, o, o)
