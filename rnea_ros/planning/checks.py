@@ -56,8 +56,9 @@ def _refuse_outside(name: str, state: State, limited: list[Quantity]) -> None:
             continue
         k = int(quantity.excess(y)[0].argmax())
         how = "held still" if state.rests and quantity.order > 1 else "there"
+        low, high = quantity.lower[k], quantity.upper[k]
         raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, "
-                            f"outside its limits {quantity.lower[k]:.5g} to {quantity.upper[k]:.5g}; no motion can change that")
+                            f"outside its limits {low:.5g} to {high:.5g}; no motion can change that")
 
 
 def unknown_limits(problem: Problem) -> list[str]:
