@@ -12,7 +12,7 @@
         max_joint_force: 400.0          # N: norm of the internal force that the joint transmits; also of mimic joints
         has_velocity_limits: false      # takes a limit away: not known, not enforced
 
-What the file leaves out stays as in the URDF. The parameter file of a node, /**: {ros__parameters: {joint_limits: ..}}, fits.
+What the file leaves out stays as in the URDF. A node's parameter file, /**: {ros__parameters: {joint_limits: ..}}, is one too.
 """
 
 from __future__ import annotations

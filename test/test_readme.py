@@ -109,9 +109,10 @@ def test_colcon_line_builds_the_two_packages_of_this_repository():
 
 
 def test_topics_of_the_page_are_the_nodes():
-    source = (ROOT / "rnea_ros/nodes/dynamics_node.py").read_text() + (ROOT / "rnea_ros/nodes/description.py").read_text()
+    nodes = ROOT / "rnea_ros" / "nodes"
+    source = "".join((nodes / f"{name}.py").read_text() for name in ("dynamics_node", "description", "speed_scaling"))
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/", README.read_text(), flags=re.MULTILINE)
-    assert len(topics) == 9
+    assert len(topics) == 10
     for topic in topics:
         assert f'"{topic}"' in source, topic
 

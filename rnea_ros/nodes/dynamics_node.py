@@ -1,7 +1,8 @@
 """dynamics_node: joint states and desired motion in, exact joint torques and torque rates out.
 
 Subscribes robot_description, joint_states, ~/desired_motion. Publishes ~/joint_effort, ~/joint_effort_rate,
-~/joint_dynamics for every usable joint state, stamped as that state; ~/model_info (latched); ~/markers; /diagnostics.
+~/joint_dynamics for every usable joint state, stamped as that state; ~/model_info (latched); ~/markers; ~/speed_scaling;
+/diagnostics.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from rnea_ros.nodes.markers import Markers
 from rnea_ros.nodes.messages import Outgoing, Rejected, model_info
 from rnea_ros.nodes.motion import MotionSource
 from rnea_ros.nodes.parameters import MODEL, TABLE, ParameterSet
+from rnea_ros.nodes.speed_scaling import SpeedScaler
 
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)  # 5: depth 1 loses messages at 1 kHz
 TICK = 0.1  # s; of watchdog and markers
 MODEL_NAMES = frozenset(entry.name for entry in MODEL)
-SHOWN = ("frame_id", "markers.size")
+SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
 
 
 class DynamicsNode(Node):
@@ -49,6 +51,7 @@ class DynamicsNode(Node):
         self._dynamics = self.create_publisher(JointDynamics, "~/joint_dynamics", 10)
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
+        self._scaler = SpeedScaler(self)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
         # desired motion first: of two messages that wait together, it is taken before the state that needs it
@@ -86,8 +89,11 @@ class DynamicsNode(Node):
             robot, source = self._model()
             stream.accept(began, source.state.read(message))
             motion = source.at_state(self._health.desired.age(began))
-            self._out.fill(message.header.stamp, motion, robot.dynamics(*motion))
+            result = robot.dynamics(*motion)
+            self._out.fill(message.header.stamp, motion, result)
             self._publish(began)
+            if self._settings.values["publish_speed_scaling"]:
+                self._scaler.publish(source.state.stamp, motion, result)
         except Rejected as rejected:
             stream.drop(rejected)
         except RneaError as error:  # the library refuses the motion
@@ -145,6 +151,8 @@ class DynamicsNode(Node):
             self._limits = joint_limits(values, self._robot)
             self._out = Outgoing(self._robot, self._limits, values["frame_id"])
             self._marks: Markers | None = None  # made when they are first wanted
+            if values["publish_speed_scaling"]:
+                self._scaler.configure(self._robot, self._limits, values)
             self._info.publish(model_info(self._robot, self._limits, self.get_clock().now().to_msg()))
 
     def _on_parameters(self, changed: set[str]) -> None:
@@ -153,7 +161,7 @@ class DynamicsNode(Node):
             self._intake.request()
         if self._robot is not None:
             self._motion.configure(self._settings.values)
-        if any(name in SHOWN or name.startswith("joint_limits.") for name in changed):
+        if any(name in SHOWN or name.startswith(("joint_limits.", "speed_scaling.")) for name in changed):
             self._arrange()
 
     # ------------------------------------------------------------------ from time to time
@@ -175,7 +183,8 @@ class DynamicsNode(Node):
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
             late = self._motion.doubts(self._health.desired.age(time.monotonic_ns()))
-            return late + excesses(self._limits, self._robot.joint_names, motion)
+            scaling = self._scaler.doubts() if self._settings.values["publish_speed_scaling"] else []
+            return late + excesses(self._limits, self._robot.joint_names, motion) + scaling
         return []
 
 

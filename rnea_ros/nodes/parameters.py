@@ -118,6 +118,13 @@ DYNAMICS = (
     Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
     Entry("publish_markers", False, "Publish ~/markers for RViz: bars for effort, coloured by effort rate"),
     Entry("markers.size", 0.2, "Length of a marker at the limit", "m", 1e-3, 100.0),
+    Entry("publish_speed_scaling", False, "Publish ~/speed_scaling: the largest speed factor that keeps effort and effort "
+          "rate of the motion inside their limits"),
+    Entry("speed_scaling.motion", "planned", "At which speed the motion is seen: as planned, or as executed, already slowed "
+          "by the published factor", choices=("planned", "executed")),
+    Entry("speed_scaling.fall", 4.0, "The factor falls at most this fast", "1/s", 1e-3, 1e3),
+    Entry("speed_scaling.rise", 0.5, "The factor rises at most this fast", "1/s", 1e-3, 1e3),
+    Entry("speed_scaling.most", 1.0, "The factor is never larger", low=1e-3, high=10.0),
     Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
