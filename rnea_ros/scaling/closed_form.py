@@ -74,6 +74,8 @@ def speed_factor(tau: Any, tau_rate: Any, gravity: Any, gravity_rate: Any, effor
     """
     tau, tau_rate, g, g1, f, f1 = np.broadcast_arrays(
         *(np.asarray(x, dtype=float) for x in (tau, tau_rate, gravity, gravity_rate, friction, friction_rate)))
+    if not all(np.isfinite(x).all() for x in (tau, tau_rate, g, g1, f, f1)):
+        raise InputError("torques and their rates must be finite numbers")
     T, R = (_limit(name, value, tau.shape[-1]) for name, value in (("effort", effort), ("effort_rate", effort_rate)))
     none = np.zeros_like(tau)
     rows = np.stack((np.stack((g, f, tau - g - f, none), axis=-1) / T[:, None],
