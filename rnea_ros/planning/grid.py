@@ -3,7 +3,7 @@
 Nodes are the Gauss-Lobatto points of every span, both ends included: a quadrature, and for what jumps at a break, both sides.
 Two things happen after a solution, each from what it showed:
 
-    split  spans are halved where the curve bends more than its pieces can follow: where a bound changes hands
+    split  spans are halved where a bound changes hands, or pieces are too long for another reason
     peaks  between the nodes a quantity may bulge out of its limits: the tops of the bulges become nodes
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from .bspline import Curve, span_of
 
-SPLIT = 0.05  # spans are halved whose need is more than this share of the largest
+SPLIT = 0.1  # spans are halved whose need is more than this share of the largest
 LOOKS = 40  # in every span, for peaks
 
 
@@ -70,10 +70,19 @@ def _inside(breaks, shares):
 
 
 def split(curve: Curve) -> np.ndarray:
-    """Finer breaks: the jumps of the highest derivative at the ends of a span, times its width to that power, say how far
-    the curve may be from what a finer one would be."""
-    jumps = np.abs(np.diff(curve.highest(), axis=0)).max(axis=1)
-    need = np.diff(curve.breaks) ** curve.degree * np.maximum(np.append(jumps[:1], jumps), np.append(jumps, jumps[-1:]))
+    """Finer breaks, where the highest derivative (one value in each span) says that pieces are too long.
+
+    Where a bound changes hands, what should jump becomes a ramp of a span or two, and the highest derivative a spike there; or
+    it takes a value between two levels. In both cases it differs from both neighbourhoods, two spans wide; times the width
+    to the power of the degree, that is the size of the error.
+    """
+    highest = curve.highest()
+    edge = np.full((2, highest.shape[1]), np.inf)
+    padded = np.concatenate((edge, highest, edge))
+    left = np.maximum(np.abs(highest - padded[1:-3]), np.abs(highest - padded[:-4]))
+    right = np.maximum(np.abs(highest - padded[3:-1]), np.abs(highest - padded[4:]))
+    deviation = np.minimum(left, right)
+    need = np.diff(curve.breaks) ** curve.degree * np.where(np.isfinite(deviation), deviation, 0.0).max(axis=1)
     chosen = np.flatnonzero(need > SPLIT * need.max())
     return np.sort(np.concatenate((curve.breaks, (curve.breaks[chosen] + curve.breaks[chosen + 1]) / 2.0)))
 

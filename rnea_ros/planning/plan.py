@@ -83,8 +83,10 @@ class _Planner:
 
     def _refine(self) -> None:
         for number in range(1, self.settings.refinements + 1):
-            before = self.objective
-            if not self._improved(f"refinement {number}", self.curve.refined(grid.split(self.curve)), WARM):
+            before, finer = self.objective, grid.split(self.curve)
+            if len(finer) == len(self.curve.breaks):
+                break
+            if not self._improved(f"refinement {number}", self.curve.refined(finer), WARM):
                 break
             if before - self.objective < self.settings.gain * abs(before):
                 break

@@ -25,15 +25,15 @@ class Settings:
 
     degree: int = 3
     spans: int = 12
-    refinements: int = 3
-    gain: float = 1e-4
+    refinements: int = 6
+    gain: float = 5e-4
     tolerance: float = 1e-6
     best_of: int = 1
     tries: int = 4
     iterations: int = 500
 
     def __post_init__(self) -> None:
-        allowed = {"degree": (3, 7), "spans": (2, 1000), "refinements": (0, 20), "gain": (0.0, 1.0), "tolerance": (1e-7, 1.0),
+        allowed = {"degree": (3, 7), "spans": (3, 1000), "refinements": (0, 20), "gain": (0.0, 1.0), "tolerance": (1e-7, 1.0),
                    "best_of": (1, 1000), "tries": (1, 1000), "iterations": (1, 100_000)}
         for name, (low, high) in allowed.items():
             if not low <= getattr(self, name) <= high:
