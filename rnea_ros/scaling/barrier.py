@@ -1,8 +1,8 @@
 """Interior point method for the fastest rate of a clock: the numbers behind profile.py, which says why y = k^2 is the unknown.
 
-Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a uniform cubic spline y(sigma), for mu -> 0, where the
-values are those of the rows at four points of each interval. Newton's matrix is that of Gauss and Newton for the rows (second
-derivatives of the values left out) and the exact one for the time: positive definite, with a band of four.
+Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a cubic spline y(sigma), for mu -> 0, where the values are
+those of the rows at four points of each interval between knots. Newton's matrix is that of Gauss and Newton for the rows
+(second derivatives of the values left out) and the exact one for the time: positive definite, with a band of four.
 
 With a schedule, the motion must not be anywhere before its time, and what is minimized is its lateness at the end and, a
 little, on the way. Every t(sigma) depends on all y before, so the matrix is full then.
@@ -14,7 +14,7 @@ import numpy as np
 
 from .path import solve_blocks
 
-POINTS = np.array([0.0, 0.5 - 0.1 * 5.0**0.5, 0.5 + 0.1 * 5.0**0.5, 1.0])  # of Lobatto: both ends, and exact to degree five
+POINTS = np.array([0.0, 0.5 - 0.1 * 5.0**0.5, 0.5 + 0.1 * 5.0**0.5, 1.0])  # of Lobatto: both ends, exact to degree five
 WEIGHTS = np.array([1.0, 5.0, 5.0, 1.0]) / 12.0
 EARLY = 1e-4  # s; by which a motion on schedule may be ahead of it
 ON_THE_WAY = 0.1  # weight of mean lateness against that at the end
@@ -24,27 +24,54 @@ NOTHING = 2e-6  # what a step could still gain, relative, that is not worth it
 BLOCK = 8  # unknowns eliminated together
 
 
-def spline_at(x: np.ndarray, step: float) -> np.ndarray:
-    """(samples, 3, 4): y, y', y'' at shares x of an interval from the four coefficients that matter there."""
-    o = np.ones_like(x)
-    y = np.stack(((1 - x) ** 3, 3 * x**3 - 6 * x**2 + 4, -3 * x**3 + 3 * x**2 + 3 * x + 1, x**3), axis=-1) / 6.0
-    y1 = np.stack((-(1 - x) ** 2, 3 * x**2 - 4 * x, -3 * x**2 + 2 * x + 1, x**2), axis=-1) / 2.0
-    y2 = np.stack((1 - x, 3 * x - 2, o - 3 * x, x), axis=-1)
-    return np.stack((y, y1 / step, y2 / step**2), axis=1)
+class Spline:
+    """Cubic, twice continuously differentiable, with simple knots (intervals + 1,): intervals + 3 coefficients."""
+
+    def __init__(self, knots: np.ndarray):
+        self.knots, self.steps = knots, np.diff(knots)
+        self.intervals = len(self.steps)
+        h = self.steps
+        around = np.concatenate((knots[0] - h[0] * np.array([2.0, 1.0]), knots, knots[-1] + h[-1] * np.array([1.0, 2.0])))
+        t = np.lib.stride_tricks.sliding_window_view(around, 6)[:, :, None]  # the knots that matter on each interval
+        shares = np.arange(4) / 3.0
+        x = t[:, 2] + h[:, None] * shares
+        bases = [np.ones_like(x)]
+        for degree in range(1, 4):  # de Boor's recursion
+            saved, bases_below = np.zeros_like(x), bases
+            bases = []
+            for r, below in enumerate(bases_below):
+                right, left = t[:, 3 + r], t[:, 3 + r - degree]
+                part = below / (right - left)
+                bases.append(saved + (right - x) * part)
+                saved = (x - left) * part
+            bases.append(saved)
+        powers = np.linalg.inv(shares[:, None] ** np.arange(4))
+        self._polynomials = powers @ np.stack(bases, axis=-1)  # (intervals, powers of the share, coefficients)
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """(intervals, samples, 3, 4): y, y', y'' at shares x of every interval, by the four coefficients that matter there."""
+        return _derivatives(x) @ self._polynomials[:, None] / self.steps[:, None, None, None] ** np.arange(3.0)[:, None]
+
+    def values(self, c: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+        """y, y', y'' (samples, 3) at places sigma."""
+        k = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, self.intervals - 1)
+        h = self.steps[k]
+        bases = _derivatives((sigma - self.knots[k]) / h) @ self._polynomials[k]
+        return (bases @ c[k[:, None] + np.arange(4)][..., None])[..., 0] / h[:, None] ** np.arange(3.0)
+
+    def halved(self, c: np.ndarray) -> tuple[Spline, np.ndarray]:
+        """The same function, of a uniform spline, on intervals of half the size."""
+        finer = np.empty(2 * len(c) - 3)
+        finer[0::2] = 0.5 * (c[:-1] + c[1:])
+        finer[1::2] = (c[:-2] + 6.0 * c[1:-1] + c[2:]) / 8.0
+        return Spline(np.linspace(self.knots[0], self.knots[-1], 2 * self.intervals + 1)), finer
 
 
-def refined(c: np.ndarray) -> np.ndarray:
-    """Coefficients of the same spline on intervals of half the size."""
-    finer = np.empty(2 * len(c) - 3)
-    finer[0::2] = 0.5 * (c[:-1] + c[1:])
-    finer[1::2] = (c[:-2] + 6.0 * c[1:-1] + c[2:]) / 8.0
-    return finer
-
-
-def values_on(c: np.ndarray, spline: np.ndarray) -> np.ndarray:
-    """y, y', y'' (intervals, samples, 3)."""
-    windows = np.lib.stride_tricks.sliding_window_view(c, 4)
-    return np.einsum("pda,ka->kpd", spline, windows)
+def _derivatives(x: np.ndarray) -> np.ndarray:
+    """(samples, 3, 4): 1, x, x^2, x^3 and their first two derivatives."""
+    o, i = np.zeros_like(x), np.ones_like(x)
+    rows = ((i, x, x**2, x**3), (o, i, 2.0 * x, 3.0 * x**2), (o, o, 2.0 * i, 6.0 * x))
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def weighed(y: np.ndarray) -> np.ndarray:
@@ -67,36 +94,41 @@ def weighed_slope(y: np.ndarray) -> np.ndarray:
 
 
 class Barrier:
-    """rows (intervals, points, 7, rows) on intervals of length `step`; values must stay within -1 and 1.
+    """rows (intervals, points, 7, rows) on the intervals of a spline; values must stay within -1 and 1.
 
     fixed : number of leading coefficients that stay
     due   : a schedule: the earliest times (intervals,) at the ends of the intervals [s]
     """
 
-    def __init__(self, rows: np.ndarray, step: float, fixed: int = 0, due: np.ndarray | None = None):
-        self.rows, self.step, self.fixed, self.due = rows, step, fixed, due
-        self.intervals = len(rows)
-        self.spline = spline_at(POINTS, step)
-        self.weights = WEIGHTS * step
-        self.cost = np.broadcast_to(self.weights, (self.intervals, len(POINTS)))
+    def __init__(self, rows: np.ndarray, spline: Spline, fixed: int = 0, due: np.ndarray | None = None):
+        self.rows, self.spline, self.fixed, self.due = rows, spline, fixed, due
+        self.intervals = spline.intervals
+        self._bases = spline.at(POINTS)
+        self._weights = spline.steps[:, None] * WEIGHTS
+        self._cost = self._weights
         if due is not None:  # the integral of t by parts
-            ahead = 1.0 - (np.arange(self.intervals)[:, None] + POINTS) / self.intervals
-            self.cost = self.cost * (1.0 + ON_THE_WAY * ahead)
-        self.count = 2 * rows[:, :, 0].size  # of inequalities
+            places = spline.knots[:-1, None] + spline.steps[:, None] * POINTS
+            ahead = (spline.knots[-1] - places) / (spline.knots[-1] - spline.knots[0])
+            self._cost = self._cost * (1.0 + ON_THE_WAY * ahead)
+        self._count = 2 * rows[:, :, 0].size  # of inequalities
+
+    def _y(self, c: np.ndarray) -> np.ndarray:
+        """y, y', y'' (intervals, points, 3)."""
+        return np.einsum("kpda,ka->kpd", self._bases, np.lib.stride_tricks.sliding_window_view(c, 4))
 
     def time(self, c: np.ndarray) -> float:
-        return float((self.weights / np.sqrt(values_on(c, self.spline)[..., 0])).sum())
+        return float((self._weights / np.sqrt(self._y(c)[..., 0])).sum())
 
     def merit(self, c: np.ndarray, mu: float) -> float:
         """inf where c is not feasible."""
-        y = values_on(c, self.spline)
+        y = self._y(c)
         if y[..., 0].min() <= 0.0:
             return np.inf
         values = (weighed(y)[..., None, :] @ self.rows)[..., 0, :]
         left = 1.0 - values * values
         if not left.min() > 0.0:
             return np.inf
-        value = float((self.cost / np.sqrt(y[..., 0])).sum() - mu * np.log(left).sum())
+        value = float((self._cost / np.sqrt(y[..., 0])).sum() - mu * np.log(left).sum())
         if self.due is not None:
             lateness = self._lateness(y)
             value = value - mu * float(np.log(lateness).sum()) if lateness.min() > 0.0 else np.inf
@@ -105,14 +137,14 @@ class Barrier:
     def _lateness(self, y: np.ndarray) -> np.ndarray:
         """(intervals,) at the end of each, EARLY added."""
         assert self.due is not None
-        return EARLY + np.cumsum((self.weights / np.sqrt(y[..., 0])).sum(axis=1)) - self.due
+        return EARLY + np.cumsum((self._weights / np.sqrt(y[..., 0])).sum(axis=1)) - self.due
 
     def report(self, seconds: float) -> None:
         """Told the time so far."""
 
     def solve(self, c: np.ndarray, first: float, gap: float) -> np.ndarray:
         """Follow mu from first to gap, both as a share of the time; c must be feasible, and so is the result."""
-        mu, last = (share * self.time(c) / self.count for share in (first, gap))
+        mu, last = (share * self.time(c) / self._count for share in (first, gap))
         while True:
             c = self._centred(c, mu)
             self.report(self.time(c))
@@ -136,23 +168,22 @@ class Barrier:
 
     def _newton(self, c: np.ndarray, mu: float) -> tuple[np.ndarray, float]:
         """Newton's direction, and how fast the merit falls along it."""
-        y = values_on(c, self.spline)
+        y = self._y(c)
         values = (weighed(y)[..., None, :] @ self.rows)[..., 0, :]
         slopes = weighed_slope(y) @ self.rows
         above, below = 1.0 / (1.0 - values), 1.0 / (1.0 + values)
         gradient = (slopes @ (mu * (above - below))[..., None])[..., 0]
-        gradient[..., 0] -= 0.5 * self.cost * y[..., 0] ** -1.5
+        gradient[..., 0] -= 0.5 * self._cost * y[..., 0] ** -1.5
         hessian = (slopes * (mu * (above**2 + below**2))[..., None, :]) @ np.swapaxes(slopes, -1, -2)
-        hessian[..., 0, 0] += 0.75 * self.cost * y[..., 0] ** -2.5
-        local = np.einsum("pda,kpd->ka", self.spline, gradient)
-        square = (np.swapaxes(self.spline, 1, 2) @ hessian @ self.spline).sum(axis=1)
+        hessian[..., 0, 0] += 0.75 * self._cost * y[..., 0] ** -2.5
+        local = np.einsum("kpda,kpd->ka", self._bases, gradient)
+        square = (np.swapaxes(self._bases, 2, 3) @ hessian @ self._bases).sum(axis=1)
         g, H = self._assembled(local, square)
         if self.due is not None:
             self._keep_schedule(y, mu, g, H)
         g, H = g[self.fixed:], H[self.fixed:, self.fixed:]
         solution = _solve_banded(H, -g) if self.due is None else np.linalg.solve(H, -g)
-        direction = np.concatenate((np.zeros(self.fixed), solution))
-        return direction, -float(g @ direction[self.fixed:])
+        return np.concatenate((np.zeros(self.fixed), solution)), -float(g @ solution)
 
     def _assembled(self, local: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         size, at = self.intervals + 3, np.arange(self.intervals)
@@ -167,7 +198,7 @@ class Barrier:
         """Add the schedule's share to the gradient and to the matrix."""
         at = np.arange(self.intervals)
         slopes = np.zeros((self.intervals, self.intervals + 3))
-        local = -0.5 * (self.weights * y[..., 0] ** -1.5) @ self.spline[:, 0]
+        local = np.einsum("kp,kpa->ka", -0.5 * self._weights * y[..., 0] ** -1.5, self._bases[:, :, 0])
         for a in range(4):
             slopes[at, at + a] = local[:, a]
         slopes = np.cumsum(slopes, axis=0) / self._lateness(y)[:, None]
@@ -176,7 +207,7 @@ class Barrier:
 
 
 def _solve_banded(H: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """A banded system by blocks: at these sizes threads of a linear algebra library cost more than they give."""
+    """By blocks: at these sizes threads of a linear algebra library cost more than they give."""
     count = -(-len(right) // BLOCK)
     padded, b = np.eye(count * BLOCK), np.zeros(count * BLOCK)
     padded[:len(right), :len(right)], b[:len(right)] = H, right

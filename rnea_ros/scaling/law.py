@@ -15,10 +15,14 @@ _FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order 
 
 
 class TimeLaw:
-    """breaks (pieces + 1,): times from 0; coefficients (pieces, 6) of the powers of t - breaks[piece]. Then it rests."""
+    """breaks (pieces + 1,): times from 0; coefficients (pieces, 6) of the powers of t - breaks[piece]. Then it rests.
 
-    def __init__(self, breaks: Any, coefficients: Any):
+    corners: those breaks at which sddd bends or jumps; default all.
+    """
+
+    def __init__(self, breaks: Any, coefficients: Any, corners: Any = None):
         self.breaks = np.asarray(breaks, dtype=float)
+        self.corners = self.breaks if corners is None else np.asarray(corners, dtype=float)
         self.coefficients = np.asarray(coefficients, dtype=float)
         self.duration = float(self.breaks[-1])
         self._inner = self.breaks[1:-1].tolist()
@@ -69,7 +73,7 @@ class TimeLaw:
 
     def slower(self, factor: float) -> TimeLaw:
         """The same motion with its clock at `factor`."""
-        return TimeLaw(self.breaks / factor, self.coefficients * factor ** np.arange(DEGREE + 1.0))
+        return TimeLaw(self.breaks / factor, self.coefficients * factor ** np.arange(DEGREE + 1.0), self.corners / factor)
 
     def between(self, a: float, b: float) -> TimeLaw:
         """The part from time a to time b; its own time starts at 0."""
@@ -78,15 +82,16 @@ class TimeLaw:
         breaks = np.concatenate(([a], self.breaks[first + 1:last + 1], [b]))
         coefficients = self.coefficients[first:last + 1].copy()
         coefficients[0] = _moved(coefficients[0], a - self.breaks[first])
-        return TimeLaw(breaks - a, coefficients)
+        corners = np.concatenate(([a], self.corners[(self.corners > a) & (self.corners < b)], [b]))
+        return TimeLaw(breaks - a, coefficients, corners - a)
 
     def then(self, *others: TimeLaw) -> TimeLaw:
         """This law and the others, one after another."""
         laws = (self, *others)
-        breaks = [np.zeros(1)]
-        for law in laws:
-            breaks.append(breaks[-1][-1] + law.breaks[1:])
-        return TimeLaw(np.concatenate(breaks), np.concatenate([law.coefficients for law in laws]))
+        starts = np.concatenate(([0.0], np.cumsum([law.duration for law in laws])))
+        breaks, corners = ([np.zeros(1), *(start + getattr(law, name)[1:] for start, law in zip(starts, laws))]
+                           for name in ("breaks", "corners"))
+        return TimeLaw(np.concatenate(breaks), np.concatenate([law.coefficients for law in laws]), np.concatenate(corners))
 
     def time_at(self, s: Any) -> np.ndarray:
         """When the law comes by s (samples,), for a law that never goes back; after a rest at s, not before it."""
@@ -120,8 +125,8 @@ def wait(s: float, duration: float) -> TimeLaw:
     return TimeLaw([0.0, duration], [[s, 0.0, 0.0, 0.0, 0.0, 0.0]])
 
 
-def hermite(t: Any, s: Any, v: Any, a: Any) -> TimeLaw:
-    """Through places s with speeds v and accelerations a at times t: quintic from each to the next."""
+def hermite(t: Any, s: Any, v: Any, a: Any, corners: Any = None) -> TimeLaw:
+    """Through places s with speeds v and accelerations a at times t, the first 0: quintic from each to the next."""
     t, s, v, a = (np.asarray(x, dtype=float) for x in (t, s, v, a))
     h = np.diff(t)
     way = np.diff(s) - (v[:-1] + 0.5 * a[:-1] * h) * h
@@ -129,7 +134,8 @@ def hermite(t: Any, s: Any, v: Any, a: Any) -> TimeLaw:
     bend = np.diff(a) * h * h
     high = np.stack((10.0 * way - 4.0 * speed + 0.5 * bend, -15.0 * way + 7.0 * speed - bend,
                      6.0 * way - 3.0 * speed + 0.5 * bend))
-    return TimeLaw(t - t[0], np.column_stack((s[:-1], v[:-1], 0.5 * a[:-1], *(high / h ** np.array([[3.0], [4.0], [5.0]])))))
+    high /= h ** np.array([[3.0], [4.0], [5.0]])
+    return TimeLaw(t, np.column_stack((s[:-1], v[:-1], 0.5 * a[:-1], *high)), corners)
 
 
 def samples(duration: float, step: float) -> Sequence[float]:

@@ -25,6 +25,7 @@ import numpy as np
 from ..errors import InputError
 
 ORDERS = 4  # q, q', q'', q'''
+BEFORE = 1e-13  # of the length, by which a leg ends before a corner
 
 
 class Path:
@@ -54,6 +55,11 @@ class Path:
         powers = (s - self.breaks[piece])[:, None] ** np.arange(self._stacked.shape[1])
         found = powers[:, None] @ self._stacked[piece]
         return np.moveaxis(found.reshape(len(s), ORDERS, self.n), 1, 0)
+
+    def legs(self) -> list[tuple[float, float]]:
+        """From stop to stop; a leg ends a hair before its stop, where the path still has the leg's derivatives."""
+        edges = [0.0, *self.stops, self.length]
+        return [(a, b - BEFORE * self.length if b < self.length else b) for a, b in pairwise(edges)]
 
     def at(self, s: float) -> np.ndarray:
         """The same for one s: (4, n)."""

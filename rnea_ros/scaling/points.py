@@ -56,13 +56,14 @@ def planned(points: Any, times: Any, velocities: Any = None, accelerations: Any 
     path = _path(given, interpolation)
     v, a = _along(path, given)
     edges, pieces, rests = [0, *given.stops, len(given.q) - 1], [], []
-    for i, j in pairwise(edges):
+    for (i, j), (_, end) in zip(pairwise(edges), path.legs(), strict=True):
         if i:
             rests.append((given.reached[i] - given.left[0], given.left[i] - given.left[0]))
             pieces += [laws.wait(float(path.breaks[i]), rests[-1][1] - rests[-1][0])] if rests[-1][1] > rests[-1][0] else []
         part = slice(i, j + 1)
         t = np.concatenate((given.left[i:i + 1], given.reached[i + 1:j + 1]))
-        pieces.append(_leg(t, path.breaks[part], None if v is None else v[part], None if a is None else a[part]))
+        s = np.append(path.breaks[i:j], end)
+        pieces.append(_leg(t, s, None if v is None else v[part], None if a is None else a[part]))
     return Plan(path, pieces[0].then(*pieces[1:]), tuple(rests))
 
 
@@ -131,7 +132,7 @@ def _leg(t: np.ndarray, s: np.ndarray, v: Any, a: Any) -> TimeLaw:
     if a is not None:
         bends[1:-1] = a[1:-1]  # zero at both ends: else the torque would jump there
     for _ in range(ATTEMPTS):
-        law = laws.hermite(t, s, speeds, bends)
+        law = laws.hermite(t - t[0], s, speeds, bends)
         inside, first = law.densely()
         back = np.flatnonzero(np.minimum.reduceat(inside[1], first) < -1e-12 * (s[-1] - s[0]))
         if not len(back):

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..errors import InputError, RneaError
 from . import law as laws
-from .barrier import POINTS, Barrier, refined, spline_at, values_on, weighed
+from .barrier import POINTS, Barrier, Spline, weighed
 from .closed_form import largest_factor
 from .law import TimeLaw
 from .terms import BASIS, Constraints, basis, on_clock, use
@@ -41,15 +41,17 @@ MOST = 1536  # intervals
 START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 3e-3  # mu times the number of inequalities, as a share of the time
 ROUNDS = 3  # of tightening
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
-TAKEN_BACK = (1.0, 0.99, 0.97, 0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)
+TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
+ATTEMPTS = 40
 FASTEST = 1e3  # times the slow start's rate: where nothing binds, a clock runs no faster
-PARTS = 2  # pieces of the law for each interval
+PARTS = np.array([0.0, 0.5])  # shares of each interval at which a piece of the law begins
+CLOSE = 0.02  # share of an interval
 Progress = Callable[[str, float], None]
 Curve = Callable[[np.ndarray], np.ndarray]
 
 
 class NoLaw(RneaError):
-    """A law that starts in motion could not be kept inside the limits."""
+    """No law was found, as may happen to one that must start in motion."""
 
 
 def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0) -> None:
@@ -83,22 +85,36 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
     if clock is None:
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
-    slow = 1.0 if moving else 0.95 * steady(constraints, clock, LEVEL)
-    coarse = [(ceiling, due)]
-    if due is not None and not moving:  # a good start: what is nowhere faster than a schedule is never ahead of it
-        coarse.insert(0, (np.ones_like, None))
-    c = np.full(COARSE + 3, slow * slow)
-    for bounds in coarse:
-        grid = _Grid(constraints, clock, COARSE, slow, moving, *bounds, progress)
-        c = grid.solve(grid.inside(c), START, COARSE_GAP)
-    while grid.intervals == COARSE or grid.intervals < min(MOST, grid.needed(c, resolution)):
-        grid = _Grid(constraints, clock, 2 * grid.intervals, slow, moving, ceiling, due, progress)
-        c = grid.solve(grid.inside(refined(c)), AGAIN, GAP)
+    if moving:
+        knots = _subdivided(clock.corners, 2.0 * resolution)
+        grid = _Grid(constraints, clock, Spline(knots), 1.0, True, ceiling, due, progress)
+        c = grid.solve(grid.inside(np.ones(len(knots) + 2)), START, GAP)
+    else:
+        grid, c = _from_coarse(constraints, clock, ceiling, due, resolution, progress)
     for _ in range(ROUNDS):
         if not grid.tighten(grid.law(c)):
             break
         c = grid.solve(grid.inside(c), AGAIN, GAP)
     return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c))
+
+
+def _from_coarse(constraints: Constraints, clock: TimeLaw, ceiling: Curve | None, due: Curve | None, resolution: float,
+                 progress: Progress | None) -> tuple[_Grid, np.ndarray]:
+    """The solution on uniform grids, each with half the intervals of the next."""
+    spline = Spline(np.linspace(0.0, clock.duration, COARSE + 1))
+    slow = 0.95 * steady(constraints, clock, LEVEL)
+    c = np.full(COARSE + 3, slow * slow)
+    bounds = [(ceiling, due)]
+    if due is not None:  # a good start: what is nowhere faster than a schedule is never ahead of it
+        bounds.insert(0, (np.ones_like, None))
+    for both in bounds:
+        grid = _Grid(constraints, clock, spline, slow, False, *both, progress)
+        c = grid.solve(grid.inside(c), START, COARSE_GAP)
+    while spline.intervals == COARSE or spline.intervals < min(MOST, grid.time(c) / resolution):
+        spline, c = spline.halved(c)
+        grid = _Grid(constraints, clock, spline, slow, False, ceiling, due, progress)
+        c = grid.solve(grid.inside(c), AGAIN, GAP)
+    return grid, c
 
 
 def slowed(constraints: Constraints, law: TimeLaw) -> TimeLaw:
@@ -137,74 +153,83 @@ def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> floa
 
 
 class _Grid(Barrier):
-    """The limits of a path on a uniform grid over a clock."""
+    """The limits of a path along a clock."""
 
-    def __init__(self, constraints: Constraints, clock: TimeLaw, intervals: int, slow: float, moving: bool,
+    def __init__(self, constraints: Constraints, clock: TimeLaw, spline: Spline, slow: float, moving: bool,
                  ceiling: Curve | None, due: Curve | None, progress: Progress | None = None):
         self.constraints, self.clock, self.slow, self.moving, self.progress = constraints, clock, slow, moving, progress
         self.level = MOVING if moving else LEVEL
-        step = clock.duration / intervals
-        sigma = self._places(POINTS, intervals, step).ravel()
+        knots, steps = spline.knots, spline.steps
+        self._nodes = _union(np.append((knots[:-1, None] + steps[:, None] * PARTS).ravel(), knots[-1]), clock.corners)
+        sigma = np.minimum((knots[:-1, None] + steps[:, None] * POINTS).ravel(), clock.duration)
         s, v, a, u = clock(sigma)
         bounds = np.zeros((len(s), BASIS, 2))
         bounds[:, 1, 0] = 1.0 / (FASTEST * slow)
         bounds[:, 1, 1] = 0.0 if ceiling is None else 1.0 / ceiling(sigma)
         rows = np.concatenate((on_clock(constraints(s) / self.level, v, a, u), bounds), axis=2)
-        super().__init__(np.ascontiguousarray(rows.reshape(intervals, len(POINTS), BASIS, -1)), step, 3 if moving else 0,
-                         None if due is None else due(np.arange(1, intervals + 1) * step))
-
-    def needed(self, c: np.ndarray, resolution: float) -> float:
-        """Intervals for this resolution, also where a law that starts in motion is still as slow as its clock."""
-        return max(self.time(c), 0.5 * self.clock.duration if self.moving else 0.0) / resolution
+        super().__init__(np.ascontiguousarray(rows.reshape(len(steps), len(POINTS), BASIS, -1)), spline,
+                         3 if moving else 0, None if due is None else due(knots[1:]))
 
     def report(self, seconds: float) -> None:
         if self.progress is not None:
             self.progress(f"grid of {self.intervals} intervals", seconds)
 
-    def _places(self, x: np.ndarray, intervals: int, step: float) -> np.ndarray:
-        """(intervals, samples) places on the clock at shares x of each interval."""
-        return np.minimum((np.arange(intervals)[:, None] + x) * step, self.clock.duration)
-
     def inside(self, c: np.ndarray) -> np.ndarray:
         """The feasible one next to c on the way to a slow start."""
-        while True:
+        for _ in range(ATTEMPTS):
             for share in BLENDS:
                 blend = share * c + (1.0 - share) * self.slow**2
                 if np.isfinite(self.merit(blend, 0.0)):
                     return blend
             if self.moving:
-                raise NoLaw("the law to start from is not inside the limits")
-            self.slow *= 0.8  # a finer grid sees more; slow enough is always feasible
+                break
+            self.slow *= 0.7  # a finer grid sees more; slow enough is always feasible
+        raise NoLaw("no law inside the limits was found to start from")
 
     def law(self, c: np.ndarray) -> TimeLaw:
         """s(t) of the clock at this rate."""
-        nodes, weights = np.polynomial.legendre.leggauss(5)
-        parts = np.arange(PARTS)
-        gauss = ((parts[:, None] + 0.5 * (nodes + 1.0)) / PARTS).ravel()
-        y = values_on(c, spline_at(gauss, self.step))[..., 0].reshape(self.intervals, PARTS, -1)
-        t = np.concatenate(([0.0], np.cumsum((0.5 * self.step / PARTS) * (weights / np.sqrt(y)).sum(axis=-1))))
-        y, y1, _ = np.moveaxis(values_on(c, spline_at(parts / PARTS, self.step)).reshape(-1, 3), -1, 0)
-        last = values_on(c[-4:], spline_at(np.ones(1), self.step))[0, 0]
-        k, kappa = np.sqrt(np.append(y, last[0])), 0.5 * np.append(y1, last[1])
-        sigma = np.append(self._places(parts / PARTS, self.intervals, self.step), self.clock.duration)
+        sigma = self._nodes
+        gauss, weights = np.polynomial.legendre.leggauss(5)
+        between = sigma[:-1, None] + np.diff(sigma)[:, None] * 0.5 * (gauss + 1.0)
+        k = np.sqrt(self.spline.values(c, between.ravel())[:, 0]).reshape(between.shape)
+        t = np.concatenate(([0.0], np.cumsum(0.5 * np.diff(sigma) * (weights / k).sum(axis=1))))
+        y, y1, _ = self.spline.values(c, sigma).T
         s, v, a, _ = self.clock(sigma)
-        speed, acceleration = v * k, a * k * k + v * kappa
+        speed, acceleration = v * np.sqrt(y), a * y + 0.5 * v * y1
         speed[-1] = 0.0
         if not self.moving:
             speed[0] = 0.0
-        return laws.hermite(t, s, speed, acceleration)
+        corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.clock.corners)
+        return laws.hermite(t, s, speed, acceleration, t[corners])
 
     def tighten(self, law: TimeLaw) -> bool:
         """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
         (s, v, a, u), first = law.densely()
-        used = np.maximum.reduceat(np.abs(use(self.constraints(s), v, a, u)), first[::PARTS], axis=0)
+        starts = first[np.searchsorted(self._nodes, self.spline.knots[:-1])]
+        used = np.maximum.reduceat(np.abs(use(self.constraints(s), v, a, u)), starts, axis=0)
         excess = np.where(used > PASS, used / self.level, 1.0)
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
-        if self.moving:  # the law to start from must remain inside
-            start = np.abs((weighed(np.array([1.0, 0.0, 0.0])) @ self.rows)[..., :used.shape[1]]).max(axis=1)
-            around = np.minimum(around, np.maximum(INSIDE / np.maximum(start, 1e-9), 1.0))
+        start = weighed(np.array([1.0 if self.moving else 0.0, 0.0, 0.0]))  # the law to start from must remain inside
+        still = np.abs((start @ self.rows)[..., :used.shape[1]]).max(axis=1)
+        around = np.minimum(around, np.maximum(INSIDE / np.maximum(still, 1e-9), 1.0))
         self.rows[..., :used.shape[1]] *= around[:, None, None]
         return bool((used > PASS).any())
 
+
+def _union(sigma: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Both, sorted, without what would be very close to one of the first."""
+    k = np.clip(np.searchsorted(sigma, more), 1, len(sigma) - 1)
+    near = np.minimum(np.abs(sigma[k] - more), np.abs(more - sigma[k - 1])) < CLOSE * (sigma[k] - sigma[k - 1])
+    return np.sort(np.concatenate((sigma, more[~near])))
+
+
+def _subdivided(knots: np.ndarray, longest: float) -> np.ndarray:
+    """With so many equal parts of each interval that none is longer, and without those next to others."""
+    apart = np.concatenate(([True], np.diff(knots) > CLOSE * longest))
+    apart[-1] = True
+    knots = knots[apart]
+    parts = np.ceil(np.diff(knots) / longest).astype(int)
+    inner = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(knots, knots[1:], parts)]
+    return np.append(np.concatenate(inner), knots[-1])

@@ -81,7 +81,7 @@ def _worst(away: np.ndarray, s: np.ndarray, chosen: np.ndarray, tolerance: float
 def retimed(constraints: Constraints, progress: Progress | None = None) -> TimeLaw:
     """The fastest law over a path, at rest at both ends and at its stops. InputError where gravity alone exceeds a limit."""
     check_rest(constraints, LEVEL)
-    edges = [0.0, *constraints.path.stops, constraints.path.length]
     order = 3 if constraints.third_order else 2
-    pieces = [fastest(constraints, laws.rest_to_rest(a, b, 1.0, order), progress=progress) for a, b in pairwise(edges)]
+    clocks = [laws.rest_to_rest(a, b, 1.0, order) for a, b in constraints.path.legs()]
+    pieces = [fastest(constraints, clock, progress=progress) for clock in clocks]
     return pieces[0].then(*pieces[1:])

@@ -1,0 +1,83 @@
+"""Motions for the tests of scaling/: arms, random paths, and limits that bind."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path as File
+
+import numpy as np
+
+from rnea_ros import Robot
+from rnea_ros.path_dynamics import PathDynamics
+from rnea_ros.scaling.path import Path, through
+from rnea_ros.scaling.points import planned
+from rnea_ros.scaling.retime import retimed
+from rnea_ros.scaling.terms import Constraints, Limits
+
+ROOT = File(__file__).resolve().parent.parent
+
+
+@cache
+def urdf(name: str) -> File | None:
+    """Of this package, or of example-robot-data; None where that is not installed."""
+    own = ROOT / "urdf" / f"{name}.urdf"
+    if own.exists():
+        return own
+    try:
+        import pinocchio
+    except ImportError:
+        return None
+    roots = [parent for parent in File(pinocchio.__file__).parents if (parent / "share" / "example-robot-data").is_dir()]
+    return next(roots[0].glob(f"share/example-robot-data/robots/**/{name}.urdf"), None) if roots else None
+
+
+ARMS = ("seven_r", "stanford", "ur5_robot")
+
+
+@cache
+def dynamics(name: str) -> PathDynamics:
+    return PathDynamics(Robot.from_urdf(urdf(name)))
+
+
+def waypoints(robot: Robot, seed: int, count: int = 7) -> np.ndarray:
+    """Random points well inside the arm's range."""
+    low, high = np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0)
+    return np.random.default_rng(seed).uniform(low, high, (count, robot.n))
+
+
+def limits_for(robot: Robot, path: Path, swing: float | None = 0.1, tight: float = 1.4) -> Limits:
+    """Torques that gravity uses up to 1 / tight of, and torque rates that swing them from end to end in `swing` seconds."""
+    gravity = np.abs(robot.gravity(path(np.linspace(0.0, path.length, 1001))[0])).max(axis=0)
+    effort = np.maximum(tight * gravity, 0.15 * robot.limits.effort)
+    unknown = np.full(robot.n, np.nan)
+    rate = unknown if swing is None else 2.0 * effort / swing
+    return Limits(effort, rate, 1.5 * robot.limits.velocity, np.full(robot.n, 40.0), unknown)
+
+
+class Motion:
+    """A random motion of an arm, planned at a multiple of the speed that its limits allow."""
+
+    def __init__(self, name: str, seed: int, speed: float = 2.0, count: int = 7, swing: float | None = 0.1):
+        self.dynamics = dynamics(name)
+        self.robot = self.dynamics.robot
+        self.points = waypoints(self.robot, seed, count)
+        path = through(self.points)
+        self.limits = limits_for(self.robot, path, swing)
+        self.fastest = retimed(self.constraints(path))
+        times = np.array([0.0, *self.fastest.time_at(path.breaks[1:-1]), self.fastest.duration]) / speed
+        self.plan = planned(self.points, times)
+        self.path = self.plan.path
+
+    def constraints(self, path: Path, limits: Limits | None = None) -> Constraints:
+        return Constraints(path, self.dynamics, limits or self.limits, self.robot.joint_names)
+
+    @property
+    def here(self) -> Constraints:
+        return self.constraints(self.path)
+
+
+def toy(q, qd, qdd, qddd):
+    """An exact rate function without a robot: a pendulum of 1 kg m^2 and 5 N m under gravity, and a slide of 2 kg."""
+    tau = np.stack((qdd[..., 0] + 5.0 * np.sin(q[..., 0]), 2.0 * qdd[..., 1]), axis=-1)
+    rate = np.stack((qddd[..., 0] + 5.0 * np.cos(q[..., 0]) * qd[..., 0], 2.0 * qddd[..., 1]), axis=-1)
+    return tau, rate

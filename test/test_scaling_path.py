@@ -1,0 +1,133 @@
+"""Paths and time laws: against scipy's splines, and their own definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.scaling import law as laws
+from rnea_ros.scaling.path import spline, through
+
+
+@pytest.fixture
+def points():
+    return np.random.default_rng(0).uniform(-2.0, 2.0, (7, 3))
+
+
+def jumps(path, order: int) -> float:
+    """Of a derivative at the inner points."""
+    inner = path.breaks[1:-1]
+    h = np.diff(path.breaks)[:-1]
+    size = path.coefficients.shape[1]
+    factors = np.array([np.prod(np.arange(k, k - order, -1.0)) for k in range(size)])
+    left = np.array([sum(factors[k] * path.coefficients[i, k] * h[i] ** (k - order) for k in range(order, size))
+                     for i in range(len(inner))])
+    right = factors[order] * path.coefficients[1:, order]
+    return float(np.abs(left - right).max())
+
+
+def test_through_positions_it_is_the_quintic_spline(points):
+    make = pytest.importorskip("scipy.interpolate").make_interp_spline
+    path = through(points)
+    s = np.concatenate(([0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))))
+    none = np.zeros(3)
+    reference = make(s, points, k=5, bc_type=([(2, none), (3, none)],) * 2)
+    x = np.linspace(0.0, path.length, 501)
+    for order, tolerance in enumerate((1e-13, 1e-12, 1e-12, 1e-11)):
+        np.testing.assert_allclose(path(x)[order], reference(x, order), atol=tolerance)
+    assert max(jumps(path, order) for order in range(5)) < 1e-10  # C4
+    np.testing.assert_allclose(path.at(1.234), path([1.234])[:, 0], atol=1e-14)
+    assert np.array_equal(path.at(path.length + 1.0), path.at(path.length))
+
+
+def test_directions_and_curvatures_are_taken_over(points):
+    plain = through(points)
+    _, tangents, curvatures, _ = plain(plain.breaks)
+    unit = tangents / np.linalg.norm(tangents, axis=1, keepdims=True)
+    with_directions = through(points, 3.0 * tangents)
+    np.testing.assert_allclose(with_directions(plain.breaks)[0], points, atol=1e-13)
+    np.testing.assert_allclose(with_directions(plain.breaks)[1], unit, atol=1e-12)
+    assert max(jumps(with_directions, order) for order in range(4)) < 1e-10 < jumps(with_directions, 4)  # C3
+    with_both = through(points, tangents, curvatures)
+    np.testing.assert_allclose(with_both(plain.breaks)[2], curvatures, atol=1e-10)
+    assert max(jumps(with_both, order) for order in range(5)) < 1e-8  # C4
+    free = through(points, np.where(np.arange(7)[:, None] == 3, 0.0, tangents))
+    np.testing.assert_allclose(free([plain.breaks[3]])[1], plain([plain.breaks[3]])[1], atol=1e-12)  # a zero row is left open
+
+
+def test_a_line_is_a_line_and_a_stop_may_be_a_corner():
+    line = through([[0.0, 0.0], [3.0, 4.0]])
+    assert line.length == 5.0
+    np.testing.assert_allclose(line([2.5])[:, 0], [[1.5, 2.0], [0.6, 0.8], [0.0, 0.0], [0.0, 0.0]], atol=1e-14)
+    corner = through([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], stops=[1])
+    assert corner.stops == (1.0,)
+    np.testing.assert_allclose(corner([0.5, 1.5])[1], [[1.0, 0.0], [0.0, 1.0]], atol=1e-14)
+
+
+@pytest.mark.parametrize(("points", "message"), [
+    ([[0.0, 1.0]], "two rows or more"), ([1.0, 2.0], "two rows or more"), ([[], []], "two rows or more"),
+    ([[0.0], [np.nan]], r"points\[1, 0\] is nan"), ([[0.0, 1.0], [0.0, 1.0], [1.0, 1.0]], "points 0 and 1 are the same"),
+    ([["a"], ["b"]], "not an array of numbers"),
+])
+def test_bad_points_are_refused(points, message):
+    with pytest.raises(InputError, match=message):
+        through(points)
+
+
+def test_bad_tangents_are_refused(points):
+    with pytest.raises(InputError, match="tangents have shape"):
+        through(points, points[:3])
+
+
+def test_a_spline_at_rest():
+    make = pytest.importorskip("scipy.interpolate").make_interp_spline
+    t, s = np.array([0.0, 0.5, 2.0, 3.0]), np.array([0.0, 0.3, 0.7, 1.0])
+    coefficients = spline(t, s[:, None, None], 2, rest=True)[..., 0]
+    reference = make(t, s, k=5, bc_type=([(1, 0.0), (2, 0.0)],) * 2)
+    x = np.linspace(0.0, 1.5, 50)
+    np.testing.assert_allclose(np.polyval(coefficients[1, ::-1], x), reference(0.5 + x), atol=1e-13)
+
+
+# ---------------------------------------------------------------------- time laws
+
+
+@pytest.fixture
+def law():
+    rng = np.random.default_rng(1)
+    t = np.array([0.0, 0.4, 1.1, 2.0, 2.3])
+    s = np.array([0.0, 0.2, 1.0, 2.5, 2.6])
+    return laws.hermite(t, s, np.append(rng.uniform(0.2, 1.0, 4), 0.0) * [0, 1, 1, 1, 1], np.append(rng.normal(size=4), 0.0))
+
+
+def test_derivatives_of_a_law_are_its_derivatives(law):
+    t = np.linspace(0.01, 2.29, 97)
+    h = 1e-5
+    for order in range(3):
+        slope = (law(t + h)[order] - law(t - h)[order]) / (2.0 * h)
+        away = np.abs(t[:, None] - law.breaks).min(axis=1) > h
+        np.testing.assert_allclose(slope[away], law(t)[order + 1][away], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose([law.at(x) for x in t], law(t).T, atol=1e-14)
+    assert law.at(5.0) == (2.6, 0.0, 0.0, 0.0) and not law([5.0])[1:].any()
+
+
+def test_parts_and_speeds_of_laws(law):
+    t = np.linspace(0.3, 1.7, 57)
+    part = law.between(0.3, 1.7)
+    np.testing.assert_allclose(part(t - 0.3)[:, :-1], law(t)[:, :-1], atol=1e-12)
+    whole = law.between(0.0, 0.7).then(law.between(0.7, 2.3))
+    np.testing.assert_allclose(whole(t), law(t), atol=1e-12)
+    slow = law.slower(0.5)
+    np.testing.assert_allclose(slow(2.0 * t) * [[1.0], [2.0], [4.0], [8.0]], law(t), atol=1e-12)
+    inside, first = law.densely()
+    assert inside.shape[1] > 2.3 / laws.SPACING and len(first) == 4
+    np.testing.assert_allclose(inside[0][first], law.coefficients[:, 0])
+
+
+def test_when_a_law_is_where():
+    law = laws.rest_to_rest(1.0, 3.0, 2.0).then(laws.wait(3.0, 0.5), laws.rest_to_rest(3.0, 4.0, 1.0))
+    t = np.array([0.3, 1.0, 1.7, 2.9, 3.2])
+    np.testing.assert_allclose(law.time_at(law(t)[0]), t, atol=1e-9)
+    assert law.time_at([3.0])[0] == pytest.approx(2.5, abs=1e-4)  # after the rest
+    assert law.duration == 3.5 and law.end == 4.0
+    assert laws.samples(1.0, 0.3).tolist() == [0.0, 0.3, 0.6, pytest.approx(0.9), 1.0]

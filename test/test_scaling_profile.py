@@ -1,0 +1,174 @@
+"""The fastest time law: against closed forms, IPOPT on another formulation, and TOPP-RA; and inside its limits everywhere."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf, waypoints
+
+from rnea_ros import InputError, JointTerm, Robot
+from rnea_ros.path_dynamics import PathDynamics
+from rnea_ros.scaling import law as laws
+from rnea_ros.scaling.path import through
+from rnea_ros.scaling.profile import PASS, fastest, steady_factor
+from rnea_ros.scaling.retime import retimed
+from rnea_ros.scaling.terms import Constraints, Limits, terms, use
+
+
+def worst(constraints, law, most=None) -> float:
+    """The largest use of any limit, looked at more densely than the solver does, at the law's speed and below."""
+    s, v, a, u = law(np.linspace(0.0, law.duration, 20_011))
+    rows = constraints(s)
+    return max(float(np.abs(use(rows, k * v, k**2 * a, k**3 * u)).max()) for k in (1.0, 0.9, 0.5))
+
+
+def slide(length: float, **limits) -> Constraints:
+    """One joint along a line."""
+    known = {name: np.array([limits.get(name, np.nan)]) for name in Limits._fields}
+    return Constraints(through([[0.0], [length]]), None, Limits(**known))
+
+
+@pytest.mark.parametrize(("velocity", "acceleration", "jerk", "length"), [(1.0, 2.0, 10.0, 3.0), (5.0, 2.0, 20.0, 1.0)])
+def test_the_s_curve(velocity, acceleration, jerk, length):
+    """The textbook's seven segments: with, and without, a phase at constant speed."""
+    constraints = slide(length, velocity=velocity, acceleration=acceleration, jerk=jerk)
+    if velocity**2 / acceleration + velocity * acceleration / jerk <= length:
+        best = length / velocity + velocity / acceleration + acceleration / jerk
+    else:  # v acceleration and v / acceleration fill the way
+        top = 0.5 * (-acceleration**2 / jerk + np.sqrt((acceleration**2 / jerk) ** 2 + 4.0 * acceleration * length))
+        best = 2.0 * (top / acceleration + acceleration / jerk)
+    law = fastest(constraints)
+    assert best < law.duration < 1.006 * best
+    assert worst(constraints, law) < 1.0
+    assert fastest(constraints, resolution=0.01).duration < 1.003 * best
+
+
+def test_without_third_order_limits_it_is_bang_bang():
+    law = fastest(slide(2.0, acceleration=3.0))
+    best = 2.0 * np.sqrt(2.0 / 3.0)
+    assert best < law.duration < 1.01 * best
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_as_fast_as_ipopt_finds_it(name):
+    pytest.importorskip("casadi")
+    if urdf(name) is None:
+        pytest.skip(f"no {name}.urdf here")
+    from scaling_optimum import optimum
+
+    robot = dynamics(name).robot
+    path = through(waypoints(robot, 2, 5))
+    constraints = Constraints(path, dynamics(name), limits_for(robot, path))
+    law = fastest(constraints)
+    assert worst(constraints, law) < 1.0
+    assert law.duration < 1.015 * optimum(constraints, 150)  # which is without margin, and only right at its nodes
+
+
+@pytest.mark.parametrize("name", ["seven_r", "stanford"])
+def test_without_rate_limits_as_fast_as_toppra(name):
+    ta = pytest.importorskip("toppra")
+    logging.getLogger("toppra").setLevel(logging.ERROR)
+    robot = dynamics(name).robot
+    path = through(waypoints(robot, 1))
+    limits = limits_for(robot, path, swing=None)._replace(acceleration=np.full(robot.n, np.nan))
+
+    class Geometry(ta.interpolator.AbstractGeometricPath):
+        dof = robot.n
+        path_interval = np.array([0.0, path.length])
+        waypoints = (path.breaks, path(path.breaks)[0])
+
+        def __call__(self, s, order=0):
+            found = path(np.atleast_1d(s))[order]
+            return found[0] if np.ndim(s) == 0 else found
+
+    effort, velocity = (np.stack((-limit, limit), axis=1) for limit in (limits.effort, limits.velocity))
+    bounds = [ta.constraint.JointTorqueConstraint(robot.inverse_dynamics, effort, np.zeros(robot.n),
+                                                  discretization_scheme=ta.constraint.DiscretizationType.Interpolation),
+              ta.constraint.JointVelocityConstraint(velocity)]
+    grid = np.linspace(0.0, path.length, 601)
+    _, sd, _ = ta.algorithm.TOPPRA(bounds, Geometry(), gridpoints=grid, solver_wrapper="seidel").compute_parameterization(0.0, 0.0)
+    theirs = float(np.sum(2.0 * np.diff(grid) / (sd[1:] + sd[:-1])))
+    constraints = Constraints(path, dynamics(name), limits)
+    law = fastest(constraints)
+    assert law.duration == pytest.approx(theirs, rel=0.02)
+    assert worst(constraints, law) < 1.0
+
+
+@pytest.mark.parametrize("swing", [0.03, 1.0])
+def test_friction_and_other_rate_limits(swing):
+    robot = Robot.from_urdf(urdf("seven_r"))
+    path = through(waypoints(robot, 3, 4))
+    limits = limits_for(robot, path, swing)
+    sticky = Robot(robot.model.with_terms({name: JointTerm(viscous=0.2 * effort) for name, effort in
+                                           zip(robot.joint_names, limits.effort)}))
+    free, slow = (Constraints(path, PathDynamics(r), limits) for r in (robot, sticky))
+    with_friction = fastest(slow)
+    assert worst(slow, with_friction) < 1.0
+    assert with_friction.duration > fastest(free).duration
+
+
+def test_a_law_from_a_moving_start():
+    """The tail of a slow law is made faster and starts with its speed and acceleration."""
+    motion = Motion("seven_r", 1, count=5)
+    slow = motion.fastest.slower(0.6)
+    tail = slow.between(0.4 * slow.duration, slow.duration)
+    law = fastest(motion.here, tail, moving=True)
+    np.testing.assert_allclose(law.at(0.0)[:3], tail.at(0.0)[:3], rtol=1e-9, atol=1e-12)
+    assert law.end == pytest.approx(motion.path.length) and not np.abs(law([law.duration])[1:3]).max() > 1e-9
+    assert 0.55 * tail.duration < law.duration < 0.75 * tail.duration
+    assert worst(motion.here, law) < 1.0
+
+
+def test_ceilings_and_schedules():
+    motion = Motion("seven_r", 1, speed=0.9, count=5)  # in parts too fast for a spline through the points' times
+    clock, constraints = laws.rest_to_rest(0.0, motion.path.length, 1.25 * motion.fastest.duration), motion.here
+    assert steady_factor(constraints, clock, 1.0) < 1.0
+    t = np.linspace(0.0, 1.0, 4001)
+    capped = fastest(constraints, clock, ceiling=np.ones_like)
+    s, v, *_ = capped(t[1:-1] * capped.duration)
+    assert (v <= clock(clock.time_at(s))[1] * (1.0 + 1e-3) + 1e-5).all()
+    timely = fastest(constraints, clock, due=lambda sigma: sigma)
+    now = t[1:-1] * timely.duration
+    late = now - clock.time_at(timely(now)[0])
+    assert -2e-3 < late.min() and 0.0 < late.max()
+    assert late[now < 0.1].max() < 2e-3
+    free = fastest(constraints)
+    assert free.duration < timely.duration <= capped.duration
+    assert timely.duration >= clock.duration - 1e-3
+    for law in (capped, timely):
+        assert worst(constraints, law) < 1.0
+
+
+def test_stops_are_rests():
+    motion = Motion("stanford", 2, count=4)
+    path = through(motion.points, stops=[1, 2])
+    constraints = motion.constraints(path)
+    law = retimed(constraints)
+    for stop in path.stops:
+        at = np.flatnonzero(np.abs(law.coefficients[:, 0] - stop) < 1e-9)
+        assert len(at) and np.abs(law.coefficients[at[0], 1:3]).max() < 1e-9
+    assert worst(constraints, law) < 1.0
+
+
+def test_gravity_beyond_a_limit_names_joint_and_place():
+    motion = Motion("seven_r", 0, count=4)
+    weak = motion.limits._replace(effort=motion.limits.effort * [1, 0.5, 1, 1, 1, 1, 1])
+    with pytest.raises(InputError, match=r"gravity alone takes .* of joint2 at s = .* no speed is slow enough"):
+        fastest(motion.constraints(motion.path, weak))
+
+
+def test_velocity_limits_alone_make_no_fastest_motion():
+    with pytest.raises(InputError, match="only velocity limits are known"):
+        fastest(slide(1.0, velocity=1.0))
+
+
+def test_progress_and_room():
+    said = []
+    path = through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]])
+    limits = Limits(np.array([9.0, 5.0]), np.array([60.0, 60.0]), *np.full((3, 2), np.nan))
+    constraints = Constraints(path, lambda *p: terms(toy, *p), limits)
+    law = fastest(constraints, progress=lambda what, seconds: said.append((what, seconds)))
+    assert said[0][0] == "grid of 48 intervals" and said[-1][1] == pytest.approx(law.duration, rel=0.01)
+    assert steady_factor(constraints, law, PASS) >= 1.0

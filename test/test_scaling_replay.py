@@ -1,0 +1,303 @@
+"""Motions played tick by tick, the model being the plant: exact torque and torque rate, the exact path, rest at the goal."""
+
+from __future__ import annotations
+
+import copy
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scaling_cases import ARMS, Motion, dynamics, urdf
+
+from rnea_ros import InputError
+from rnea_ros.scaling.plan import follow
+from rnea_ros.scaling.points import planned
+from rnea_ros.scaling.replay import Replay
+from rnea_ros.scaling.terms import Limits
+
+TOLERANCE = 1e-6  # relative, of every limit
+DT = 1e-3
+
+
+class Played:
+    """The references of a motion, tick by tick, and the limits used by each."""
+
+    def __init__(self, replay, actions=(), dt=DT, most=40.0):
+        self.references, self.changes = [], []
+        waiting = sorted(actions, key=lambda action: action[0])
+        steps = iter(dt) if np.iterable(dt) else None
+        while not self.references or not (self.references[-1].done or replay.t > most):
+            while waiting and replay.t >= waiting[0][0] - 1e-9:
+                waiting.pop(0)[1](replay)
+                self.changes.append(len(self.references))
+            self.references.append(replay.tick(dt if steps is None else next(steps)))
+        self.q, self.qd, self.qdd, self.qddd = (np.array([getattr(r, name) for r in self.references])
+                                                for name in ("q", "qd", "qdd", "qddd"))
+        self.t, self.s, self.rate = (np.array([getattr(r, name) for r in self.references]) for name in ("t", "s", "rate"))
+        self.duration, self.done = replay.t, replay.done
+
+    def used(self, robot, limits) -> np.ndarray:
+        """(ticks, 4): torque, torque rate, velocity, acceleration, the largest of all joints."""
+        tau, tau_rate = robot.torque_and_rate(self.q, self.qd, self.qdd, self.qddd)
+        return np.stack([np.abs(value / limit).max(axis=1) for value, limit in
+                         zip((tau, tau_rate, self.qd, self.qdd), limits[:4])], axis=1)
+
+
+def again(replay: Replay) -> Replay:
+    """The same state; laws and tables do not change."""
+    other = copy.copy(replay)
+    other.clock = copy.copy(replay.clock)
+    return other
+
+
+def check(motion, played, limits=None) -> None:
+    assert played.used(motion.robot, limits or motion.limits).max() <= 1.0 + TOLERANCE
+    assert np.abs(played.q - motion.path(played.s)[0]).max() < 1e-9
+    assert (np.diff(played.s) > -1e-12).all()
+
+
+def ended(motion, played) -> None:
+    """At the goal, at rest."""
+    assert played.done and np.abs(played.q[-1] - motion.points[-1]).max() < 1e-9
+    assert not np.abs(played.qd[-1]).max() > 1e-9 and not np.abs(played.qdd[-1]).max() > 1e-9
+
+
+@pytest.fixture(scope="module")
+def motion():
+    return Motion("seven_r", 1)
+
+
+@pytest.fixture(scope="module")
+def solved(motion):
+    """The law, once: what is played many times need not be solved for every time."""
+    return Replay(motion.here, motion.plan)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_planned_twice_too_fast(name):
+    if urdf(name) is None:
+        pytest.skip(f"no {name}.urdf here")
+    motion = Motion(name, 2)
+    played = Played(Replay(motion.here, motion.plan))
+    check(motion, played)
+    ended(motion, played)
+    assert played.duration < 1.03 * motion.fastest.duration
+    passed = [played.q[np.abs(played.s - s).argmin()] for s in motion.path.breaks]
+    assert np.abs(passed - motion.points).max() < 0.02  # at the nearest tick
+
+
+def test_a_plan_inside_the_limits_is_untouched():
+    motion = Motion("seven_r", 1, speed=0.4)
+    played = Played(Replay(motion.here, motion.plan))
+    check(motion, played)
+    s, v, a, u = motion.plan.law(played.t[:-1])
+    np.testing.assert_allclose(played.s[:-1], s, atol=1e-9)
+    q, q1, q2, q3 = motion.path(s)
+    v, a, u = v[:, None], a[:, None], u[:, None]
+    np.testing.assert_allclose(played.qd[:-1], q1 * v, atol=1e-9)
+    np.testing.assert_allclose(played.qddd[:-1], q3 * v**3 + 3 * q2 * v * a + q1 * u, atol=1e-6)
+    assert played.duration == pytest.approx(motion.plan.law.duration, abs=DT)
+
+
+def test_pause_resume_override_stop_at_random(motion, solved):
+    """Any time, any share, uneven ticks: nothing is ever violated, and the goal is reached in the end."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        times = np.cumsum(rng.uniform(0.05, 0.9, 9))
+        actions = [(t, (lambda share: lambda r: r.override(share))(rng.choice([0.0, 0.2, 0.5, 0.9, 1.0]))) for t in times]
+        actions += [(times[2], Replay.pause), (times[4], Replay.resume), (times[-1] + 0.1, lambda r: r.override(1.0))]
+        played = Played(again(solved), actions, dt=(float(x) for x in iter(lambda rng=rng: rng.uniform(2e-4, 3e-3), None)))
+        check(motion, played)
+        ended(motion, played)
+
+
+def test_pause_holds_and_resuming_costs_little(motion, solved):
+    played = Played(again(solved), [(1.5, Replay.pause), (3.5, Replay.resume)])
+    check(motion, played)
+    ended(motion, played)
+    held = (played.rate == 0.0) & (played.t > 1.5)
+    first = played.t[np.argmax(held)]
+    assert first - 1.5 < 1.0 and np.ptp(played.s[held]) == 0.0  # at rest, and still
+    assert held[(played.t > first) & (played.t < 3.5)].all()
+    alone = Played(again(solved)).duration
+    assert played.duration - alone - (3.5 - 1.5) < 0.6
+
+
+def test_it_can_come_to_rest_from_anywhere(motion, solved):
+    """Whatever the moment, a pause ends in rest, on the path or at its end, inside the limits all the way."""
+    at_rest = []
+    replay = again(solved)
+    for _ in range(16):
+        for _ in range(340):
+            replay.tick(DT)
+        other = again(replay)
+        other.pause()
+        other.override(0.7)
+        begun = other.t
+        played = Played(other, most=begun + 3.0)
+        check(motion, played)
+        assert np.abs(played.qd[-1]).max() < 1e-9
+        at_rest.append(other.t - begun)
+    assert len(at_rest) == 16
+
+
+def test_stop_ends_the_motion(motion, solved):
+    played = Played(again(solved), [(1.0, Replay.stop), (1.1, Replay.resume)])
+    check(motion, played)
+    assert played.done and played.s[-1] < 0.9 * motion.path.length and not np.abs(played.qd[-1]).any()
+
+
+def test_between_the_ticks(motion, solved):
+    """Ticks four times as dense see the same motion, and no limit violated in between."""
+    actions = [(0.9, Replay.pause), (1.6, Replay.resume), (2.3, lambda r: r.override(0.3)), (2.8, lambda r: r.override(1.0))]
+    played = Played(again(solved), actions, dt=DT / 4.0)
+    check(motion, played)
+    ended(motion, played)
+
+
+# ---------------------------------------------------------------------- starting at once, changes on the way
+
+
+def test_starting_at_once(motion):
+    replay = Replay(motion.here, motion.plan, at_once=True)
+    played = Played(replay)
+    check(motion, played)
+    ended(motion, played)
+    assert motion.fastest.duration < played.duration < 1.1 * motion.fastest.duration
+    first = np.flatnonzero(played.t < 0.3)
+    assert (played.used(motion.robot, motion.limits)[first] < 0.99).all()  # the plan, slowed
+
+
+def test_tighter_limits_on_the_way(motion, solved):
+    """Above the new limits no more than the old law was, until the clock has come down; then inside, and hardly slower
+    than if it had been known from the start."""
+    limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    tight = motion.constraints(motion.path, limits)
+    known = follow(tight, motion.plan).law.duration
+    played = Played(again(solved), [(1.0, lambda r: r.change(tight))])
+    ended(motion, played)
+    used = played.used(motion.robot, limits)
+    before = Played(again(solved)).used(motion.robot, limits).max(axis=0)
+    assert (used.max(axis=0) <= np.maximum(before, 1.0) + 1e-3).all()
+    outside = np.flatnonzero((used > 1.0 + TOLERANCE).any(axis=1))
+    assert played.t[outside].max() < 1.0 + 0.8
+    assert played.duration < 1.06 * known
+
+
+def test_looser_limits_make_it_faster(motion, solved):
+    limits = motion.limits._replace(effort=1.3 * motion.limits.effort, velocity=1.2 * motion.limits.velocity)
+    played = Played(again(solved), [(0.5, lambda r: r.change(motion.constraints(motion.path, limits)))])
+    check(motion, played, limits)
+    ended(motion, played)
+    assert played.duration < 0.97 * motion.fastest.duration
+
+
+def test_a_payload_on_the_way(motion, solved):
+    robot = motion.robot.with_payload("link7", 0.3, (0.0, 0.0, 0.05))
+    loaded = motion.constraints(motion.path)
+    loaded.dynamics = dynamics("seven_r").loaded(robot)
+    played = Played(again(solved), [(1.2, lambda r: r.change(loaded))])
+    ended(motion, played)
+    used = played.used(robot, motion.limits)[played.changes[0]:]
+    outside = np.flatnonzero((used > 1.0 + TOLERANCE).any(axis=1))
+    assert len(outside) < 900 and used.max() < 1.6
+    assert played.duration < 1.25 * motion.fastest.duration
+
+
+def test_a_payload_too_heavy_is_refused(motion, solved):
+    robot = motion.robot.with_payload("link7", 30.0)
+    heavy = motion.constraints(motion.path)
+    heavy.dynamics = dynamics("seven_r").loaded(robot)
+    replay = again(solved)
+    replay.tick(DT)
+    with pytest.raises(InputError, match="gravity alone takes"):
+        replay.change(heavy)
+    check(motion, Played(replay))
+    with ThreadPoolExecutor(1) as worker:
+        replay = Replay(motion.here, motion.plan, worker=worker)
+        replay.tick(DT)
+        replay.change(heavy)
+        for _ in range(500):
+            replay.tick(DT)
+            time.sleep(1e-3)
+            if replay.message:
+                break
+    assert "gravity alone takes" in replay.status().message
+    check(motion, Played(replay))
+
+
+def test_work_is_done_beside_the_ticks(motion):
+    """With a worker, in real time: the first answer at once, then the solved law, then other limits."""
+    limits = motion.limits._replace(effort=0.95 * motion.limits.effort)
+    with ThreadPoolExecutor(1) as worker:
+        replay = Replay(motion.here, motion.plan, at_once=True, worker=worker)
+        first = replay.current
+        references = []
+        while not replay.done and replay.t < 30.0:
+            references.append(replay.tick(DT))
+            if len(references) < 4000:
+                time.sleep(DT)
+            if len(references) == 1500:
+                assert replay.current is not first  # the solved law has taken over
+                replay.change(motion.constraints(motion.path, limits))
+    played = Played.__new__(Played)
+    played.q, played.qd, played.qdd, played.qddd = (np.array([getattr(r, name) for r in references])
+                                                    for name in ("q", "qd", "qdd", "qddd"))
+    played.s, played.done = np.array([r.s for r in references]), references[-1].done
+    check(motion, played)
+    ended(motion, played)
+    assert played.used(motion.robot, limits)[3500:].max() < 1.0
+    assert replay.t < 1.35 * motion.fastest.duration
+
+
+def test_rests_of_a_plan_are_played(motion):
+    points, times = motion.points[[0, 1, 2, 2, 3]], np.array([0.0, 1.5, 3.0, 3.8, 6.0])
+    plan = planned(points, times)
+    constraints = motion.constraints(plan.path)
+    replay = Replay(constraints, plan, at_once=True)
+    played = Played(replay, [(1.0, lambda r: r.override(0.5)), (2.0, lambda r: r.override(1.0))])
+    assert played.used(motion.robot, motion.limits).max() <= 1.0 + TOLERANCE
+    assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9
+    standing = np.abs(played.qd).max(axis=1) < 1e-9
+    assert standing[np.abs(played.s - plan.path.stops[0]) < 1e-9].sum() > 100
+
+
+def test_what_status_says(motion, solved):
+    replay = again(solved)
+    for _ in range(800):
+        replay.tick(DT)
+    status = replay.status()
+    assert 0.2 < status.late < 0.8 and 0.1 < status.speed < 1.0 and 0.9 < status.used <= 1.0
+    assert status.limit.split(" of ")[0] in ("effort", "effort rate", "velocity", "acceleration") and not status.message
+    replay.pause()
+    for _ in range(1500):
+        replay.tick(DT)
+    assert replay.status().late == pytest.approx(status.late, abs=0.3)  # waiting is no delay
+
+
+def test_bad_wishes_are_refused(motion, solved):
+    replay = again(solved)
+    for share in (-0.1, 1.2, np.nan):
+        with pytest.raises(InputError, match="override is"):
+            replay.override(share)
+    for dt in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(InputError, match="dt is"):
+            replay.tick(dt)
+    other = planned(motion.points[:3], [0.0, 1.0, 2.0])
+    with pytest.raises(InputError, match="another path"):
+        replay.change(motion.constraints(other.path))
+    weak = Limits(*[0.5 * limit for limit in motion.limits])
+    with pytest.raises(InputError, match="gravity alone"):
+        Replay(motion.constraints(motion.path, weak), motion.plan)
+    with pytest.raises(InputError, match="gravity alone"):
+        Replay(motion.constraints(motion.path, weak), motion.plan, at_once=True)
+
+
+def test_unknown_limits_are_not_enforced_and_said_so(motion):
+    unknown = motion.limits._replace(effort_rate=np.full(motion.robot.n, np.nan))
+    constraints = motion.constraints(motion.path, unknown)
+    assert {name for _, name in constraints.unknown} == {"effort_rate", "jerk"}
+    played = Played(Replay(constraints, motion.plan))
+    used = played.used(motion.robot, motion.limits)
+    assert used[:, [0, 2, 3]].max() <= 1.0 + TOLERANCE < used[:, 1].max()
