@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from .errors import InputError
 from .model import Model
 
-_FLOAT = np.dtype(float)
 Wrenches = Mapping[str, Any]
 SIZES = {"base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6}  # blocks that are not coordinates
 
@@ -19,9 +17,11 @@ SIZES = {"base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_je
 def numbers(name: str, value: Any) -> np.ndarray:
     """An array of floats, of any shape."""
     try:
-        return np.asarray(value, dtype=float)
+        if not np.iscomplexobj(value):  # numpy would drop the imaginary part
+            return np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        raise InputError(f"{name} is not an array of numbers: {value!r:.80}") from None
+        pass
+    raise InputError(f"{name} is not an array of numbers: {value!r:.80}")
 
 
 def vector(name: str, value: Any, size: int) -> np.ndarray:
@@ -41,17 +41,6 @@ def block(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
     if array.ndim not in (1, 2) or array.shape[-1] != SIZES[name] or not np.isfinite(array).all():
         raise InputError(f"{name} is {value!r:.120}; ({SIZES[name]},) or (samples, {SIZES[name]}) finite numbers are needed")
     return array
-
-
-def single(motion: Sequence[Any], n: int) -> np.ndarray | None:
-    """The usual call, one sound sample of n coordinates for each block, in the fewest steps; None for any other."""
-    try:
-        x = np.concatenate(motion)
-        if n and x.ndim == 1 and x.dtype is _FLOAT and {*map(len, motion)} == {n} and math.isfinite(x.dot(x)):
-            return x
-    except (TypeError, ValueError):
-        pass
-    return None
 
 
 def coordinates(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
@@ -97,8 +86,8 @@ def world_blocks(model: Model, world_wrenches: Wrenches | None) -> dict[str, np.
 
 def _wrench(name: str, value: Any) -> np.ndarray:
     try:
-        wrench = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        wrench = numbers("wrench", value)
+    except InputError:
         wrench = np.empty(0)
     if wrench.shape[-1:] != (6,) or wrench.ndim > 2 or not np.isfinite(wrench).all():
         raise InputError(f"wrench on link '{name}' is {value!r:.120}; (6,) or (samples, 6) finite numbers are needed, "

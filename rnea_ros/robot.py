@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from . import door, massless, urdf
 from .algorithms import torque_rate as newton_euler
 from .algorithms.torque_rate import BaseMotion, LinkForces, LinkMotion
 from .codegen import kernel
+from .codegen.kernel import Kernel
 from .door import Wrenches
 from .energetics import Energetics
 from .errors import InputError
@@ -49,7 +52,8 @@ class Robot(Energetics, Sensitivities):
         self._evaluations = REFERENCE if self.backend == "reference" else EVALUATIONS
         self.gravity_vector = door.vector("gravity", gravity, 3)
         self.payloads: dict[str, Payload] = {}
-        self._kernels: dict[tuple, kernel.Kernel] = {}
+        self._kernels: dict[tuple, Kernel] = {}  # shared with the same robot under other payloads
+        self._quick: dict[str, Callable[..., tuple | None]] = defaultdict(lambda: _not_built)  # by evaluation; see `_evaluate`
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike, base: str = "fixed", backend: str = "llvm",
@@ -128,6 +132,7 @@ class Robot(Energetics, Sensitivities):
         robot = Robot.__new__(Robot)
         robot.__dict__.update(self.__dict__)
         robot.payloads = {name: p for name, p in self.payloads.items() if name != link}
+        robot._quick = defaultdict(lambda: _not_built)
         payload = Payload.on_link(self.model, link, mass, com, inertia)
         if payload.mass > 0.0:
             robot.payloads[link] = payload
@@ -145,9 +150,10 @@ class Robot(Energetics, Sensitivities):
         wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
         world_wrenches   : as wrenches, but seen in the root link's frame, where they stay while the link turns
         """
-        tau, tau_rate = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
-                                       world_wrenches=world_wrenches)
-        return tau, tau_rate
+        if wrenches or wrench_rates or world_wrenches or not (found := self._quick["torque_and_rate"](q, qd, qdd, qddd)):
+            found = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
+                                   world_wrenches=world_wrenches)
+        return found  # type: ignore[return-value]
 
     def dynamics(self, q, qd, qdd, qddd) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity, in one call."""
@@ -196,15 +202,30 @@ class Robot(Energetics, Sensitivities):
 
     def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, ...]:
-        if not (wrenches or wrench_rates or world_wrenches or self.payloads):
-            single, ready = door.single(motion, self.n), self._kernels.get((name, (), (), ()))
-            if single is not None and ready is not None:
-                return ready.single(single)
+        """Sound arrays of one sample go to the kernel at once; all else is looked at, and refused, in `_pack`."""
+        if not (wrenches or wrench_rates or world_wrenches) and (found := self._quick[name](*motion)):
+            return found
         x, loaded, held = self._pack(self._evaluations[name][1], motion, wrenches, wrench_rates, world_wrenches)
+        return self._kernel(name, loaded, held)(x)
+
+    def kernel(self, name: str = "torque_and_rate") -> Kernel:
+        """The compiled kernel of an evaluation (see evaluations.py) without wrenches: for loops in other languages.
+
+        Its inputs, side by side: ten numbers for each payload, then q, qd ... of n numbers each.
+        """
+        return self._kernel(name, (), ())
+
+    def _kernel(self, name: str, loaded: tuple[int, ...], held: tuple[str, ...]) -> Kernel:
         key = (name, loaded, held, tuple(self.payloads))
         if key not in self._kernels:
             self._kernels[key] = kernel.build(*self._function(*self._evaluations[name], loaded, held), self.backend)
-        return self._kernels[key](x)
+        if not (loaded or held):
+            self._quick[name] = partial(self._kernels[key].call, *self._carried) if self.payloads else self._kernels[key].call
+        return self._kernels[key]
+
+    @property
+    def _carried(self) -> list[np.ndarray]:
+        return [np.concatenate([payload.parameters for payload in self.payloads.values()])] if self.payloads else []
 
     def _pack(self, names: Sequence[str], motion: Sequence[Any], wrenches: Wrenches | None, wrench_rates: Wrenches | None,
               world_wrenches: Wrenches | None) -> tuple[np.ndarray, tuple[int, ...], tuple[str, ...]]:
@@ -215,19 +236,17 @@ class Robot(Energetics, Sensitivities):
         if loaded:
             arrays += [door.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates)]
         held = door.world_blocks(self.model, world_wrenches)
-        arrays += [*held.values(), *(payload.parameters for payload in self.payloads.values())]
-        return door.beside(arrays), loaded, tuple(held)
+        return door.beside([*self._carried, *arrays, *held.values()]), loaded, tuple(held)
 
     def _function(self, evaluation: Callable, blocks: Sequence[str], loaded: Sequence[int],
                   held: Sequence[str]) -> tuple[Callable, dict[str, int]]:
         """The function that a kernel is traced from, and the sizes of its input blocks."""
-        inputs = {name: door.SIZES.get(name, self.n) for name in blocks}
+        inputs = {"payloads": 10 * len(self.payloads)} if self.payloads else {}
+        inputs |= {name: door.SIZES.get(name, self.n) for name in blocks}
         if loaded:
             inputs |= {"wrenches": 6 * len(loaded), "wrench_rates": 6 * len(loaded)}
         if held:
             inputs["world_wrenches"] = 6 * len(held)
-        if self.payloads:
-            inputs["payloads"] = 10 * len(self.payloads)
         carriers = [payload.link_number for payload in self.payloads.values()]
 
         def function(wrenches=None, wrench_rates=None, world_wrenches=None, payloads=None, **motion):
@@ -243,6 +262,10 @@ class Robot(Energetics, Sensitivities):
             return evaluation(self.model, self.gravity_vector, options, **motion)
 
         return function, inputs
+
+
+def _not_built(*_blocks: Any) -> None:
+    """Before there is a kernel."""
 
 
 def _sixes(block):

@@ -5,7 +5,6 @@ backend "llvm" is machine code, "python" the same program as Python, "reference"
 
 from __future__ import annotations
 
-import ctypes
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from . import python
+from . import python, python_call
 from .program import trace
 
-_addressof, _from_buffer = ctypes.addressof, ctypes.c_double.from_buffer
 BACKENDS = ("llvm", "python", "reference")
 
 
@@ -44,30 +42,33 @@ def build(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], bac
 
 
 class Kernel:
-    """Call with a flat input, (size,) or (samples, size): the blocks side by side. Returns the outputs in their shapes."""
+    """Call with a flat input, (size,) or (samples, size): the blocks side by side. Returns the outputs in their shapes.
+
+    call(*blocks) : one sample, an array for each block, checked: what a controller calls, so no step more than it takes.
+                    None, where an argument is not a sound array of floats of the right length
+    address       : of the machine code, ``void kernel(const double *x, double *y)`` with `size` numbers in and `width` out,
+                    for loops in other languages; zero for the other backends. It touches nothing else, may be called from
+                    any thread, and holds as long as this object
+    """
+
+    call: Callable[..., tuple[np.ndarray, ...] | None]
+    address = 0
 
     def __init__(self, inputs: Mapping[str, int], shapes: Sequence[tuple[int, ...]]):
+        self.inputs = dict(inputs)
         self.size = sum(inputs.values())
         self.shapes = tuple(shapes)
         sizes = [math.prod(shape) for shape in self.shapes]
-        self._width = sum(sizes)
+        self.width = sum(sizes)
         self._parts = [(sum(sizes[:k]), sum(sizes[:k + 1]), shape) for k, shape in enumerate(self.shapes)]
+        self.call = python_call.sequential(self, tuple(inputs.values()))
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         x = np.ascontiguousarray(x, dtype=float)
         samples = x.shape[:-1]
-        y = np.empty((*samples, self._width))
+        y = np.empty((*samples, self.width))
         self._run(x, y)
         return tuple([y[..., a:b].reshape(samples + shape) for a, b, shape in self._parts])
-
-    def single(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """One sample, x (size,) of floats and writable: what a controller calls, so no step more than it takes."""
-        y = np.empty(self._width)
-        self._run_single(x, y)
-        return tuple([y[a:b] if len(shape) == 1 else y[a:b].reshape(shape) for a, b, shape in self._parts])
-
-    def _run_single(self, x: np.ndarray, y: np.ndarray) -> None:
-        self._run(x, y)
 
     def _run(self, x: np.ndarray, y: np.ndarray) -> None:
         raise TypeError("a Kernel is made by build()")
@@ -78,13 +79,12 @@ class _Llvm(Kernel):
         from . import llvm
 
         super().__init__(program.inputs, program.outputs)
-        self._owner, self._function = llvm.compile_program(program)
+        self._code = llvm.MachineCode(program)
+        self.address = self._code.kernel
+        self.call = self._code.call or self.call
 
     def _run(self, x, y):
-        self._function(x.ctypes.data, y.ctypes.data, math.prod(x.shape[:-1]))
-
-    def _run_single(self, x, y):  # from_buffer takes a fifth of the time of .ctypes.data
-        self._function(_addressof(_from_buffer(x)), _addressof(_from_buffer(y)), 1)
+        self._code.batch(x.ctypes.data, y.ctypes.data, math.prod(x.shape[:-1]))
 
 
 class _Python(Kernel):
@@ -99,12 +99,12 @@ class _Python(Kernel):
 
 class _Reference(Kernel):
     def __init__(self, function, inputs):
-        self._function, self._inputs = function, dict(inputs)
+        self._function, self.inputs = function, dict(inputs)
         super().__init__(inputs, [np.shape(part) for part in self._evaluate(np.zeros(sum(inputs.values())))])
 
     def _evaluate(self, x):
-        starts = np.cumsum([0, *self._inputs.values()])
-        blocks = {name: x[start:start + size] for (name, size), start in zip(self._inputs.items(), starts, strict=False)}
+        starts = np.cumsum([0, *self.inputs.values()])
+        blocks = {name: x[start:start + size] for (name, size), start in zip(self.inputs.items(), starts, strict=False)}
         return [np.array(part, dtype=float) for part in self._function(**blocks)]
 
     def _run(self, x, y):

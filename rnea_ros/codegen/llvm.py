@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any
 
 import llvmlite.binding as llvm
 
+from . import python_call
 from .program import Program
 
 _ARITHMETIC = {"add": "fadd double {0}, {1}", "sub": "fsub double {0}, {1}", "mul": "fmul double {0}, {1}",
@@ -114,13 +114,24 @@ def _literal(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def compile_program(program: Program) -> tuple[Any, Any]:
-    """(owner, function): call ``function(x_address, y_address, count)``; keep the owner as long as the function."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(assembly(program)), machine)
-    engine.finalize_object()
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-    return engine, prototype(engine.get_function_address("batch"))
+class MachineCode:
+    """Functions of a compiled program; their addresses hold as long as this object.
+
+    kernel : address of ``void kernel(const double *x, double *y)``: one sample, blocks of inputs side by side
+    batch  : ``batch(x_address, y_address, count)``, rows one after another; releases the interpreter meanwhile
+    call   : the built-in function of python_call.py, or None
+    """
+
+    def __init__(self, program: Program):
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2)
+        called = python_call.assembly(program) if python_call.usable() else ""
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(assembly(program) + called), machine)
+        self._engine.finalize_object()
+        address = self._engine.get_function_address
+        self.kernel = address("kernel")
+        self.batch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address("batch"))
+        self.call = python_call.connect(self._engine, address("call"), self._engine.get_global_value_address("api")) \
+            if called else None
