@@ -2,8 +2,8 @@
 
 Every function takes (model, gravity, options, q, ...) in any scalar and returns a sequence of arrays; `options` go on to the
 backward recursion (inertias, wrenches, wrench_rates). EVALUATIONS names them, with the blocks of coordinates that they take.
-Those of the Newton-Euler recursion take it as `rnea`: kernels are traced from the cheap form, component_rate.py; REFERENCE
-runs the papers' text.
+Those of the Newton-Euler recursion take it as `rnea`: kernels are traced from the cheap form, component_rate.py, and those in
+REGROUPED from a model with few inertial parameters; REFERENCE runs the papers' text on the model itself.
 """
 
 from __future__ import annotations
@@ -109,4 +109,8 @@ EVALUATIONS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     **floating_evaluations.EVALUATIONS,
     **sensitivity_evaluations.EVALUATIONS,
 }
+# Those that ask for torques, or for what follows from them: traced with base parameters instead of the links' own inertias.
+# External wrenches and payloads add to these. Accelerations would be the same too, but where a joint moves next to nothing
+# their rounding errors would be larger.
+REGROUPED = frozenset({*NEWTON_EULER, "mass_matrix", "mass_matrix_rate", "coriolis", "sensitivities", "rate_sensitivities"})
 REFERENCE = {**EVALUATIONS, **_by(newton_euler.torque_and_rate)}

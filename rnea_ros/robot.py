@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ from .codegen.kernel import Kernel
 from .door import Wrenches
 from .energetics import Energetics
 from .errors import InputError
-from .evaluations import EVALUATIONS, REFERENCE
+from .evaluations import EVALUATIONS, REFERENCE, REGROUPED
+from .identification.base_parameters import regrouped
 from .model import JointTerm, Limits, Model
 from .payload import Payload
 from .robot_sensitivities import Sensitivities
@@ -194,7 +195,7 @@ class Robot(Energetics, Sensitivities):
         x, loaded, held = self._pack(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates, None)
         if x.ndim != 1:
             raise InputError(f"recursion takes one sample, arrays ({self.n},); got {np.shape(q)}")
-        function, inputs = self._function(_recursion, blocks, loaded, held)
+        function, inputs = self._function(self.model, _recursion, blocks, loaded, held)
         starts = np.cumsum([0, *inputs.values()])
         return function(**{name: x[a:a + size] for (name, size), a in zip(inputs.items(), starts, strict=False)})
 
@@ -218,7 +219,8 @@ class Robot(Energetics, Sensitivities):
     def _kernel(self, name: str, loaded: tuple[int, ...], held: tuple[str, ...]) -> Kernel:
         key = (name, loaded, held, tuple(self.payloads))
         if key not in self._kernels:
-            self._kernels[key] = kernel.build(*self._function(*self._evaluations[name], loaded, held), self.backend)
+            model = self._regrouped if name in REGROUPED and self.backend != "reference" else self.model
+            self._kernels[key] = kernel.build(*self._function(model, *self._evaluations[name], loaded, held), self.backend)
         if not (loaded or held):
             self._quick[name] = partial(self._kernels[key].call, *self._carried) if self.payloads else self._kernels[key].call
         return self._kernels[key]
@@ -238,7 +240,12 @@ class Robot(Energetics, Sensitivities):
         held = door.world_blocks(self.model, world_wrenches)
         return door.beside([*self._carried, *arrays, *held.values()]), loaded, tuple(held)
 
-    def _function(self, evaluation: Callable, blocks: Sequence[str], loaded: Sequence[int],
+    @cached_property
+    def _regrouped(self) -> Model:
+        """The same torques from fewer inertial parameters."""
+        return regrouped(self.model, self.gravity_vector, second_moments=True)
+
+    def _function(self, model: Model, evaluation: Callable, blocks: Sequence[str], loaded: Sequence[int],
                   held: Sequence[str]) -> tuple[Callable, dict[str, int]]:
         """The function that a kernel is traced from, and the sizes of its input blocks."""
         inputs = {"payloads": 10 * len(self.payloads)} if self.payloads else {}
@@ -258,8 +265,8 @@ class Robot(Energetics, Sensitivities):
                 frames = [self.model.frame(link) for link in held]
                 options["world_wrenches"] = [(frame.link, frame.P, six) for frame, six in zip(frames, _sixes(world_wrenches))]
             if carriers:
-                options["inertias"] = Payload.added(self.model, carriers, payloads)
-            return evaluation(self.model, self.gravity_vector, options, **motion)
+                options["inertias"] = Payload.added(model, carriers, payloads)
+            return evaluation(model, self.gravity_vector, options, **motion)
 
         return function, inputs
 

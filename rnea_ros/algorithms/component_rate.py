@@ -92,8 +92,8 @@ def _along_z(v, x):
 
 
 def _forward(link, step, above, qd, qdd, qddd):
-    """(w, al, al', a, a', U, U') of a link from those of its antecedent."""
-    wi, ali, dali, ai, dai, Ui, dUi = above
+    """(w, al, al', a, a', U, U') of a link from those of its antecedent, and the differences of `_accelerations`."""
+    wi, ali, dali, ai, dai, Ui, dUi, *_ = above
     w, al, dal = step.into(wi), step.into(ali), step.into(dali)
     if Ui is not None:
         ai, dai = ai + Ui @ step.P, dai + dUi @ step.P
@@ -103,37 +103,46 @@ def _forward(link, step, above, qd, qdd, qddd):
         dal = _along_z(dal + _cross_z(al + turned, qd) + _cross_z(w, qdd), qddd)
         w, al = _along_z(w, qd), _along_z(turned, qdd)
         da = da + _cross_z(a, qd)
-    U = skew(al) + _square(w)
-    dU = skew(dal) + _symmetric(al, w)
+    U, spread = _accelerations(al, _products(w))
+    dU, spread_rate = _accelerations(dal, _product_rates(al, w))
     if link.sigma == mdh.PRISMATIC:
         da = _along_z(da + U[:, 2] * qd + (_cross_z(al, qd) + _cross_z(w, qdd)) * 2.0, qddd)
         a = _along_z(a + _cross_z(w, qd) * 2.0, qdd)
-    return w, al, dal, a, da, U, dU
+    return w, al, dal, a, da, U, dU, spread, spread_rate
 
 
-def _square(w):
-    """[w][w] = w w^T - (w . w) 1."""
-    xx, yy, zz, xy, xz, yz = w[0] * w[0], w[1] * w[1], w[2] * w[2], w[0] * w[1], w[0] * w[2], w[1] * w[2]
-    return np.array([[-(yy + zz), xy, xz], [xy, -(xx + zz), yz], [xz, yz, -(xx + yy)]])
+def _products(w):
+    """(xx, yy, zz, xy, xz, yz) of w w^T."""
+    return w[0] * w[0], w[1] * w[1], w[2] * w[2], w[0] * w[1], w[0] * w[2], w[1] * w[2]
 
 
-def _symmetric(al, w):
-    """([w][w])' = [al][w] + [w][al] = al w^T + w al^T - 2 (al . w) 1."""
-    xx, yy, zz = al[0] * w[0] * 2.0, al[1] * w[1] * 2.0, al[2] * w[2] * 2.0
-    xy, xz, yz = al[0] * w[1] + al[1] * w[0], al[0] * w[2] + al[2] * w[0], al[1] * w[2] + al[2] * w[1]
-    return np.array([[-(yy + zz), xy, xz], [xy, -(xx + zz), yz], [xz, yz, -(xx + yy)]])
+def _product_rates(al, w):
+    """The same of (w w^T)' = al w^T + w al^T."""
+    twice = w + w
+    return (al[0] * twice[0], al[1] * twice[1], al[2] * twice[2],
+            al[0] * w[1] + al[1] * w[0], al[0] * w[2] + al[2] * w[0], al[1] * w[2] + al[2] * w[1])
+
+
+def _accelerations(al, products):
+    """[al] + [w][w], which is [al] + w w^T - (w . w) 1, and the differences on its diagonal: z - y, x - z, y - x."""
+    xx, yy, zz, xy, xz, yz = products
+    U = skew(al) + np.array([[-(yy + zz), xy, xz], [xy, -(xx + zz), yz], [xz, yz, -(xx + yy)]])
+    return U, (zz - yy, xx - zz, yy - xx)
 
 
 def _inertia_forces(motion, m, ms, J):
     """Force and moment about the origin that move a link, and the rates of their components."""
-    _w, _al, _dal, a, da, U, dU = motion
+    _w, _al, _dal, a, da, U, dU, spread, spread_rate = motion
     E = np.eye(3) * ((J[0, 0] + J[1, 1] + J[2, 2]) * 0.5) - J
-    return a * m + U @ ms, _antisymmetric(U @ E) + cross(ms, a), da * m + dU @ ms, _antisymmetric(dU @ E) + cross(ms, da)
+    return (a * m + U @ ms, _moment(U, spread, E) + cross(ms, a),
+            da * m + dU @ ms, _moment(dU, spread_rate, E) + cross(ms, da))
 
 
-def _antisymmetric(A):
-    """The vector n with [n] = A - A^T."""
-    return np.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
+def _moment(U, spread, E):
+    """The vector n with [n] = U E - (U E)^T; E is symmetric, so of the diagonal of U only differences meet its corners."""
+    return np.array([U[2, 1] * E[1, 1] - U[1, 2] * E[2, 2] + spread[0] * E[1, 2] + U[2, 0] * E[0, 1] - U[1, 0] * E[0, 2],
+                     U[0, 2] * E[2, 2] - U[2, 0] * E[0, 0] + spread[1] * E[0, 2] + U[0, 1] * E[1, 2] - U[2, 1] * E[0, 1],
+                     U[1, 0] * E[0, 0] - U[0, 1] * E[1, 1] + spread[2] * E[0, 1] + U[1, 2] * E[0, 2] - U[0, 2] * E[1, 2]])
 
 
 def _backward(link, step, load, qd):

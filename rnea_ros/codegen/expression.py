@@ -39,6 +39,9 @@ class Graph:
             self.nodes.append(key)
         return Expression(self, number)
 
+    def has(self, op: str, *operands: Any) -> bool:
+        return (op, *operands) in self._numbers
+
     def number(self, x: Scalar) -> int:
         """Node number of an operand; a float gets its constant node."""
         return x.number if isinstance(x, Expression) else self.node("const", float(x)).number
@@ -69,14 +72,15 @@ class Expression:
         return Expression(self.graph, operands[0]) if op == "neg" else None
 
     def _binary(self, op: str, a: Scalar, b: Scalar) -> Expression:
-        return self.graph.node(op, self.graph.number(a), self.graph.number(b))
+        first, second = self.graph.number(a), self.graph.number(b)
+        if op == "sub" and self.graph.has("sub", second, first):  # a - b = -(b - a)
+            return self.graph.node("neg", self.graph.node("sub", second, first).number)
+        return self.graph.node(op, first, second)
 
     def __neg__(self) -> Scalar:
         op, *operands = self.graph.nodes[self.number]
         if op == "neg":
             return Expression(self.graph, operands[0])
-        if op == "sub":  # -(a - b) = b - a
-            return self.graph.node("sub", operands[1], operands[0])
         return self.graph.node("neg", self.number)
 
     def __add__(self, other: Any) -> Scalar:
