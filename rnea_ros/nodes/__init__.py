@@ -8,19 +8,24 @@ from collections.abc import Callable, Sequence
 
 import rclpy
 from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from rnea_ros import RneaError
+from rnea_ros.nodes.executor import LeanExecutor
 
 
 def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int:
-    """Spin a node until SIGINT or SIGTERM. Returns the exit code: 0, or 1 if the node was given bad parameters."""
+    """Spin a node until SIGINT or SIGTERM. Returns the exit code: 0, or 1 if the node was given bad parameters.
+
+    A node with an attribute `lean` that is true is spun by the LeanExecutor's own way.
+    """
     rclpy.init(args=args)
     node = None
     try:
-        executor = SingleThreadedExecutor()  # before the node, which takes its time: a signal meanwhile would spoil it
+        executor = LeanExecutor()  # before the node, which takes its time: a signal meanwhile would spoil it
         node = make_node()
+        executor.lean = getattr(node, "lean", False)
         executor.add_node(node)
         executor.spin()
     except (KeyboardInterrupt, ExternalShutdownException):

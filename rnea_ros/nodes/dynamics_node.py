@@ -22,7 +22,7 @@ from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import RneaError, Robot
-from rnea_ros.nodes import run
+from rnea_ros.nodes import process, run
 from rnea_ros.nodes.description import LATCHED, ModelIntake
 from rnea_ros.nodes.diagnostics import Health, State, Stream, Watchdog
 from rnea_ros.nodes.joints import described, doubts, excesses, joint_limits
@@ -31,6 +31,7 @@ from rnea_ros.nodes.messages import Outgoing, Rejected, model_info
 from rnea_ros.nodes.motion import MotionSource
 from rnea_ros.nodes.parameters import MODEL, TABLE, ParameterSet
 from rnea_ros.nodes.speed_scaling import SpeedScaler
+from rnea_ros.nodes.wire import Decoder
 
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)  # 5: depth 1 loses messages at 1 kHz
 TICK = 0.1  # s; of watchdog and markers
@@ -45,25 +46,29 @@ class DynamicsNode(Node):
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
         self._robot: Robot | None = None
         self._settings = ParameterSet(self, TABLE, self._on_parameters)
+        process.settle(self._settings.values)
+        self.lean = self._settings.values["process.executor"] == "lean"
         self._health = Health(self.get_fully_qualified_name())
-        self._effort = self.create_publisher(JointState, "~/joint_effort", 10)
-        self._effort_rate = self.create_publisher(JointState, "~/joint_effort_rate", 10)
-        self._dynamics = self.create_publisher(JointDynamics, "~/joint_dynamics", 10)
+        self._results = (self.create_publisher(JointState, "~/joint_effort", 10),
+                         self.create_publisher(JointState, "~/joint_effort_rate", 10),
+                         self.create_publisher(JointDynamics, "~/joint_dynamics", 10))
+        self._decode_state = Decoder(JointState, ("position", "velocity"))
+        self._decode_desired = Decoder(JointMotion, ("acceleration", "jerk"))
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
         # desired motion first: of two messages that wait together, it is taken before the state that needs it
-        self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR)
+        self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
         self._states = self.create_subscription(
-            JointState, "joint_states", self._on_state, SENSOR,
+            JointState, "joint_states", self._on_state, SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._intake = ModelIntake(self, self._settings, self._use, self._refuse)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._dynamics.topic_name}")
+        self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results[-1].topic_name}")
 
     def destroy_node(self) -> None:
         self._intake.close()
@@ -71,22 +76,23 @@ class DynamicsNode(Node):
 
     # ------------------------------------------------------------------ input
 
-    def _on_desired(self, message: JointMotion) -> None:
+    def _on_desired(self, data: bytes) -> None:
         stream = self._health.desired
         stream.received += 1
         try:
-            stream.accept(time.monotonic_ns(), self._model()[1].desired.read(message))
+            stream.accept(time.monotonic_ns(), self._model()[1].desired.read(self._decode_desired(data)))
         except Rejected as rejected:
             stream.drop(rejected)
         except Exception as error:  # whatever a message contains, the node stays up and says so
             self._fail(stream, error)
 
-    def _on_state(self, message: JointState) -> None:
+    def _on_state(self, data: bytes) -> None:
         began = time.monotonic_ns()
         stream = self._health.states
         stream.received += 1
         try:
             robot, source = self._model()
+            message = self._decode_state(data)
             stream.accept(began, source.state.read(message))
             motion = source.at_state(self._health.desired.age(began))
             result = robot.dynamics(*motion)
@@ -108,9 +114,9 @@ class DynamicsNode(Node):
 
     def _publish(self, began: int) -> None:
         out = self._out
-        self._effort.publish(out.effort)
-        self._effort_rate.publish(out.effort_rate)
-        self._dynamics.publish(out.dynamics)
+        for publisher, packed in zip(self._results, out.packed()):
+            if publisher.get_subscription_count():  # counting takes a tenth of the time of sending
+                publisher.publish(packed())
         self._health.done(began, out.utilization, out.rate_utilization)
 
     def _fail(self, stream: Stream, error: Exception) -> None:
@@ -137,6 +143,7 @@ class DynamicsNode(Node):
         self._robot = robot
         self._health.set_model(robot)
         self._arrange()
+        process.model_is_ready(self._settings.values)
         self.get_logger().info(f"model {robot.model_id}: robot '{robot.name}', {robot.n} joints, backend {robot.backend}")
 
     def _refuse(self, reason: str) -> None:
@@ -171,7 +178,7 @@ class DynamicsNode(Node):
         state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
         if values["publish_markers"] and state is State.ACTIVE and self._robot is not None:
             marks = self._marks = self._marks or Markers(self._robot, values["markers.size"])
-            marks.fill(self._out.effort.header.stamp, self._out)
+            marks.fill(self._out.stamp, self._out)
             self._markers.publish(marks.message)
 
     def _hints(self, state: State) -> list[str]:

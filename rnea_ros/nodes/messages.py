@@ -7,8 +7,11 @@ model and its arrays are filled in place; building messages costs more than comp
 from __future__ import annotations
 
 import array
+import math
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -17,6 +20,7 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import Robot
+from rnea_ros.nodes import wire
 from rnea_ros.robot import Limits
 
 
@@ -30,6 +34,22 @@ class Rejected(Exception):
 
 def nanoseconds(stamp: Time) -> int:
     return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+_ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
+         "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization")  # of JointDynamics
+_EFFORTS, _LIMITS, _USE = (slice(_ROWS.index(name), _ROWS.index(name) + 2)
+                           for name in ("effort", "effort_limit", "effort_utilization"))
+
+
+def _rows(effort: str) -> np.ndarray:
+    """What a JointState shows: position, velocity and a kind of effort."""
+    return np.array([_ROWS.index(name) for name in ("position", "velocity", effort)])
+
+
+def _finite(values: np.ndarray) -> bool:
+    """Whether all are; by way of a list, which for a robot's few joints takes half as long as numpy's own way."""
+    return all(map(math.isfinite, values.tolist()))
 
 
 class JointMap:
@@ -66,7 +86,7 @@ class JointMap:
         if len(values) != len(self._names or ()):
             raise Rejected("wrong_size", f"{what} has {len(values)} entries for {len(self._names or ())} names")
         np.frombuffer(values).take(self._order, out=out, mode="clip")
-        return bool(np.isfinite(out).all())
+        return _finite(out)
 
     def advance(self, stamp: Time) -> int:
         """The stamp in nanoseconds. One step back is refused, and what follows it counts as a new start."""
@@ -142,51 +162,81 @@ class DesiredReader:
         self._kept.clear()
 
 
+class _Sent:
+    """One outgoing message with its arrays: as an object to look at, as bytes to send."""
+
+    def __init__(self, message: JointState | JointDynamics, values: np.ndarray, rows: Any):
+        self._message, self._values, self._rows = message, values, rows
+        self._views = []
+        for name in wire.float_arrays(message):
+            setattr(message, name, array.array("d", bytes(8 * values.shape[1])))
+            self._views.append(np.frombuffer(getattr(message, name)))
+        self._encoder = wire.Encoder(message)
+
+    def message(self) -> JointState | JointDynamics:
+        for view, row in zip(self._views, self._values[self._rows]):
+            view[:] = row
+        return self._message
+
+    def packed(self, stamp: tuple[int, int]) -> bytes | JointState | JointDynamics:
+        if self._encoder.rows is None:
+            return self.message()
+        self._encoder.rows[:] = self._values[self._rows]
+        return self._encoder.stamped(*stamp)
+
+
 class Outgoing:
-    """The three messages of one model, with views into their arrays."""
+    """The three messages of one model. What a sample fills is one table, a row for each array of JointDynamics."""
 
     def __init__(self, robot: Robot, limits: Limits, frame_id: str):
         names = list(robot.joint_names)
         self._header = Header(frame_id=frame_id or robot.root_link)  # one object, shared: one stamp to set
-        self.effort = JointState(header=self._header, name=names)
-        self.effort_rate = JointState(header=self._header, name=names)
-        self.dynamics = JointDynamics(header=self._header, joint_names=names)
-        self._position = self._views("position", self.effort, self.effort_rate, self.dynamics)
-        self._velocity = self._views("velocity", self.effort, self.effort_rate, self.dynamics)
-        self._acceleration = self._views("acceleration", self.dynamics)
-        self._jerk = self._views("jerk", self.dynamics)
-        self._tau = self._views("effort", self.effort, self.dynamics)
-        self._tau_rate = self._views("effort", self.effort_rate) + self._views("effort_rate", self.dynamics)
-        self._gravity = self._views("gravity_effort", self.dynamics)
-        self._gravity_rate = self._views("gravity_effort_rate", self.dynamics)
-        (self._limit,) = self._views("effort_limit", self.dynamics)
-        (self._rate_limit,) = self._views("effort_rate_limit", self.dynamics)
-        (self.utilization,) = self._views("effort_utilization", self.dynamics)
-        (self.rate_utilization,) = self._views("effort_rate_utilization", self.dynamics)
-        self._limit[:], self._rate_limit[:] = limits.effort, limits.effort_rate
+        self._values = np.zeros((len(_ROWS), robot.n))
+        self._motion_and_result = self._values[:_ROWS.index("effort_limit")].reshape(-1)
+        self._efforts = self._values[_EFFORTS]
+        self._limits = self._values[_LIMITS]
+        self._limits[:] = limits.effort, limits.effort_rate
+        self._use = self._values[_USE]
+        self.utilization, self.rate_utilization = self._use
+        self._stamp = 0, 0
+        self._sent = [_Sent(JointState(header=self._header, name=names), self._values, _rows("effort")),
+                      _Sent(JointState(header=self._header, name=names), self._values, _rows("effort_rate")),
+                      _Sent(JointDynamics(header=self._header, joint_names=names), self._values, slice(None))]
 
-    def _views(self, field: str, *messages: JointState | JointDynamics) -> tuple[np.ndarray, ...]:
-        """Give a field of some messages its array, and return views that write into it."""
-        size = len(self.effort.name)
-        for message in messages:
-            setattr(message, field, array.array("d", bytes(8 * size)))
-        return tuple(np.frombuffer(getattr(message, field)) for message in messages)
+    @property
+    def stamp(self) -> Time:
+        """Of what was filled in last."""
+        self._header.stamp.sec, self._header.stamp.nanosec = self._stamp
+        return self._header.stamp
+
+    @property
+    def effort(self) -> JointState:
+        return self._shown(0)
+
+    @property
+    def effort_rate(self) -> JointState:
+        return self._shown(1)
+
+    @property
+    def dynamics(self) -> JointDynamics:
+        return self._shown(2)
+
+    def _shown(self, number: int) -> Any:
+        self._header.stamp = self.stamp
+        return self._sent[number].message()
+
+    def packed(self) -> list[Callable[[], Any]]:
+        """What a publisher takes, of effort, effort rate and dynamics; each is made when it is called."""
+        return [partial(sent.packed, self._stamp) for sent in self._sent]
 
     def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray]) -> None:
         """motion is (q, qd, qdd, qddd), result the library's Dynamics."""
-        tau, tau_rate = result[:2]
-        if not (np.isfinite(tau).all() and np.isfinite(tau_rate).all()):
+        np.concatenate((*motion, *result), out=self._motion_and_result)
+        if not _finite(self._efforts.ravel()):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
-        self._header.stamp = stamp
-        targets = (self._position, self._velocity, self._acceleration, self._jerk,
-                   self._tau, self._tau_rate, self._gravity, self._gravity_rate)
-        for views, values in zip(targets, (*motion, *result)):
-            for view in views:
-                view[:] = values
-        np.abs(tau, out=self.utilization)
-        np.abs(tau_rate, out=self.rate_utilization)
-        np.divide(self.utilization, self._limit, out=self.utilization)
-        np.divide(self.rate_utilization, self._rate_limit, out=self.rate_utilization)
+        self._stamp = stamp.sec, stamp.nanosec
+        np.abs(self._efforts, out=self._use)
+        np.divide(self._use, self._limits, out=self._use)
 
 
 def model_info(robot: Robot, limits: Limits, stamp: Time) -> ModelInfo:

@@ -128,6 +128,17 @@ DYNAMICS = (
     Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
+PROCESS = (
+    Entry("process.executor", "lean", "Who waits for messages: lean keeps a wait set and takes half of the processor time, "
+          "rclpy is its SingleThreadedExecutor", choices=("lean", "rclpy"), read_only=True),
+    Entry("process.priority", 0, "Real-time priority (SCHED_FIFO) of the thread that computes and of the middleware's; 0 "
+          "leaves them as they are. Refused where the system does not allow it", low=0, high=99, read_only=True),
+    Entry("process.lock_memory", False, "Keep all memory of the process from being swapped out (mlockall). Refused where the "
+          "system does not allow it", read_only=True),
+    Entry("process.freeze_gc", False, "Take all that exists when a model is ready out of the garbage collector's sight, so "
+          "that it never stops the node for long", read_only=True),
+)
+
 
 def _limit_entries() -> Iterable[Entry]:
     """As ros2_control names them; effort_rate is ours, since nothing in ROS names it."""
@@ -154,7 +165,7 @@ JOINT_DYNAMICS = (
     Entry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Speed at which tanh replaces the jump of the Coulomb friction",
           "rad/s, m/s", low=1e-9),
 )
-TABLE = MODEL + DYNAMICS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
+TABLE = MODEL + DYNAMICS + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
 QUERY = MODEL + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
 
 
