@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,37 +17,38 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 URDF = HERE.parent / "urdf" / "seven_r.urdf"
 NODE = "/dynamics_node"
-TICKS = os.sysconf("SC_CLK_TCK")
+RATE, DESIRED_EVERY, SETTLE = 1000.0, 10, 2.0  # joint states per s, of which every tenth brings a desired motion; s
 
 
 @dataclass(frozen=True)
-class Run:
+class Load:
     """One run of one node. Round trips in microseconds, of the messages that came back."""
 
     name: str
     sent: int
-    lost: dict[str, int]  # by topic
-    trips: np.ndarray  # of joint_dynamics, the last of the three
-    cpu_ms: float  # per joint state, user and system time of all threads
-    memory_growth_kb: int
+    lost: int  # of the results, the worst topic
+    trips: np.ndarray  # of the last topic that is listened to
+    cpu_ms: float  # per result, user and system time of all threads
+    growth_kb: int  # of resident memory
 
     def percentile(self, share: float) -> float:
-        return float(np.percentile(self.trips, share))
+        return float(np.percentile(self.trips, share)) if len(self.trips) else float("nan")
 
 
 def spent(pid: int) -> tuple[float, int]:
-    """Processor time of a process [s], and its memory [kB]."""
+    """Processor time of a process [s], and its resident memory [kB]."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") // 1024
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    return (int(fields[11]) + int(fields[12])) / ticks, int(fields[21]) * page // 1024
 
 
-def measure(name: str, command: list[str], names: list[str], seconds: float, rate: float = 1000.0, desired_every: int = 10) -> Run:
-    """Start a node, load it, stop it."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "ROS_DOMAIN_ID": str(random.SystemRandom().randrange(1, 101)),
-                       "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOG_DIR": folder, "PYTHONPATH": str(HERE.parent)}
-        wanted = {"node": NODE, "names": names, "rate": rate, "desired_every": desired_every, "seconds": seconds, "settle": 2.0}
-        log = open(os.path.join(folder, "log"), "w+")
+def load(name: str, command: list[str], joints: list[str], topics: list[str], seconds: float) -> Load:
+    """Start a node, feed it, listen to some of its topics, stop it."""
+    wanted = {"node": NODE, "names": joints, "topics": topics, "rate": RATE, "desired_every": DESIRED_EVERY,
+              "settle": SETTLE, "seconds": seconds}
+    with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+") as log:
+        environment = {**os.environ, "ROS_DOMAIN_ID": str(random.SystemRandom().randrange(1, 101)), "ROS_LOG_DIR": folder,
+                       "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "PYTHONPATH": str(HERE.parent)}
         node = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         traffic = subprocess.Popen([sys.executable, str(HERE / "traffic.py"), json.dumps(wanted)], env=environment,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -57,32 +57,29 @@ def measure(name: str, command: list[str], names: list[str], seconds: float, rat
                 log.seek(0)
                 raise RuntimeError(f"{name} was not found:\n{log.read()}")
             before, memory = spent(node.pid)
-            answer: dict[str, Any] = json.loads(_line(traffic, go=True))
+            answer: dict[str, Any] = json.loads(_line(traffic, "go"))
             after, memory_then = spent(node.pid)
         finally:
-            traffic.kill()
-            node.send_signal(signal.SIGINT)
-            node.wait(timeout=20)
-            log.close()
+            for process in (traffic, node):
+                process.kill()
+                process.wait()
     trips = {topic: np.array(values, dtype=float) for topic, values in answer["trips_us"].items()}
-    lost = {topic: int(np.isnan(values).sum()) for topic, values in trips.items()}
-    last = trips["joint_dynamics"]
-    return Run(name, answer["sent"], lost, last[~np.isnan(last)], 1e3 * (after - before) / max(1, (~np.isnan(last)).sum()),
-               memory_then - memory)
+    back = trips[topics[-1]][~np.isnan(trips[topics[-1]])]
+    lost = max(int(np.isnan(values).sum()) for values in trips.values())
+    return Load(name, answer["sent"], lost, back, 1e3 * (after - before) / max(len(back), 1), memory_then - memory)
 
 
-def _line(process: subprocess.Popen, go: bool = False) -> str:
+def _line(process: subprocess.Popen, word: str = "") -> str:
     assert process.stdin and process.stdout
-    if go:
-        process.stdin.write("go\n")
+    if word:
+        process.stdin.write(word + "\n")
         process.stdin.flush()
     return process.stdout.readline().strip()
 
 
-def ours(**parameters: Any) -> list[str]:
-    settings = {"robot_description": URDF.read_text(), **parameters}
-    file = Path(tempfile.mkdtemp()) / "parameters.json"  # JSON is YAML
-    file.write_text(json.dumps({"/**": {"ros__parameters": settings}}))
+def ours(folder: Path, **parameters: Any) -> list[str]:
+    file = folder / "parameters.json"  # JSON is YAML
+    file.write_text(json.dumps({"/**": {"ros__parameters": {"robot_description": URDF.read_text(), **parameters}}}))
     return [sys.executable, "-m", "rnea_ros.nodes.dynamics_node", "--ros-args", "--params-file", str(file)]
 
 
@@ -90,11 +87,27 @@ def naive() -> list[str]:
     return [sys.executable, str(HERE / "naive_node.py"), str(URDF)]
 
 
-if __name__ == "__main__":
+ALL = ["joint_effort", "joint_effort_rate", "joint_dynamics"]
+PAIR = ["joint_effort", "joint_effort_rate"]
+ONE = ["joint_dynamics"]
+
+
+def measure(seconds: float) -> dict[str, Load]:
+    """Naive and ours, one after the other, for what may be listened to; by name."""
     from rnea_ros import Robot
 
     joints = list(Robot.from_urdf(URDF, backend="reference").joint_names)
-    for which in sys.argv[2:] or ("naive", "ours"):
-        run = measure(which, naive() if which == "naive" else ours(), joints, float(sys.argv[1]))
-        print(which, run.sent, run.lost, *(f"{run.percentile(p):.0f}" for p in (50, 99, 99.9, 100)), f"cpu {run.cpu_ms:.3f} ms",
-              run.memory_growth_kb)
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for what, topics in (("all three topics", ALL), ("joint_dynamics alone", ONE)):
+            for name, command in ((f"naive, {what}", naive()), (f"ours, {what}", ours(Path(folder)))):
+                found[name] = load(name, command, joints, topics, seconds)
+        command = ours(Path(folder), **{"process.executor": "rclpy"})
+        found["ours, rclpy's executor, all three topics"] = load("rclpy's executor", command, joints, ALL, seconds / 2)
+    return found
+
+
+if __name__ == "__main__":
+    for name, run in measure(float(sys.argv[1])).items():
+        print(f"{name:45s} lost {run.lost:5d} of {run.sent}, p50 {run.percentile(50):5.0f} p99 {run.percentile(99):6.0f} "
+              f"p99.9 {run.percentile(99.9):6.0f} us, {run.cpu_ms:.3f} ms, {run.growth_kb} kB", flush=True)

@@ -1,7 +1,7 @@
 """What the node benchmark puts around a node: joint states at a fixed rate out, results in, each trip timed.
 
-A process of its own, ``python traffic.py '{"rate": 1000, ...}'``; prints one line of JSON. Results are taken as raw bytes, from a
-wait set of its own: what the receiving side costs would otherwise hide what the node costs.
+A process of its own, ``python traffic.py '{"rate": 1000, ...}'``; prints one line of JSON. Results are taken as raw bytes,
+from a wait set of its own: what the receiving side costs would otherwise hide what the node costs.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ DISCOVERY, DRAIN = 20.0, 0.5  # s
 
 
 class Traffic:
-    """rate [1/s], desired_every: one desired motion for so many states, names: the joints, node: whom to listen to."""
+    """rate [1/s], desired_every: one desired motion for so many states, names: the joints, node, topics: whom to listen to."""
 
-    def __init__(self, node: str, names: list[str], rate: float, desired_every: int):
+    def __init__(self, node: str, topics: list[str], names: list[str], rate: float, desired_every: int):
         self.node = Node("traffic")
         self.rate, self.desired_every = rate, desired_every
         self.states = self.node.create_publisher(JointState, "joint_states", SENSOR)
         self.desired = self.node.create_publisher(JointMotion, f"{node}/desired_motion", SENSOR)
-        self.subscriptions = [self.node.create_subscription(kind, f"{node}/{topic}", lambda _: None, 10, raw=True)
-                              for topic, kind in TOPICS.items()]
+        self.topics = topics
+        self.subscriptions = [self.node.create_subscription(TOPICS[topic], f"{node}/{topic}", lambda _: None, 10, raw=True)
+                              for topic in topics]
         zeros = [0.0] * len(names)
         self.state = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
         self.motion = JointMotion(joint_names=names, acceleration=zeros, jerk=zeros)
@@ -57,7 +58,7 @@ class Traffic:
         """Publish for some seconds and return what came back."""
         count = int(seconds * self.rate)
         self.sent = np.zeros(count)
-        self.trips = {topic: {} for topic in TOPICS}
+        self.trips = {topic: {} for topic in self.topics}
         start = time.monotonic() + 0.01
         for k in range(count):
             self._receive(start + k / self.rate)
@@ -87,7 +88,7 @@ class Traffic:
             for subscription in self.subscriptions:
                 wait_set.add_subscription(subscription.handle)
             wait_set.wait(int(left * 1e9))
-            for place, (topic, subscription) in enumerate(zip(TOPICS, self.subscriptions)):
+            for place, (topic, subscription) in enumerate(zip(self.topics, self.subscriptions)):
                 while wait_set.is_ready("subscription", place) and (taken := subscription.handle.take_message(None, True)):
                     seconds, nanoseconds = STAMP.unpack_from(taken[0], 4)
                     k = (seconds - 1) * 1_000_000 + nanoseconds // 1000
@@ -98,7 +99,7 @@ class Traffic:
 def main() -> None:
     wanted = json.loads(sys.argv[1])
     rclpy.init(args=[])
-    traffic = Traffic(wanted["node"], wanted["names"], wanted["rate"], wanted["desired_every"])
+    traffic = Traffic(wanted["node"], wanted["topics"], wanted["names"], wanted["rate"], wanted["desired_every"])
     traffic.connect()
     time.sleep(wanted["settle"])
     print("ready", flush=True)
