@@ -195,7 +195,7 @@ class Robot(Energetics, Sensitivities):
         x, loaded, held = self._pack(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates, None)
         if x.ndim != 1:
             raise InputError(f"recursion takes one sample, arrays ({self.n},); got {np.shape(q)}")
-        function, inputs = self._function(self.model, _recursion, blocks, loaded, held)
+        function, inputs = self._function(_recursion, blocks, loaded, held)
         starts = np.cumsum([0, *inputs.values()])
         return function(**{name: x[a:a + size] for (name, size), a in zip(inputs.items(), starts, strict=False)})
 
@@ -220,7 +220,7 @@ class Robot(Energetics, Sensitivities):
         key = (name, loaded, held, tuple(self.payloads))
         if key not in self._kernels:
             model = self._regrouped if name in REGROUPED and self.backend != "reference" else self.model
-            self._kernels[key] = kernel.build(*self._function(model, *self._evaluations[name], loaded, held), self.backend)
+            self._kernels[key] = kernel.build(*self._function(*self._evaluations[name], loaded, held, model), self.backend)
         if not (loaded or held):
             self._quick[name] = partial(self._kernels[key].call, *self._carried) if self.payloads else self._kernels[key].call
         return self._kernels[key]
@@ -245,9 +245,10 @@ class Robot(Energetics, Sensitivities):
         """The same torques from fewer inertial parameters."""
         return regrouped(self.model, self.gravity_vector, second_moments=True)
 
-    def _function(self, model: Model, evaluation: Callable, blocks: Sequence[str], loaded: Sequence[int],
-                  held: Sequence[str]) -> tuple[Callable, dict[str, int]]:
+    def _function(self, evaluation: Callable, blocks: Sequence[str], loaded: Sequence[int], held: Sequence[str],
+                  model: Model | None = None) -> tuple[Callable, dict[str, int]]:
         """The function that a kernel is traced from, and the sizes of its input blocks."""
+        model = model or self.model
         inputs = {"payloads": 10 * len(self.payloads)} if self.payloads else {}
         inputs |= {name: door.SIZES.get(name, self.n) for name in blocks}
         if loaded:
