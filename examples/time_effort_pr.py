@@ -2,8 +2,8 @@
 
     python examples/time_effort_pr.py [OUT_DIR]
 
-Minimised is the integral of (1 - u) + u (f1^2 + tau2^2), u = 0.01, from q = (0.1 m, 0.6 rad) to (pi/4 m, -pi/4 rad), at rest at
-both ends, with at most 10 N and 10 N m. The optimum takes T = 0.58579 s at a cost of 0.77324, also by multiple shooting. The
+Minimised is the integral of (1 - u) + u (f1^2 + tau2^2), u = 0.01, from q = (0.1 m, 0.6 rad) to (pi/4 m, -pi/4 rad), at rest
+at both ends, with at most 10 N and 10 N m. The optimum takes T = 0.58579 s at a cost of 0.77324, also by multiple shooting. The
 thesis has T = 0.5585 s for what should be the same problem; the last panel shows which weight u leads there.
 """
 
@@ -61,7 +61,7 @@ def picture(path: Path, robot: Robot, plan: Plan, durations: dict[float, float])
 
 
 def snapshots(axis, plan: Plan) -> None:
-    """Carriage and link at even times, from light to dark, and the path of the tip. At q2 = 0 the link is square to the slide."""
+    """Carriage and link at even times, from light to dark, and the path of the tip. q2 = 0: square to the slide."""
     def places(t):
         q = plan(t)[0]
         joint = np.column_stack((q[:, 0], np.zeros(len(q))))

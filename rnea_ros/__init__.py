@@ -3,6 +3,7 @@
 from .errors import InputError, ModelError, RneaError
 from .model import JointTerm, Model
 from .robot import Dynamics, Robot
+from .robot_planning import plan_motion
 from .systems.base_state import BaseState
 from .systems.elastic import ElasticRobot
 from .systems.floating import FloatingRobot
@@ -24,4 +25,5 @@ __all__ = [
     "RneaError",
     "Robot",
     "SpringRobot",
+    "plan_motion",
 ]

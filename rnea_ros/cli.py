@@ -1,4 +1,4 @@
-"""The `rnea` command: model, check, torque, query, identify, demo."""
+"""The `rnea` command: model, check, torque, retime, plan, query, identify, demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from . import motion_csv, plot
+from . import motion_csv, planning_cli, plot, retime_cli
 from .demo import run as demo
 from .errors import RneaError
 from .identification import cli as identification_cli
@@ -59,6 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     torque.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
                         help="acceleration of gravity in the root link's frame [m/s^2], default 0 0 -9.81")
     torque.add_argument("--backend", choices=("llvm", "python", "reference"), default="llvm")
+    retime_cli.add_arguments(command("retime", retime_cli.run, "the fastest timing of a given path"))
+    planning_cli.add_arguments(command("plan", planning_cli.run, "the fastest or least costly motion between two poses"))
     identification_cli.add_arguments(command("identify", identification_cli.run, "masses and inertias from a recording"))
     query_cli.add_arguments(command("query", query_cli.run, "any of the robot's dynamics, as JSON", urdf=False))
     demo.add_arguments(command("demo", demo.run, "a robot, the dynamics node and a live table over ROS 2", urdf=False))

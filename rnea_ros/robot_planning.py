@@ -17,7 +17,7 @@ from . import door
 from .door import Wrenches
 from .errors import InputError
 from .model import Limits
-from .planning.plan import Plan, plan
+from .planning.planner import Plan, plan
 from .planning.problem import LONGEST, SHORTEST, Cost, Problem, Quantity, State, of_motion
 from .planning.settings import Report, Settings
 from .robot import Robot
@@ -120,7 +120,7 @@ def _state(robot: Robot, name: str, given: Any, smooth: bool) -> State:
         raise InputError(f"{name} has shape {rows.shape}; ({robot.n},) is needed, or rows q, qd or q, qd, qdd")
     q, *rest = (door.coordinates(f"{name} {what}", row, robot.joint_names) for what, row in zip(("q", "qd", "qdd"), rows))
     qd = rest[0] if rest else np.zeros(robot.n)
-    return State(q, qd, rest[1] if len(rest) > 1 else np.zeros(robot.n) if smooth else None)
+    return State(q, qd, rest[1] if len(rest) > 1 else np.full(robot.n, 0.0 if smooth else np.nan))
 
 
 def _durations(given: float | tuple[float, float] | None) -> tuple[float, float]:

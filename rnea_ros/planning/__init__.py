@@ -1,0 +1,24 @@
+"""Motions as B-splines, the best of those inside limits: Barman, thesis, chapter IV, (4.13)-(4.19), with torque rates as well.
+
+    problem        from where to where, inside which limits, at which price: states, quantities, cost
+    bspline        q(t) from control points, (4.13)
+    grid           at which instants a motion is looked at, and where it needs finer knots
+    rows           the constraints at those instants, (4.17)
+    transcription  all of it as a nonlinear program, derivatives by the chain rule, (4.15)
+    curvature      what second derivatives the solver is given
+    ipopt          the solver
+    guess          where it starts
+    planner        coarse plan, finer knots, limits between the nodes
+    checks         what is refused, and why a plan was not found
+
+Nothing here knows a robot: dynamics and their sensitivities come as functions of arrays. For a Robot: rnea_ros.plan_motion.
+"""
+
+from .bspline import Curve
+from .checks import PlanningError
+from .planner import plan
+from .problem import Cost, Ends, Problem, Quantity, State
+from .result import Plan
+from .settings import Progress, Settings
+
+__all__ = ["Cost", "Curve", "Ends", "Plan", "PlanningError", "Problem", "Progress", "Quantity", "Settings", "State", "plan"]

@@ -26,8 +26,8 @@ def check(problem: Problem) -> None:
             if low > high:
                 raise InputError(f"{quantity.name} limits of {label} are {low:g} to {high:g}; the lower one must not be above")
     _check_cost(problem)
-    _refuse_outside("start", problem.start, problem.limited)
-    _refuse_outside("goal", problem.goal, problem.limited)
+    _refuse_outside("start", problem.start, 0.0, problem.limited)
+    _refuse_outside("goal", problem.goal, 1.0, problem.limited)
 
 
 def _check_cost(problem: Problem) -> None:
@@ -44,17 +44,19 @@ def _check_cost(problem: Problem) -> None:
                          "torque rate is known; give one, or weight effort, or give the duration")
 
 
-def _refuse_outside(name: str, state: State, limited: list[Quantity]) -> None:
+def _refuse_outside(name: str, state: State, u: float, limited: list[Quantity]) -> None:
     """A start or goal that is beyond a limit by itself: at rest, under gravity alone."""
-    known = 4 if state.rests else 2 if state.qdd is None else 3
-    y = np.zeros((1, ORDERS, len(state.q)))
-    y[0, 0], y[0, 1] = state.q, state.qd
-    if state.qdd is not None:
-        y[0, 2] = state.qdd
+    y = np.stack((state.q, state.qd, state.qdd, np.full(len(state.q), np.nan)))[None]
+    if state.rests:
+        y = np.nan_to_num(y)
+    known = int(np.isfinite(y[0]).all(axis=1).argmin()) or ORDERS * state.rests
     for quantity in limited:
-        if quantity.order >= known or not (quantity.excess(y) > TOLERANCE).any():
+        if quantity.order >= known and not quantity.linear:
             continue
-        k = int(quantity.excess(y)[0].argmax())
+        excess = quantity.excess(y, np.array([u]))[0]
+        k = int(excess.argmax())
+        if excess[k] <= TOLERANCE:
+            continue
         how = "held still" if state.rests and quantity.order > 1 else "there"
         low, high = quantity.lower[k], quantity.upper[k]
         raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, "
@@ -77,13 +79,16 @@ def worst_violation(problem: Problem, curve: Curve) -> tuple[float, str]:
     at = looks(curve.breaks, LOOKS)
     y = curve.motion(at.span, at.u)
     found = [(0.0, "")]
-    for quantity, excess in zip(problem.limited, problem.excess(y).values()):
+    for quantity, excess in zip(problem.limited, problem.excess(y, at.u)):
         sample, k = (int(index) for index in np.unravel_index(excess.argmax(), excess.shape))
         share, moment = excess[sample, k], at.u[sample] * curve.duration
         found.append((float(share), f"has {quantity.name} of {quantity.labels[k]} {100.0 * share:.2g} % beyond its limit "
                       f"after {moment:.3g} s of {curve.duration:.3g} s"))
     for name, state, end in (("start", problem.start, y[0]), ("goal", problem.goal, y[-1])):
         for what, value, reached in zip(MOTION, (state.q, state.qd, state.qdd), end):
-            miss = 0.0 if value is None else float(np.abs(value - reached).max())
+            miss = float(np.abs(np.nan_to_num(value - reached)).max())
             found.append((miss, f"misses the {what} of the {name} by {miss:.2g} after {curve.duration:.3g} s"))
+    if problem.coupling is not None:
+        miss = float(np.abs(problem.coupling.miss(y[0], y[-1])).max(initial=0.0))
+        found.append((miss, f"misses what ties its ends by {miss:.2g}"))
     return max(found)

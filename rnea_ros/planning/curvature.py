@@ -1,4 +1,4 @@
-"""Second derivatives at the nodes, as differences of the analytic slopes.
+"""Second derivatives at the nodes: as differences of the analytic slopes, or of the squares alone.
 
 They steer the solver (a tenth of the iterations of a quasi-Newton method); what it finds does not depend on them.
 """
@@ -14,17 +14,29 @@ from .problem import Problem, Quantity
 from .rows import Rows
 
 STEP = 1e-7  # relative
+# (problem, rows, y, weight (K,), multipliers) -> (K, ORDERS, n, ORDERS, n): second derivatives by y of weight times the
+# cost's rate, plus multipliers times rows, at each node alone
+Curvature = Callable[[Problem, Rows, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def of_lagrangian(problem: Problem, rows: Rows, y: np.ndarray, weight: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """(K, ORDERS, n, ORDERS, n): of weight (K,) times the cost's rate, plus multipliers times rows, at each node alone."""
+    """All of it."""
     total = np.zeros((*y.shape, *y.shape[1:]))
-    for quantity, factors in rows.factors(multipliers):
+    for quantity, at, factors in rows.factors(multipliers):
         if not quantity.linear:
-            total += differences(partial(_weighted, quantity, factors), y, quantity.order)
+            total[at] += differences(partial(_weighted, quantity, factors), y[at], quantity.order)
     if problem.cost.of is not None:
         total += differences(lambda z: weight[:, None, None] * problem.cost.slope(z), y, problem.cost.of.order)
     return (total + total.transpose(0, 3, 4, 1, 2)) / 2.0
+
+
+def gauss_newton(problem: Problem, rows: Rows, y: np.ndarray, weight: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """What first derivatives know of it: 2 effort (d value / dy)^2, never negative. For costs that are sums of squares."""
+    cost = problem.cost
+    if cost.of is None:
+        return np.zeros((*y.shape, *y.shape[1:]))
+    slopes = cost.of.slopes(y)
+    return np.einsum("k,c,kcrj,kcsi->krjsi", 2.0 * weight, cost.effort, slopes, slopes, optimize=True)
 
 
 def _weighted(quantity: Quantity, factors: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -58,6 +58,12 @@ def nodes(breaks: np.ndarray, per_span: int, peaks: Sequence[Peak] = ()) -> Node
                  np.append(weights, 0.0 * tops), [(peak.number, peak.component) for peak in peaks])
 
 
+def sampled(breaks: np.ndarray, u: np.ndarray) -> Nodes:
+    """Prescribed nodes, both ends among them; the quadrature is the trapezoid rule."""
+    steps = np.diff(u) / 2.0
+    return Nodes(span_of(breaks, u), u, np.append(steps, 0.0) + np.append(0.0, steps))
+
+
 def looks(breaks: np.ndarray, per_span: int) -> Nodes:
     """Evenly spread nodes, ends of every span included."""
     return Nodes(np.repeat(np.arange(len(breaks) - 1), per_span), _inside(breaks, np.linspace(0.0, 1.0, per_span)).ravel(),

@@ -17,14 +17,22 @@ DETOUR = 0.3  # of the first detour, times the distance to go plus one
 def guesses(problem: Problem, breaks: np.ndarray, degree: int) -> Iterator[Curve]:
     """Endless; the same for the same problem."""
     u = np.clip((averages(breaks, degree) - breaks[1]) / (breaks[-2] - breaks[1]), 0.0, 1.0)[:, None]
-    distance = problem.goal.q - problem.start.q
-    line = problem.start.q + u**3 * (10.0 - 15.0 * u + 6.0 * u**2) * distance
+    start, goal = _places(problem)
+    distance = goal - start
+    line = start + u**3 * (10.0 - 15.0 * u + 6.0 * u**2) * distance
     random, size = np.random.default_rng(0), 0.0
     while True:
         waves = random.normal(size=(2, problem.n)) * size * (1.0 + np.abs(distance))
         bumps = (u * (1.0 - u)) ** 3 * 64.0
         yield paced(problem, Curve(degree, breaks, line + bumps * (waves[0] + waves[1] * (2.0 * u - 1.0)), 1.0))
         size += DETOUR
+
+
+def _places(problem):
+    """Of start and goal; where one of them is free, that of the other one, or zero, inside the box."""
+    start = np.where(np.isnan(problem.start.q), np.nan_to_num(problem.goal.q), problem.start.q)
+    goal = np.where(np.isnan(problem.goal.q), start, problem.goal.q)
+    return (start, goal) if problem.box is None else (np.clip(start, *problem.box), np.clip(goal, *problem.box))
 
 
 def paced(problem: Problem, curve: Curve) -> Curve:
@@ -36,7 +44,7 @@ def paced(problem: Problem, curve: Curve) -> Curve:
     for T in durations:
         now = y / (T ** np.arange(ORDERS))[:, None]
         cost.append(T * at.weight @ problem.cost.rate(now))
-        excess.append(max((quantity.excess(now).max() for quantity in problem.limited), default=0.0))
+        excess.append(max((found.max() for found in problem.excess(now, at.u)), default=0.0))
     inside = np.array(excess) <= 0.0
     best = np.where(inside, cost, np.inf) if inside.any() else np.array(excess)
     return Curve(curve.degree, curve.breaks, curve.points, float(durations[best.argmin()]))

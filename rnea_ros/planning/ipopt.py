@@ -25,9 +25,9 @@ class Solution(NamedTuple):
     iterations: int
 
 
-def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], options: Mapping[str, float],
-             watch: Watch, multipliers: np.ndarray | None = None) -> Solution:
-    """A local minimum of the program near x, with x inside bounds.
+def minimise(program: Transcription, x: np.ndarray, options: Mapping[str, Any], watch: Watch,
+             multipliers: np.ndarray | None = None) -> Solution:
+    """A local minimum of the program near x, from multipliers where they are known.
 
     options: IPOPT's own. watch(iteration, x, largest violation of a constraint) is called after each iteration.
     What a callable of the problem raises comes out unchanged.
@@ -42,7 +42,8 @@ def minimise(program: Transcription, x: np.ndarray, bounds: tuple[np.ndarray, np
         "iteration_callback": functions.watch, "no_nlp_grad": True, "print_time": False, "show_eval_warnings": False,
         "ipopt": {**QUIET, **options}})
     start = {"x0": x} if multipliers is None else {"x0": x, "lam_g0": multipliers}
-    found = solver(**start, lbx=bounds[0], ubx=bounds[1], lbg=program.rows.lower, ubg=program.rows.upper)
+    lower, upper = program.bounds
+    found = solver(**start, lbx=lower, ubx=upper, lbg=program.rows.lower, ubg=program.rows.upper)
     stats = solver.stats()
     if functions.errors and not stats["success"]:
         raise functions.errors[0]
@@ -58,7 +59,7 @@ class _Functions:
         self._callback = _callback_class(ca)
         rows = program.rows
         J, H = _sparsity(ca, program.jacobian_pattern), _sparsity(ca, program.hessian_pattern)
-        number, vector, column = _dense(ca, 1), _dense(ca, program.size), _dense(ca, len(rows.node))
+        number, vector, column = _dense(ca, 1), _dense(ca, program.size), _dense(ca, len(rows.lower))
         point, multipliers = {"x": vector, "p": _dense(ca, 0)}, {"lam_f": number, "lam_g": column}
         self.nlp = self._function("nlp", point, {"f": number, "g": column},
                                   lambda x, p: (program.objective(x), program.constraints(x)))

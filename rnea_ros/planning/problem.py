@@ -4,25 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 ORDERS = 4  # a motion y (samples, ORDERS, n): q, qd, qdd, qddd
 MOTION = ("position", "velocity", "acceleration", "jerk")
 SHORTEST, LONGEST = 1e-3, 1e3  # s
+SAME = 1e-9  # shares of a duration that are one instant
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a motion starts or ends: q (n,) and qd (n,); qdd (n,), or None where it is left to the plan."""
+    """Where a motion starts or ends: q, qd, qdd (n,); NaN is left to the plan."""
 
     q: np.ndarray
     qd: np.ndarray
-    qdd: np.ndarray | None = None
+    qdd: np.ndarray
+
+    @classmethod
+    def free(cls, n: int) -> State:
+        """All of it left to the plan."""
+        return cls(*np.full((3, n), np.nan))
 
     @property
     def rests(self) -> bool:
-        return not self.qd.any() and (self.qdd is None or not self.qdd.any())
+        """At a known place, and nothing says that it moves."""
+        return bool(np.isfinite(self.q).all() and not self.qd.any() and not np.nan_to_num(self.qdd).any())
+
+
+class Ends(NamedTuple):
+    """Linear conditions on the first and the last instant: first . y(0) + last . y(T) = value.
+
+    first, last : (rows, ORDERS, n); value : (rows,)
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    value: np.ndarray
+
+    def miss(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """(rows,) by how much they fail with y(0) and y(T) (ORDERS, n)."""
+        return np.tensordot(self.first, first, 2) + np.tensordot(self.last, last, 2) - self.value
+
+
+def none(n: int) -> Ends:
+    nothing = np.zeros((0, ORDERS, n))
+    return Ends(nothing, nothing, np.zeros(0))
+
+
+def both(*ends: Ends) -> Ends:
+    return Ends(*(np.concatenate(parts) for parts in zip(*ends)))
+
+
+def held(state: State, last: bool) -> Ends:
+    """The motion has that state at its first or its last instant."""
+    y = np.stack((state.q, state.qd, state.qdd))
+    order, joint = np.nonzero(np.isfinite(y))
+    rows, n = len(order), y.shape[1]
+    table = np.zeros((rows, ORDERS, n))
+    table[np.arange(rows), order, joint] = 1.0
+    nothing = np.zeros_like(table)
+    return Ends(nothing, table, y[order, joint]) if last else Ends(table, nothing, y[order, joint])
+
+
+def tied(order: int, matrix: np.ndarray, offset: np.ndarray) -> Ends:
+    """y_order(T) = matrix y_order(0) + offset: a motion that continues as its own mirror image, for one."""
+    first, last = np.zeros((2, len(offset), ORDERS, matrix.shape[1]))
+    first[:, order], last[:, order] = -matrix, np.eye(*matrix.shape)
+    return Ends(first, last, offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +85,7 @@ class Quantity:
     slope        : the same arguments -> order + 1 arrays (samples, k, n): d value / dq, d value / dqd, ..
     lower, upper : (k,); infinite: no limit; NaN: unknown, hence not enforced
     linear       : the slope is constant
+    windows      : (from, until) shares of the duration in which the limits hold, both included; none: always
     """
 
     name: str
@@ -45,6 +96,7 @@ class Quantity:
     lower: np.ndarray
     upper: np.ndarray
     linear: bool = False
+    windows: Sequence[tuple[float, float]] = ()
 
     @property
     def enforced(self) -> np.ndarray:
@@ -71,10 +123,15 @@ class Quantity:
             filled[:, :, r] = table
         return filled
 
-    def excess(self, y: np.ndarray) -> np.ndarray:
-        """(samples, k): by how much a limit is exceeded, relative to scale; negative inside."""
+    def holds(self, u: np.ndarray) -> np.ndarray:
+        """(samples,) whether u = t / T is in a window."""
+        return np.any([(low - SAME <= u) & (u <= high + SAME) for low, high in self.windows or [(0.0, 1.0)]], axis=0)
+
+    def excess(self, y: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """(samples, k): by how much a limit is exceeded, relative to scale; negative inside, -inf where there is none."""
         values = self.values(y)
-        return np.nan_to_num(np.fmax(values - self.upper, self.lower - values) / self.scale, nan=-np.inf)
+        excess = np.nan_to_num(np.fmax(values - self.upper, self.lower - values) / self.scale, nan=-np.inf)
+        return np.where(self.holds(u)[:, None], excess, -np.inf)
 
 
 def of_motion(order: int, labels: Sequence[str], lower: np.ndarray, upper: np.ndarray) -> Quantity:
@@ -111,17 +168,29 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """duration: shortest and longest allowed [s]; equal where it is given."""
+    """The motion of least cost from start to goal inside all limits.
+
+    duration : shortest and longest allowed [s]; equal where it is given
+    coupling : what ties first and last instant beside start and goal
+    box      : (lower, upper) (n,) each: bounds of the control points, which keep q inside too; equal: the coordinate is frozen
+    """
 
     start: State
     goal: State
     quantities: Sequence[Quantity]
     cost: Cost = Cost()
     duration: tuple[float, float] = (SHORTEST, LONGEST)
+    coupling: Ends | None = None
+    box: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def n(self) -> int:
         return len(self.start.q)
+
+    @property
+    def ends(self) -> Ends:
+        """All conditions on the first and the last instant."""
+        return both(held(self.start, last=False), held(self.goal, last=True), self.coupling or none(self.n))
 
     @property
     def nothing_moves(self) -> bool:
@@ -134,6 +203,6 @@ class Problem:
         """The quantities that have a limit."""
         return [quantity for quantity in self.quantities if len(quantity.enforced)]
 
-    def excess(self, y: np.ndarray) -> dict[str, np.ndarray]:
-        """Of every quantity that has a limit, in that order: relative excess (samples, k) along a motion."""
-        return {quantity.name: quantity.excess(y) for quantity in self.limited}
+    def excess(self, y: np.ndarray, u: np.ndarray) -> list[np.ndarray]:
+        """Of every quantity that has a limit, in that order: relative excess (samples, k) of a motion y at u."""
+        return [quantity.excess(y, u) for quantity in self.limited]

@@ -1,63 +1,94 @@
-"""The constraints of a plan, row by row: the state at both ends, every limit at every node, single limits at single nodes."""
+"""The constraints of a plan, row by row: conditions on both ends, then every limit at every node that it is enforced at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from .grid import Nodes
-from .problem import Problem, Quantity, of_motion
+from .problem import Problem, Quantity
+
+
+class Limits(NamedTuple):
+    """Rows of one quantity: row i is its component[i] at node at[sample[i]]; it is evaluated at the nodes `at` alone."""
+
+    quantity: Quantity
+    at: np.ndarray
+    sample: np.ndarray
+    component: np.ndarray
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """(rows,) from numbers of the components (k,)."""
+        return numbers[self.component]
 
 
 class Rows:
-    """Row i is component[i] of quantities[number[i]] at node[i], between lower[i] and upper[i], all divided by scale[i].
+    """lower <= values <= upper, limits divided by their scale.
 
-    Below, y (K, ORDERS, n) is the motion at all nodes.
+    A row looks at one node, or, where it ties the ends, at two: term i belongs to row[i] and looks at node[i]. key (rows, 3)
+    tells rows apart from one program to the next on the same breaks. Below, y (K, ORDERS, n) is the motion at all nodes.
     """
 
     def __init__(self, problem: Problem, nodes: Nodes, degree: int):
-        free = np.full(problem.n, np.nan)
-        self.quantities = [*problem.limited, *(of_motion(order, [""] * problem.n, free, free) for order in range(3))]
-        table = np.array([*_ends(problem, nodes), *_limits(problem, nodes, degree)])
-        self.node = table[:, 1].astype(int)
-        self.lower, self.upper, self.scale = table[:, 3] / table[:, 5], table[:, 4] / table[:, 5], table[:, 5]
-        widths = np.array([len(quantity.labels) for quantity in self.quantities])
-        number, component, count = table[:, 0].astype(int), table[:, 2].astype(int), len(nodes.u)
-        self._starts = count * np.append(0, np.cumsum(widths))  # of each quantity (count, k) in one flat table of all
-        self._place = self._starts[number] + self.node * widths[number] + component
+        self.ends, self.last, count = problem.ends, nodes.regular - 1, len(problem.ends.value)
+        self.limits = list(_limits(problem, nodes, degree))
+        self._begins, self._stops = (np.flatnonzero(table.any(axis=(1, 2))) for table in (self.ends.first, self.ends.last))
+        ends = np.column_stack((np.full(count, -1), np.arange(count), np.zeros(count, dtype=int)))
+        self.key = np.concatenate((ends, *(np.column_stack((np.full(len(own.sample), problem.limited.index(own.quantity)),
+                                                            own.at[own.sample], own.component)) for own in self.limits)))
+        self.row = np.concatenate((self._begins, self._stops, np.arange(count, len(self.key))))
+        self.node = np.concatenate((0 * self._begins, 0 * self._stops + self.last, self.key[count:, 1]))
+        self._scale = self._listed(np.ones(count), [own.of(own.quantity.scale) for own in self.limits])
+        self.lower = self._listed(self.ends.value, [own.of(own.quantity.lower) for own in self.limits]) / self._scale
+        self.upper = self._listed(self.ends.value, [own.of(own.quantity.upper) for own in self.limits]) / self._scale
 
     def values(self, y: np.ndarray) -> np.ndarray:
-        table = np.concatenate([quantity.values(y).ravel() for quantity in self.quantities])
-        return table[self._place] / self.scale
+        ends = self.ends.miss(y[0], y[self.last]) + self.ends.value
+        limits = [own.quantity.values(y[own.at])[own.sample, own.component] for own in self.limits]
+        return self._listed(ends, limits) / self._scale
 
     def slopes(self, y: np.ndarray) -> np.ndarray:
-        """(rows, ORDERS, n)."""
-        table = np.concatenate([quantity.slopes(y).reshape(-1, *y.shape[1:]) for quantity in self.quantities])
-        return table[self._place] / self.scale[:, None, None]
+        """(terms, ORDERS, n)."""
+        ends = np.concatenate((self.ends.first[self._begins], self.ends.last[self._stops]))
+        limits = [own.quantity.slopes(y[own.at])[own.sample, own.component] for own in self.limits]
+        return self._listed(ends, limits) / self._scale[self.row, None, None]
 
-    def factors(self, multipliers: np.ndarray) -> Iterator[tuple[Quantity, np.ndarray]]:
-        """(quantity, factors (K, k)): multipliers of rows as factors of the quantities themselves."""
-        table = np.zeros(self._starts[-1])
-        table[self._place] = multipliers / self.scale
-        for quantity, own in zip(self.quantities, np.split(table, self._starts[1:-1])):
-            yield quantity, own.reshape(-1, len(quantity.labels))
+    def weighted(self, y: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+        """(K, ORDERS, n): slope of the sum of multipliers times rows."""
+        total = np.zeros_like(y)
+        np.add.at(total, self.node, multipliers[self.row, None, None] * self.slopes(y))
+        return total
+
+    def factors(self, multipliers: np.ndarray) -> Iterator[tuple[Quantity, np.ndarray, np.ndarray]]:
+        """(quantity, nodes at, factors (at, k)): multipliers of rows as factors of the quantities themselves."""
+        start = len(self.ends.value)
+        for own in self.limits:
+            table, part = np.zeros((len(own.at), len(own.quantity.labels))), slice(start, start + len(own.sample))
+            table[own.sample, own.component] = multipliers[part] / self._scale[part]
+            yield own.quantity, own.at, table
+            start = part.stop
+
+    def carried(self, multipliers: np.ndarray, to: Rows) -> np.ndarray:
+        """Multipliers of these rows for other ones, zero for what is new there."""
+        known = dict(zip(map(tuple, self.key), multipliers))
+        return np.array([known.get(tuple(key), 0.0) for key in to.key])
+
+    @staticmethod
+    def _listed(ends: np.ndarray, limits: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate((ends, *limits))
 
 
-def _ends(problem: Problem, nodes: Nodes) -> Iterator[tuple]:
-    for node, state in ((0, problem.start), (nodes.regular - 1, problem.goal)):
-        for order, values in enumerate((state.q, state.qd, state.qdd)):
-            for component, value in enumerate(() if values is None else values):
-                yield len(problem.limited) + order, node, component, value, value, 1.0
-
-
-def _limits(problem: Problem, nodes: Nodes, degree: int) -> Iterator[tuple]:
-    """What is continuous at the breaks is looked at once there, what jumps from both sides."""
-    new = np.append(True, np.diff(nodes.u[:nodes.regular]) > 0.0)
-    limits = [list(zip(quantity.lower, quantity.upper, quantity.scale)) for quantity in problem.limited]
+def _limits(problem: Problem, nodes: Nodes, degree: int) -> Iterator[Limits]:
+    """What is continuous at the breaks is looked at once there, what jumps from both sides; single limits at single nodes."""
+    once = np.append(True, np.diff(nodes.u[:nodes.regular]) > 0.0)
     for number, quantity in enumerate(problem.limited):
-        for node in np.flatnonzero(new | (quantity.order >= degree)):
-            for component in quantity.enforced:
-                yield number, node, component, *limits[number][component]
-    for k, (number, component) in enumerate(nodes.single):
-        yield number, nodes.regular + k, component, *limits[number][component]
+        wanted = np.zeros((len(nodes.u), len(quantity.labels)), dtype=bool)
+        regular = (once | (quantity.order >= degree)) & quantity.holds(nodes.u[:nodes.regular])
+        wanted[:nodes.regular, quantity.enforced] = regular[:, None]
+        for k, (which, component) in enumerate(nodes.single):
+            wanted[nodes.regular + k, component] |= which == number
+        at = np.flatnonzero(wanted.any(axis=1))
+        if len(at):
+            yield Limits(quantity, at, *np.nonzero(wanted[at]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..errors import InputError
@@ -21,16 +22,21 @@ class Settings:
     best_of     : plans from different starting guesses, of which the best is kept
     tries       : starting guesses before giving up
     iterations  : of the solver, for each of its calls
+    gauss_newton: the solver's Hessian from first derivatives alone; for costs that are sums of squares
+    instants    : shares of the duration, 0 and 1 among them, at which alone limits are kept and the cost is summed
+                  (trapezoids): what a first plan finds there is the plan. None: where the plan itself asks for it
     """
 
     degree: int = 3
     spans: int = 12
     refinements: int = 6
-    gain: float = 5e-4
+    gain: float = 1e-3
     tolerance: float = 1e-6
     best_of: int = 1
     tries: int = 4
     iterations: int = 500
+    gauss_newton: bool = False
+    instants: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         allowed = {"degree": (3, 7), "spans": (3, 1000), "refinements": (0, 20), "gain": (0.0, 1.0), "tolerance": (1e-7, 1.0),
@@ -38,6 +44,12 @@ class Settings:
         for name, (low, high) in allowed.items():
             if not low <= getattr(self, name) <= high:
                 raise InputError(f"{name} is {getattr(self, name)}; {low} to {high} is allowed")
+        if self.instants is not None and not _rise_from_0_to_1(self.instants):
+            raise InputError(f"instants are {self.instants!r:.60}; shares of the duration are needed that rise from 0 to 1")
+
+
+def _rise_from_0_to_1(values: Sequence[float]) -> bool:
+    return len(values) > 1 and values[0] == 0.0 and values[-1] == 1.0 and all(a < b for a, b in pairwise(values))
 
 
 class Progress(NamedTuple):

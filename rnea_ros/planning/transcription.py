@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import curvature
 from .bspline import POWERS, Curve, basis
+from .curvature import Curvature, of_lagrangian
 from .grid import Nodes
 from .problem import Problem
 from .rows import Rows
@@ -23,21 +23,33 @@ from .sparse import Pattern
 
 
 class Transcription:
-    """size: number of variables; rows: the constraints. Entries of sparse matrices are in the order of their pattern."""
+    """size: number of variables; rows: the constraints. Entries of sparse matrices are in the order of their pattern.
 
-    def __init__(self, problem: Problem, breaks: np.ndarray, degree: int, nodes: Nodes):
+    curvature : of what the nodes contribute to the Hessian, see curvature.py
+    """
+
+    def __init__(self, problem: Problem, breaks: np.ndarray, degree: int, nodes: Nodes,
+                 curvature: Curvature = of_lagrangian):
         self.problem, self.breaks, self.degree, self.nodes = problem, breaks, degree, nodes
+        self.curvature = curvature
         self.rows = Rows(problem, nodes, degree)
         self.B = basis(breaks, degree, nodes.span, nodes.u)
         n, count = problem.n, len(nodes.u)
         self.size = (len(breaks) - 1 + degree) * n + 1
         local = nodes.span[:, None] * n + np.arange((degree + 1) * n)
         self.seen = np.hstack((local, np.full((count, 1), self.size - 1)))  # (K, w) variables that a node sees
-        width, rows = self.seen.shape[1], len(self.rows.node)
-        self.jacobian_pattern = Pattern(np.repeat(np.arange(rows), width), self.seen[self.rows.node].ravel(),
-                                        (rows, self.size))
+        width = self.seen.shape[1]
+        self.jacobian_pattern = Pattern(np.repeat(self.rows.row, width), self.seen[self.rows.node].ravel(),
+                                        (len(self.rows.lower), self.size))
         self.hessian_pattern = Pattern(np.repeat(self.seen, width, axis=1).ravel(), np.tile(self.seen, width).ravel(),
                                        (self.size, self.size), upper=True)
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of the variables."""
+        m, unlimited = self.size // self.problem.n, np.full(self.problem.n, np.inf)
+        lower, upper = self.problem.box or (-unlimited, unlimited)
+        return np.append(np.tile(lower, m), self.problem.duration[0]), np.append(np.tile(upper, m), self.problem.duration[1])
 
     def variables(self, curve: Curve) -> np.ndarray:
         return np.append(curve.points.ravel(), curve.duration)
@@ -82,10 +94,8 @@ class Transcription:
         y, T = self.motion(x), x[-1]
         weight = objective * self.nodes.weight
         cost_slope = weight[:, None, None] * self.problem.cost.slope(y)
-        slope = T * cost_slope
-        for quantity, factors in self.rows.factors(multipliers):
-            slope = slope + np.einsum("kc,kcrj->krj", factors, quantity.slopes(y))
-        L_yy = curvature.of_lagrangian(self.problem, self.rows, y, T * weight, multipliers)
+        slope = T * cost_slope + self.rows.weighted(y, multipliers)
+        L_yy = self.curvature(self.problem, self.rows, y, T * weight, multipliers)
         y_z = self._dy_dz(y, T)
         flat = y_z.reshape(len(y), -1, y_z.shape[-1])
         H = flat.transpose(0, 2, 1) @ L_yy.reshape(len(y), flat.shape[1], -1) @ flat

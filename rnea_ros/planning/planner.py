@@ -6,7 +6,7 @@ them, until it does not. Every solution is the start of the next. Optima are loc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ import numpy as np
 from . import grid
 from .bspline import Curve
 from .checks import PlanningError, check, unknown_limits, worst_violation
+from .curvature import gauss_newton, of_lagrangian
 from .guess import guesses
 from .ipopt import Solution, minimise
-from .problem import Problem
+from .problem import SAME, Problem
 from .result import Plan
 from .settings import Progress, Report, Settings
 from .transcription import Transcription
@@ -27,35 +28,58 @@ HOT = {"mu_init": 1e-8, "warm_start_init_point": "yes",  # and from its multipli
        **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                   "mult_bound_push")}}
 TIGHTENINGS = 10
+DIGITS = 9  # of breaks that windows ask for
 REASONS = {
     "Infeasible_Problem_Detected": "no motion near the starting guess keeps all limits",
     "Maximum_Iterations_Exceeded": "the solver used up its iterations",
 }
 
 
-def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None) -> Plan:
-    """The motion of least cost. InputError: the problem makes no sense. PlanningError: no motion was found, and why."""
+def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None,
+         guess: Curve | None = None) -> Plan:
+    """The motion of least cost, looked for from a guess where one is given.
+
+    InputError: the problem makes no sense. PlanningError: no motion was found, and why.
+    """
     check(problem)
     notes = unknown_limits(problem)
     if problem.nothing_moves:
         still = Curve(settings.degree, np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
         return Plan(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
-    return _Planner(problem, settings, report, notes).plan()
+    breaks = _breaks(problem, settings)
+    starts = guesses(problem, breaks, settings.degree) if guess is None else iter([guess])
+    return _Planner(problem, settings, report, notes).plan(starts)
+
+
+def _breaks(problem: Problem, settings: Settings) -> np.ndarray:
+    """Even ones, and where windows begin and end: limits are enforced at nodes, and there are nodes at breaks."""
+    even = np.linspace(0.0, 1.0, settings.spans + 1)
+    if settings.instants is not None:
+        return even
+    edges = np.array([edge for quantity in problem.limited for window in quantity.windows for edge in window])
+    far = np.abs(edges[:, None] - even).min(axis=1) > SAME
+    return np.unique(np.append(even, np.round(edges[far], DIGITS)))
 
 
 class _Planner:
-    """curve, objective, multipliers: of the best plan so far."""
+    """program, curve, multipliers, objective: of the best plan so far."""
+
+    program: Transcription
+    curve: Curve
+    multipliers: np.ndarray
 
     def __init__(self, problem: Problem, settings: Settings, report: Report, notes: list[str]):
         self.problem, self.settings, self.report, self.notes = problem, settings, report, notes
-        self.curve, self.objective, self.multipliers = Curve(3, np.zeros(0), np.zeros(0), 0.0), np.inf, np.zeros(0)
-        self.iterations = 0
+        self.objective, self.iterations = np.inf, 0
 
-    def plan(self) -> Plan:
-        self._begin()
-        self._refine()
-        self._keep_limits_between_nodes()
-        excess = {name: float(values.max()) for name, values in self._excess(3 * grid.LOOKS).items()}
+    def plan(self, guesses: Iterator[Curve]) -> Plan:
+        self._begin(guesses)
+        if self.settings.instants is None:
+            self._refine()
+            self._keep_limits_between_nodes()
+        excess: dict[str, float] = {}
+        for quantity, values in zip(self.problem.limited, self._excess(3 * grid.LOOKS)):
+            excess[quantity.name] = max(float(values.max()), excess.get(quantity.name, -np.inf))
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         if beyond:
             self.notes.append(f"beyond a limit somewhere between the nodes: {', '.join(beyond)}")
@@ -63,19 +87,19 @@ class _Planner:
 
     # ------------------------------------------------------------------ steps
 
-    def _begin(self) -> None:
+    def _begin(self, guesses: Iterator[Curve]) -> None:
         """The best of the coarse plans."""
         plans, failures = 0, []
-        breaks = np.linspace(0.0, 1.0, self.settings.spans + 1)
         attempts = range(1, max(self.settings.tries, self.settings.best_of) + 1)
-        for number, guess in zip(attempts, guesses(self.problem, breaks, self.settings.degree)):
-            solution, curve, objective = self._solved(f"guess {number}", guess, COLD)
-            if not solution.converged:
-                failures.append((*worst_violation(self.problem, curve), solution))
-                continue
-            plans += 1
-            if objective < self.objective:
-                self.curve, self.objective, self.multipliers = curve, objective, solution.multipliers
+        for number, guess in zip(attempts, guesses):
+            program = self._program(guess)
+            solution = self._solved(f"guess {number}", program, guess, COLD)
+            if solution.converged:
+                plans += 1
+                if program.objective(solution.x) < self.objective:
+                    self._keep(program, solution)
+            else:
+                failures.append((*worst_violation(self.problem, program.curve(solution.x)), solution))
             if plans == self.settings.best_of:
                 break
         if not plans:
@@ -86,7 +110,8 @@ class _Planner:
             before, finer = self.objective, grid.split(self.curve)
             if len(finer) == len(self.curve.breaks):
                 break
-            if not self._improved(f"refinement {number}", self.curve.refined(finer), WARM):
+            curve = self.curve.refined(finer)
+            if not self._improved(f"refinement {number}", self._program(curve), curve, WARM):
                 break
             if before - self.objective < self.settings.gain * abs(before):
                 break
@@ -95,45 +120,50 @@ class _Planner:
         peaks: list[grid.Peak] = []
         tolerance = self.settings.tolerance
         for number in range(1, TIGHTENINGS + 1):
-            at, excess = grid.looks(self.curve.breaks, grid.LOOKS), self._excess(grid.LOOKS).values()
+            at, excess = grid.looks(self.curve.breaks, grid.LOOKS), self._excess(grid.LOOKS)
             new = [peak for k, values in enumerate(excess) for peak in grid.peaks(at, k, values, 0.25 * tolerance)]
-            peaks += new
             if all(peak.height <= 0.75 * tolerance for peak in new):
                 break
-            if not self._improved(f"limits between nodes {number}", self.curve, HOT, peaks):
+            peaks += new
+            if not self._improved(f"limits between nodes {number}", self._program(self.curve, peaks), self.curve, HOT):
                 break
 
     # ------------------------------------------------------------------ tools
 
-    def _improved(self, stage: str, guess: Curve, options: Mapping[str, Any], peaks: Sequence[grid.Peak] = ()) -> bool:
+    def _program(self, guess: Curve, peaks: Sequence[grid.Peak] = ()) -> Transcription:
+        instants, degree = self.settings.instants, guess.degree
+        nodes = (grid.nodes(guess.breaks, degree + 2, peaks) if instants is None else
+                 grid.sampled(guess.breaks, np.array(instants)))
+        return Transcription(self.problem, guess.breaks, degree, nodes,
+                             gauss_newton if self.settings.gauss_newton else of_lagrangian)
+
+    def _improved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any]) -> bool:
         """Solve again from a curve that is nearly right; what fails is left out, and said."""
-        solution, curve, objective = self._solved(stage, guess, options, peaks)
+        multipliers = self.program.rows.carried(self.multipliers, program.rows) if options is HOT else None
+        solution = self._solved(stage, program, guess, options, multipliers)
         if solution.converged:
-            self.curve, self.objective, self.multipliers = curve, objective, solution.multipliers
+            self._keep(program, solution)
         else:
             self.notes.append(f"{stage} left out: {_reason(solution)}")
         return solution.converged
 
-    def _solved(self, stage: str, guess: Curve, options: Mapping[str, Any],
-                peaks: Sequence[grid.Peak] = ()) -> tuple[Solution, Curve, float]:
-        nodes = grid.nodes(guess.breaks, guess.degree + 2, peaks)
-        program = Transcription(self.problem, guess.breaks, guess.degree, nodes)
+    def _keep(self, program: Transcription, solution: Solution) -> None:
+        self.program, self.curve, self.multipliers = program, program.curve(solution.x), solution.multipliers
+        self.objective = program.objective(solution.x)
 
+    def _solved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any],
+                multipliers: np.ndarray | None = None) -> Solution:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(Progress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        lower, upper = np.full(program.size, -np.inf), np.full(program.size, np.inf)
-        lower[-1], upper[-1] = self.problem.duration
-        added = len(program.rows.node) - len(self.multipliers)  # rows of peaks come last
-        multipliers = np.append(self.multipliers, np.zeros(added)) if peaks else None
-        solution = minimise(program, program.variables(guess), (lower, upper),
-                            {"max_iter": self.settings.iterations, **options}, watch, multipliers)
+        solution = minimise(program, program.variables(guess), {"max_iter": self.settings.iterations, **options}, watch,
+                            multipliers)
         self.iterations += solution.iterations
-        return solution, program.curve(solution.x), program.objective(solution.x)
+        return solution
 
-    def _excess(self, per_span: int) -> dict[str, np.ndarray]:
+    def _excess(self, per_span: int) -> list[np.ndarray]:
         at = grid.looks(self.curve.breaks, per_span)
-        return self.problem.excess(self.curve.motion(at.span, at.u))
+        return self.problem.excess(self.curve.motion(at.span, at.u), at.u)
 
     def _why(self, failures: Sequence[tuple[float, str, Solution]]) -> str:
         """What stands in the way of the attempt that came nearest."""
