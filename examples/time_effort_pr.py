@@ -3,8 +3,8 @@
     python examples/time_effort_pr.py [OUT_DIR]
 
 Minimised is the integral of (1 - u) + u (f1^2 + tau2^2), u = 0.01, from q = (0.1 m, 0.6 rad) to (pi/4 m, -pi/4 rad), at rest
-at both ends, with at most 10 N and 10 N m. The optimum takes T = 0.58579 s at a cost of 0.77324, also by multiple shooting. The
-thesis has T = 0.5585 s for what should be the same problem; the last panel shows which weight u leads there.
+at both ends, with at most 10 N and 10 N m. The optimum takes T = 0.58579 s at a cost of 0.77324, also by multiple shooting.
+The thesis has T = 0.5585 s for what should be the same problem; the last panel shows which weight u leads there.
 """
 
 from __future__ import annotations
