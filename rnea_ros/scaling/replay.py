@@ -185,6 +185,11 @@ class Replay:
         clock = self.clock
         return clock.sigma >= self.current.law.duration or (self._stopping and clock.steady and clock.k == 0.0)
 
+    @property
+    def due(self) -> float:
+        """The plan's time by which this place was due, were it not for pauses and overrides [s]."""
+        return self.t - self._waited
+
     def reference(self) -> Reference:
         """Where to be now."""
         c = self.clock
@@ -204,7 +209,7 @@ class Replay:
         used = np.abs(use(self.constraints([now.s]), *(np.array([x]) for x in (now.sd, now.sdd, now.sddd)))[0])
         most = int(used.argmax())
         speed = now.sd / planned_speed if planned_speed > 0.0 else np.nan
-        late, limit = self.t - self._waited - planned_time, self.constraints.describe(most)
+        late, limit = self.due - planned_time, self.constraints.describe(most)
         return Status(late, speed, float(used[most]), limit, self.message)
 
     # ------------------------------------------------------------------ other limits, other laws
@@ -245,7 +250,7 @@ class Replay:
     def _ask_for_law(self) -> None:
         """The motion nearest to the plan, from a place a little ahead."""
         plan, current, constraints, catch_up = self.plan, self.current, self.constraints, self.catch_up
-        at, offset = self.clock.sigma + self._lead, self.t - self._waited - self.clock.sigma
+        at, offset = self.clock.sigma + self._lead, self.due - self.clock.sigma
         if at >= current.law.duration:
             return
 

@@ -1,0 +1,8 @@
+"""Trajectories as they are sent to a robot, executed inside its limits: what scaling_node does, without ROS.
+
+    goal        a trajectory as it was sent: is it one, and where does it begin
+    schedule    when the plan comes by a place
+    motion      one trajectory on its way: the replay, torque and torque rate, the limit that binds
+    performer   one motion after another: start, replace, pause, resume, stop, override, other limits, another payload
+    ticker      a thread that calls at a rate, and keeps a record of how well
+"""

@@ -1,0 +1,313 @@
+"""One motion after another: trajectories in, samples out at a control rate, and whatever happens on the way.
+
+A trajectory that comes while another is executed stops that one on its path, as fast as the limits allow, and begins from
+there. A pause lasts until it is resumed, whatever comes meanwhile. Another payload, other limits, or another description of
+the same joints are taken over on the way; where they cannot be kept, the motion comes to rest. A robot with other joints
+takes over when the motion has come to rest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, RneaError
+from ..model import Limits
+from ..path_dynamics import PathDynamics
+from ..robot import Robot
+from ..scaling.path import Path
+from ..scaling.points import planned
+from ..scaling.profile import PASS, check_rest
+from ..scaling.replay import Replay
+from ..scaling.terms import Constraints
+from .goal import Goal, Refused, check_positions, placed, refusing
+from .motion import Motion, Sample
+
+GONE = 1e-3  # share of the speed below which a paused motion counts as paused
+
+
+class Phase(Enum):
+    NO_MODEL = "waiting for a robot description"
+    IDLE = "waiting for a trajectory"
+    PREPARING = "preparing a trajectory"
+    WAITING = "waiting for the trajectory's time"
+    MOVING = "moving"
+    PAUSED = "paused"
+    STOPPING = "coming to rest"
+
+
+class _Equipment(NamedTuple):
+    """A robot, its limits, and its dynamics along paths; or why there are none."""
+
+    robot: Robot
+    limits: Limits
+    dynamics: PathDynamics | None
+    problem: str = ""
+
+    def constraints(self, path: Path) -> Constraints:
+        """Raises InputError."""
+        if self.dynamics is None:
+            raise InputError(self.problem)
+        return Constraints(path, self.dynamics, self.dynamics.limits(self.limits), self.robot.joint_names)
+
+
+class Performer:
+    """Safe to be called from any thread; `tick` from one.
+
+    values  : interpolation, catch_up, solve_first, start_tolerance, start_mismatch, on_new_trajectory
+    where   : joint names -> measured positions (n,), NaN where nothing tells
+    told    : called with (whether all is well, a sentence)
+    refused : called with every Refused that is not raised
+    wake    : called when there is something to tick for
+    """
+
+    def __init__(self, values: Mapping[str, Any], where: Callable[[tuple[str, ...]], np.ndarray],
+                 told: Callable[[bool, str], None], refused: Callable[[Refused], None], wake: Callable[[], None]):
+        self.values = values
+        self._where, self._told, self._refused, self._wake = where, told, refused, wake
+        self._lock = threading.RLock()
+        self._maker, self._solver = (ThreadPoolExecutor(1, thread_name_prefix=name) for name in ("maker", "solver"))
+        self._wanted: tuple[Robot, Limits] | None = None
+        self._equipment: _Equipment | None = None
+        self.motion: Motion | None = None
+        self._making: Goal | None = None
+        self._pending: Goal | None = None
+        self._held: tuple[tuple[str, ...], np.ndarray] | None = None  # where the last motion ended
+        self._message = ""
+        self._count = 0
+        self.paused, self.override = False, 1.0
+
+    def close(self) -> None:
+        for worker in (self._maker, self._solver):
+            worker.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def phase(self) -> Phase:
+        motion = self.motion
+        if motion is None:
+            return Phase.NO_MODEL if self._wanted is None else Phase.PREPARING if self._making is not None else Phase.IDLE
+        if not motion.begun:
+            return Phase.WAITING
+        if motion.stopping:
+            return Phase.STOPPING
+        return Phase.PAUSED if self.paused and motion.replay.clock.k < GONE else Phase.MOVING
+
+    # ------------------------------------------------------------------ what is asked of it
+
+    def use(self, robot: Robot, limits: Limits) -> None:
+        """A robot, a payload, limits: for what moves, and for what will."""
+        with self._lock:
+            self._wanted = wanted = robot, limits
+            if self.motion is not None and robot.joint_names != self.motion.joint_names:
+                self._told(False, "the robot has other joints now: the motion ends")
+                self.stop()
+        self._maker.submit(self._equip, wanted)
+
+    def take(self, goal: Goal, now: int) -> None:
+        """A trajectory, read for the robot in use, at time now [ns]. Raises Refused."""
+        with self._lock:
+            if 0 < goal.start and goal.start + goal.duration * 1e9 < now:
+                raise Refused("too_late", f"it should have ended {(now - goal.start) * 1e-9 - goal.duration:.3f} s ago, by its "
+                                          "stamp; a stamp of zero means at once")
+            if (self.motion or self._making) and self.values["on_new_trajectory"] == "refuse":
+                raise Refused("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
+            if self.motion is not None and self.motion.begun:
+                self._pending = goal
+                self._wake()
+            else:
+                self._make(goal)
+
+    def pause(self) -> None:
+        with self._lock:
+            self.paused = True
+            self._steer()
+
+    def resume(self) -> None:
+        with self._lock:
+            self.paused = False
+            self._steer()
+
+    def set_override(self, share: float) -> None:
+        """Raises InputError."""
+        if not 0.0 <= share <= 1.0:
+            raise InputError(f"share is {share}; it must be from 0 to 1")
+        with self._lock:
+            self.override = float(share)
+            self._steer()
+
+    def stop(self) -> bool:
+        """End what moves and what waits to; whether there was anything."""
+        with self._lock:
+            found = (self.motion, self._making, self._pending) != (None, None, None)
+            self._making = self._pending = None
+            if self.motion is not None and self.motion.begun:
+                self.motion.stop()
+            else:
+                self.motion = None
+            return found
+
+    def abort(self, why: str) -> None:
+        """Forget everything, without coming to rest: the robot is somewhere else."""
+        with self._lock:
+            if self.stop():
+                self._told(False, f"{why}: the motion is given up")
+            self.motion = self._held = None
+
+    def _steer(self) -> None:
+        if self.motion is not None:
+            (self.motion.replay.pause if self.paused else self.motion.replay.resume)()
+            self.motion.replay.override(self.override)
+
+    # ------------------------------------------------------------------ the tick
+
+    def tick(self, now: int, dt: float) -> Sample | None:
+        """Where to be now [ns], dt [s] after the last tick; None if there is nothing to send. Raises Refused."""
+        with self._lock:
+            motion, pending = self.motion, self._pending
+            if motion is None:
+                return None
+            if not motion.begun:
+                if now < motion.goal.start:
+                    return None
+                self._begin(motion)
+            if pending is not None and now >= pending.start and not motion.stopping:
+                self._told(True, f"motion {motion.number} comes to rest for the next trajectory")
+                motion.stop()
+            sample = motion.tick(dt)
+            self._hear(motion.replay.message)
+            if sample.reference.done:
+                self._end(motion, sample)
+            return sample
+
+    def _begin(self, motion: Motion) -> None:
+        """Raises Refused if the robot has moved since."""
+        away = np.abs(self._place(motion.joint_names) - motion.replay.plan.path.at(0.0)[0])
+        if np.nanmax(away, initial=0.0) > self.values["start_tolerance"]:
+            self.motion = None
+            worst = int(np.nanargmax(away))
+            raise Refused("not_at_start", f"{motion.joint_names[worst]} has moved by {away[worst]:.4g} since the trajectory came")
+        motion.begun = True
+        current, plan = motion.replay.current.law.duration, motion.replay.plan.law.duration
+        slower = "as planned" if current <= plan else f"slowed, {current:.2f} s at first"
+        self._told(True, f"motion {motion.number} begins: planned {plan:.2f} s, {slower}")
+
+    def _end(self, motion: Motion, sample: Sample) -> None:
+        reference = sample.reference
+        self.motion = None
+        self._held = motion.joint_names, reference.q
+        path = motion.replay.plan.path
+        place = "at its goal" if reference.s >= path.length else f"stopped at {reference.s / path.length:.1%} of its path"
+        self._told(True, f"motion {motion.number} ended {place} after {reference.t:.2f} s, planned "
+                         f"{motion.replay.plan.law.duration:.2f} s; used {motion.peak:.1%} of {motion.peak_of}")
+        if self._pending is not None:
+            self._make(self._pending)
+
+    def _hear(self, message: str) -> None:
+        if message != self._message:
+            self._message = message
+            if message:
+                self._told(False, message)
+
+    # ------------------------------------------------------------------ what takes longer, in a thread of its own
+
+    def _make(self, goal: Goal) -> None:
+        self._making, self._pending, self.motion = goal, None, None
+        self._maker.submit(self._made, goal)
+
+    def _made(self, goal: Goal) -> None:
+        """In the maker. Nothing may escape as an exception."""
+        try:
+            motion = self._motion(goal)
+        except Refused as refusal:
+            self._give_up(goal, refusal)
+        except RneaError as error:
+            self._give_up(goal, Refused("motion_refused", str(error)))
+        except Exception as error:
+            self._give_up(goal, Refused("internal_error", f"please report it: {error!r}"))
+        else:
+            with self._lock:
+                if goal is self._making:  # else it was stopped, or replaced
+                    self._making, self.motion, self._message = None, motion, ""
+                    self._steer()
+                    self._wake()
+
+    def _give_up(self, goal: Goal, refusal: Refused) -> None:
+        with self._lock:
+            if goal is self._making:
+                self._making = None
+                self._refused(refusal)
+
+    def _motion(self, goal: Goal) -> Motion:
+        """Raises RneaError."""
+        equipment, values = self._equipment, self.values
+        assert equipment is not None  # made before, by the same thread
+        robot, limits = equipment.robot, equipment.limits
+        if goal.joint_names != robot.joint_names:
+            raise Refused("no_model", "the robot description was exchanged since the trajectory came")
+        goal = placed(goal, self._place(robot.joint_names), values["start_tolerance"], values["start_mismatch"],
+                      limits.velocity)
+        with refusing("nowhere_to_go" if np.ptp(goal.q, axis=0).max() < 1e-9 else "path"):
+            plan = planned(goal.q, goal.times, goal.v, goal.a, values["interpolation"])
+        check_positions(plan.path, limits, robot.joint_names)
+        with refusing("limits"):
+            constraints = equipment.constraints(plan.path)
+        with refusing("gravity"):
+            replay = Replay(constraints, plan, values["catch_up"], not values["solve_first"], self._solver)
+        self._count += 1
+        return Motion(self._count, goal, replay, robot, limits)
+
+    def _place(self, joint_names: tuple[str, ...]) -> np.ndarray:
+        """Where the robot is: the last reference where nothing else tells, or what tells agrees with it."""
+        measured = self._where(joint_names)
+        if self._held is None or self._held[0] != joint_names:
+            return measured
+        held = self._held[1]
+        if np.nanmax(np.abs(measured - held), initial=0.0) <= self.values["start_tolerance"]:
+            return held
+        return np.where(np.isfinite(measured), measured, held)
+
+    def _equip(self, wanted: tuple[Robot, Limits]) -> None:
+        """In the maker: what is needed to move this robot, and for what moves already."""
+        if wanted is not self._wanted:  # overtaken while it waited
+            return
+        (robot, limits), before = wanted, self._equipment
+        try:
+            dynamics = before.dynamics if before is not None else None
+            if dynamics is None or dynamics.robot is not robot:
+                dynamics = PathDynamics(robot) if dynamics is None else dynamics.loaded(robot)
+            dynamics.limits(limits)
+            equipment = _Equipment(robot, limits, dynamics)
+        except Exception as error:  # a model that nothing can be done with
+            equipment = _Equipment(robot, limits, None, str(error))
+        self._equipment = equipment
+        self._say_unknown(equipment)
+        motion = self.motion
+        if motion is not None and motion.joint_names == robot.joint_names:
+            self._change(motion, equipment)
+
+    def _change(self, motion: Motion, equipment: _Equipment) -> None:
+        path = motion.replay.plan.path
+        try:
+            constraints = equipment.constraints(path)
+            check_rest(constraints, PASS, motion.replay.reference().s)
+        except InputError as error:
+            self._told(False, f"the motion comes to rest, since it cannot go on with the new limits or payload: {error}")
+            constraints = None
+        with self._lock:
+            motion.carry(equipment.robot, equipment.limits)
+            if constraints is not None:
+                motion.replay.change(constraints)
+            elif motion is self.motion:
+                self.stop()
+
+    def _say_unknown(self, equipment: _Equipment) -> None:
+        for quantity in ("effort", "effort_rate"):
+            limit = getattr(equipment.limits, quantity)
+            unknown = [name for name, value in zip(equipment.robot.joint_names, limit) if not np.isfinite(value)]
+            if unknown:
+                self._told(False, f"no {quantity.replace('_', ' ')} limit of {', '.join(unknown)} is known: not enforced")
