@@ -55,6 +55,7 @@ setup(
             "dynamics_node = rnea_ros.nodes.dynamics_node:main",
             "demo_robot = rnea_ros.nodes.demo_robot:main",
             "query_node = rnea_ros.nodes.query_node:main",
+            "scaling_node = rnea_ros.nodes.scaling_node:main",
         ],
     },
     data_files=[

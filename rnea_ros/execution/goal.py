@@ -74,7 +74,7 @@ class Goal:
 def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[Point], start: int = 0) -> Goal:
     """The trajectory `points` of joints `names`, in the order of joint_names. Raises Refused."""
     if not points or not names:
-        raise Refused("empty", f"the trajectory has {len(points)} points for {len(names)} joints; service ~/stop ends a motion")
+        raise Refused("empty", f"the trajectory has {len(points)} points for {len(names)} joints; ~/stop ends a motion")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise Refused("duplicate_joint", f"named more than once: {', '.join(twice)}")
@@ -90,10 +90,11 @@ def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[Po
         raise Refused("times", f"times must increase: point {k + 1} is at {times[k + 1]:g} s, point {k} before it at "
                                f"{times[k]:g} s")
     columns = [joint_names.index(name) for name in names]
-    rows = [_rows(field, names, points, columns, len(joint_names)) for field in ("positions", "velocities", "accelerations")]
-    if rows[0] is None:
+    n = len(joint_names)
+    q, v, a = (_rows(field, names, points, columns, n) for field in ("positions", "velocities", "accelerations"))
+    if q is None:
         raise Refused("wrong_size", "the points have no positions")
-    return Goal(joint_names, times, *rows, tuple(k for k in range(len(joint_names)) if k not in columns), start)
+    return Goal(joint_names, times, q, v, a, tuple(k for k in range(n) if k not in columns), start)
 
 
 def _rows(field: str, names: Sequence[str], points: Sequence[Point], columns: list[int], n: int) -> np.ndarray | None:
@@ -138,8 +139,8 @@ def placed(goal: Goal, place: np.ndarray, tolerance: float, elsewhere: str, velo
         return _before(goal, place, 0.0)
     worst = int(away.argmax())
     if elsewhere == "refuse":
-        raise Refused("not_at_start", f"{goal.joint_names[worst]} is at {place[worst]:.6g}, the first point, at time 0, has it at "
-                      f"{q[0, worst]:.6g} (start_tolerance {tolerance:g}); give it a later time, or set start_mismatch")
+        raise Refused("not_at_start", f"{goal.joint_names[worst]} is at {place[worst]:.6g}, and at {q[0, worst]:.6g} in the "
+                      f"first point, at time 0 (start_tolerance {tolerance:g}); give it a later time, or set start_mismatch")
     speed = SLOWLY * np.where(np.isfinite(velocity), velocity, UNKNOWN / SLOWLY)
     way = max(SHORTEST, float((1.875 * away / speed).max()))  # 1.875: the peak of a quintic from rest to rest
     there = _resting(goal, np.stack((place, q[0])), np.array([0.0, way]))
@@ -158,9 +159,9 @@ def _resting(goal: Goal, q: np.ndarray, times: np.ndarray) -> Goal:
 
 
 def _joined(first: Goal, then: Goal, delay: float) -> Goal:
-    q, v, a = (None if x is None else np.concatenate((x, y))
-               for x, y in ((first.q, then.q), (first.v, then.v), (first.a, then.a)))
-    return replace(then, times=np.concatenate((first.times, then.times + delay)), q=q, v=v, a=a)
+    v, a = (None if x is None else np.concatenate((x, y)) for x, y in ((first.v, then.v), (first.a, then.a)))
+    times, q = np.concatenate((first.times, then.times + delay)), np.concatenate((first.q, then.q))
+    return replace(then, times=times, q=q, v=v, a=a)
 
 
 def check_positions(path: Path, limits: Limits, joint_names: Sequence[str]) -> None:
@@ -169,7 +170,7 @@ def check_positions(path: Path, limits: Limits, joint_names: Sequence[str]) -> N
     q = path(s)[0]
     beyond = np.fmax(np.fmax(limits.lower - q, q - limits.upper), 0.0)  # NaN: unknown
     if beyond.max() > EDGE:
-        k, joint = np.unravel_index(int(beyond.argmax()), beyond.shape)
+        k, joint = (int(x) for x in np.unravel_index(int(beyond.argmax()), beyond.shape))
         between = "" if np.isin(s[k], path.breaks) else " between two points"
         raise Refused("position_limit", f"{joint_names[joint]} would be at {q[k, joint]:.6g}{between}; its limits are "
                       f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}")

@@ -64,7 +64,8 @@ class Motion:
         if use > self.peak:
             self.peak, self.peak_of = use, self.described(joint, QUANTITIES[quantity])
         planned, speed = self._schedule.at(reference.s)
-        return Sample(reference, tau, tau_rate, self.replay.due - planned, reference.sd / speed, use, joint, QUANTITIES[quantity])
+        late = self.replay.due - planned
+        return Sample(reference, tau, tau_rate, late, reference.sd / speed, use, joint, QUANTITIES[quantity])
 
     def described(self, joint: int, quantity: str) -> str:
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"

@@ -111,9 +111,9 @@ class Performer:
     def take(self, goal: Goal, now: int) -> None:
         """A trajectory, read for the robot in use, at time now [ns]. Raises Refused."""
         with self._lock:
-            if 0 < goal.start and goal.start + goal.duration * 1e9 < now:
-                raise Refused("too_late", f"it should have ended {(now - goal.start) * 1e-9 - goal.duration:.3f} s ago, by its "
-                                          "stamp; a stamp of zero means at once")
+            late = (now - goal.start) * 1e-9 - goal.duration
+            if goal.start and late > 0.0:
+                raise Refused("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
             if (self.motion or self._making) and self.values["on_new_trajectory"] == "refuse":
                 raise Refused("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
             if self.motion is not None and self.motion.begun:
@@ -165,7 +165,7 @@ class Performer:
 
     # ------------------------------------------------------------------ the tick
 
-    def tick(self, now: int, dt: float) -> Sample | None:
+    def tick(self, now: int, dt: float) -> tuple[Motion, Sample] | None:
         """Where to be now [ns], dt [s] after the last tick; None if there is nothing to send. Raises Refused."""
         with self._lock:
             motion, pending = self.motion, self._pending
@@ -182,7 +182,7 @@ class Performer:
             self._hear(motion.replay.message)
             if sample.reference.done:
                 self._end(motion, sample)
-            return sample
+            return motion, sample
 
     def _begin(self, motion: Motion) -> None:
         """Raises Refused if the robot has moved since."""
@@ -190,7 +190,8 @@ class Performer:
         if np.nanmax(away, initial=0.0) > self.values["start_tolerance"]:
             self.motion = None
             worst = int(np.nanargmax(away))
-            raise Refused("not_at_start", f"{motion.joint_names[worst]} has moved by {away[worst]:.4g} since the trajectory came")
+            raise Refused("not_at_start", f"{motion.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
+                                          "trajectory came")
         motion.begun = True
         current, plan = motion.replay.current.law.duration, motion.replay.plan.law.duration
         slower = "as planned" if current <= plan else f"slowed, {current:.2f} s at first"

@@ -18,9 +18,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
 from rnea_ros import InputError, RneaError, Robot
-from rnea_ros.nodes.parameters import ParameterSet
+from rnea_ros.nodes.joints import described, doubts
+from rnea_ros.nodes.parameters import MODEL, ParameterSet
 
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+MODEL_NAMES = frozenset(entry.name for entry in MODEL)
 SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
 
 
@@ -65,17 +67,18 @@ class Recipe:
 class ModelIntake:
     """Builds the model that the parameters and the topic ask for, and hands it to the node.
 
-    accept(robot, fresh) is called with every new model; `fresh` is False if only the payload differs from the last one.
-    refuse(reason) is called for a model that cannot be built. Both are called by the executor.
+    accept(robot) is called with every new model, when the parameters of its joints are declared.
+    refuse(reason) is called for a model that cannot be built. Both are called by the executor, and logged here.
     """
 
-    def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Robot, bool], None],
+    def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Robot], None],
                  refuse: Callable[[str], None]):
         self._node, self._parameters, self._accept, self._refuse = node, parameters, accept, refuse
         self._heard = ""
         self._wanted: Recipe | None = None  # the newest request, whatever became of it
         self._bare: tuple[Recipe, Robot] | None = None  # the last one built, without payload
-        self._current: Recipe | None = None
+        self._current: Recipe | None = None  # the one accepted last,
+        self._robot: Robot | None = None  # and what was made of it
         self._finished: deque[tuple[Recipe, Robot | str]] = deque()
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._ready = node.create_guard_condition(self._deliver)
@@ -110,6 +113,12 @@ class ModelIntake:
             self._wanted = recipe
             self._worker.submit(self._build, recipe)
 
+    def changed(self, names: set[str]) -> None:
+        """Parameters changed: build another model if they are the model's. Raises RneaError if they cannot become one."""
+        if any(name in MODEL_NAMES or name.startswith("joint_dynamics.") for name in names):
+            self.check()
+            self.request()
+
     def close(self) -> None:
         self._worker.shutdown(wait=True, cancel_futures=True)
 
@@ -139,7 +148,7 @@ class ModelIntake:
             self._heard = message.data
             self.request()
         else:
-            self._refuse(f"{self.topic_name} carried an empty text")
+            self._turn_down(f"{self.topic_name} carried an empty text")
 
     def _build(self, recipe: Recipe) -> None:
         """In the worker. The result is what the executor will see, so nothing may escape as an exception."""
@@ -168,9 +177,22 @@ class ModelIntake:
             if recipe is not self._wanted:
                 continue
             if isinstance(result, str):
-                self._refuse(result)
+                self._turn_down(result)
                 continue
-            fresh = self._current is None or self._current.bare() != recipe.bare()
-            self._current = recipe
-            self._accept(result, fresh)
+            if self._current is None or self._current.bare() != recipe.bare():
+                self._announce(result)
+            self._current, self._robot = recipe, result
+            self._accept(result)
+            self._node.get_logger().info(f"model {result.model_id}: robot '{result.name}', {result.n} joints, "
+                                         f"backend {result.backend}")
 
+    def _announce(self, robot: Robot) -> None:
+        """More than the payload is new."""
+        self._parameters.declare_joints(described(robot))
+        for doubt in (*robot.warnings, *doubts(self._parameters, robot)):
+            self._node.get_logger().warning(doubt)
+
+    def _turn_down(self, reason: str) -> None:
+        self._refuse(reason)
+        stays = "no model yet" if self._robot is None else f"model {self._robot.model_id} stays"
+        self._node.get_logger().error(f"robot description refused, {stays}: {reason}")

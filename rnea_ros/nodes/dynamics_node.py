@@ -25,17 +25,16 @@ from rnea_ros import RneaError, Robot
 from rnea_ros.nodes import process, run
 from rnea_ros.nodes.description import LATCHED, ModelIntake
 from rnea_ros.nodes.diagnostics import Health, State, Stream, Watchdog
-from rnea_ros.nodes.joints import described, doubts, excesses, joint_limits
+from rnea_ros.nodes.joints import excesses, joint_limits
 from rnea_ros.nodes.markers import Markers
 from rnea_ros.nodes.messages import Outgoing, Rejected, model_info
 from rnea_ros.nodes.motion import MotionSource
-from rnea_ros.nodes.parameters import MODEL, TABLE, ParameterSet
+from rnea_ros.nodes.parameters import TABLE, ParameterSet
 from rnea_ros.nodes.speed_scaling import SpeedScaler
 from rnea_ros.nodes.wire import Decoder
 
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)  # 5: depth 1 loses messages at 1 kHz
 TICK = 0.1  # s; of watchdog and markers
-MODEL_NAMES = frozenset(entry.name for entry in MODEL)
 SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
 
 
@@ -131,12 +130,8 @@ class DynamicsNode(Node):
 
     # ------------------------------------------------------------------ model and parameters
 
-    def _use(self, robot: Robot, fresh: bool) -> None:
+    def _use(self, robot: Robot) -> None:
         """A model is ready. The history of the joints survives if the joints do."""
-        if fresh:
-            self._settings.declare_joints(described(robot))
-            for doubt in (*robot.warnings, *doubts(self._settings, robot)):
-                self.get_logger().warning(doubt)
         if self._robot is None or robot.joint_names != self._robot.joint_names:
             self._motion = MotionSource(robot.joint_names, self._settings.values)
         self._motion.configure(self._settings.values)
@@ -144,12 +139,9 @@ class DynamicsNode(Node):
         self._health.set_model(robot)
         self._arrange()
         process.model_is_ready(self._settings.values)
-        self.get_logger().info(f"model {robot.model_id}: robot '{robot.name}', {robot.n} joints, backend {robot.backend}")
 
     def _refuse(self, reason: str) -> None:
         self._health.model_error = reason
-        stays = "no model yet" if self._robot is None else f"model {self._robot.model_id} stays"
-        self.get_logger().error(f"robot description refused, {stays}: {reason}")
 
     def _arrange(self) -> None:
         """Everything that the messages show of both the model and the parameters."""
@@ -163,9 +155,7 @@ class DynamicsNode(Node):
             self._info.publish(model_info(self._robot, self._limits, self.get_clock().now().to_msg()))
 
     def _on_parameters(self, changed: set[str]) -> None:
-        if any(name in MODEL_NAMES or name.startswith("joint_dynamics.") for name in changed):
-            self._intake.check()
-            self._intake.request()
+        self._intake.changed(changed)
         if self._robot is not None:
             self._motion.configure(self._settings.values)
         if any(name in SHOWN or name.startswith(("joint_limits.", "speed_scaling.")) for name in changed):

@@ -139,6 +139,30 @@ PROCESS = (
           "that it never stops the node for long", read_only=True),
 )
 
+SCALING = (
+    Entry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
+    Entry("longest_step", 5.0, "A reference that comes later than this many periods moves on by no more than that: the motion "
+          "is delayed rather than jumps. Not with use_sim_time", low=1.0, high=1000.0),
+    Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
+          "velocities, or also the curvature that their accelerations mean",
+          choices=("positions", "velocities", "accelerations")),
+    Entry("catch_up", True, "Whether a delay is made good: the motion may then be faster than planned, never ahead of it"),
+    Entry("solve_first", False, "Begin only when the motion nearest to the plan is known, mostly in a second, instead of at "
+          "once, slowed until then"),
+    Entry("on_new_trajectory", "replace", "What a trajectory does that comes while another is executed: stop that one on its "
+          "path and begin from there, or be refused", choices=("replace", "refuse")),
+    Entry("start_tolerance", 0.01, "A robot no further from the first point is at it", "rad, m", 1e-6, 1.0),
+    Entry("start_mismatch", "refuse", "What to do with a first point at time 0 that the robot is not at: refuse, or prepend "
+          "the robot's position and a way from there at half of the velocity limits", choices=("refuse", "prepend")),
+    Entry("state_timeout", 0.5, "A joint state older than this does not tell where the robot is", "s", 1e-3, 3600.0),
+    Entry("reference_effort", False, "Whether the points on ~/reference carry effort. Off because a "
+          "joint_trajectory_controller without effort interface refuses such points"),
+    Entry("commands", "none", "What ~/commands carries, for a forward_command_controller or joint_group controller",
+          choices=("none", "position", "velocity", "effort")),
+    Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
+    Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
+)
+
 
 def _limit_entries() -> Iterable[Entry]:
     """As ros2_control names them; effort_rate is ours, since nothing in ROS names it."""
@@ -167,6 +191,7 @@ JOINT_DYNAMICS = (
 )
 TABLE = MODEL + DYNAMICS + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
 QUERY = MODEL + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
+SCALING_TABLE = MODEL + SCALING + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
 
 def markdown_table(entries: Iterable[Entry] = TABLE) -> str:

@@ -20,14 +20,13 @@ from rnea_msgs.msg import ModelInfo
 from rnea_ros import RneaError, Robot
 from rnea_ros.nodes import run
 from rnea_ros.nodes.description import LATCHED, ModelIntake
-from rnea_ros.nodes.joints import described, doubts, joint_limits
+from rnea_ros.nodes.joints import joint_limits
 from rnea_ros.nodes.messages import model_info
-from rnea_ros.nodes.parameters import MODEL, QUERY, ParameterSet
+from rnea_ros.nodes.parameters import QUERY, ParameterSet
 from rnea_ros.nodes.queries import SERVICES, fill, plain
 from rnea_ros.query.question import Request, shape
 
 QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the default, 10, loses some of a burst of many clients
-MODEL_NAMES = frozenset(entry.name for entry in MODEL)
 
 
 class QueryNode(Node):
@@ -99,20 +98,13 @@ class QueryNode(Node):
             return f"no model yet; the robot description was refused: {self._refusal}"
         return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {ways}"
 
-    def _use(self, robot: Robot, fresh: bool) -> None:
-        if fresh:
-            self._settings.declare_joints(described(robot))
-            for doubt in (*robot.warnings, *doubts(self._settings, robot)):
-                self.get_logger().warning(doubt)
+    def _use(self, robot: Robot) -> None:
         self._robot, self._refusal = robot, ""
         self._compiled.clear()
         self._tell()
-        self.get_logger().info(f"model {robot.model_id}: robot '{robot.name}', {robot.n} joints, backend {robot.backend}")
 
     def _refuse(self, reason: str) -> None:
         self._refusal = reason
-        stays = "no model yet" if self._robot is None else f"model {self._robot.model_id} stays"
-        self.get_logger().error(f"robot description refused, {stays}: {reason}")
 
     def _tell(self) -> None:
         if self._robot is not None:
@@ -120,9 +112,7 @@ class QueryNode(Node):
             self._info.publish(model_info(self._robot, limits, self.get_clock().now().to_msg()))
 
     def _on_parameters(self, changed: set[str]) -> None:
-        if any(name in MODEL_NAMES or name.startswith("joint_dynamics.") for name in changed):
-            self._intake.check()
-            self._intake.request()
+        self._intake.changed(changed)
         if any(name.startswith("joint_limits.") for name in changed):
             self._tell()
 

@@ -1,0 +1,204 @@
+"""scaling_node: trajectories in, references at a control rate out, never off the path and never beyond a limit.
+
+Subscribes ~/joint_trajectory, joint_states, robot_description. Publishes ~/reference, ~/scaled_motion, ~/speed_scaling,
+~/commands while a motion is under way; /diagnostics. Serves ~/pause, ~/resume, ~/stop, ~/override.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+import numpy as np
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from rnea_msgs.srv import SetOverride
+from rnea_ros import InputError, Robot
+from rnea_ros.execution.goal import Refused
+from rnea_ros.execution.performer import Performer
+from rnea_ros.execution.place import Place
+from rnea_ros.execution.ticker import Ticker
+from rnea_ros.nodes import run
+from rnea_ros.nodes.description import ModelIntake
+from rnea_ros.nodes.joints import joint_limits
+from rnea_ros.nodes.messages import Rejected
+from rnea_ros.nodes.parameters import DERIVATIVES, SCALING_TABLE, ParameterSet
+from rnea_ros.nodes.scaling_health import ScalingHealth
+from rnea_ros.nodes.scaling_messages import Outgoing, goal
+
+SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+LOOK = 0.1  # s; between looks at the health
+LONGEST = 1.0  # s of simulated time in a step
+SWITCH_INTERVAL = 5e-4  # s; so that ticks go on while a thread beside solves for a law
+
+
+class ScalingNode(Node):
+    """Thin: trajectories go to a performer, a ticker asks it where to be, samples become messages."""
+
+    def __init__(self) -> None:
+        super().__init__("scaling_node", automatically_declare_parameters_from_overrides=True)
+        self._robot: Robot | None = None
+        self._place = Place()
+        self._last = 0  # ROS time of the last tick [ns]
+        self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
+        self._ticker = Ticker(self._step, self._settings.values["control_rate"])
+        self._performer = Performer(self._settings.values, self._where, lambda *said: self._health.told(*said),
+                                    lambda refusal: self._health.refused(refusal), self._ticker.wake)
+        self._health = ScalingHealth(self, self._performer, self._ticker)
+        self._out = Outgoing(self)
+        self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
+        self._states = self.create_subscription(
+            JointState, "joint_states", self._on_state, SENSOR,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        for name in ("pause", "resume", "stop"):
+            self.create_service(Trigger, f"~/{name}", self._server(getattr(self, f"_{name}")))
+        self.create_service(SetOverride, "~/override", self._override)
+        self._intake = ModelIntake(self, self._settings, self._use, self._refuse)
+        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
+        self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
+        self.create_timer(LOOK, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, positions from {self._states.topic_name}")
+
+    def destroy_node(self) -> None:
+        self._ticker.close()
+        self._performer.close()
+        self._intake.close()
+        super().destroy_node()
+
+    # ------------------------------------------------------------------ input
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        self._health.trajectories.received += 1
+        try:
+            if self._robot is None:
+                raise Refused("no_model", "there is no robot description yet")
+            self._performer.take(goal(message, self._robot.joint_names), self.get_clock().now().nanoseconds)
+        except Refused as refusal:
+            self._health.refused(refusal)
+        except Exception as error:  # whatever a message contains, the node stays up and says so
+            self._fail(error)
+
+    def _on_state(self, message: JointState) -> None:
+        self._health.states.received += 1
+        try:
+            self._place.read(message.name, message.position, time.monotonic())
+        except Refused as refusal:
+            self._health.states.drop(Rejected(refusal.reason, refusal.detail))
+
+    def _where(self, joint_names: tuple[str, ...]) -> np.ndarray:
+        return self._place.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
+
+    def _server(self, act: Callable[[], str]) -> Callable:
+        def serve(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+            response.message = act()
+            response.success = not response.message
+            return response
+
+        return serve
+
+    def _pause(self) -> str:
+        self._performer.pause()
+        return ""
+
+    def _resume(self) -> str:
+        self._performer.resume()
+        return ""
+
+    def _stop(self) -> str:
+        return "" if self._performer.stop() else "there is no motion to stop"
+
+    def _override(self, request: SetOverride.Request, response: SetOverride.Response) -> SetOverride.Response:
+        try:
+            self._performer.set_override(request.share)
+            response.success = True
+        except InputError as error:
+            response.message = str(error)
+        return response
+
+    # ------------------------------------------------------------------ output
+
+    def _step(self, elapsed: float) -> bool:
+        """In the ticker's thread; whether there is more to come."""
+        try:
+            now = self.get_clock().now()
+            dt = self._passed(now.nanoseconds, elapsed)
+            found = self._performer.tick(now.nanoseconds, dt) if dt > 0.0 else None
+            if found is not None:
+                self._health.sent(*found)
+                self._out.publish(*found, self._performer.phase, self._performer.override, now.to_msg(), self._settings.values)
+        except Refused as refusal:
+            self._health.refused(refusal)
+        except Exception as error:
+            if not self._fail(error):
+                return False
+        if self._performer.motion is None:
+            self._last = 0
+            return False
+        return True
+
+    def _passed(self, now: int, elapsed: float) -> float:
+        """How far the motion moves on [s]: by the steady clock, or by the simulated one."""
+        last, self._last = self._last, now
+        if self.get_clock().ros_time_is_active:
+            return min((now - last) * 1e-9, LONGEST) if last else 0.0
+        longest = self._settings.values["longest_step"] / self._ticker.rate
+        self._health.lost += max(elapsed - longest, 0.0)
+        return min(elapsed, longest)
+
+    def _fail(self, error: Exception) -> bool:
+        """Whether it was a failure: a signal ends the context at any point."""
+        if self.context.ok():
+            self._health.refused(Refused("internal_error", f"please report it: {error!r}"))
+            self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
+        return self.context.ok()
+
+    def _on_jump(self, _jump: TimeJump) -> None:
+        self._place.forget()
+        self._performer.abort("the clock was set back")
+
+    # ------------------------------------------------------------------ model and parameters
+
+    def _use(self, robot: Robot) -> None:
+        self._robot = self._health.robot = robot
+        self._health.model_error = ""
+        self._equip()
+
+    def _refuse(self, reason: str) -> None:
+        self._health.model_error = reason
+
+    def _equip(self) -> None:
+        if self._robot is not None:
+            limits = joint_limits(self._settings.values, self._robot)
+            unknown = {quantity: np.isnan(getattr(limits, quantity)) for quantity in DERIVATIVES}
+            self._health.not_enforced = {quantity: [name for name, missing in zip(self._robot.joint_names, missed) if missing]
+                                         for quantity, missed in unknown.items()}
+            self._performer.use(self._robot, limits)
+
+    def _on_parameters(self, changed: set[str]) -> None:
+        self._intake.changed(changed)
+        self._performer.values = self._settings.values
+        self._ticker.rate = self._settings.values["control_rate"]
+        if any(name.startswith("joint_limits.") for name in changed):
+            self._equip()
+
+    def _look(self) -> None:
+        hint = f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"
+        self._health.look(self._settings.values["diagnostics.period"], hint)
+
+
+def main(args: list[str] | None = None) -> int:
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    return run(ScalingNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

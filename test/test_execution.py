@@ -1,0 +1,428 @@
+"""Trajectories executed tick by tick, without ROS: what is taken, where it begins, and what happens on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scaling_cases import dynamics
+
+from rnea_ros import InputError
+from rnea_ros.execution.goal import Point, Refused, check_positions, placed, read
+from rnea_ros.execution.performer import Performer, Phase
+from rnea_ros.execution.place import Place
+from rnea_ros.execution.schedule import Schedule
+from rnea_ros.execution.ticker import Ticker
+from rnea_ros.scaling.points import planned
+
+NAN = math.nan
+NAMES = ("a", "b", "c")
+REST = np.full(3, NAN)
+UNKNOWN = np.full(3, NAN)
+VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
+          "start_mismatch": "refuse", "on_new_trajectory": "replace"}
+DT = 1e-3
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_goal_is_in_the_models_order_whatever_the_messages():
+    goal = read(NAMES, ["c", "a"], [Point(0.0, [3.0, 1.0], [0.0, 0.0]), Point(2.0, [3.5, 1.5], [0.0, 0.0])], 7)
+    assert goal.q.tolist() == [[1.0, 0.0, 3.0], [1.5, 0.0, 3.5]] and goal.v.tolist() == np.zeros((2, 3)).tolist()
+    assert (goal.a, goal.open, goal.start, goal.duration) == (None, (1,), 7, 2.0)
+    assert placed(goal, np.array([NAN, 9.0, NAN]), 0.01, "refuse", UNKNOWN).q.tolist() == [[1.0, 9.0, 3.0], [1.5, 9.0, 3.5]]
+    with pytest.raises(Refused, match="b: not named, and no joint state") as caught:
+        placed(goal, np.array([1.0, NAN, 3.0]), 0.01, "refuse", UNKNOWN)
+    assert caught.value.reason == "joint_not_named"
+
+
+TWO = [Point(0.0, [0.0] * 3), Point(1.0, [1.0] * 3)]
+
+
+@pytest.mark.parametrize(("names", "points", "reason", "detail"), [
+    ([], [], "empty", "0 points for 0 joints"),
+    (NAMES, [], "empty", "0 points for 3"),
+    ("aab", TWO, "duplicate_joint", "a"),
+    ("abx", TWO, "unknown_joint", "x: the robot has a, b, c"),
+    (NAMES, TWO[::-1], "times", "point 1 is at 0 s, point 0 before it at 1 s"),
+    (NAMES, [TWO[0], TWO[0]], "times", "must increase"),
+    (NAMES, [Point(-1.0, [0.0] * 3)], "times", "not below zero"),
+    (NAMES, [Point(NAN, [0.0] * 3)], "times", "finite"),
+    (NAMES, [TWO[0], Point(1.0, [1.0, 2.0])], "wrong_size", "point 1 has 2 positions for 3 joints"),
+    (NAMES, [Point(0.0, []), Point(1.0, [])], "wrong_size", "no positions"),
+    (NAMES, [TWO[0], Point(1.0, [])], "wrong_size", "point 1 has no positions, others have"),
+    (NAMES, [TWO[0], Point(1.0, [1.0] * 3, [0.0] * 3)], "wrong_size", "point 0 has no velocities, others have"),
+    (NAMES, [TWO[0], Point(1.0, [1.0, NAN, math.inf])], "not_finite", "b = nan, c = inf"),
+    (NAMES, [point._replace(velocities=[NAN] * 3) for point in TWO], "not_finite", "velocities of point 0"),
+])
+def test_what_is_no_goal(names, points, reason, detail):
+    with pytest.raises(Refused, match=detail) as caught:
+        read(NAMES, list(names), points)
+    assert caught.value.reason == reason
+
+
+def test_where_a_motion_begins():
+    def begins(first, place, elsewhere="refuse", points=2, velocities=None):
+        rest = [velocities] * 2 if velocities else [(), ()]
+        goal = read(NAMES, NAMES, [Point(first, [0.0] * 3, rest[0]), Point(first + 1.0, [1.0] * 3, rest[1])][:points])
+        return placed(goal, np.array(place), 0.01, elsewhere, np.array([1.0, NAN, 1.0]))
+
+    for first in (0.0, 2.0):  # at the first point, or nothing known: as it is
+        for place in ([0.005, 0.0, 0.0], REST):
+            assert begins(first, place).q.tolist() == [[0.0] * 3, [1.0] * 3]
+    there = begins(2.0, [0.5, 0.0, NAN])  # a later first point is a place to go to
+    assert there.times.tolist() == [0.0, 2.0, 3.0] and there.q[0].tolist() == [0.5, 0.0, 0.0]
+    with pytest.raises(Refused, match=r"a is at 0\.5, and at 0 in the first point") as caught:
+        begins(0.0, [0.5, 0.0, 0.0])
+    assert caught.value.reason == "not_at_start"
+    way = begins(0.0, [0.5, 0.1, 0.0], "prepend", velocities=[0.0] * 3)
+    np.testing.assert_allclose(way.times, [0.0, 1.875, 1.975, 2.975])  # half of 1 rad/s, at the peak of a quintic
+    assert way.q[:, 0].tolist() == [0.5, 0.0, 0.0, 1.0] and way.v.shape == (4, 3)
+    alone = begins(1.5, [0.5, 0.0, 0.0], points=1)
+    assert alone.times.tolist() == [0.0, 1.5] and alone.q[0].tolist() == [0.5, 0.0, 0.0]
+    with pytest.raises(Refused, match="a single point needs joint states"):
+        begins(1.0, REST, points=1)
+
+
+def test_paths_stay_within_position_limits():
+    robot = dynamics("seven_r").robot
+    points = np.zeros((4, 7)) + [0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]
+    points[:, 1] = 0.5, 1.79, 1.6, 0.0
+    check_positions(planned(points[:2], [0.0, 1.0]).path, robot.limits, robot.joint_names)
+    with pytest.raises(Refused, match=r"joint2 would be at 1.8\d* between two points; its limits are -1.8 to 1.8"):
+        check_positions(planned(points, [0.0, 1.0, 2.0, 3.0]).path, robot.limits, robot.joint_names)
+
+
+def test_places_of_several_senders_and_of_old():
+    place = Place()
+    place.read(["a", "x"], [1.0, 2.0], 10.0)
+    place.read(["b", "a"], [3.0, NAN], 11.0)
+    np.testing.assert_array_equal(place.at(NAMES, 9.0), [1.0, 3.0, NAN])
+    np.testing.assert_array_equal(place.at(NAMES, 10.5), [NAN, 3.0, NAN])
+    with pytest.raises(Refused, match="1 positions for 2 names"):
+        place.read(["a", "b"], [1.0], 12.0)
+    place.forget()
+    assert np.isnan(place.at(NAMES, 0.0)).all()
+
+
+def test_the_schedule_is_the_laws_inverse():
+    law = planned([[0.0], [1.0], [1.0], [3.0]], [0.0, 1.0, 1.5, 4.0]).law
+    schedule = Schedule(law)
+    for s in (*np.linspace(0.0, 3.0, 301), 1.7, 0.2, 2.9):
+        t, speed = schedule.at(s)
+        assert abs(law.at(t)[0] - s) < 1e-9
+        assert math.isnan(speed) or speed == pytest.approx(law.at(float(law.time_at([s])[0]))[1], rel=1e-3, abs=1e-4)
+    assert math.isnan(schedule.at(0.0)[1]) and math.isnan(schedule.at(3.0)[1])
+
+
+# --- motions ----------------------------------------------------------------------------------------------------------
+
+DYNAMICS = dynamics("seven_r")
+ROBOT = DYNAMICS.robot
+START = np.array([0.0, 0.5, 0.0, -1.5, 0.0, 1.0, 0.0])
+POINTS = START + np.array([[0.0] * 7, [0.6, 0.3, -0.4, 0.4, 0.7, 0.6, 0.5], [1.0, -0.3, 0.2, -0.5, -0.2, 0.9, -0.6],
+                           [0.2, 0.4, 0.5, 0.3, 0.5, 0.3, 0.4]])
+EFFORT = np.array([40.0, 75.0, 40.0, 45.0, 8.0, 8.0, 4.0])
+LIMITS = replace(ROBOT.limits, effort=EFFORT, effort_rate=20.0 * EFFORT)
+NOTHING = replace(LIMITS, **dict.fromkeys(("effort", "effort_rate", "velocity"), np.full(7, NAN)))
+
+
+def trajectory(points=POINTS, duration=1.6, first=0.0, start=0):
+    times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
+    return read(ROBOT.joint_names, ROBOT.joint_names, [Point(float(t), q) for t, q in zip(times, points)], start)
+
+
+class Stage:
+    """A performer whose time is told by the test."""
+
+    def __init__(self, limits=LIMITS, **values):
+        self.samples, self.said, self.refusals, self.measured = [], [], [], np.full(7, NAN)
+        self.now, self.wakes = 1_000_000_000, 0
+        self.performer = Performer(VALUES | values, lambda names: self.measured, lambda well, text: self.said.append(text),
+                                   self.refusals.append, self.wake)
+        self.performer.use(ROBOT, limits)
+
+    def wake(self):
+        self.wakes += 1
+
+    def take(self, goal):
+        self.performer.take(goal, self.now)
+        self.settle()
+
+    def settle(self):
+        """Until the workers have done what they had to do."""
+        for worker in (self.performer._maker, self.performer._solver, self.performer._maker):
+            worker.submit(int).result()
+
+    def play(self, seconds=math.inf):
+        """Until then, or the end of all motions; the solver keeps pace with the ticks."""
+        begun = self.now
+        while self.performer.phase not in (Phase.IDLE, Phase.NO_MODEL) and self.now - begun < seconds * 1e9:
+            self.now += round(DT * 1e9)
+            try:
+                found = self.performer.tick(self.now, DT)
+            except Refused as refusal:
+                self.refusals.append(refusal)
+                found = None
+            if found:
+                self.samples.append(found[1])
+            if len(self.samples) % 50 == 0:
+                self.settle()
+            assert self.now - begun < 60e9
+        return self
+
+    def motion(self):
+        return [np.array([getattr(sample.reference, name) for sample in self.samples]) for name in ("q", "qd", "qdd", "qddd")]
+
+    def used(self, robot=ROBOT, limits=LIMITS, since=0):
+        motion = [x[since:] for x in self.motion()]
+        tau, rate = robot.torque_and_rate(*motion)
+        return max(np.abs(value / limit).max() for value, limit in ((tau, limits.effort), (rate, limits.effort_rate),
+                                                                    (motion[1], limits.velocity)))
+
+    def close(self):
+        self.performer.close()
+
+
+@pytest.fixture
+def stage():
+    made = []
+
+    def make(*args, **values):
+        made.append(Stage(*args, **values))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_too_fast_is_slowed_just_enough(stage):
+    it = stage()
+    it.take(trajectory())
+    assert it.wakes == 1 and it.performer.phase is Phase.WAITING
+    it.play()
+    q, qd, qdd, _ = it.motion()
+    assert 0.97 < it.used() <= 1.0 and not it.refusals
+    assert np.abs(q[-1] - POINTS[-1]).max() < 1e-9 and not np.abs(qd[-1]).any() and not np.abs(qdd[-1]).any()
+    path = planned(POINTS, np.linspace(0.0, 1.6, 4)).path
+    assert np.abs(q - path([sample.reference.s for sample in it.samples])[0]).max() < 1e-9
+    for sample in it.samples:  # what is said of a sample is so
+        reference = sample.reference
+        tau, rate = ROBOT.torque_and_rate(reference.q, reference.qd, reference.qdd, reference.qddd)
+        assert (tau == sample.tau).all() and (rate == sample.tau_rate).all()
+        value = {"effort": tau, "effort_rate": rate, "velocity": reference.qd}[sample.quantity][sample.joint]
+        assert abs(value) / getattr(LIMITS, sample.quantity)[sample.joint] == pytest.approx(sample.use)
+    assert it.samples[-1].lateness == pytest.approx(it.samples[-1].reference.t - 1.6, abs=0.01)
+    assert "ended at its goal" in it.said[-1] and "planned 1.60 s" in it.said[-1]
+
+
+def test_solved_first(stage):
+    it = stage(solve_first=True)
+    it.take(trajectory())
+    it.play()
+    other = stage()
+    other.take(trajectory())
+    other.play()
+    assert it.used() <= 1.0 and len(it.samples) < len(other.samples)
+
+
+def test_pause_lasts_through_new_trajectories(stage):
+    it = stage()
+    it.take(trajectory())
+    it.play(0.7)
+    it.performer.pause()
+    it.play(1.0)
+    assert it.performer.phase is Phase.PAUSED and not np.abs(it.motion()[1][-1]).any()
+    late = it.samples[-1].lateness
+    it.play(0.5)
+    assert it.samples[-1].lateness == pytest.approx(late)
+    rest = it.motion()[0][-1]
+    it.take(trajectory(START[None], first=2.0))
+    it.play(0.2)
+    it.settle()
+    it.play(0.2)
+    assert it.performer.phase is Phase.PAUSED and np.abs(it.motion()[0][-1] - rest).max() < 1e-12
+    it.performer.resume()
+    it.play()
+    assert np.abs(it.motion()[0][-1] - START).max() < 1e-9 and it.used() <= 1.0
+    steps = np.abs(np.diff(it.motion()[0], axis=0)).max(axis=0)
+    assert (steps <= 1.01 * LIMITS.velocity * DT).all()  # nowhere a jump
+
+
+def test_override_and_stop(stage):
+    it = stage()
+    it.performer.set_override(0.5)
+    it.take(trajectory(duration=6.0))
+    it.play(1.0)
+    assert it.samples[-1].speed == pytest.approx(0.5, rel=1e-6) and it.samples[-1].lateness == pytest.approx(0.0, abs=1e-6)
+    it.performer.set_override(1.0)
+    it.play(1.0)
+    assert it.samples[-1].speed == pytest.approx(1.0, rel=1e-6)
+    for share in (-0.1, 1.1, NAN):
+        with pytest.raises(InputError, match="from 0 to 1"):
+            it.performer.set_override(share)
+    assert it.performer.stop()
+    it.play(0.01)
+    assert it.performer.phase is Phase.STOPPING
+    it.play()
+    assert not np.abs(it.motion()[1][-1]).any() and it.used() <= 1.0 and "stopped at" in it.said[-1]
+    assert not it.performer.stop()
+    it.take(trajectory(POINTS[2:], first=1.0))  # from where it stands
+    it.play()
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+
+
+def test_a_new_trajectory_is_refused_if_so_wished(stage):
+    it = stage(on_new_trajectory="refuse")
+    it.take(trajectory())
+    it.play(0.3)
+    with pytest.raises(Refused) as caught:
+        it.take(trajectory())
+    assert caught.value.reason == "busy"
+    it.play()
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+
+
+def test_stamps(stage):
+    it = stage()
+    it.take(trajectory(start=it.now + 500_000_000))
+    it.play(0.45)
+    assert it.performer.phase is Phase.WAITING and not it.samples
+    it.take(trajectory(duration=5.0, start=it.now + 100_000_000))  # another one in its place
+    it.play(1.0)
+    assert len(it.samples) == pytest.approx(900, abs=2)
+    it.take(trajectory(START[None], first=2.0, start=it.now + 300_000_000))
+    it.play(0.25)
+    assert it.performer.phase is Phase.MOVING
+    it.play(0.1)
+    assert it.performer.phase is Phase.STOPPING
+    it.play()
+    assert np.abs(it.motion()[0][-1] - START).max() < 1e-9
+    with pytest.raises(Refused, match="should have ended") as caught:
+        it.take(trajectory(start=it.now - 2_000_000_000))
+    assert caught.value.reason == "too_late"
+    it.take(trajectory(start=it.now - 500_000_000))  # late, and begins at once
+    assert it.performer.phase is Phase.WAITING
+    assert it.performer.stop() and it.performer.phase is Phase.IDLE
+
+
+def test_a_robot_that_is_elsewhere(stage):
+    it = stage()
+    it.measured = POINTS[1].copy()
+    it.take(trajectory())
+    assert [refusal.reason for refusal in it.refusals] == ["not_at_start"]
+    it.take(trajectory(first=2.0))
+    it.play()
+    assert np.abs(it.motion()[0][0] - POINTS[1]).max() < 1e-6 and np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+    it.measured = POINTS[-1] + 0.005  # as near as its controller holds it: it goes on from the last reference
+    it.take(trajectory(START[None], first=2.0))
+    it.play()
+    assert np.abs(np.diff(it.motion()[0], axis=0)).max() < 0.005
+    it.measured = START.copy()
+    it.take(trajectory(start=it.now + 500_000_000))
+    it.measured = START + 0.2
+    it.play()
+    assert it.refusals[-1].reason == "not_at_start" and "from where it was when the trajectory came" in str(it.refusals[-1])
+
+
+@pytest.mark.parametrize(("limits", "points", "reason", "detail"), [
+    (LIMITS, np.stack((START, START)), "nowhere_to_go", "all the same"),
+    (replace(LIMITS, effort=0.3 * EFFORT), POINTS, "gravity", "gravity alone takes .* of joint2"),
+    (NOTHING, POINTS, "limits", "not one limit"),
+    (LIMITS, np.stack((START, START + [0, 0, 0, 2.0, 0, 0, 0])), "position_limit", "joint4 would be at 0.5"),
+])
+def test_what_cannot_be_done_is_refused(stage, limits, points, reason, detail):
+    it = stage(limits)
+    it.take(trajectory(points))
+    (refusal,) = it.refusals
+    assert refusal.reason == reason and it.performer.phase is Phase.IDLE
+    with pytest.raises(Refused, match=detail):
+        raise refusal
+
+
+def test_other_limits_and_a_payload_on_the_way(stage):
+    it = stage()
+    it.take(trajectory())
+    it.play(0.6)
+    tight = replace(LIMITS, effort=0.93 * EFFORT, velocity=0.6 * LIMITS.velocity)
+    it.performer.use(ROBOT, tight)
+    it.settle()
+    it.play(0.6)
+    loaded = ROBOT.with_payload("link7", 0.2)
+    changed = len(it.samples)
+    it.performer.use(loaded, tight)
+    it.settle()
+    it.play()
+    assert it.samples[changed].tau == pytest.approx(loaded.dynamics(*(x[changed] for x in it.motion())).tau)
+    assert it.used(loaded, tight, since=changed + 700) <= 1.0
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+
+
+def test_a_payload_that_cannot_be_carried_brings_it_to_rest(stage):
+    it = stage()
+    it.take(trajectory())
+    it.play(0.6)
+    it.performer.use(ROBOT.with_payload("link7", 20.0), LIMITS)
+    it.settle()
+    it.play()
+    assert any("cannot go on with the new limits or payload: gravity alone takes" in text for text in it.said)
+    assert "stopped at" in it.said[-1] and not np.abs(it.motion()[1][-1]).any()
+    it.take(trajectory(START[None], first=2.0))
+    assert it.refusals[-1].reason == "gravity"
+
+
+def test_another_robot_on_the_way(stage):
+    it = stage()
+    it.take(trajectory())
+    it.play(0.5)
+    other = dynamics("stanford").robot
+    it.performer.use(other, other.limits)
+    it.settle()
+    it.play()
+    assert it.used() <= 1.0 and not np.abs(it.motion()[1][-1]).any()
+    it.take(trajectory())
+    assert it.refusals[-1].reason == "no_model"
+
+
+def test_a_clock_that_was_set(stage):
+    it = stage()
+    it.take(trajectory())
+    it.play(0.5)
+    it.performer.abort("the clock was set back")
+    assert it.performer.phase is Phase.IDLE and it.performer.tick(it.now, DT) is None
+    it.take(trajectory())
+    it.play()
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+
+
+def test_unknown_limits_are_named(stage):
+    it = stage(replace(LIMITS, effort_rate=np.where(np.arange(7) == 2, NAN, LIMITS.effort_rate)))
+    it.settle()
+    assert it.said == ["no effort rate limit of joint3 is known: not enforced"]
+
+
+# --- ticks ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_ticker_sleeps_until_it_is_woken_and_keeps_a_record():
+    calls = []
+    ticker = Ticker(lambda elapsed: calls.append(elapsed) or len(calls) % 50 != 0, 500.0)
+    try:
+        time.sleep(0.05)
+        assert not calls
+        for count in (50, 100):
+            ticker.wake()
+            end = time.monotonic() + 10.0
+            while len(calls) < count and time.monotonic() < end:
+                time.sleep(0.01)
+            time.sleep(0.05)
+            assert len(calls) == count
+            ticks, missed, intervals = ticker.record()
+            assert ticks == len(intervals) == 49 and missed >= 0 and np.median(intervals) == pytest.approx(0.002, rel=0.5)
+    finally:
+        ticker.close()
