@@ -1,0 +1,1 @@
+"""Human walking predicted by optimization: Barman, thesis, chapter V."""
