@@ -32,7 +32,8 @@ LAYERS = {
     "codegen/*": ("codegen/*", "errors"),
     "scaling/*": ("scaling/*", "errors"),
     "planning/*": ("planning/*", "scaling/*", "errors"),
-    "gait/*": ("gait/*", "planning/*", "algorithms/*", "codegen/kernel", "compiled", "robot", "motion_csv", "plot", "errors", *TOOLS),
+    "gait/*": ("gait/*", "planning/*", "algorithms/*", "codegen/kernel", "compiled", "robot", "motion_csv", "plot", "errors",
+               *TOOLS),
     "nodes/*": ("*",),
     "*": ("[!n]*", "n[!o]*"),  # anything but nodes
 }

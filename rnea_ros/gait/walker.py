@@ -119,16 +119,18 @@ class Walker:
 
     def torque(self, support: Support, motion: Motion) -> np.ndarray:
         """Passive step, (samples, n): the torques under those loads. What is left at the root is zero."""
+        q, qd, qdd = motion
         return self._once(f"torque {support.name}", motion, lambda: self.robot.inverse_dynamics(
-            *motion, world_wrenches=self.loads(support, motion)))
+            q, qd, qdd, world_wrenches=self.loads(support, motion)))
 
     def torque_slopes(self, support: Support, motion: Motion) -> Slopes:
         """d tau = (d tau under constant loads) - J^T d load: the loads depend on q, qd and qdd as the floor's force does."""
 
         def evaluate():
-            jacobians = self.points(motion[0])[1]
+            q, qd, qdd = motion
+            jacobians = self.points(q)[1]
             J = np.concatenate([jacobians[:, self._origin(link)] for link in support.links], axis=1).swapaxes(1, 2)
-            constant = self.robot.sensitivities(*motion, world_wrenches=self.loads(support, motion))
+            constant = self.robot.sensitivities(q, qd, qdd, world_wrenches=self.loads(support, motion))
             changes = self.of_ground(support.share, support.points, motion).slopes
             return [table - J @ change for table, change in zip(constant, changes)]
 
