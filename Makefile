@@ -32,7 +32,7 @@ help:
 	@echo 'make demo     a robot moves; see its torques and how fast they change'
 	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
 	@echo 'make lint     ruff and mypy alone'
-	@echo 'make bench    speed, beside other libraries'
+	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
 	@echo 'make colcon   builds and tests both packages the way a ROS 2 workspace does'
 	@echo 'make clean    removes what make has made, .venv included'
 	@echo
@@ -94,7 +94,7 @@ test: env lint
 
 bench: env
 	@$(PIP) '.[bench]'
-	@$(BIN)/python benchmark/run.py
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmark/run.py $(BENCH)
 
 # The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
 COLCON_PYTEST_ARGS ?= $(addprefix test/test_,$(addsuffix .py,packaging config launch parameters robot dynamics_node query_node))

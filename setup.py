@@ -47,7 +47,7 @@ setup(
         "plot": ["matplotlib"],
         "test": ["example-robot-data", "pin>=3", "pytest", "pytest-timeout"],  # pin is Pinocchio, the oracle
         "lint": ["mypy~=2.4.1", "ruff~=0.17.5"],
-        "bench": ["casadi", "cmeel-eigen", "matplotlib", "mujoco", "pin>=3"],  # the peers; pin has the C++ headers, but Eigen
+        "bench": ["casadi", "cmeel-eigen", "matplotlib", "mujoco", "pin>=3"],  # the peers; C++ of pin needs Eigen
     },
     entry_points={
         "console_scripts": [

@@ -1,0 +1,51 @@
+"""How cost grows with the number of joints: time of a call, and from URDF to the first result."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from loops import Pinocchio, our_loop
+from robots import Case, chain
+from timing import Times, interleaved
+
+from rnea_ros import Robot
+
+SIZES = (7, 16, 32, 64, 128)
+
+
+@dataclass(frozen=True)
+class Size:
+    n: int
+    build: float  # s, URDF to first result
+    kernel: Times
+    rnea: Times | None  # of Pinocchio in C++
+
+
+def build(source: str) -> float:
+    """From a URDF's text to the first tau and tau_rate [s]."""
+    start = time.perf_counter()
+    robot = Robot.from_urdf(source.encode())
+    robot.torque_and_rate(*np.zeros((4, robot.n)))
+    return time.perf_counter() - start
+
+
+def measure(rounds: int, with_pinocchio: bool) -> list[Size]:
+    found = []
+    for n in SIZES:
+        source = chain(n)
+        took = min(build(source) for _ in range(3 if n <= 32 else 1))
+        case = Case(f"chain of {n}", source)
+        sides = {"kernel": our_loop(case, "torque_and_rate")}
+        if with_pinocchio:
+            sides["rnea"] = Pinocchio(case).loop("rnea")
+        times = interleaved(sides, rounds)
+        found.append(Size(n, took, times["kernel"], times.get("rnea")))
+    return found
+
+
+def straightness(sizes: list[Size]) -> float:
+    """Time per joint of the longest chain over the same of a chain of 32: 1 where cost is linear."""
+    per_joint = {size.n: size.kernel.low / size.n for size in sizes}
+    return per_joint[SIZES[-1]] / per_joint[32]

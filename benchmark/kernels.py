@@ -1,0 +1,58 @@
+"""Machine code against machine code: each of our kernels beside what Pinocchio has for it, robot by robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loops import Pinocchio, our_loop
+from robots import Case, path
+from timing import Loop, Times, interleaved
+from toolchain import Missing
+
+FIXED = (("seven_r", False), ("ur5_robot", False), ("panda", False), ("talos_reduced", False), ("human", False))
+FLOATING = (("solo12", True), ("talos_reduced", True))
+# Our evaluation, what it gives, Pinocchio's equivalents.
+PAIRS = (
+    ("torque_and_rate", "tau and tau_rate", ("rnea", "exact rate", "difference")),
+    ("inverse_dynamics", "tau", ("rnea",)),
+    ("mass_matrix", "mass matrix", ("crba",)),
+    ("forward_dynamics", "forward dynamics", ("aba",)),
+    ("sensitivities", "d tau / d q, d tau / d qd, mass matrix", ("derivatives",)),
+)
+FREE_PAIRS = (
+    ("prescribed", "tau, tau_rate, base wrench and its rate", ("rnea", "exact rate")),
+    ("free_mass_matrix", "mass matrix", ("crba",)),
+    ("free_forward_dynamics", "forward dynamics", ("aba",)),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    robot: str
+    n: int
+    floating: bool
+    gives: str
+    ours: Times
+    theirs: dict[str, Times]  # by Pinocchio's name
+
+
+def measure(rounds: int) -> tuple[list[Row], list[str]]:
+    """Rows, and what is missing."""
+    rows: list[Row] = []
+    missing: list[str] = []
+    for name, floating in (*FIXED, *FLOATING):
+        try:
+            rows += _of_robot(Case(name, path(name), floating), rounds)
+        except (Missing, IndexError) as reason:
+            missing.append(f"{name}: {reason}")
+    return rows, missing
+
+
+def _of_robot(case: Case, rounds: int) -> list[Row]:
+    pairs = FREE_PAIRS if case.floating else PAIRS
+    pinocchio = Pinocchio(case)
+    sides: dict[str, Loop] = {f"ours {evaluation}": our_loop(case, evaluation) for evaluation, _, _ in pairs}
+    sides |= {name: pinocchio.loop(name) for name in sorted({name for *_, names in pairs for name in names})}
+    times = interleaved(sides, rounds)
+    return [Row(case.name, case.n, case.floating, gives, times[f"ours {evaluation}"], {name: times[name] for name in names})
+            for evaluation, gives, names in pairs]

@@ -1,0 +1,60 @@
+"""Pictures of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from joints import Size
+from node import Load
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+BLUE, ORANGE, GREY = "#1f5fa8", "#d9822b", "#777777"
+SHARES = np.array([1.0, 10.0, 50.0, 90.0, 99.0, 99.9])
+
+
+def joints(sizes: Sequence[Size], file: Path) -> None:
+    """Cost against the number of joints; lines of slope one are linear."""
+    n = np.array([size.n for size in sizes])
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    ours = np.array([size.kernel.low for size in sizes]) * 1e6
+    left.loglog(n, ours, "o-", color=BLUE, label="this package: tau and tau_rate")
+    if all(size.rnea is not None for size in sizes):
+        theirs = np.array([size.rnea.low for size in sizes if size.rnea]) * 1e6
+        left.loglog(n, theirs, "s-", color=ORANGE, label="Pinocchio, C++: tau alone (rnea)")
+    left.loglog(n, ours[0] * n / n[0], ":", color=GREY, label="linear")
+    left.set(xlabel="joints", ylabel="microseconds per call", title="One call, machine code")
+    right.loglog(n, [size.build for size in sizes], "o-", color=BLUE, label="URDF to first result")
+    right.loglog(n, sizes[0].build * n / n[0], ":", color=GREY, label="linear")
+    right.set(xlabel="joints", ylabel="seconds", title="From URDF to the first result")
+    for axes in (left, right):
+        axes.set_xticks(n, [str(k) for k in n])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def latency(runs: Mapping[str, Load], file: Path) -> None:
+    """Percentiles of the round trip, from the publication of a joint state to the arrival of the last result."""
+    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    styles = {"naive": (ORANGE, "s"), "ours": (BLUE, "o")}
+    places = -np.log10(1.0 - SHARES / 100.0)
+    for name, run in runs.items():
+        color, marker = styles[name.split(",")[0]]
+        line = "--" if "alone" in name else ":" if "rclpy" in name else "-"
+        label = name.replace("ours", "this package").replace("naive", "naive node with Pinocchio")
+        axes.semilogy(places, np.percentile(run.trips, SHARES), line, marker=marker, ms=4, color=color, label=label)
+    axes.axhline(1000.0, color=GREY, lw=0.8)
+    axes.annotate("one period of 1 kHz", (places[0], 1000.0), (0, 3), textcoords="offset points", color=GREY, fontsize=8)
+    axes.set_xticks(places, [f"{share:g} %" for share in SHARES])
+    axes.set(xlabel="percentile", ylabel="round trip, microseconds", title="Joint state to result over DDS, 7 joints, 1 kHz")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)

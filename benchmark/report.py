@@ -1,0 +1,120 @@
+"""results.md: what was measured, on what, and what was to be reached."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from batch import SIZES, THREADS, Batch, cores
+from goals import goals
+from joints import Size
+from node import Load
+from notes import NOTES
+from robots import ROOT
+from timing import Times
+from toolchain import compiler, cpu, version
+
+PACKAGES = ("numpy", "llvmlite", "pin", "mujoco", "casadi", "rclpy")
+NAMES = {"rnea": "rnea (tau alone)", "exact rate": "exact tau_rate from computeRNEADerivatives",
+         "difference": "tau_rate by forward difference (two rnea)", "crba": "crba", "aba": "aba",
+         "derivatives": "computeRNEADerivatives"}
+
+
+def commit() -> str:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+    changed = " with changes" if git("status", "--porcelain", "--", "rnea_ros", "benchmark/*.py", "benchmark/*.cpp") else ""
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
+
+
+def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
+    system = f"{platform.system()} {platform.machine()}"
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    parts = [
+        "# Speed", "",
+        f"Written by `make bench` on {date.today()}, commit {commit()}, in {minutes:.0f} minutes; {rounds} rounds. "
+        "Both sides of a comparison take turns of a few milliseconds in one process (the nodes: one run after the other), so "
+        "the ratios hold where absolute times drift with the machine. Ratios are of minima, unless a median is named.", "",
+        f"Machine: {cpu()}, {cores()} cores, {system}. Python {platform.python_version()}, {versions}; "
+        f"{compiler() or 'no C++ compiler'}, `-O3 -march=native -DNDEBUG`.", "",
+        "## Goals", "", "| goal | to reach | reached | | why not |", "|---|---|---|---|---|",
+        *(goal.row() for goal in goals(dict(found), NOTES)), ""]
+    writers = {"kernels": _kernels, "calls": _calls, "batch": _batches, "joints": _joints, "node": _nodes}
+    for name, write in writers.items():
+        if name in found:
+            parts += [*write(found[name]), ""]
+    if found.get("missing"):
+        parts += ["## Not measured", "", *(f"* {line}" for line in found["missing"]), ""]
+    return "\n".join(parts)
+
+
+def _ns(times: Times) -> str:
+    return f"{times.low * 1e9:.0f} | {times.middle * 1e9:.0f}"
+
+
+def _kernels(found: Any) -> list[str]:
+    lines = ["## Machine code beside Pinocchio's C++", "",
+             "Ours: the kernel, called by its address from a C++ loop. Pinocchio: from its headers, compiled for this "
+             "machine. Nanoseconds per call, each walking through 16 states. Where the base is free, tau is that of a given "
+             "motion of base and joints.", "",
+             "| robot, dof | ours | min | median | Pinocchio | min | median | ours / Pinocchio, minima | medians |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for row in found[0]:
+        robot = f"{row.robot}, {'6 + ' if row.floating else ''}{row.n}"
+        for name, theirs in row.theirs.items():
+            ratios = f"**{row.ours.over(theirs):.3f}** | {row.ours.middle / theirs.middle:.3f}"
+            lines.append(f"| {robot} | {row.gives} | {_ns(row.ours)} | {NAMES[name]} | {_ns(theirs)} | {ratios} |")
+    return lines
+
+
+def _calls(found: Mapping[str, Mapping[str, Times]]) -> list[str]:
+    lines = ["## One call from Python", "",
+             "Nanoseconds per call. The ratio is to one Pinocchio rnea from Python, by minima.", "",
+             "| robot | what | min | median | / rnea |", "|---|---|---|---|---|"]
+    for robot, times in found.items():
+        unit = times["Pinocchio: rnea (tau)"]
+        lines += [f"| {robot} | {'ours: the kernel alone, from C++' if name == 'kernel' else name} | {_ns(value)} | "
+                  f"{value.over(unit):.2f} |" for name, value in times.items()]
+    return lines
+
+
+def _batches(found: list[Batch]) -> list[str]:
+    lines = ["## Many samples at once", "",
+             "`Robot.torque_and_rate` on arrays, from Python, one core: nanoseconds per sample, and the multiplications and "
+             "additions done as a share of the fused multiply-adds on vectors that a loop reaches on the same core "
+             f"({found[0].peak * 1e-9:.0f} GFLOP/s). Sines and cosines are work, too, and are not counted.", "",
+             "| robot | operations | " + " | ".join(f"{n} samples | share" for n in SIZES) + f" | {THREADS} threads / 1 |",
+             "|---|---|" + "---|---|" * len(SIZES) + "---|"]
+    for batch in found:
+        cells = " | ".join(f"{batch.times[n].low * 1e9:.0f} | {batch.share(n):.1%}" for n in SIZES)
+        lines.append(f"| {batch.name} | {batch.operations} | {cells} | {batch.speedup:.2f} |")
+    return lines
+
+
+def _joints(found: list[Size]) -> list[str]:
+    lines = ["## Cost against the number of joints", "", "Chains of revolute joints without any special geometry.", "",
+             "![Cost against the number of joints](joints.png)", "",
+             "| joints | kernel, ns | ns per joint | / Pinocchio C++ rnea | URDF to first result, s |",
+             "|---|---|---|---|---|"]
+    for size in found:
+        ratio = f"{size.kernel.over(size.rnea):.3f}" if size.rnea else ""
+        low = size.kernel.low * 1e9
+        lines.append(f"| {size.n} | {low:.0f} | {low / size.n:.1f} | {ratio} | {size.build:.2f} |")
+    return lines
+
+
+def _nodes(found: Mapping[str, Load]) -> list[str]:
+    lines = ["## Nodes under load", "",
+             "7 joints; another process publishes joint states at 1 kHz, and a desired motion with every tenth, and listens. "
+             "Round trip: from the publication of a joint state until the last result is there. Processor time: user and "
+             "system time of all threads per answered message. The naive node (naive_node.py) uses rclpy's executor, makes "
+             "its messages anew and computes the same with Pinocchio.", "", "![Round trip](latency.png)", "",
+             "| node | lost | p50, us | p99, us | p99.9, us | processor time, ms | memory, kB more |",
+             "|---|---|---|---|---|---|---|"]
+    lines += [f"| {name} | {run.lost} of {run.sent} | {run.percentile(50):.0f} | {run.percentile(99):.0f} | "
+              f"{run.percentile(99.9):.0f} | {run.cpu_ms:.3f} | {run.growth_kb} |" for name, run in found.items()]
+    return lines
