@@ -42,11 +42,6 @@ _EFFORTS, _LIMITS, _USE = (slice(_ROWS.index(name), _ROWS.index(name) + 2)
                            for name in ("effort", "effort_limit", "effort_utilization"))
 
 
-def _rows(effort: str) -> np.ndarray:
-    """What a JointState shows: position, velocity and a kind of effort."""
-    return np.array([_ROWS.index(name) for name in ("position", "velocity", effort)])
-
-
 def _finite(values: np.ndarray) -> bool:
     """Whether all are; by way of a list, which for a robot's few joints takes half as long as numpy's own way."""
     return all(map(math.isfinite, values.tolist()))
@@ -165,23 +160,30 @@ class DesiredReader:
 class _Sent:
     """One outgoing message with its arrays: as an object to look at, as bytes to send."""
 
-    def __init__(self, message: JointState | JointDynamics, values: np.ndarray, rows: Any):
-        self._message, self._values, self._rows = message, values, rows
-        self._views = []
+    def __init__(self, message: JointState | JointDynamics, values: np.ndarray, *parts: slice):
+        """parts: the rows of `values` that its arrays show, in their order."""
+        self._message = message
         for name in wire.float_arrays(message):
             setattr(message, name, array.array("d", bytes(8 * values.shape[1])))
-            self._views.append(np.frombuffer(getattr(message, name)))
+        views = (np.frombuffer(getattr(message, name)) for name in wire.float_arrays(message))
+        self._shown = list(zip(views, (row for part in parts for row in values[part])))
         self._encoder = wire.Encoder(message)
+        self._written: list[tuple[np.ndarray, np.ndarray]] = []
+        if self._encoder.rows is not None:
+            ends = np.cumsum([part.stop - part.start for part in parts])
+            targets = np.split(self._encoder.rows, ends[:-1])
+            self._written = [(target, values[part]) for target, part in zip(targets, parts)]
 
     def message(self) -> JointState | JointDynamics:
-        for view, row in zip(self._views, self._values[self._rows]):
+        for view, row in self._shown:
             view[:] = row
         return self._message
 
     def packed(self, stamp: tuple[int, int]) -> bytes | JointState | JointDynamics:
         if self._encoder.rows is None:
             return self.message()
-        self._encoder.rows[:] = self._values[self._rows]
+        for target, values in self._written:
+            target[...] = values
         return self._encoder.stamped(*stamp)
 
 
@@ -194,14 +196,17 @@ class Outgoing:
         self._values = np.zeros((len(_ROWS), robot.n))
         self._motion_and_result = self._values[:_ROWS.index("effort_limit")].reshape(-1)
         self._efforts = self._values[_EFFORTS]
+        self._flat_efforts = self._efforts.reshape(-1)
         self._limits = self._values[_LIMITS]
         self._limits[:] = limits.effort, limits.effort_rate
         self._use = self._values[_USE]
         self.utilization, self.rate_utilization = self._use
         self._stamp = 0, 0
-        self._sent = [_Sent(JointState(header=self._header, name=names), self._values, _rows("effort")),
-                      _Sent(JointState(header=self._header, name=names), self._values, _rows("effort_rate")),
-                      _Sent(JointDynamics(header=self._header, joint_names=names), self._values, slice(None))]
+        effort, rate = _EFFORTS.start, _EFFORTS.start + 1
+        self._sent = [
+            _Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(effort, effort + 1)),
+            _Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(rate, rate + 1)),
+            _Sent(JointDynamics(header=self._header, joint_names=names), self._values, slice(0, len(_ROWS)))]
 
     @property
     def stamp(self) -> Time:
@@ -232,7 +237,7 @@ class Outgoing:
     def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray]) -> None:
         """motion is (q, qd, qdd, qddd), result the library's Dynamics."""
         np.concatenate((*motion, *result), out=self._motion_and_result)
-        if not _finite(self._efforts.ravel()):
+        if not _finite(self._flat_efforts):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
         self._stamp = stamp.sec, stamp.nanosec
         np.abs(self._efforts, out=self._use)
