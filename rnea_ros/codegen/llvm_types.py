@@ -1,0 +1,20 @@
+"""How LLVM text names doubles, and vectors of them."""
+
+from __future__ import annotations
+
+import struct
+
+
+def type_of(lanes: int) -> str:
+    return "double" if lanes == 1 else f"<{lanes} x double>"
+
+
+def suffix(lanes: int) -> str:
+    """What the names of intrinsic functions end with."""
+    return "f64" if lanes == 1 else f"v{lanes}f64"
+
+
+def splat(value: float, lanes: int) -> str:
+    """A constant by its bit pattern, since LLVM takes only exactly representable decimals."""
+    bits = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    return bits if lanes == 1 else f"<{', '.join([f'double {bits}'] * lanes)}>"
