@@ -33,23 +33,26 @@ def vector(name: str, value: Any, size: int) -> np.ndarray:
     return array
 
 
-def block(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
-    """(size,) or (samples, size) finite numbers of a kernel's input block: coordinates, or those of SIZES."""
+def block(name: str, value: Any, joint_names: Sequence[str], finite: bool = True) -> np.ndarray:
+    """(size,) or (samples, size) finite numbers of a kernel's input block: coordinates, or those of SIZES.
+
+    finite : whether to look at every number of many samples; a kernel does so itself, but cannot say where
+    """
     if name not in SIZES:
-        return coordinates(name, value, joint_names)
+        return coordinates(name, value, joint_names, finite)
     array = numbers(name, value)
     if array.ndim not in (1, 2) or array.shape[-1] != SIZES[name] or not np.isfinite(array).all():
         raise InputError(f"{name} is {value!r:.120}; ({SIZES[name]},) or (samples, {SIZES[name]}) finite numbers are needed")
     return array
 
 
-def coordinates(name: str, value: Any, joint_names: Sequence[str]) -> np.ndarray:
+def coordinates(name: str, value: Any, joint_names: Sequence[str], finite: bool = True) -> np.ndarray:
     """(n,) or (samples, n) finite numbers, a column for each joint."""
     array = numbers(name, value)
     if array.ndim not in (1, 2) or array.shape[-1] != len(joint_names):
         n, names = len(joint_names), ", ".join(joint_names) or "no joints"
         raise InputError(f"{name} has shape {array.shape}; ({n},) or (samples, {n}) is needed, one column for each of {names}")
-    if not np.isfinite(array).all():
+    if (finite or array.ndim == 1) and not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
         raise InputError(f"{name}{where.tolist()} is {array[tuple(where)]} (joint '{joint_names[where[-1]]}'); every value "
                          "must be a finite number")
@@ -95,12 +98,17 @@ def _wrench(name: str, value: Any) -> np.ndarray:
     return wrench
 
 
+def samples(arrays: Sequence[np.ndarray]) -> int | None:
+    """How many samples there are in arrays (size,) or (samples, size); None for a single one."""
+    counts = {len(array) for array in arrays if array.ndim == 2}
+    if len(counts) > 1:
+        raise InputError(f"arrays have different numbers of samples: {sorted(counts)}")
+    return counts.pop() if counts else None
+
+
 def beside(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Arrays (size,) or (samples, size) side by side; single ones serve all samples."""
-    samples = {len(array) for array in arrays if array.ndim == 2}
-    if not samples:
+    count = samples(arrays)
+    if count is None:
         return np.concatenate(arrays)
-    if len(samples) > 1:
-        raise InputError(f"arrays have different numbers of samples: {sorted(samples)}")
-    count = samples.pop()
     return np.concatenate([np.broadcast_to(array, (count, array.shape[-1])) for array in arrays], axis=1)

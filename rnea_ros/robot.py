@@ -192,7 +192,8 @@ class Robot(Energetics, Sensitivities):
                   wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
         """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
         blocks = ("q", "qd", "qdd", "qddd")
-        x, loaded, held = self._pack(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates, None)
+        arrays, loaded, held = self._arrays(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates, None)
+        x = door.beside(arrays)
         if x.ndim != 1:
             raise InputError(f"recursion takes one sample, arrays ({self.n},); got {np.shape(q)}")
         function, inputs = self._function(_recursion, blocks, loaded, held)
@@ -203,11 +204,17 @@ class Robot(Energetics, Sensitivities):
 
     def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, ...]:
-        """Sound arrays of one sample go to the kernel at once; all else is looked at, and refused, in `_pack`."""
+        """Sound arrays of one sample go to the kernel at once; all else is looked at, and refused, in `_arrays`."""
         if not (wrenches or wrench_rates or world_wrenches) and (found := self._quick[name](*motion)):
             return found
-        x, loaded, held = self._pack(self._evaluations[name][1], motion, wrenches, wrench_rates, world_wrenches)
-        return self._kernel(name, loaded, held)(x)
+        given = self._evaluations[name][1], motion, wrenches, wrench_rates, world_wrenches
+        arrays, loaded, held = self._arrays(*given, finite=False)
+        count, ready = door.samples(arrays), self._kernel(name, loaded, held)
+        if count is None:
+            return ready(np.concatenate(arrays))
+        if found := ready.samples(arrays, count):
+            return found
+        return ready(door.beside(self._arrays(*given)[0]))  # says which number is not finite
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
         """The compiled kernel of an evaluation (see evaluations.py) without wrenches: for loops in other languages.
@@ -229,16 +236,18 @@ class Robot(Energetics, Sensitivities):
     def _carried(self) -> list[np.ndarray]:
         return [np.concatenate([payload.parameters for payload in self.payloads.values()])] if self.payloads else []
 
-    def _pack(self, names: Sequence[str], motion: Sequence[Any], wrenches: Wrenches | None, wrench_rates: Wrenches | None,
-              world_wrenches: Wrenches | None) -> tuple[np.ndarray, tuple[int, ...], tuple[str, ...]]:
-        """The flat input of a kernel, (size,) or (samples, size); numbers of the links under wrenches, names of those under
-        world wrenches."""
-        arrays = [door.block(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
+    def _arrays(self, names: Sequence[str], motion: Sequence[Any], wrenches: Wrenches | None, wrench_rates: Wrenches | None,
+                world_wrenches: Wrenches | None, finite: bool = True) -> tuple[list, tuple[int, ...], tuple[str, ...]]:
+        """The input blocks of a kernel, (size,) or (samples, size); numbers of the links under wrenches, names of those under
+        world wrenches. finite: as in door.block."""
+        arrays = [door.block(name, value, self.joint_names, finite) for name, value in zip(names, motion, strict=True)]
         loaded = door.loaded_links(self.model, wrenches, wrench_rates)
         if loaded:
             arrays += [door.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates)]
         held = door.world_blocks(self.model, world_wrenches)
-        return door.beside([*self._carried, *arrays, *held.values()]), loaded, tuple(held)
+        if held:
+            arrays.append(door.beside(list(held.values())))
+        return [*self._carried, *arrays], loaded, tuple(held)
 
     @cached_property
     def _regrouped(self) -> Model:

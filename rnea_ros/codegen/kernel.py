@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from ..errors import InputError
 from . import python, python_call
 from .program import trace
 
+MANY = 256  # samples: less are not worth compiling for
+LONG = 100_000  # nodes: a longer program takes longer to compile than it saves
 BACKENDS = ("llvm", "python", "reference")
 
 
@@ -58,17 +60,32 @@ class Kernel:
         self.inputs = dict(inputs)
         self.size = sum(inputs.values())
         self.shapes = tuple(shapes)
-        sizes = [math.prod(shape) for shape in self.shapes]
-        self.width = sum(sizes)
-        self._parts = [(sum(sizes[:k]), sum(sizes[:k + 1]), shape) for k, shape in enumerate(self.shapes)]
+        self._sizes = [math.prod(shape) for shape in self.shapes]
+        self.width = sum(self._sizes)
         self.call = python_call.sequential(self, tuple(inputs.values()))
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        x = np.ascontiguousarray(x, dtype=float)
-        samples = x.shape[:-1]
-        y = np.empty((*samples, self.width))
+        x = np.asarray(x, dtype=float)
+        samples, count = x.shape[:-1], math.prod(x.shape[:-1])
+        rows = x.reshape(count, self.size)
+        parts, _ = self._many(np.split(rows, np.cumsum([*self.inputs.values()])[:-1], axis=1), count)
+        return self._shaped(parts, samples)
+
+    def samples(self, blocks: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, ...] | None:
+        """Many samples: for each block (count, size), or (size,) for all. None if a number in it is not finite."""
+        if not all(np.isfinite(block).all() for block in blocks):
+            return None
+        return self._shaped(self._many(blocks, count)[0], (count,))
+
+    def _shaped(self, parts: Sequence[np.ndarray], samples: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+        return tuple([part.reshape(samples + shape) for part, shape in zip(parts, self.shapes, strict=True)])
+
+    def _many(self, blocks: Sequence[np.ndarray], count: int) -> tuple[Sequence[np.ndarray], bool]:
+        """Results (count, size) each, and whether all inputs are finite, as far as that is found out by the way."""
+        x, y = np.empty((count, self.size)), np.empty((count, self.width))
+        np.concatenate([np.broadcast_to(block, (count, block.shape[-1])) for block in blocks] or [x], axis=1, out=x)
         self._run(x, y)
-        return tuple([y[..., a:b].reshape(samples + shape) for a, b, shape in self._parts])
+        return np.split(y, np.cumsum(self._sizes)[:-1], axis=1), True
 
     def _run(self, x: np.ndarray, y: np.ndarray) -> None:
         raise TypeError("a Kernel is made by build()")
@@ -82,9 +99,28 @@ class _Llvm(Kernel):
         self._code = llvm.MachineCode(program)
         self.address = self._code.kernel
         self.call = self._code.call or self.call
+        self._program, self._batch, self._seen = program, None, 0
+
+    def samples(self, blocks, count):
+        if self._batch is None:
+            return super().samples(blocks, count)
+        parts, sound = self._many(blocks, count)
+        return self._shaped(parts, (count,)) if sound else None
+
+    def _many(self, blocks, count):
+        """A few samples one by one; when there have been many, code for many at a time is compiled."""
+        self._seen += count
+        if self._batch is None and (self._seen < MANY or len(self._program.nodes) > LONG):
+            return super()._many(blocks, count)
+        if self._batch is None:
+            from . import llvm
+
+            self._batch = llvm.batch(self._program)
+        outs = [np.empty((count, size)) for size in self._sizes]
+        return outs, self._batch(blocks, outs, count)
 
     def _run(self, x, y):
-        self._code.batch(x.ctypes.data, y.ctypes.data, math.prod(x.shape[:-1]))
+        self._code.rows(x.ctypes.data, y.ctypes.data, len(x))
 
 
 class _Python(Kernel):
@@ -93,7 +129,7 @@ class _Python(Kernel):
         self._function = python.compile_program(program)
 
     def _run(self, x, y):
-        for row, out in _rows(x, y):
+        for row, out in zip(x, y, strict=True):
             out[:] = self._function(row.tolist())
 
 
@@ -108,10 +144,5 @@ class _Reference(Kernel):
         return [np.array(part, dtype=float) for part in self._function(**blocks)]
 
     def _run(self, x, y):
-        for row, out in _rows(x, y):
+        for row, out in zip(x, y, strict=True):
             out[:] = np.concatenate([part.ravel() for part in self._evaluate(row)])
-
-
-def _rows(x: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    count = math.prod(x.shape[:-1])
-    return zip(x.reshape(count, x.shape[-1]), y.reshape(count, y.shape[-1]), strict=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import llvmlite.binding as llvm
 
 from . import python_call
 from .assembly import kernel_text
+from .batch import Batch
 from .program import Program
+from .tiles import batch_text
 
 _ENTRY = """
 define void @kernel(ptr %x, ptr %y) {{
@@ -16,7 +19,7 @@ define void @kernel(ptr %x, ptr %y) {{
   call void @steps(ptr %x, ptr %y, ptr %w)
   ret void
 }}
-define void @batch(ptr %x, ptr %y, i64 %count) {{
+define void @rows(ptr %x, ptr %y, i64 %count) {{
 entry:
   %any = icmp sgt i64 %count, 0
   br i1 %any, label %loop, label %done
@@ -37,11 +40,12 @@ done:
 
 
 def lanes() -> int:
-    """Doubles in a vector of this processor, as far as it is worth while: 8, or 4."""
+    """Doubles in a vector of this processor, as far as they pay: 8, or 4."""
     return 8 if llvm.get_host_cpu_features().get("avx512f") else 4
 
 
 def assembly(program: Program) -> str:
+    """``kernel(x, y)`` of one sample, ``rows(x, y, count)`` of many, and ``call`` from Python."""
     text, size = kernel_text(program, 1, lanes())
     text += _ENTRY.format(size=max(1, size), inputs=program.input_size, outputs=len(program.results))
     return text + (python_call.assembly(program) if python_call.usable() else "")
@@ -51,20 +55,33 @@ class MachineCode:
     """Functions of a compiled program; their addresses hold as long as this object.
 
     kernel : address of ``void kernel(const double *x, double *y)``: one sample, blocks of inputs side by side
-    batch  : ``batch(x_address, y_address, count)``, rows one after another; releases the interpreter meanwhile
+    rows   : ``rows(x_address, y_address, count)``, samples one after another; releases the interpreter meanwhile
     call   : the built-in function of python_call.py, or None
     """
 
     def __init__(self, program: Program):
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2)
         text = assembly(program)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-        self._engine.finalize_object()
-        address = self._engine.get_function_address
+        self._engine = engine = _compiled(text)
+        address = engine.get_function_address
         self.kernel = address("kernel")
-        self.batch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address("batch"))
-        self.call = python_call.connect(self._engine, address("call"), self._engine.get_global_value_address("api")) \
-            if "@call(" in text else None
+        self.rows = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address("rows"))
+        self.call = None
+        if "@call(" in text:
+            self.call = python_call.connect(engine, address("call"), engine.get_global_value_address("api"))
+
+
+def batch(program: Program) -> Batch:
+    """Machine code for many samples of a program at a time."""
+    text, work = batch_text(program, lanes())
+    engine = _compiled(text)
+    return Batch(engine, engine.get_function_address("batch"), work, lanes(), sum(program.operation_counts.values()))
+
+
+def _compiled(text: str) -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine.finalize_object()
+    return engine
