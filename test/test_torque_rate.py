@@ -287,4 +287,4 @@ def test_backends_agree(seed):
         llvm, python, reference = (call(robot) for robot in robots.values())
         for a, b, c in zip(llvm, python, reference):
             assert worst(b, c) < 1e-12
-            assert np.array_equal(a, b), "the same operations in the same order on the same machine"
+            assert worst(a, b) < 1e-13, "the same operations, but machine code rounds a product and a sum once where it can"
