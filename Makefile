@@ -24,6 +24,8 @@ ifneq ($(ROS),system)
 unexport PYTHONPATH
 endif
 
+export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
+
 .NOTPARALLEL:  # the steps share one .venv
 .PHONY: help env demo test lint bench colcon clean
 

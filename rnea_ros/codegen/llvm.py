@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 
-from . import python_call
+from . import cache, python_call
 from .assembly import kernel_text
 from .batch import Batch
 from .program import Program
@@ -78,10 +79,15 @@ def batch(program: Program) -> Batch:
 
 
 def _compiled(text: str) -> Any:
+    """An engine that holds the machine code of a text, compiled now or, on the same processor, earlier."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    target, cpu = llvm.Target.from_default_triple(), llvm.get_host_cpu_name()
+    features = llvm.get_host_cpu_features().flatten()
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=2)
+    made_by = (llvmlite.__version__, llvm.llvm_version_info, machine.triple, cpu, features)
+    code = cache.object_code(f"{made_by}\n{text}".encode(), lambda: machine.emit_object(llvm.parse_assembly(text)))
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine

@@ -1,0 +1,120 @@
+"""Object code on disk, so that a robot that was compiled once starts at once. What cannot be read or written is compiled anew.
+
+Files lie in $XDG_CACHE_HOME/rnea_ros (default ~/.cache/rnea_ros), named after a digest of all that goes into them; the
+environment variable RNEA_ROS_CACHE names another folder, or none if it is empty. Each begins with a digest of its content.
+They are written beside their place and moved there in one step, so that no reader sees half a file. Since they are run, a
+folder that others may write to is not used. The oldest go when they are more than LIMIT bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+FOLDER = "RNEA_ROS_CACHE"
+LIMIT = 256 << 20
+_MAGIC = b"rnea_ros object 1\n"
+
+counts: Counter[str] = Counter()  # "found", "compiled", "damaged", "unusable": what happened in this process
+
+
+def folder() -> Path | None:
+    """Where the files are; None if there is to be no cache."""
+    if FOLDER in os.environ:
+        return Path(os.environ[FOLDER]) if os.environ[FOLDER] else None
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "rnea_ros"
+    except RuntimeError:  # nobody's home
+        return None
+
+
+def object_code(key: bytes, compiled: Callable[[], bytes]) -> bytes:
+    """What `compiled` gives, or gave in an earlier process for the same key."""
+    place = _place(hashlib.sha256(_MAGIC + key).hexdigest())
+    found = _read(place) if place else None
+    if found is not None:
+        counts["found"] += 1
+        return found
+    code = compiled()
+    counts["compiled"] += 1
+    if place:
+        _write(place, code)
+    return code
+
+
+def _place(name: str) -> Path | None:
+    """A file in a folder that is ours alone to write."""
+    where = folder()
+    if where is None:
+        return None
+    try:
+        where.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = where.stat()
+        if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+            raise PermissionError(f"{where} belongs to another user, or others may write to it")
+    except OSError as error:
+        _unusable(error)
+        return None
+    return where / f"{name}.o"
+
+
+def _read(place: Path) -> bytes | None:
+    try:
+        content = place.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _unusable(error)
+        return None
+    head = len(_MAGIC) + hashlib.sha256().digest_size
+    if content[:head] == _MAGIC + hashlib.sha256(content[head:]).digest():
+        with contextlib.suppress(OSError):
+            os.utime(place)  # used now
+        return content[head:]
+    counts["damaged"] += 1
+    logging.getLogger(__name__).warning("%s is damaged and is compiled anew", place)
+    return None
+
+
+def _write(place: Path, code: bytes) -> None:
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=place.parent, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(code).digest() + code)
+        os.replace(temporary, place)
+        _trim(place.parent)
+    except OSError as error:
+        _unusable(error)
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _trim(where: Path) -> None:
+    """Removes what was not used for the longest time until half of LIMIT is left."""
+    found = []
+    for file in os.scandir(where):
+        with contextlib.suppress(OSError):
+            found.append((file.stat().st_mtime, file.stat().st_size, file.path))
+    total = sum(size for _, size, _ in found)
+    if total <= LIMIT:
+        return
+    for _, size, path in sorted(found):
+        if total <= LIMIT // 2:
+            break
+        with contextlib.suppress(OSError):  # another process was faster
+            os.unlink(path)
+        total -= size
+
+
+def _unusable(error: OSError) -> None:
+    counts["unusable"] += 1
+    logging.getLogger(__name__).info("kernels are not kept: %s", error)
