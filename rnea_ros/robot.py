@@ -223,6 +223,11 @@ class Robot(Energetics, Sensitivities):
         """
         return self._kernel(name, (), ())
 
+    def c_source(self, name: str = "torque_and_rate", function: str = "rnea") -> str:
+        """An evaluation (see evaluations.py) as a C function, for controllers without Python; inputs as of `kernel`."""
+        model = self._regrouped if name in REGROUPED else self.model
+        return kernel.c_source(*self._function(*EVALUATIONS[name], (), (), model), function)
+
     def _kernel(self, name: str, loaded: tuple[int, ...], held: tuple[str, ...]) -> Kernel:
         key = (name, loaded, held, tuple(self.payloads))
         if key not in self._kernels:

@@ -290,3 +290,15 @@ def test_without_llvmlite_there_is_one_warning_and_the_same_numbers():
                          timeout=60, check=True, cwd=Path(rnea_ros.__file__).parents[1])
     assert run.stderr.count("RuntimeWarning") == 1 and "pip install llvmlite" in run.stderr
     np.testing.assert_allclose(json.loads(run.stdout), Robot.from_urdf(text).torque_and_rate(*state), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["branched", "palletiser", "seven_r", "stanford"])
+def test_a_torque_is_the_same_to_the_last_bit_in_every_kernel(name):
+    robot = Robot.from_urdf(Path(__file__).parents[1] / "urdf" / f"{name}.urdf")
+    motion = np.random.default_rng(0).uniform(-2, 2, (4, 20, robot.n))
+    tau, tau_rate = robot.torque_and_rate(*motion)
+    parts = robot.dynamics(*motion)
+    np.testing.assert_array_equal(parts.tau, tau)
+    np.testing.assert_array_equal(parts.tau_rate, tau_rate)
+    np.testing.assert_array_equal(robot.inverse_dynamics(*motion[:3]), tau)
+    np.testing.assert_array_equal(parts.gravity, robot.gravity(motion[0]))

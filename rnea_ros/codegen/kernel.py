@@ -6,6 +6,7 @@ backend "llvm" is machine code, "python" the same program as Python, "reference"
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from . import python, python_call
+from . import c, python, python_call
 from .program import trace
 
 MANY = 256  # samples: less are not worth compiling for
@@ -41,6 +42,13 @@ def build(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], bac
         return _Reference(function, inputs)
     program = trace(function, inputs)
     return _Llvm(program) if backend == "llvm" else _Python(program)
+
+
+def c_source(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], name: str) -> str:
+    """The same function as text in C; see c.py."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
+        raise InputError(f"'{name}' is no name of a C function")
+    return c.source(trace(function, inputs), name)
 
 
 class Kernel:

@@ -40,14 +40,22 @@ done:
 """
 
 
+def cross_compiled(program: Program, triple: str, cpu: str, lanes: int) -> bytes:
+    """An object file for another machine, with ``kernel``, ``rows`` and ``call``; it needs that machine's C library."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="default")
+    return machine.emit_object(llvm.parse_assembly(assembly(program, lanes)))
+
+
 def lanes() -> int:
     """Doubles in a vector of this processor, as far as they pay: 8, or 4."""
     return 8 if llvm.get_host_cpu_features().get("avx512f") else 4
 
 
-def assembly(program: Program) -> str:
+def assembly(program: Program, lanes: int) -> str:
     """``kernel(x, y)`` of one sample, ``rows(x, y, count)`` of many, and ``call`` from Python."""
-    text, size = kernel_text(program, 1, lanes())
+    text, size = kernel_text(program, 1, lanes)
     text += _ENTRY.format(size=max(1, size), inputs=program.input_size, outputs=len(program.results))
     return text + (python_call.assembly(program) if python_call.usable() else "")
 
@@ -61,7 +69,7 @@ class MachineCode:
     """
 
     def __init__(self, program: Program):
-        text = assembly(program)
+        text = assembly(program, lanes())
         self._engine = engine = _compiled(text)
         address = engine.get_function_address
         self.kernel = address("kernel")

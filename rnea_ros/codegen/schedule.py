@@ -1,7 +1,7 @@
 """A program's operations as a machine likes them: products joined to the sums that use them, and functions in front.
 
-A product with one use, in a sum, becomes one step with it: ``fma`` a b + c, ``fms`` a b - c, ``fnma`` c - a b. Which product
-joins is decided here and not by a compiler, so that one sample and a batch round alike.
+A product in a sum becomes one step with it: ``fma`` a b + c, ``fms`` a b - c, ``fnma`` c - a b. Which product joins is decided
+here and not by a compiler, so that one sample and a batch round alike.
 
 Sines and cosines come together, as many angles at a time as a vector has lanes; they and the other functions of the library
 come before all steps that do not lead to them, since a call empties the registers.
@@ -9,12 +9,12 @@ come before all steps that do not lead to them, since a call empties the registe
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 from .program import Program
 
 LEAVES = ("input", "const")
+_OPERATIONS = (*LEAVES, "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "tan", "tanh", "exp")
 CALLS = ("tan", "tanh", "exp")
 NOBODY = -1  # the number of a result that nobody wants
 
@@ -74,20 +74,29 @@ def _needed(nodes: dict[int, tuple], wanted: list[int], done: set[int]) -> set[i
 
 
 def _contracted(program: Program) -> dict[int, tuple]:
-    """Nodes by number, with products joined to sums."""
-    nodes = dict(program.nodes)
-    uses = Counter(operand for op, *operands in nodes.values() if op not in LEAVES for operand in operands)
-    uses.update(program.results)
+    """Nodes by number, with products joined to the sums that use them, also where several do; what is left over goes.
 
-    def joins(number: int) -> bool:
-        return nodes[number][0] == "mul" and uses[number] == 1
-
-    for number, (op, *operands) in list(nodes.items()):
+    Of two products in a sum that one joins which its own making chooses, not its place in the program: so a torque is the same
+    to the last bit in all kernels that compute it.
+    """
+    nodes, making = dict(program.nodes), _making(program)
+    for number, (op, *operands) in program.nodes:
         if op not in ("add", "sub"):
             continue
         a, b = operands
-        if joins(b):
-            nodes[number] = ("fma" if op == "add" else "fnma", *nodes.pop(b)[1:], a)
-        elif joins(a):
-            nodes[number] = ("fma" if op == "add" else "fms", *nodes.pop(a)[1:], b)
-    return nodes
+        products = [operand for operand in operands if nodes[operand][0] == "mul"]
+        if products:
+            chosen = max(products, key=making.__getitem__)
+            joined = ("fma" if op == "add" else "fnma") if chosen == b else ("fma" if op == "add" else "fms")
+            nodes[number] = (joined, *nodes[chosen][1:], a if chosen == b else b)
+    needed = _needed(nodes, list(program.results), set())
+    return {number: node for number, node in nodes.items() if number in needed}
+
+
+def _making(program: Program) -> dict[int, int]:
+    """A number for each node that depends on how it is made alone."""
+    found: dict[int, int] = {}
+    for number, (op, *operands) in program.nodes:
+        parts = operands if op in LEAVES else [found[operand] for operand in operands]
+        found[number] = hash((_OPERATIONS.index(op), *(sorted(parts) if op in ("add", "mul") else parts)))
+    return found
