@@ -4,6 +4,7 @@ from .errors import InputError, ModelError, RneaError
 from .model import JointTerm, Model
 from .robot import Dynamics, Robot
 from .robot_planning import plan_motion
+from .robot_retiming import retime_motion
 from .systems.base_state import BaseState
 from .systems.elastic import ElasticRobot
 from .systems.floating import FloatingRobot
@@ -26,4 +27,5 @@ __all__ = [
     "Robot",
     "SpringRobot",
     "plan_motion",
+    "retime_motion",
 ]

@@ -1,25 +1,35 @@
-"""Pictures of planned motions."""
+"""Pictures of motions that were planned or retimed."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from .model import Limits
-from .planning.result import Plan
 from .plot import pyplot
 from .robot import Robot
 
 SAMPLES = 2001
+NEAR = 0.6  # of the range of a curve: how far off a limit may be to be shown
 COLOURS = ("tab:green", "tab:purple", "tab:blue", "tab:red")
 
 
-def motion(path: str | Path, robot: Robot, plan: Plan, limits: Limits) -> None:
+class TimedMotion(Protocol):
+    """q, qd, qdd, qddd (samples, n) at times t (samples,) from 0 to duration [s]."""
+
+    @property
+    def duration(self) -> float: ...
+
+    def __call__(self, t: np.ndarray, /) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+
+
+def draw(path: str | Path, robot: Robot, motion: TimedMotion, limits: Limits) -> None:
     """Position, velocity, torque and torque rate of every joint over time; dashed lines are limits that come near."""
     plt = pyplot()
-    t = np.linspace(0.0, plan.duration, SAMPLES if plan.duration else 1)
-    state = plan(t)
+    t = np.linspace(0.0, motion.duration, SAMPLES if motion.duration else 1)
+    state = motion(t)
     tau, tau_rate = robot.torque_and_rate(*state)
     symmetric = (limits.velocity, limits.effort, limits.effort_rate)
     bounds = ((limits.lower, limits.upper), *((-limit, limit) for limit in symmetric))
@@ -33,11 +43,12 @@ def motion(path: str | Path, robot: Robot, plan: Plan, limits: Limits) -> None:
             axis.plot(t, values[:, k], color=colour, linewidth=1.3)
             axis.set_title(title, loc="left", fontsize=9)
             axis.grid(alpha=0.3)
+            least, most = values[:, k].min(), values[:, k].max()
             for limit in (lower[k], upper[k]):
-                if abs(limit) < 1.6 * np.abs(values[:, k]).max():
+                if least - NEAR * (most - least) <= limit <= most + NEAR * (most - least):
                     axis.axhline(limit, color="gray", linestyle="--", linewidth=1.0)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
-    figure.suptitle(f"{robot.name}: planned motion of {plan.duration:.5g} s")
+    figure.suptitle(f"{robot.name}: motion of {motion.duration:.5g} s")
     figure.savefig(path, dpi=110)
     plt.close(figure)
