@@ -16,7 +16,7 @@ import numpy as np
 
 from .bspline import Curve, span_of
 
-SPLIT = 0.1  # spans are halved whose need is more than this share of the largest
+SPLIT = 0.3  # spans are halved whose need is more than this share of the largest
 LOOKS = 40  # in every span, for peaks
 
 

@@ -29,8 +29,8 @@ class Settings:
 
     degree: int = 3
     spans: int = 12
-    refinements: int = 6
-    gain: float = 1e-3
+    refinements: int = 8
+    gain: float = 3e-4
     tolerance: float = 1e-6
     best_of: int = 1
     tries: int = 4
