@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from .model import Limits
-from .plot import pyplot
+from .plot import pyplot, save
 from .robot import Robot
 
 SAMPLES = 2001
@@ -50,5 +50,4 @@ def draw(path: str | Path, robot: Robot, motion: TimedMotion, limits: Limits) ->
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     figure.suptitle(f"{robot.name}: motion of {motion.duration:.5g} s")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    save(figure, path, dpi=110)

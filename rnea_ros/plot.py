@@ -25,6 +25,16 @@ def pyplot() -> Any:
     return plt
 
 
+def save(figure: Any, path: str | Path, dpi: int = 120) -> None:
+    """To a file whose name says the format; then the figure is gone. RneaError for a format that does not exist."""
+    try:
+        figure.savefig(path, dpi=dpi)
+    except ValueError as error:
+        raise RneaError(f"{path} cannot be drawn: {error}") from None
+    finally:
+        pyplot().close(figure)
+
+
 def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
             units: Sequence[str], effort_limits: np.ndarray) -> None:
     """Torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near."""
@@ -46,5 +56,4 @@ def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarr
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     figure.suptitle("Joint torque and its exact rate")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)

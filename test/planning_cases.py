@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from scaling_cases import urdf
+from scaling_cases import ROOT, urdf  # noqa: F401
 
 from rnea_ros import Robot, plan_motion
 from rnea_ros.planning import Cost, Plan, Problem, Quantity, Settings, State

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import casadi as ca
 import numpy as np
-from planning_cases import rr_torque
 
 STEPS = 2  # of Runge-Kutta in each interval
 

@@ -98,7 +98,7 @@ def test_everything_against_casadi():
 
     def motion(u):
         u = np.clip(u, 0.0, 1.0 - 1e-15)  # scipy's last span is open
-        tables = [np.stack([np.atleast_1d(BSpline(s, e, degree).derivative(r)(u)) for e in np.eye(m)], axis=1) for r in range(3)]
+        tables = [np.stack([BSpline(s, e, degree).derivative(r)(u) for e in np.eye(m)], axis=1) for r in range(3)]
         return [[(points @ row) / T**r for row in table] for r, table in enumerate(tables)]
 
     q, qd, qdd = motion(one.nodes.u)

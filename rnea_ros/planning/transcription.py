@@ -47,7 +47,7 @@ class Transcription:
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Of the variables."""
-        m, unlimited = self.size // self.problem.n, np.full(self.problem.n, np.inf)
+        m, unlimited = (self.size - 1) // self.problem.n, np.full(self.problem.n, np.inf)
         lower, upper = self.problem.box or (-unlimited, unlimited)
         return np.append(np.tile(lower, m), self.problem.duration[0]), np.append(np.tile(upper, m), self.problem.duration[1])
 
