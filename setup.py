@@ -56,6 +56,7 @@ setup(
             "demo_robot = rnea_ros.nodes.demo_robot:main",
             "query_node = rnea_ros.nodes.query_node:main",
             "scaling_node = rnea_ros.nodes.scaling_node:main",
+            "demo_follower = rnea_ros.nodes.demo_follower:main",
         ],
     },
     data_files=[

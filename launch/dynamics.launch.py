@@ -87,8 +87,8 @@ def generate_launch_description():
     return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=start)])
 
 
-def start(context):
-    """The nodes for the arguments as given; a RuntimeError says what to give instead."""
+def start(context, more=()):
+    """The nodes for the arguments as given, with more parameters; a RuntimeError says what to give instead."""
     given = {argument.name: context.launch_configurations[argument.name] for argument in ARGUMENTS}
     if not Path(given["params_file"]).is_file():  # launch would only warn, and the node start with its defaults
         raise RuntimeError(f"params_file:={given['params_file']}: no such file")
@@ -99,7 +99,7 @@ def start(context):
     rviz = given["rviz"] == "true"
     chosen = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
     markers = {"publish_markers": True} if rviz else {}
-    parameters = [given["params_file"], {**description, **chosen, **markers}]
+    parameters = [given["params_file"], {**description, **chosen, **markers, **dict(more)}]
     actions.append(node(given, "rnea_ros", "dynamics_node", parameters))
     if given["query_node"] == "true":
         actions.append(node(given, "rnea_ros", "query_node", [given["params_file"], description]))
@@ -109,7 +109,7 @@ def start(context):
     return actions
 
 
-def node(given, package, executable, parameters=(), arguments=()):
+def node(given, package, executable, parameters=(), arguments=(), remappings=()):
     """A node in the robot's namespace; /tf is absolute in tf2, so it has to be told to follow."""
     return Node(
         package=package,
@@ -117,7 +117,7 @@ def node(given, package, executable, parameters=(), arguments=()):
         namespace=given["namespace"],
         parameters=[*parameters, {"use_sim_time": given["use_sim_time"] == "true"}],
         arguments=list(arguments),
-        remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
+        remappings=[("/tf", "tf"), ("/tf_static", "tf_static"), *remappings],
         ros_arguments=["--log-level", given["log_level"]],
         output="screen",
         emulate_tty=True,

@@ -86,11 +86,14 @@ class World:
         while (left := end - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=left)
 
-    def until(self, condition: Callable[[], Any], timeout: float = DISCOVERY, what: str = "") -> Any:
-        """Spin until the condition holds and return its value; fail after the timeout."""
+    def until(self, condition: Callable[[], Any], timeout: float = DISCOVERY, what: str = "",
+              of: Process | None = None) -> Any:
+        """Spin until the condition holds and return its value; fail after the timeout, with the log `of` a node."""
         end = time.monotonic() + timeout
         while not (value := condition()):
-            assert time.monotonic() < end, what or f"not reached within {timeout} s"
+            if time.monotonic() > end:
+                log = f"\n{of.log}" if of else ""
+                raise AssertionError((what or f"not reached within {timeout} s") + log)
             self._executor.spin_once(timeout_sec=0.02)
         return value
 
@@ -145,8 +148,8 @@ class Process:
 class Diagnostics:
     """The status of one node on /diagnostics."""
 
-    def __init__(self, world: World, node: str):
-        self.world, self._name = world, f"{node}: dynamics"
+    def __init__(self, world: World, node: str, task: str = "dynamics"):
+        self.world, self._name = world, f"{node}: {task}"
         self.messages: list[DiagnosticArray] = world.listen(DiagnosticArray, "/diagnostics")
 
     @property

@@ -107,14 +107,20 @@ def test_plotjuggler_can_rebuild_the_layout():
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
-def parameters(name):
-    (node, content), = yaml.safe_load((CONFIG / name).read_text()).items()
-    assert node == f"/**/{NODE}", "fits the node in any namespace"
+def parameters(name, node=NODE):
+    (named, content), = yaml.safe_load((CONFIG / name).read_text()).items()
+    assert named == f"/**/{node}", "fits the node in any namespace"
     return content["ros__parameters"]
 
 
-def test_every_parameter_is_explained():
-    lines = (CONFIG / "dynamics_node.yaml").read_text().splitlines()
+def flat(tree, prefix=""):
+    for key, value in tree.items():
+        yield from flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+
+
+@pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node"])
+def test_every_parameter_is_explained(name):
+    lines = (CONFIG / f"{name}.yaml").read_text().splitlines()
     for before, line in pairwise(lines):
         if re.match(r"\s+\w+: \S", line):
             assert before.lstrip().startswith("#"), line
@@ -124,14 +130,17 @@ def test_every_parameter_is_in_the_nodes_table():
     pytest.importorskip("rclpy")
     from rnea_ros.nodes.parameters import find
 
-    def flat(tree, prefix=""):
-        for key, value in tree.items():
-            yield from flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
-
     for file in ("dynamics_node.yaml", "stanford.yaml"):
         for name, value in flat(parameters(file)):
             entry = find(name)
             assert entry is not None and not entry.problem(value), name
+
+
+def test_scaling_nodes_file_has_every_parameter_with_its_default():
+    pytest.importorskip("rclpy")
+    from rnea_ros.nodes.parameters import MODEL, SCALING
+
+    assert dict(flat(parameters("scaling_node.yaml", "scaling_node"))) == {e.name: e.default for e in MODEL + SCALING}
 
 
 def test_the_stanford_arms_actuators_are_the_demos():

@@ -18,7 +18,12 @@ from rnea_ros import Robot, cli
 from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
+from rnea_ros.demo import scaling, scaling_plot
 from rnea_ros.demo.table import Table
+from rnea_ros.demo.task import motion, too_fast
+from rnea_ros.path_dynamics import PathDynamics
+from rnea_ros.scaling.plan import follow
+from rnea_ros.scaling.terms import Constraints
 
 ROOT = Path(__file__).resolve().parents[1]
 STANFORD = ROOT / "urdf" / "stanford.urdf"
@@ -152,6 +157,57 @@ def test_a_robot_without_joints_is_refused(tmp_path, capsys):
     assert "no joints that move" in capsys.readouterr().err
 
 
+# --- with scaling -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def slowed():
+    """The demo's task, and the samples that the library would make of it."""
+    robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
+    task = too_fast(robot)
+    dynamics = PathDynamics(robot)
+    plan = follow(Constraints(task.plan.path, dynamics, dynamics.limits(task.limits), robot.joint_names), task.plan)
+    t = np.arange(0.0, plan.law.duration + 0.01, 0.01)
+    state = motion(plan, t)
+    s = plan.law(t)[0]
+    phase = np.where(np.arange(len(t)) < 3, 2, 1)
+    return robot, task, scaling.Played(t, s, *state, *robot.dynamics(*state)[:2], phase, np.ones(len(t)))
+
+
+def test_the_scaling_demo_asks_twice_too_much(slowed):
+    robot, task, _ = slowed
+    assert task.times[-1] == pytest.approx(task.fastest / 2.0)
+    assert (task.points > robot.limits.lower).all() and (task.points < robot.limits.upper).all()
+    tau, rate = robot.torque_and_rate(*motion(task.plan, np.linspace(0.0, task.times[-1], 300)))
+    assert np.abs(tau / task.limits.effort).max() > 1.5 and np.abs(rate / task.limits.effort_rate).max() > 3.0
+
+
+def test_the_checks_of_the_scaling_demo_find_what_is_wrong(slowed):
+    robot, task, played = slowed
+    checks = (lambda p: scaling.inside(robot, task, p), lambda p: scaling.on_path(task, p),
+              lambda p: scaling.same_as_library(robot, p), lambda p: scaling.arrived(task, p))
+    assert all(check(played).passed for check in checks)
+    faster = [played.qd * 1.2, played.qdd * 1.44, played.qddd * 1.728]
+    beside, wrong, short = played.q.copy(), played.tau.copy(), {name: x[:-20] for name, x in played._asdict().items()}
+    beside[100, 2] += 1e-6
+    wrong[7, 1] = np.nextafter(wrong[7, 1], np.inf)
+    spoilt = (played._replace(qd=faster[0], qdd=faster[1], qddd=faster[2]), played._replace(q=beside),
+              played._replace(tau=wrong), scaling.Played(**short))
+    for check, sample in zip(checks, spoilt):
+        assert not check(sample).passed
+
+
+def test_the_picture_of_the_scaling_demo(slowed, tmp_path):
+    pytest.importorskip("matplotlib")
+    scaling_plot.draw(*slowed, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_scaling_demo_needs_ros(capsys):
+    assert cli.main(["demo", "--scaling", "--no-ros"]) == 2
+    assert "cannot be had with --no-ros" in capsys.readouterr().err
+
+
 # --- with processes ---------------------------------------------------------------------------------------------------
 
 
@@ -183,6 +239,18 @@ def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path):
     assert process.returncode == 0, output
     assert output.count("  ok  ") == 3 and "to the last bit" in output, output
     assert not any(alive(pid) for pid in children(output))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.ros
+@pytest.mark.slow
+@pytest.mark.parametrize("urdf", [(), ("--urdf", str(STANFORD))])
+def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, urdf):
+    process = start("--scaling", "--plot", "", *urdf, cwd=tmp_path)
+    output = process.communicate(timeout=100)[0]
+    assert process.returncode == 0, output
+    assert output.count("  ok  ") == 4 and "paused at" in output, output
+    assert not alive(int(re.search(r"as process (\d+)", output).group(1)))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
 from scaling_cases import dynamics
 
 from rnea_ros import InputError
@@ -121,17 +122,10 @@ def test_the_schedule_is_the_laws_inverse():
 
 # --- motions ----------------------------------------------------------------------------------------------------------
 
-DYNAMICS = dynamics("seven_r")
-ROBOT = DYNAMICS.robot
-START = np.array([0.0, 0.5, 0.0, -1.5, 0.0, 1.0, 0.0])
-POINTS = START + np.array([[0.0] * 7, [0.6, 0.3, -0.4, 0.4, 0.7, 0.6, 0.5], [1.0, -0.3, 0.2, -0.5, -0.2, 0.9, -0.6],
-                           [0.2, 0.4, 0.5, 0.3, 0.5, 0.3, 0.4]])
-EFFORT = np.array([40.0, 75.0, 40.0, 45.0, 8.0, 8.0, 4.0])
-LIMITS = replace(ROBOT.limits, effort=EFFORT, effort_rate=20.0 * EFFORT)
 NOTHING = replace(LIMITS, **dict.fromkeys(("effort", "effort_rate", "velocity"), np.full(7, NAN)))
 
 
-def trajectory(points=POINTS, duration=1.6, first=0.0, start=0):
+def trajectory(points=POINTS, duration=DURATION, first=0.0, start=0):
     times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
     return read(ROBOT.joint_names, ROBOT.joint_names, [Point(float(t), q) for t, q in zip(times, points)], start)
 
@@ -209,7 +203,7 @@ def test_too_fast_is_slowed_just_enough(stage):
     q, qd, qdd, _ = it.motion()
     assert 0.97 < it.used() <= 1.0 and not it.refusals
     assert np.abs(q[-1] - POINTS[-1]).max() < 1e-9 and not np.abs(qd[-1]).any() and not np.abs(qdd[-1]).any()
-    path = planned(POINTS, np.linspace(0.0, 1.6, 4)).path
+    path = planned(POINTS, np.linspace(0.0, DURATION, 4)).path
     assert np.abs(q - path([sample.reference.s for sample in it.samples])[0]).max() < 1e-9
     for sample in it.samples:  # what is said of a sample is so
         reference = sample.reference
@@ -217,8 +211,8 @@ def test_too_fast_is_slowed_just_enough(stage):
         assert (tau == sample.tau).all() and (rate == sample.tau_rate).all()
         value = {"effort": tau, "effort_rate": rate, "velocity": reference.qd}[sample.quantity][sample.joint]
         assert abs(value) / getattr(LIMITS, sample.quantity)[sample.joint] == pytest.approx(sample.use)
-    assert it.samples[-1].lateness == pytest.approx(it.samples[-1].reference.t - 1.6, abs=0.01)
-    assert "ended at its goal" in it.said[-1] and "planned 1.60 s" in it.said[-1]
+    assert it.samples[-1].lateness == pytest.approx(it.samples[-1].reference.t - DURATION, abs=0.01)
+    assert "ended at its goal" in it.said[-1] and "planned 0.80 s" in it.said[-1]
 
 
 def test_solved_first(stage):

@@ -121,6 +121,24 @@ def test_a_wrong_argument_gets_an_answer_that_teaches(dynamics, monkeypatch, giv
         dynamics(**given)
 
 
+def test_references_go_to_the_controllers_that_are_named(launch_ros, monkeypatch):
+    from launch import LaunchContext
+
+    monkeypatch.setenv("AMENT_PREFIX_PATH", os.environ.get("AMENT_PREFIX_PATH", sys.prefix))
+    specification = importlib.util.spec_from_file_location("scaling_launch", ROOT / "launch" / "scaling.launch.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    context = LaunchContext()
+    for argument in module.ARGUMENTS:
+        context.launch_configurations[argument.name] = "".join(part.perform(context) for part in argument.default_value)
+    context.launch_configurations.update(urdf=str(ROOT / "urdf" / "rr.urdf"), start_rsp="false", controller="/jtc",
+                                         forward_controller="/forward", commands="effort")
+    *_, node = module.start(context)
+    assert node.node_executable == "scaling_node"
+    pairs = [tuple("".join(part.perform(context) for part in side) for side in pair) for pair in node._Node__remappings]
+    assert {("~/reference", "/jtc/joint_trajectory"), ("~/commands", "/forward/commands")} <= set(pairs)
+
+
 def test_xacro_is_processed_with_its_arguments(launch_ros, dynamics, tmp_path, monkeypatch):
     pytest.importorskip("xacro", reason="xacro is not importable: pip install xacro")
     monkeypatch.setenv("AMENT_PREFIX_PATH", os.environ.get("AMENT_PREFIX_PATH", sys.prefix))
@@ -160,40 +178,43 @@ def installed(launch_ros):
 
 @pytest.mark.ros
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments, topic, joints", [
-    ((), "/dynamics_node/joint_dynamics", 6),
-    (("namespace:=left", "urdf:={tmp}/named.urdf"), "/left/dynamics_node/joint_dynamics", 2),
+@pytest.mark.parametrize("file, arguments, kind, topic, joints, nodes", [
+    ("demo", (), "JointDynamics", "/dynamics_node/joint_dynamics", 6, 2),
+    ("demo", ("namespace:=left", "urdf:={tmp}/named.urdf"), "JointDynamics", "/left/dynamics_node/joint_dynamics", 2, 2),
+    ("scaling_demo", (), "ScaledMotion", "/scaling_node/scaled_motion", 7, 3),
+    ("scaling_demo", ("namespace:=left", "urdf:={tmp}/named.urdf", "dynamics:=false"), "ScaledMotion",
+     "/left/scaling_node/scaled_motion", 2, 2),
 ])
-def test_the_demo_runs_and_ends_cleanly(installed, tmp_path, arguments, topic, joints):
+def test_the_demo_runs_and_ends_cleanly(installed, tmp_path, file, arguments, kind, topic, joints, nodes):
     text = (ROOT / "urdf" / "rr.urdf").read_text()
     (tmp_path / "named.urdf").write_text(text.replace("<robot", "<!-- a colon: not YAML -->\n<robot", 1))
     domain = random.randrange(1, 102)
     environment = {**os.environ, "ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
                    "ROS_LOG_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", RUN, str(ROOT / "launch" / "demo.launch.py"),
+    command = [sys.executable, "-c", RUN, str(ROOT / "launch" / f"{file}.launch.py"),
                *(argument.format(tmp=tmp_path) for argument in arguments)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        message = wait_for_message(domain, topic, seconds=30)
+        message = wait_for_message(domain, kind, topic, seconds=30)
     finally:
         process.send_signal(signal.SIGINT)
         output = process.communicate(timeout=20)[0]
     assert message is not None, output
     assert len(message.effort) == joints and any(message.effort_rate)
-    assert output.count("process has finished cleanly") == 2, output
+    assert output.count("process has finished cleanly") == nodes, output
 
 
-def wait_for_message(domain, topic, seconds):
+def wait_for_message(domain, kind, topic, seconds):
     import rclpy
     from rclpy.executors import SingleThreadedExecutor
 
-    from rnea_msgs.msg import JointDynamics
+    import rnea_msgs.msg
 
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain)
     node = rclpy.create_node("listener", context=context)
     heard = []
-    node.create_subscription(JointDynamics, topic, heard.append, 10)
+    node.create_subscription(getattr(rnea_msgs.msg, kind), topic, heard.append, 10)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     end = time.monotonic() + seconds

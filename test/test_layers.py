@@ -48,7 +48,7 @@ DOORS = {
     **dict.fromkeys(ROS, ("nodes/*",)),
 }
 LAZY = ("matplotlib", "xacro", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below
-WITHIN_FUNCTIONS = {"nodes": ("cli", "demo/run")}  # starts nodes, where there is ROS
+WITHIN_FUNCTIONS = {"nodes": ("cli", "demo/run", "demo/scaling")}  # starts nodes, where there is ROS
 
 
 class Import(NamedTuple):

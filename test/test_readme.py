@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 MARK = "<!-- parameters: written by test/test_readme.py --update -->"
+SCALING_MARK = MARK.replace("parameters", "scaling parameters")
 
 
 def blocks(language: str) -> list[str]:
@@ -28,10 +29,10 @@ def commands() -> list[str]:
     return lines
 
 
-def parameter_table() -> str:
-    from rnea_ros.nodes.parameters import markdown_table
+def parameter_tables() -> dict[str, str]:
+    from rnea_ros.nodes.parameters import SCALING, TABLE, markdown_table
 
-    return f"{MARK}\n\n{markdown_table()}"
+    return {mark: f"{mark}\n\n{markdown_table(entries)}" for mark, entries in ((MARK, TABLE), (SCALING_MARK, SCALING))}
 
 
 def test_python_blocks_run_in_the_order_of_the_page(monkeypatch):
@@ -48,9 +49,15 @@ def test_python_blocks_run_in_the_order_of_the_page(monkeypatch):
 @pytest.mark.ros
 def test_the_subscriber_of_the_page_understands_the_message(capsys):
     messages = pytest.importorskip("rnea_msgs.msg")
-    (block,) = [block for block in blocks("python") if "rnea_msgs" in block]
+    both = [block for block in blocks("python") if "rnea_msgs" in block]
+    assert len(both) == 2
     shared: dict = {}
-    exec(compile(block, "README.md", "exec"), shared)
+    for block in both:
+        exec(compile(block, "README.md", "exec"), shared)
+    shared["on_motion"](messages.ScaledMotion(joint_names=["a"], position=[1.0], effort=[2.0], phase=4, motion=3, lateness=0.5,
+                                              use=0.9, binding_limit="effort", binding_joint="a"))
+    assert capsys.readouterr().out == ("motion 3 ended, 0.50 s late\n"
+                                       "a: 1.0000 rad, feed forward 2.000 N m; at 90% of effort of a\n")
     shared["on_dynamics"](messages.JointDynamics(joint_names=["a"], effort=[1.5], effort_rate=[-2.0]))
     assert capsys.readouterr().out == "a: 1.500 N m, -2.000 N m/s\n"
 
@@ -96,8 +103,9 @@ def test_launch_lines_name_files_and_arguments_that_exist(line):
     _ros2, _launch, package, file, *arguments = shlex.split(line)
     assert package == "rnea_ros"
     text = (ROOT / "launch" / file).read_text()
-    if "dynamics.launch.py" in text:  # arguments are handed on
-        text += (ROOT / "launch" / "dynamics.launch.py").read_text()
+    for other in ("scaling.launch.py", "dynamics.launch.py"):  # arguments are handed on
+        if other in text:
+            text += (ROOT / "launch" / other).read_text()
     for argument in arguments:
         assert re.search(rf'DeclareLaunchArgument\(\s*"{argument.split(":=")[0]}"', text), argument
 
@@ -110,9 +118,10 @@ def test_colcon_line_builds_the_two_packages_of_this_repository():
 
 def test_topics_of_the_page_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
-    source = "".join((nodes / f"{name}.py").read_text() for name in ("dynamics_node", "description", "speed_scaling"))
+    names = ("dynamics_node", "description", "speed_scaling", "scaling_node", "scaling_messages")
+    source = "".join((nodes / f"{name}.py").read_text() for name in names)
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/", README.read_text(), flags=re.MULTILINE)
-    assert len(topics) == 10
+    assert len(topics) == 18
     for topic in topics:
         assert f'"{topic}"' in source, topic
 
@@ -120,7 +129,8 @@ def test_topics_of_the_page_are_the_nodes():
 @pytest.mark.ros
 def test_parameter_table_is_that_of_the_node():
     pytest.importorskip("rclpy")
-    assert parameter_table() in README.read_text(), "run: python test/test_readme.py --update"
+    for table in parameter_tables().values():
+        assert table in README.read_text(), "run: python test/test_readme.py --update"
 
 
 def test_pictures_exist():
@@ -137,5 +147,6 @@ def _environment() -> dict[str, str]:
 
 if __name__ == "__main__" and "--update" in sys.argv:
     sys.path.insert(0, str(ROOT))
-    before, _, after = README.read_text().partition(MARK)
-    README.write_text(before + parameter_table() + "</details>" + after.partition("</details>")[2])
+    for mark, table in parameter_tables().items():
+        before, _, after = README.read_text().partition(mark)
+        README.write_text(before + table + "</details>" + after.partition("</details>")[2])

@@ -6,29 +6,22 @@ The robot and the node are two processes of their own; this one subscribes to wh
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import random
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .. import urdf_xml
 from ..errors import RneaError
 from ..robot import Robot
-from . import checks, motion, plot
+from . import checks, motion, plot, scaling
 from .checks import Recording
+from .processes import explain, free_domain, processes, ros_environment, shared, signals
 from .table import Table
 
 RATE = 500.0  # Hz
 NODES = ("dynamics_node", "demo_robot")
 PATIENCE = 20.0  # s, for two processes to start and find each other, and for a kernel to compile
-GRACE = 5.0  # s, for a process to end by itself
 NO_ROS = """rnea demo needs ROS 2: {reason}.
   With a ROS 2 installation: source its setup file, build this package with colcon, source the workspace.
   Without one: `make env` in this package's repository sets up everything, ROS 2 wheels from PyPI included.
@@ -37,9 +30,12 @@ NO_ROS = """rnea demo needs ROS 2: {reason}.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `rnea demo`."""
-    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot; default: the Stanford arm of guarino-gfd")
-    parser.add_argument("--seconds", type=_seconds, default=8.0, help="how long to listen, default 8")
-    parser.add_argument("--plot", metavar="PATH", default="demo.png", help="picture to write, default demo.png; '' for none")
+    parser.add_argument("--scaling", action="store_true", help="scaling_node instead: a trajectory twice too fast, slowed "
+                        "just enough; paused and overridden on its way")
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot; default: the Stanford arm of guarino-gfd, with --scaling "
+                        "a 7R arm")
+    parser.add_argument("--seconds", type=_seconds, default=8.0, help="how long to listen, default 8; not with --scaling")
+    parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png; '' for none")
     parser.add_argument("--no-ros", action="store_true", help="library only: no processes, no messages")
 
 
@@ -52,7 +48,9 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 if every check passes, 1 if not or if nothing was received."""
-    source = Path(args.urdf) if args.urdf else _shared("urdf/stanford.urdf")
+    if args.scaling:
+        return scaling.run(args)
+    source = Path(args.urdf) if args.urdf else shared("urdf/stanford.urdf")
     stanford = args.urdf is None
     robot = Robot.from_urdf(source, joint_terms=checks.STANFORD_TERMS if stanford else None)
     if robot.n == 0:
@@ -69,18 +67,10 @@ def run(args: argparse.Namespace) -> int:
     print(f"\n{how}")
     for verdict in verdicts:
         print(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}")
-    if args.plot:
-        _draw(robot, recording, args.plot, how)
+    picture = "demo.png" if args.plot is None else args.plot
+    if picture:
+        _draw(robot, recording, picture, how)
     return 0 if all(verdict.passed for verdict in verdicts) else 1
-
-
-def _shared(name: str) -> Path:
-    """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree."""
-    package = Path(__file__).resolve().parents[1]
-    for path in (package.parent / name, *(folder / "share" / "rnea_ros" / name for folder in package.parents)):
-        if path.is_file():
-            return path
-    raise RneaError(f"{name} is not installed beside {package}; give a robot with --urdf")
 
 
 def _draw(robot: Robot, recording: Recording, path: str, how: str) -> None:
@@ -109,71 +99,24 @@ def _listen(robot: Robot, text: str, stanford: bool, seconds: float) -> tuple[Re
     except ImportError as error:
         print(NO_ROS.format(reason=error), file=sys.stderr)
         return None, ""
-    domain = random.randrange(1, 102)  # so that nobody else's robot is heard, and nobody else hears this one
+    domain = free_domain()
     table = Table(robot, sys.stdout)
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as folder:
-        with (_signals() as caught, _ros_environment(domain, folder),
-              _processes(Path(folder), text, stanford) as processes):
-            pids = " and ".join(str(process.pid) for process in processes)
+        with (signals() as caught, ros_environment(domain, folder),
+              processes(Path(folder), NODES, _parameters(text, stanford)) as started):
+            pids = " and ".join(str(process.pid) for process in started)
             print(f"{robot.name}: {' and '.join(NODES)} run as processes {pids}", flush=True)
             print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
             recording = demo_monitor.record(
                 domain, seconds, PATIENCE, table.show,
-                lambda: not caught and all(process.poll() is None for process in processes))
+                lambda: not caught and all(process.poll() is None for process in started))
         if caught:
             sys.exit(128 + caught[0])
         if recording is None:
-            _explain(processes, Path(folder))
+            explain(started, NODES, Path(folder), PATIENCE)
             return None, ""
     span = recording.seconds[-1]
     return recording, f"{len(recording.t)} samples in {span:.1f} s, received from dynamics_node over ROS 2"
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """SIGINT and SIGTERM as they come in: noted, not raised, since an exception can get lost in the middle of a callback."""
-    caught: list[int] = []
-
-    def note(number: int, _frame: Any) -> None:
-        caught.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _ros_environment(domain: int, folder: str) -> Iterator[None]:
-    """A ROS of our own, for this process and those that it starts; logs go where they are removed with the rest."""
-    before = dict(os.environ)
-    os.environ.update(ROS_DOMAIN_ID=str(domain), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=folder)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@contextmanager
-def _processes(folder: Path, text: str, stanford: bool) -> Iterator[list[subprocess.Popen]]:
-    """Both nodes, running; none of them is left when the block ends, however it ends."""
-    parameters = folder / "parameters.yaml"
-    parameters.write_text(json.dumps(_parameters(text, stanford)), encoding="utf-8")  # JSON is YAML
-    source = str(Path(__file__).resolve().parents[2])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
-    processes: list[subprocess.Popen] = []
-    try:
-        for node in NODES:
-            command = [sys.executable, "-m", f"rnea_ros.nodes.{node}", "--ros-args", "--params-file", str(parameters)]
-            with open(folder / f"{node}.txt", "w") as log:
-                processes.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log,
-                                                  stdin=subprocess.DEVNULL))
-        yield processes
-    finally:
-        _end(processes)
 
 
 def _parameters(text: str, stanford: bool) -> dict[str, Any]:
@@ -185,22 +128,3 @@ def _parameters(text: str, stanford: bool) -> dict[str, Any]:
                   for name, limit in checks.STANFORD_RATE_LIMITS.items()}
         parameters["/**/dynamics_node"] = {"ros__parameters": {"joint_dynamics": terms, "joint_limits": limits}}
     return parameters
-
-
-def _end(processes: Sequence[subprocess.Popen]) -> None:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _explain(processes: Sequence[subprocess.Popen], folder: Path) -> None:
-    """Nothing came: what the nodes had to say."""
-    print(f"nothing was received within {PATIENCE:g} s, or a node ended. What they wrote:", file=sys.stderr)
-    for node, process in zip(NODES, processes):
-        lines = (folder / f"{node}.txt").read_text(errors="replace").splitlines()[-12:]
-        print("\n".join([f"--- {node}, exit code {process.returncode}", *lines]), file=sys.stderr)

@@ -28,6 +28,7 @@ from ..scaling.terms import Constraints
 from .goal import Goal, Refused, check_positions, placed, refusing
 from .motion import Motion, Sample
 
+GOAL = 1e-9  # of the path, within which it is at its end
 GONE = 1e-3  # share of the speed below which a paused motion counts as paused
 
 
@@ -202,7 +203,8 @@ class Performer:
         self.motion = None
         self._held = motion.joint_names, reference.q
         path = motion.replay.plan.path
-        place = "at its goal" if reference.s >= path.length else f"stopped at {reference.s / path.length:.1%} of its path"
+        share = reference.s / path.length
+        place = "at its goal" if share > 1.0 - GOAL else f"stopped at {share:.1%} of its path"
         self._told(True, f"motion {motion.number} ended {place} after {reference.t:.2f} s, planned "
                          f"{motion.replay.plan.law.duration:.2f} s; used {motion.peak:.1%} of {motion.peak_of}")
         if self._pending is not None:
@@ -212,7 +214,7 @@ class Performer:
         if message != self._message:
             self._message = message
             if message:
-                self._told(False, message)
+                self._told(False, f"the motion goes on as it was: {message}")
 
     # ------------------------------------------------------------------ what takes longer, in a thread of its own
 

@@ -79,6 +79,7 @@ class ModelIntake:
         self._bare: tuple[Recipe, Robot] | None = None  # the last one built, without payload
         self._current: Recipe | None = None  # the one accepted last,
         self._robot: Robot | None = None  # and what was made of it
+        self._answered: Recipe | None = None  # the last one accepted or refused
         self._finished: deque[tuple[Recipe, Robot | str]] = deque()
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._ready = node.create_guard_condition(self._deliver)
@@ -93,6 +94,11 @@ class ModelIntake:
     def building(self) -> bool:
         """Whether there will be a first model, if what was asked for can be built."""
         return self._wanted is not None and self._current is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether what was asked for last has been accepted or refused."""
+        return self._wanted is self._answered
 
     def check(self) -> None:
         """Raise RneaError if what the parameters now ask for cannot become a model. Takes milliseconds: compiles nothing."""
@@ -176,6 +182,7 @@ class ModelIntake:
             recipe, result = self._finished.popleft()
             if recipe is not self._wanted:
                 continue
+            self._answered = recipe
             if isinstance(result, str):
                 self._turn_down(result)
                 continue

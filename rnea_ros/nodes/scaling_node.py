@@ -49,6 +49,7 @@ class ScalingNode(Node):
         self._robot: Robot | None = None
         self._place = Place()
         self._last = 0  # ROS time of the last tick [ns]
+        self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
         self._ticker = Ticker(self._step, self._settings.values["control_rate"])
         self._performer = Performer(self._settings.values, self._where, lambda *said: self._health.told(*said),
@@ -78,6 +79,12 @@ class ScalingNode(Node):
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         self._health.trajectories.received += 1
+        if self._intake.settled:
+            self._take(message)
+        else:
+            self._early = message
+
+    def _take(self, message: JointTrajectory) -> None:
         try:
             if self._robot is None:
                 raise Refused("no_model", "there is no robot description yet")
@@ -171,9 +178,16 @@ class ScalingNode(Node):
         self._robot = self._health.robot = robot
         self._health.model_error = ""
         self._equip()
+        self._take_early()
 
     def _refuse(self, reason: str) -> None:
         self._health.model_error = reason
+        self._take_early()
+
+    def _take_early(self) -> None:
+        message, self._early = self._early, None
+        if message is not None:
+            self._take(message)
 
     def _equip(self) -> None:
         if self._robot is not None:

@@ -1,0 +1,60 @@
+"""Try scaling_node without a robot: trajectories twice too fast, and a robot that is not there to follow what is made of them.
+
+    ros2 launch rnea_ros scaling_demo.launch.py                      a 7R arm
+    ros2 launch rnea_ros scaling_demo.launch.py rviz:=true           and watch it
+    ros2 launch rnea_ros scaling_demo.launch.py urdf:=robot.urdf     any robot
+    ros2 service call /scaling_node/pause std_srvs/srv/Trigger       interfere with it
+
+Limits of effort and effort rate are the demo's own, tight enough to bind. Everything that scaling.launch.py takes can be given
+here too.
+"""
+
+import importlib.util
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch_ros.parameter_descriptions import ParameterValue
+
+from rnea_ros import Robot
+from rnea_ros.demo.task import parameters, too_fast
+
+SHARE = Path(__file__).resolve().parents[1]
+_found = importlib.util.spec_from_file_location("scaling_launch", SHARE / "launch" / "scaling.launch.py")
+scaling = importlib.util.module_from_spec(_found)
+_found.loader.exec_module(scaling)
+
+ARGUMENTS = [
+    DeclareLaunchArgument(
+        "urdf",
+        default_value=str(SHARE / "urdf" / "seven_r.urdf"),
+        description="Robot: path to a .urdf or .xacro file.",
+    ),
+    DeclareLaunchArgument(
+        "speed", default_value="2.0", description="How many times faster than the limits allow the trajectories are planned."
+    ),
+    DeclareLaunchArgument(
+        "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node, for RViz."
+    ),
+]
+
+
+def generate_launch_description():
+    own = {argument.name for argument in ARGUMENTS}
+    others = [argument for argument in scaling.ARGUMENTS if argument.name not in own]
+    return LaunchDescription([*ARGUMENTS, *others, OpaqueFunction(function=start)])
+
+
+def start(context):
+    """The nodes, with the demo's limits for all of them."""
+    given = context.launch_configurations
+    if given["urdf_package"]:
+        given["urdf"] = ""
+    path = scaling.dynamics.urdf_path(given)
+    xml = scaling.dynamics.robot_description(path, given["xacro_args"])
+    robot = Robot.from_urdf(xml.encode())
+    limits = {f"joint_limits.{joint}.{name}": value for joint, values in parameters(robot, too_fast(robot).limits).items()
+              for name, value in values.items()}
+    description = {"robot_description": ParameterValue(xml, value_type=str)}
+    follower = {**description, "speed": float(given["speed"])}
+    return [*scaling.start(context, limits), scaling.dynamics.node(given, "rnea_ros", "demo_follower", [follower])]
