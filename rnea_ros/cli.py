@@ -1,4 +1,4 @@
-"""The `rnea` command: model, check, torque, retime, plan, query, identify, demo."""
+"""The `rnea` command: model, check, torque, retime, plan, query, identify, gait, demo."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from . import motion_csv, planning_cli, plot, retime_cli
 from .demo import run as demo
 from .errors import RneaError
+from .gait import cli as gait_cli
 from .identification import cli as identification_cli
 from .query import cli as query_cli
 from .robot import Robot
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     retime_cli.add_arguments(command("retime", retime_cli.run, "the fastest timing of a given path"))
     planning_cli.add_arguments(command("plan", planning_cli.run, "the fastest or least costly motion between two poses"))
     identification_cli.add_arguments(command("identify", identification_cli.run, "masses and inertias from a recording"))
+    gait_cli.add_arguments(command("gait", gait_cli.run, "predicts how a human walks", urdf=False))
     query_cli.add_arguments(command("query", query_cli.run, "any of the robot's dynamics, as JSON", urdf=False))
     demo.add_arguments(command("demo", demo.run, "a robot, the dynamics node and a live table over ROS 2", urdf=False))
     return parser

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,13 @@ def save(figure: Any, path: str | Path, dpi: int = 120) -> None:
         raise RneaError(f"{path} cannot be drawn: {error}") from None
     finally:
         pyplot().close(figure)
+
+
+def movie(path: str | Path, figure: Any, frame: Callable[[int], list], count: int, rate: int) -> None:
+    """A GIF of a figure; frame(k) draws picture k and returns a list, empty; rate: pictures per second."""
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
+    FuncAnimation(figure, frame, frames=count).save(path, PillowWriter(fps=rate))
 
 
 def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],

@@ -92,6 +92,8 @@ LEG = [
 HEEL, HALF_BALL = -0.055, 0.04  # behind the ankle; half the width of the ball [m]
 PARTS = {"l5": 3.50 / 11.17, "head": 5.24 / 6.94, "toes": 0.13, "clavicle": 0.005}  # of lower trunk, head, foot; of the body
 NEUTRAL = ("t9t8_", "c7_", "c1_", "right_clavicle_", "left_clavicle_", "right_wrist_", "left_wrist_")  # thesis, section 5.1
+LOWER_BODY = (*NEUTRAL, "l5s1_", "l4l3_", "t12l1_", "right_shoulder_", "left_shoulder_", "right_elbow_", "left_elbow_",
+              "right_forearm_", "left_forearm_", "right_subtalar_", "left_subtalar_")  # all but the legs: a small model
 
 
 class Point(NamedTuple):
@@ -163,6 +165,16 @@ class Human:
         """Where heel, joint of the toes and tip lie ahead of the ankle [m]."""
         heel, ball = HEEL * self._segments.scale, 0.1250 * self._segments.scale
         return heel, ball, heel + self._segments.length("foot")
+
+    @property
+    def crown(self) -> float:
+        """Of the head above the joint that it nods in [m]."""
+        return self._segments.length("head") * (1.0 - 0.0900 / 0.2429)
+
+    @property
+    def hand_length(self) -> float:
+        """To the third knuckle [m]."""
+        return self._segments.length("hand")
 
     @cached_property
     def bodies(self) -> dict[str, Body]:

@@ -36,6 +36,10 @@ def between_feet(F, M, ball, tip, heel):
     return [both.share, both.aside]
 
 
+def share_of_front(F, M, ball, tip, heel):
+    return [_between(F, M, ball, tip, heel).share]
+
+
 def forces(F, M, ball, tip, heel):
     """(12,): F and M of the front foot and of the rear one."""
     both = _between(F, M, ball, tip, heel)

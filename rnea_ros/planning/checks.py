@@ -32,7 +32,7 @@ def check(problem: Problem) -> None:
 
 def _check_cost(problem: Problem) -> None:
     cost, free = problem.cost, problem.duration[0] < problem.duration[1]
-    weights = np.append(cost.effort, cost.time)
+    weights = np.concatenate((cost.effort, [cost.time], *(weights for weights, _ in cost.more)))
     if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
         raise InputError(f"weights are {cost.time:g} for time and {cost.effort.tolist()} for effort; all must be finite, none "
                          "negative, one above zero")

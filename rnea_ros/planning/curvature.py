@@ -10,33 +10,37 @@ from functools import partial
 
 import numpy as np
 
-from .problem import Problem, Quantity
+from .problem import Problem, Quantity, square_slope
 from .rows import Rows
 
 STEP = 1e-7  # relative
-# (problem, rows, y, weight (K,), multipliers) -> (K, ORDERS, n, ORDERS, n): second derivatives by y of weight times the
-# cost's rate, plus multipliers times rows, at each node alone
-Curvature = Callable[[Problem, Rows, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+# (problem, rows, y, u (K,), weight (K,), multipliers) -> (K, ORDERS, n, ORDERS, n): second derivatives by y of weight times
+# the cost's rate, plus multipliers times rows, at each node alone
+Curvature = Callable[[Problem, Rows, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def of_lagrangian(problem: Problem, rows: Rows, y: np.ndarray, weight: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+def of_lagrangian(problem: Problem, rows: Rows, y: np.ndarray, u: np.ndarray, weight: np.ndarray,
+                  multipliers: np.ndarray) -> np.ndarray:
     """All of it."""
     total = np.zeros((*y.shape, *y.shape[1:]))
     for quantity, at, factors in rows.factors(multipliers):
         if not quantity.linear:
             total[at] += differences(partial(_weighted, quantity, factors), y[at], quantity.order)
-    if problem.cost.of is not None:
-        total += differences(lambda z: weight[:, None, None] * problem.cost.slope(z), y, problem.cost.of.order)
+    for weights, quantity, at in problem.cost.squares(u):
+        total[at] += weight[at, None, None, None, None] * differences(partial(square_slope, weights, quantity), y[at],
+                                                                      quantity.order)
     return (total + total.transpose(0, 3, 4, 1, 2)) / 2.0
 
 
-def gauss_newton(problem: Problem, rows: Rows, y: np.ndarray, weight: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+def gauss_newton(problem: Problem, rows: Rows, y: np.ndarray, u: np.ndarray, weight: np.ndarray,
+                 multipliers: np.ndarray) -> np.ndarray:
     """What first derivatives know of it: 2 effort (d value / dy)^2, never negative. For costs that are sums of squares."""
-    cost = problem.cost
-    if cost.of is None:
-        return np.zeros((*y.shape, *y.shape[1:]))
-    slopes = cost.of.slopes(y)
-    return np.einsum("k,c,kcrj,kcsi->krjsi", 2.0 * weight, cost.effort, slopes, slopes, optimize=True)
+    total = np.zeros((*y.shape, *y.shape[1:]))
+    for weights, quantity, at in problem.cost.squares(u):
+        slopes = quantity.slopes(y[at]).reshape(len(at), len(weights), -1)
+        weighted = slopes * (2.0 * weight[at, None] * weights)[:, :, None]
+        total[at] += (weighted.swapaxes(1, 2) @ slopes).reshape(len(at), *total.shape[1:])
+    return total
 
 
 def _weighted(quantity: Quantity, factors: np.ndarray, y: np.ndarray) -> np.ndarray:

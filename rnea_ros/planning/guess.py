@@ -43,7 +43,7 @@ def paced(problem: Problem, curve: Curve) -> Curve:
     cost, excess = [], []
     for T in durations:
         now = y / (T ** np.arange(ORDERS))[:, None]
-        cost.append(T * at.weight @ problem.cost.rate(now))
+        cost.append(T * at.weight @ problem.cost.rate(now, at.inner))
         excess.append(max((found.max() for found in problem.excess(now, at.u)), default=0.0))
     inside = np.array(excess) <= 0.0
     best = np.where(inside, cost, np.inf) if inside.any() else np.array(excess)

@@ -156,8 +156,8 @@ class _Planner:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(Progress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        solution = minimise(program, program.variables(guess), {"max_iter": self.settings.iterations, **options}, watch,
-                            multipliers)
+        options = {"max_iter": self.settings.iterations, **self.settings.solver, **options}
+        solution = minimise(program, program.variables(guess), options, watch, multipliers)
         self.iterations += solution.iterations
         return solution
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -85,7 +85,8 @@ class Quantity:
     slope        : the same arguments -> order + 1 arrays (samples, k, n): d value / dq, d value / dqd, ..
     lower, upper : (k,); infinite: no limit; NaN: unknown, hence not enforced
     linear       : the slope is constant
-    windows      : (from, until) shares of the duration in which the limits hold, both included; none: always
+    windows      : (from, until) shares of the duration in which the limits hold, both included; none: always. As a term of
+                   the cost it counts there alone
     """
 
     name: str
@@ -148,22 +149,38 @@ def of_motion(order: int, labels: Sequence[str], lower: np.ndarray, upper: np.nd
 class Cost:
     """What is minimised: the integral over the motion of  time + sum_k effort_k value_k^2  (thesis 4.18: 1 - u and u).
 
-    of : the quantity whose squares are weighted by effort (k,); None if time alone counts
+    of   : the quantity whose squares are weighted by effort (k,); None if time alone counts
+    more : (weights (k,), quantity): further squares. Below, u says where in the motion the samples are, see Nodes.inner
     """
 
     time: float = 1.0
     effort: np.ndarray = field(default_factory=lambda: np.zeros(0))
     of: Quantity | None = None
+    more: Sequence[tuple[np.ndarray, Quantity]] = ()
 
-    def rate(self, y: np.ndarray) -> np.ndarray:
+    def squares(self, u: np.ndarray) -> Iterator[tuple[np.ndarray, Quantity, np.ndarray]]:
+        """(weights, quantity, samples that it counts at), term by term."""
+        for weights, quantity in (*([] if self.of is None else [(self.effort, self.of)]), *self.more):
+            yield weights, quantity, np.flatnonzero(quantity.holds(u))
+
+    def rate(self, y: np.ndarray, u: np.ndarray) -> np.ndarray:
         """(samples,) per second."""
-        return np.full(len(y), self.time) + (0.0 if self.of is None else self.of.values(y) ** 2 @ self.effort)
+        total = np.full(len(y), self.time)
+        for weights, quantity, at in self.squares(u):
+            total[at] += quantity.values(y[at]) ** 2 @ weights
+        return total
 
-    def slope(self, y: np.ndarray) -> np.ndarray:
+    def slope(self, y: np.ndarray, u: np.ndarray) -> np.ndarray:
         """(samples, ORDERS, n) of the rate."""
-        if self.of is None:
-            return np.zeros_like(y)
-        return np.einsum("kc,kcrj->krj", 2.0 * self.effort * self.of.values(y), self.of.slopes(y))
+        total = np.zeros_like(y)
+        for weights, quantity, at in self.squares(u):
+            total[at] += square_slope(weights, quantity, y[at])
+        return total
+
+
+def square_slope(weights: np.ndarray, quantity: Quantity, y: np.ndarray) -> np.ndarray:
+    """(samples, ORDERS, n) of the weighted sum of a quantity's squares."""
+    return np.einsum("kc,kcrj->krj", 2.0 * weights * quantity.values(y), quantity.slopes(y))
 
 
 @dataclass(frozen=True, eq=False)

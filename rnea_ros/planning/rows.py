@@ -88,7 +88,8 @@ def _limits(problem: Problem, nodes: Nodes, degree: int) -> Iterator[Limits]:
         regular = (once | (quantity.order >= degree)) & quantity.holds(nodes.u[:nodes.regular])
         wanted[:nodes.regular, quantity.enforced] = regular[:, None]
         for k, (which, component) in enumerate(nodes.single):
-            wanted[nodes.regular + k, component] |= which == number
+            if which == number:
+                wanted[nodes.regular + k, component] = True
         at = np.flatnonzero(wanted.any(axis=1))
         if len(at):
             yield Limits(quantity, at, *np.nonzero(wanted[at]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InputError
 
@@ -23,8 +23,10 @@ class Settings:
     tries       : starting guesses before giving up
     iterations  : of the solver, for each of its calls
     gauss_newton: the solver's Hessian from first derivatives alone; for costs that are sums of squares
+    solver      : options of IPOPT, by its names for them
     instants    : shares of the duration, 0 and 1 among them, at which alone limits are kept and the cost is summed
-                  (trapezoids): what a first plan finds there is the plan. None: where the plan itself asks for it
+                  (trapezoids): what a first plan finds there is the plan. None: where the plan itself asks for it. One that
+                  is there twice ends what came before and begins what comes after
     """
 
     degree: int = 3
@@ -36,6 +38,7 @@ class Settings:
     tries: int = 4
     iterations: int = 500
     gauss_newton: bool = False
+    solver: Mapping[str, Any] = field(default_factory=dict)
     instants: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -49,7 +52,7 @@ class Settings:
 
 
 def _rise_from_0_to_1(values: Sequence[float]) -> bool:
-    return len(values) > 1 and values[0] == 0.0 and values[-1] == 1.0 and all(a < b for a, b in pairwise(values))
+    return len(values) > 1 and values[0] == 0.0 and values[-1] == 1.0 and all(a <= b for a, b in pairwise(values))
 
 
 class Progress(NamedTuple):

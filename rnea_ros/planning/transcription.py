@@ -63,13 +63,13 @@ class Transcription:
         return self.B @ points / x[-1] ** POWERS[:, None]
 
     def objective(self, x: np.ndarray) -> float:
-        return x[-1] * (self.nodes.weight @ self.problem.cost.rate(self.motion(x)))
+        return x[-1] * (self.nodes.weight @ self.problem.cost.rate(self.motion(x), self.nodes.inner))
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         y = self.motion(x)
-        weight = x[-1] * self.nodes.weight[:, None, None]
-        total = np.bincount(self.seen.ravel(), self._chained(weight * self.problem.cost.slope(y), y, x[-1]).ravel(), self.size)
-        total[-1] += self.nodes.weight @ self.problem.cost.rate(y)
+        slope = x[-1] * self.nodes.weight[:, None, None] * self.problem.cost.slope(y, self.nodes.inner)
+        total = np.bincount(self.seen.ravel(), self._chained(slope, y, x[-1]).ravel(), self.size)
+        total[-1] += self.nodes.weight @ self.problem.cost.rate(y, self.nodes.inner)
         return total
 
     def constraints(self, x: np.ndarray) -> np.ndarray:
@@ -93,9 +93,9 @@ class Transcription:
         """
         y, T = self.motion(x), x[-1]
         weight = objective * self.nodes.weight
-        cost_slope = weight[:, None, None] * self.problem.cost.slope(y)
+        cost_slope = weight[:, None, None] * self.problem.cost.slope(y, self.nodes.inner)
         slope = T * cost_slope + self.rows.weighted(y, multipliers)
-        L_yy = self.curvature(self.problem, self.rows, y, T * weight, multipliers)
+        L_yy = self.curvature(self.problem, self.rows, y, self.nodes.inner, T * weight, multipliers)
         y_z = self._dy_dz(y, T)
         flat = y_z.reshape(len(y), -1, y_z.shape[-1])
         H = flat.transpose(0, 2, 1) @ L_yy.reshape(len(y), flat.shape[1], -1) @ flat

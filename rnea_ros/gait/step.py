@@ -1,0 +1,224 @@
+"""One step of walking, and everything that the thesis asks of it: (5.2)-(5.10) as quantities with limits.
+
+The step begins when the right heel strikes and ends when the left one does; the right leg is the stance leg. Shares u of its
+duration T = length / speed at which something changes:
+
+    0         right heel strikes; the left foot stands on its toes
+    toe_off   left toes leave the ground; the right foot is flat
+    heel_off  right heel leaves the ground; the ball and the toes stay
+    1         left heel strikes
+
+Where two phases meet, the conditions of both hold. Contacts are held within a tolerance in place of y = 0 and no velocity
+(5.4): with six control points, equality at many instants leaves nothing to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError
+from ..planning.problem import Quantity, of_motion
+from . import support
+from .skeleton import SIDES
+from .support import DOUBLE, SINGLE
+from .walker import Support, Walker
+
+XYZ = ("x", "y", "z")
+HALF_FOOT = 0.045  # half the width of a foot [m]
+BEHIND_BALL = 0.03  # that the centre of pressure may lie behind the ball's joint, heel off [m]
+BESIDE = 0.04  # of the zero-moment point from the line between the feet, in double support [m]
+ALMOST = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
+APART = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
+STAIRS, LAG, LEAD, LEFT_OVER = 4, 0.10, 0.05, 0.05  # of the transfer of load: shares of it
+ANGLE, CENTRE = 0.006, 0.002  # in hand, of angles and slides, and of the zero-moment point [rad, m]
+KNEE = (np.radians(60.0), np.radians(5.0))  # (5.9)
+
+
+@dataclass(frozen=True)
+class Step:
+    """speed [m/s], length [m], width between the heels [m]; toe_off, heel_off: see above; tolerance of contacts [m].
+
+    Beyond the thesis, and what makes the floor's force that of a human:
+    smooth   : accelerations too continue as their mirror image in the next step, so that forces do not jump
+    transfer : in double support the load moves from the rear foot to the front foot steadily, from nothing to all
+    """
+
+    speed: float = 1.2
+    length: float = 0.6
+    width: float = 0.1
+    toe_off: float = 0.2
+    heel_off: float = 0.6
+    tolerance: float = 2e-3
+    smooth: bool = False
+    transfer: bool = False
+
+    def __post_init__(self) -> None:
+        allowed = {"speed": (0.3, 2.5), "length": (0.2, 1.2), "width": (0.0, 0.4), "tolerance": (1e-5, 0.02)}
+        for name, (low, high) in allowed.items():
+            if not low <= getattr(self, name) <= high:
+                raise InputError(f"{name} of the step is {getattr(self, name):g}; {low:g} to {high:g} is allowed")
+        if not 0.0 < self.toe_off < self.heel_off < 1.0:
+            raise InputError(f"toe_off and heel_off are {self.toe_off:g} and {self.heel_off:g} of the step; both must lie "
+                             "inside it, in that order")
+
+    @property
+    def duration(self) -> float:
+        return self.length / self.speed
+
+    @property
+    def mid_swing(self) -> float:
+        return (self.toe_off + 1.0) / 2.0
+
+    @property
+    def double_support(self) -> tuple[float, float]:
+        return 0.0, self.toe_off
+
+    @property
+    def single_support(self) -> tuple[float, float]:
+        return self.toe_off, 1.0
+
+
+class Conditions:
+    """Quantities of a step of one walker, equation by equation. Places on the floor: the right heel strikes at x = 0."""
+
+    def __init__(self, walker: Walker, step: Step, in_hand: bool = False):
+        self.walker, self.step, self.in_hand = walker, step, in_hand
+        heel, ball, tip = walker.human.sole
+        self.ball, self.tip, self.side = ball - heel, tip - heel, step.width / 2.0
+
+    def spare(self, size: float) -> float:
+        """What limits are drawn in by while a step is planned, so that they are kept between the instants too."""
+        return size if self.in_hand else 0.0
+
+    def all(self) -> list[Quantity]:
+        extra = self.transfer() if self.step.transfer else []
+        pendulums = any(joint.startswith("right_shoulder") for joint in self.walker.joint_names)
+        return [self.angles(), *self.torques(), *self.contacts(), *self.clearances(), *self.balance(), self.knee(),
+                self.landing(), *extra, *([*self.arms_and_legs(), *self.apart()] if pendulums else [])]
+
+    # ------------------------------------------------------------------ throughout
+
+    def angles(self) -> Quantity:
+        """(5.2)."""
+        limits = self.walker.robot.limits
+        return of_motion(0, self.walker.joint_names, limits.lower + self.spare(ANGLE), limits.upper - self.spare(ANGLE))
+
+    def torques(self) -> list[Quantity]:
+        """(5.3), as shares of the strength; in double and in single support. The global coordinates have none."""
+        return [self._torque(DOUBLE, self.step.double_support), self._torque(SINGLE, self.step.single_support)]
+
+    def contacts(self) -> list[Quantity]:
+        """(5.4), first line: points that stand on the floor."""
+        s = self.step
+        ball, rear_tip = ["right_inner_ball", "right_outer_ball", "right_toe_tip"], (self.tip - s.length, self.side, 0.0)
+        return [
+            self._at("right heel", XYZ, support.place, ["right_heel"], (0.0, -self.side, 0.0), (0.0, s.heel_off)),
+            self._at("right ball", (*XYZ, "tilt", "toe tip"), support.standing_ball, ball,
+                     (self.ball, -self.side, 0.0, 0.0, 0.0), s.single_support),
+            self._at("left toe tip", XYZ, support.place, ["left_toe_tip"], rear_tip, s.double_support)]
+
+    def clearances(self) -> list[Quantity]:
+        """(5.4), second line: points that must not go through it."""
+        s, toes = self.step, ["inner_ball", "outer_ball", "toe_tip"]
+        windows = [(["left_heel", "left_inner_ball", "left_outer_ball"], (0.0, 1.0)), (["left_toe_tip"], s.single_support),
+                   ([f"right_{name}" for name in toes], s.double_support), (["right_heel"], (s.heel_off, 1.0))]
+        return [self._of_points(f"height of {', '.join(names)}", names, support.heights, names, np.zeros(len(names)),
+                                np.full(len(names), np.inf), window) for names, window in windows]
+
+    def balance(self) -> list[Quantity]:
+        """(5.5): the zero-moment point in the foot's polygon, or between the feet. Divided by weight, in metres."""
+        s, spare = self.step, self.spare(CENTRE)
+        flat, raised = (0.0, self.tip), (self.ball - BEHIND_BALL, self.tip)
+        between = self._of_ground("zero-moment point between the feet", ("share", "aside"), support.between_feet,
+                                  support.BETWEEN, np.array([0.0, spare - BESIDE]), np.array([1.0, BESIDE - spare]),
+                                  s.double_support)
+        return [between, *(self._in_foot(ends, window)
+                           for ends, window in ((flat, (s.toe_off, s.heel_off)), (raised, (s.heel_off, 1.0))))]
+
+    def arms_and_legs(self) -> list[Quantity]:
+        """(5.6), with the direction of walking, not the vertical: an arm swings with the other side's leg."""
+        least = np.array([self.spare(ALMOST / 2) - ALMOST])
+        return [self._of_points(f"{arm} arm with {leg} leg", ["product"], support.swing_together,
+                                [f"{arm}_shoulder", f"{arm}_wrist", f"{leg}_hip", f"{leg}_ankle"], least, np.array([np.inf]))
+                for arm, leg in (SIDES, SIDES[::-1])]
+
+    def apart(self) -> list[Quantity]:
+        """(5.7), squared."""
+        return [self._of_points(f"{side} wrist from hip", ["distance squared"], support.distance_squared,
+                                [f"{side}_wrist", f"{side}_hip"], np.array([APART**2 + self.spare(1e-3)]),
+                                np.array([np.inf])) for side in SIDES]
+
+    # ------------------------------------------------------------------ at one instant
+
+    def knee(self) -> Quantity:
+        """(5.9) in the middle of the swing."""
+        middle, within = KNEE
+        name = "left_knee_flexion"
+        k = self.walker.joint_names.index(name)
+        unit = np.eye(self.walker.n)[k:k + 1]
+        return Quantity("knee at mid-swing", [name], 0, lambda q: q[:, k:k + 1],
+                        lambda q: [np.broadcast_to(unit, (len(q), *unit.shape))], np.array([middle - within]),
+                        np.array([middle + within]), linear=True, windows=[(self.step.mid_swing,) * 2])
+
+    def landing(self) -> Quantity:
+        """(5.10): the left heel, one step ahead. That of the right heel is its contact."""
+        goal = self.step.length, self.side, 0.0
+        return self._at("left heel at its strike", XYZ, support.place, ["left_heel"], goal, (1.0, 1.0))
+
+    # ------------------------------------------------------------------ beyond the thesis
+
+    def transfer(self) -> list[Quantity]:
+        """The front foot's share: next to nothing at first and all at last, between two stairs on the way."""
+        end, parts = self.step.toe_off, range(STAIRS)
+        stairs = [((k / STAIRS * end, (k + 1) / STAIRS * end), k / STAIRS - LAG, (k + 1) / STAIRS + LEAD) for k in parts]
+        ends = [((0.0, 0.0), 0.0, LEFT_OVER), ((end, end), 1.0 - LEFT_OVER, 1.0)]
+        return [self._of_ground("load on the front foot", ["share"], support.share_of_front, support.BETWEEN,
+                                np.array([max(low, 0.0)]), np.array([min(high, 1.0)]), window)
+                for window, low, high in (*stairs, *ends)]
+
+    # ------------------------------------------------------------------ tools
+
+    def _at(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], goal: Sequence[float],
+            window: tuple[float, float]) -> Quantity:
+        """Within the tolerance of a goal."""
+        middle, near = np.array(goal), self.step.tolerance * (1.0 - self.spare(0.25))
+        return self._of_points(name, labels, function, names, middle - near, middle + near, window)
+
+    def _of_points(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
+                   upper: np.ndarray, window: tuple[float, float] = (0.0, 1.0)) -> Quantity:
+        return Quantity(name, labels, 0, lambda q: self.walker.of_points(function, names, q).value,
+                        lambda q: self.walker.of_points(function, names, q).slopes, lower, upper, windows=[window])
+
+    def _of_ground(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
+                   upper: np.ndarray, window: tuple[float, float]) -> Quantity:
+        return Quantity(name, labels, 2, lambda *motion: self.walker.of_ground(function, names, motion).value,
+                        lambda *motion: self.walker.of_ground(function, names, motion).slopes, lower, upper, windows=[window])
+
+    def _torque(self, bearing: Support, window: tuple[float, float]) -> Quantity:
+        strength = np.nan_to_num(self.walker.robot.limits.effort, nan=np.inf)
+        limit = np.where(np.isfinite(strength), 1.0, np.inf)
+
+        def value(*motion):
+            return self.walker.torque(bearing, motion) / strength
+
+        def slope(*motion):
+            return [table / strength[:, None] for table in self.walker.torque_slopes(bearing, motion)]
+
+        return Quantity(f"torque in {bearing.name}", self.walker.joint_names, 2, value, slope, -limit, limit, windows=[window])
+
+    def _in_foot(self, ends: tuple[float, float], window: tuple[float, float]) -> Quantity:
+        """Distances from the four sides of the right foot, times the vertical force as a share of weight."""
+        left, right, weight = HALF_FOOT - self.side, -HALF_FOOT - self.side, self.walker.weight
+
+        def distances(F, M):
+            return [(-M[1] - F[2] * ends[0]) / weight, (M[1] + F[2] * ends[1]) / weight, (M[0] - F[2] * right) / weight,
+                    (F[2] * left - M[0]) / weight]
+
+        name = f"zero-moment point in the foot from {100 * ends[0]:.0f} cm"
+        return self._of_ground(name, ("behind", "ahead", "right", "left"), distances, [], np.full(4, self.spare(CENTRE)),
+                               np.full(4, np.inf), window)
+
+
