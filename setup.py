@@ -45,7 +45,7 @@ setup(
         ],
         "planning": ["casadi", "scipy"],
         "plot": ["matplotlib"],
-        "test": ["example-robot-data", "pin>=3", "pytest", "pytest-timeout"],  # pin is Pinocchio, the oracle
+        "test": ["example-robot-data", "pin>=3", "pytest", "pytest-timeout", "toppra"],  # pin is Pinocchio; both are oracles
         "lint": ["mypy~=2.4.1", "ruff~=0.17.5"],
         "bench": ["casadi", "cmeel-eigen", "matplotlib", "mujoco", "pin>=3"],  # the peers; C++ of pin needs Eigen
     },

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+from concurrent.futures import Executor, Future
 from functools import cache
 from pathlib import Path as File
 
 import numpy as np
 
-from rnea_ros import Robot
+from rnea_ros import RneaError, Robot
 from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import Path, through
 from rnea_ros.scaling.points import planned
+from rnea_ros.scaling.replay import Reference, Replay
 from rnea_ros.scaling.retime import retimed
 from rnea_ros.scaling.terms import Constraints, Limits
 
+TOLERANCE = 1e-6  # relative, of every limit
+DT = 1e-3
 ROOT = File(__file__).resolve().parent.parent
 
 
@@ -81,3 +86,77 @@ def toy(q, qd, qdd, qddd):
     tau = np.stack((qdd[..., 0] + 5.0 * np.sin(q[..., 0]), 2.0 * qdd[..., 1]), axis=-1)
     rate = np.stack((qddd[..., 0] + 5.0 * np.cos(q[..., 0]) * qd[..., 0], 2.0 * qddd[..., 1]), axis=-1)
     return tau, rate
+
+
+class Played:
+    """The references of a motion, tick by tick, and the limits used by each; with between, that many of each tick."""
+
+    def __init__(self, replay, actions=(), dt=DT, most=40.0, between=1):
+        self.references, self.changes = [], []
+        waiting = sorted(actions, key=lambda action: action[0])
+        steps = iter(dt) if np.iterable(dt) else None
+        while not self.references or not (self.references[-1].done or replay.t > most):
+            while waiting and replay.t >= waiting[0][0] - 1e-9:
+                waiting.pop(0)[1](replay)
+                self.changes.append(len(self.references))
+            if isinstance(replay._worker, Later):
+                replay._worker.step()
+            self.references += ticked(replay, dt if steps is None else next(steps), between)
+        self.q, self.qd, self.qdd, self.qddd = (np.array([getattr(r, name) for r in self.references])
+                                                for name in ("q", "qd", "qdd", "qddd"))
+        self.t, self.s, self.rate = (np.array([getattr(r, name) for r in self.references]) for name in ("t", "s", "rate"))
+        self.duration, self.done = replay.t, replay.done
+
+    def used(self, robot, limits) -> np.ndarray:
+        """(ticks, 4): torque, torque rate, velocity, acceleration, the largest of all joints."""
+        tau, tau_rate = robot.torque_and_rate(self.q, self.qd, self.qdd, self.qddd)
+        return np.stack([np.abs(value / limit).max(axis=1) for value, limit in
+                         zip((tau, tau_rate, self.qd, self.qdd), limits[:4])], axis=1)
+
+
+class Later(Executor):
+    """A worker whose answers come after so many ticks of a replay, to the tick: as slow as a test wants it."""
+
+    def __init__(self, delay: int):
+        self.delay, self.now, self.jobs = delay, 0, []
+
+    def submit(self, work, /, *args, **kwargs):
+        future = Future()
+        self.jobs.append((self.now + self.delay, future, work))
+        return future
+
+    def step(self) -> None:
+        self.now += 1
+        due = [job for job in self.jobs if job[0] <= self.now]
+        self.jobs = [job for job in self.jobs if job[0] > self.now]
+        for _, future, work in due:
+            try:
+                future.set_result(work())
+            except RneaError as error:
+                future.set_exception(error)
+
+
+def ticked(replay: Replay, dt: float, between: int = 1) -> list[Reference]:
+    """One tick, seen at so many instants, the last one at its end: within a tick the clock runs on."""
+    seen, advance = [], replay.clock.advance
+
+    def advance_in_parts(dt: float) -> None:
+        for k in range(between):
+            advance(dt / between)
+            if k < between - 1:
+                seen.append(replay.reference())
+
+    replay.clock.advance = advance_in_parts  # type: ignore[method-assign]
+    try:
+        last = replay.tick(dt)
+    finally:
+        del replay.clock.advance  # type: ignore[method-assign]
+    return [*seen, last]
+
+
+def again(replay: Replay, worker: Executor | None = None) -> Replay:
+    """The same state; laws and tables do not change."""
+    other = copy.copy(replay)
+    other.clock = copy.copy(replay.clock)
+    other._asked, other._worker = [], worker
+    return other

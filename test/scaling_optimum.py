@@ -1,7 +1,7 @@
 """The fastest time law by another formulation and another solver: the oracle of scaling/profile.py.
 
-On a grid of s the unknowns are sd and sdd at the nodes, sddd and the time between them; the motion is exactly one of piecewise constant
-sddd; limits hold at the nodes, for sddd from both sides. Solved by IPOPT through CasADi.
+On a grid of s the unknowns are sd and sdd at the nodes, sddd and the time between them; the motion is exactly one of piecewise
+constant sddd; limits hold at the nodes, for sddd from both sides. Solved by IPOPT through CasADi.
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ def optimum(constraints: Constraints, count: int = 400, guess: float = 12.0) -> 
     problem.subject_to(h >= 1e-5)
     problem.subject_to(v[1:-1] >= 1e-6)
     for row in range(rows.shape[2]):
-        if rows[:, 6, row].any():
-            sides = ((slice(0, count), u), (slice(1, count + 1), u))
-        else:
-            sides = ((slice(0, count + 1), None),)
+        third_order = rows[:, 6, row].any()
+        sides = ((slice(0, count), u), (slice(1, count + 1), u)) if third_order else ((slice(0, count + 1), None),)
         for part, jerk in sides:
             weights = [ca.DM(rows[part, k, row]) for k in range(7)]
             speed, bend = v[part], a[part]

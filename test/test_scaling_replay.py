@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from scaling_cases import ARMS, Motion, dynamics, urdf
+from scaling_cases import ARMS, DT, TOLERANCE, Later, Motion, Played, again, dynamics, urdf
 
 from rnea_ros import InputError
 from rnea_ros.scaling.plan import follow
 from rnea_ros.scaling.points import planned
 from rnea_ros.scaling.replay import Replay
 from rnea_ros.scaling.terms import Limits
-
-TOLERANCE = 1e-6  # relative, of every limit
-DT = 1e-3
-
-
-class Played:
-    """The references of a motion, tick by tick, and the limits used by each."""
-
-    def __init__(self, replay, actions=(), dt=DT, most=40.0):
-        self.references, self.changes = [], []
-        waiting = sorted(actions, key=lambda action: action[0])
-        steps = iter(dt) if np.iterable(dt) else None
-        while not self.references or not (self.references[-1].done or replay.t > most):
-            while waiting and replay.t >= waiting[0][0] - 1e-9:
-                waiting.pop(0)[1](replay)
-                self.changes.append(len(self.references))
-            self.references.append(replay.tick(dt if steps is None else next(steps)))
-        self.q, self.qd, self.qdd, self.qddd = (np.array([getattr(r, name) for r in self.references])
-                                                for name in ("q", "qd", "qdd", "qddd"))
-        self.t, self.s, self.rate = (np.array([getattr(r, name) for r in self.references]) for name in ("t", "s", "rate"))
-        self.duration, self.done = replay.t, replay.done
-
-    def used(self, robot, limits) -> np.ndarray:
-        """(ticks, 4): torque, torque rate, velocity, acceleration, the largest of all joints."""
-        tau, tau_rate = robot.torque_and_rate(self.q, self.qd, self.qdd, self.qddd)
-        return np.stack([np.abs(value / limit).max(axis=1) for value, limit in
-                         zip((tau, tau_rate, self.qd, self.qdd), limits[:4])], axis=1)
-
-
-def again(replay: Replay) -> Replay:
-    """The same state; laws and tables do not change."""
-    other = copy.copy(replay)
-    other.clock = copy.copy(replay.clock)
-    return other
 
 
 def check(motion, played, limits=None) -> None:
@@ -93,7 +58,7 @@ def test_a_plan_inside_the_limits_is_untouched():
     check(motion, played)
     s, v, a, u = motion.plan.law(played.t[:-1])
     np.testing.assert_allclose(played.s[:-1], s, atol=1e-9)
-    q, q1, q2, q3 = motion.path(s)
+    _, q1, q2, q3 = motion.path(s)
     v, a, u = v[:, None], a[:, None], u[:, None]
     np.testing.assert_allclose(played.qd[:-1], q1 * v, atol=1e-9)
     np.testing.assert_allclose(played.qddd[:-1], q3 * v**3 + 3 * q2 * v * a + q1 * u, atol=1e-6)
@@ -183,6 +148,43 @@ def test_tighter_limits_on_the_way(motion, solved):
     outside = np.flatnonzero((used > 1.0 + TOLERANCE).any(axis=1))
     assert played.t[outside].max() < 1.0 + 0.8
     assert played.duration < 1.06 * known
+
+
+def test_tighter_limits_before_the_start(motion, solved):
+    """At rest nothing has to come down first."""
+    limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    played = Played(again(solved), [(0.0, lambda r: r.change(motion.constraints(motion.path, limits)))])
+    check(motion, played, limits)
+    ended(motion, played)
+
+
+@pytest.mark.parametrize("delay", [5, 150, 700])
+def test_changes_while_a_slow_worker_looks_at_others(motion, solved, delay):
+    """Each is dealt with in the end, whatever was begun when it came; one that is refused undoes none before it."""
+    tight = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    tighter = tight._replace(velocity=0.8 * motion.limits.velocity)
+    heavy = motion.limits._replace(effort=0.5 * motion.limits.effort)
+    for limits, times in (((tight, tighter), (0.6, 0.7)), ((tight, tighter), (0.6, 0.65 + 1e-3 * delay)),
+                          ((tighter, heavy), (0.6, 0.603)), ((tighter, heavy), (0.6, 0.62 + 1e-3 * delay))):
+        actions = [(t, (lambda c: lambda r: r.change(c))(motion.constraints(motion.path, limit)))
+                   for t, limit in zip(times, limits)]
+        played = Played(again(solved, Later(delay)), actions)
+        ended(motion, played)
+        assert np.diff(played.s).max() < 1.01 * DT * max(r.sd for r in played.references)  # no leap to another law
+        settled = played.t > times[1] + 4e-3 * delay + 0.7
+        assert played.used(motion.robot, tighter)[settled].max() <= 1.0 + TOLERANCE
+        assert settled.sum() > 1000
+
+
+def test_a_failing_worker_stops_nothing(motion, solved):
+    with ThreadPoolExecutor(1) as worker:
+        replay = again(solved, worker)
+        broken = motion.constraints(motion.path)
+        broken.dynamics = lambda *motion: 1 // 0
+        played = Played(replay, [(0.5, lambda r: r.change(broken))])
+        assert "ZeroDivisionError" in replay.message
+    check(motion, played)
+    ended(motion, played)
 
 
 def test_looser_limits_make_it_faster(motion, solved):

@@ -1,4 +1,4 @@
-"""Torque and torque rate along a path: the coefficients against direct evaluation, the rows, and what a Robot makes of them."""
+"""Torque and torque rate along a path: coefficients against direct evaluation, rows, and what a Robot makes of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def test_derivatives_along_the_path_are_derivatives():
 @pytest.mark.parametrize("backend", ["llvm", "python"])
 def test_the_compiled_terms_of_a_robot(backend):
     robot = Robot.from_urdf(ROOT / "urdf/stanford.urdf", backend=backend)
-    robot = Robot(robot.model.with_terms({name: JointTerm(viscous=0.3, rotor_inertia=0.02) for name in robot.joint_names}), backend)
+    term = JointTerm(viscous=0.3, rotor_inertia=0.02)
+    robot = Robot(robot.model.with_terms(dict.fromkeys(robot.joint_names, term)), backend)
     path = through(waypoints(robot, 1))
     s = np.linspace(0.0, path.length, 7)
     for carried in (robot, robot.with_payload("link6", 1.2, (0.0, 0.1, 0.05))):
@@ -93,7 +94,7 @@ def test_coulomb_friction_comes_off_the_effort_limits():
 
 def toy_constraints(**limits):
     path = through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]])
-    given = {name: NAN for name in Limits._fields} | {name: np.array(value) for name, value in limits.items()}
+    given = dict.fromkeys(Limits._fields, NAN) | {name: np.array(value) for name, value in limits.items()}
     return Constraints(path, lambda *p: terms(toy, *p), Limits(**given), ("swing", "slide"))
 
 
@@ -138,7 +139,8 @@ def test_intervals_end_where_a_limit_is_reached():
 
 def test_bad_limits_are_refused():
     for limits, message in (({}, "not one limit is known"), ({"effort": [0.0, 1.0]}, "effort limit of swing is 0.0"),
-                            ({"velocity": [1.0]}, "velocity limits have shape"), ({"jerk": [1.0, -2.0]}, "jerk limit of slide")):
+                            ({"velocity": [1.0]}, "velocity limits have shape"),
+                            ({"jerk": [1.0, -2.0]}, "jerk limit of slide")):
         with pytest.raises(InputError, match=message):
             toy_constraints(**limits)
     path = through([[0.0, 0.0], [1.0, 0.5]])

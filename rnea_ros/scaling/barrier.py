@@ -5,7 +5,8 @@ those of the rows at four points of each interval between knots. Newton's matrix
 (second derivatives of the values left out) and the exact one for the time: positive definite, with a band of four.
 
 With a schedule, the motion must not be anywhere before its time, and what is minimized is its lateness at the end and, a
-little, on the way. Every t(sigma) depends on all y before, so the matrix is full then.
+little, on the way. Every t(sigma) depends on all y before; with the lateness and its multiplier at each knot as further
+unknowns the matrix is still one of a band.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ON_THE_WAY = 0.1  # weight of mean lateness against that at the end
 SHRINK = 0.2  # of mu
 STEPS = 30  # of Newton for each mu
 NOTHING = 2e-6  # what a step could still gain, relative, that is not worth it
-BLOCK = 8  # unknowns eliminated together
+BLOCK = 8  # knots whose unknowns are eliminated together
 
 
 class Spline:
@@ -155,7 +156,10 @@ class Barrier:
     def _centred(self, c: np.ndarray, mu: float) -> np.ndarray:
         merit = self.merit(c, mu)
         for _ in range(STEPS):
-            direction, slope = self._newton(c, mu)
+            try:
+                direction, slope = self._newton(c, mu)
+            except np.linalg.LinAlgError:  # too close to the limits to go on
+                break
             length = 1.0
             while (new := self.merit(c + length * direction, mu)) > merit - 0.1 * length * slope:
                 length *= 0.5
@@ -178,41 +182,81 @@ class Barrier:
         hessian[..., 0, 0] += 0.75 * self._cost * y[..., 0] ** -2.5
         local = np.einsum("kpda,kpd->ka", self._bases, gradient)
         square = (np.swapaxes(self._bases, 2, 3) @ hessian @ self._bases).sum(axis=1)
-        g, H = self._assembled(local, square)
-        if self.due is not None:
-            self._keep_schedule(y, mu, g, H)
-        g, H = g[self.fixed:], H[self.fixed:, self.fixed:]
-        solution = _solve_banded(H, -g) if self.due is None else np.linalg.solve(H, -g)
-        return np.concatenate((np.zeros(self.fixed), solution)), -float(g @ solution)
+        return self._solved(local, square) if self.due is None else self._solved_on_schedule(y, mu, local, square)
 
-    def _assembled(self, local: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        size, at = self.intervals + 3, np.arange(self.intervals)
-        g, H = np.zeros(size), np.zeros((size, size))
+    def _solved(self, local: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, float]:
+        system = _Band(self.intervals + 3)
+        self._curve(system, square)
+        return self._step(system, self._gathered(local))
+
+    def _solved_on_schedule(self, y: np.ndarray, mu: float, local: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, float]:
+        """With z the change of lateness l at each knot, and p its multiplier:
+
+        H dc + L' p = -g,   z[k] - z[k-1] = L[k] dc,   p[k] - p[k+1] = mu z[k] / l[k]^2
+        """
+        late = self._lateness(y)
+        L = np.einsum("kp,kpa->ka", -0.5 * self._weights * y[..., 0] ** -1.5, self._bases[:, :, 0])
+        system, at = _Band(self.intervals + 3, 3), np.arange(self.intervals)
+        self._curve(system, square)
+        last = np.arange(self.intervals, self.intervals + 3)  # without a lateness of their own
+        for kind in (1, 2):
+            system.add(at, kind, at, kind, np.ones(self.intervals))
+            system.add(last, kind, last, kind, np.ones(3))
+        system.add(at[1:], 1, at[:-1], 1, -np.ones(self.intervals - 1))
+        system.add(at[:-1], 2, at[1:], 2, -np.ones(self.intervals - 1))
+        system.add(at, 2, at, 1, -mu / late**2)
         for a in range(4):
-            g[at + a] += local[:, a]
+            free = at + a >= self.fixed
+            system.add((at + a)[free], 0, at[free], 2, L[free, a])
+            system.add(at[free], 1, (at + a)[free], 0, -L[free, a])
+        ahead = np.cumsum((-mu / late)[::-1])[::-1]
+        return self._step(system, self._gathered(local + L * ahead[:, None]))
+
+    def _gathered(self, local: np.ndarray) -> np.ndarray:
+        """(coefficients,) from the shares of each interval."""
+        found = np.zeros(self.intervals + 3)
+        for a in range(4):
+            found[a:a + self.intervals] += local[:, a]
+        return found
+
+    def _curve(self, system: _Band, square: np.ndarray) -> None:
+        """Add the matrices (intervals, 4, 4) of the intervals; coefficients that stay have a row of their own."""
+        at, stay = np.arange(self.intervals), np.arange(self.fixed)
+        for a in range(4):
             for b in range(4):
-                H[at + a, at + b] += square[:, a, b]
-        return g, H
+                free = (at + a >= self.fixed) & (at + b >= self.fixed)
+                system.add((at + a)[free], 0, (at + b)[free], 0, square[free, a, b])
+        system.add(stay, 0, stay, 0, np.ones(self.fixed))
 
-    def _keep_schedule(self, y: np.ndarray, mu: float, g: np.ndarray, H: np.ndarray) -> None:
-        """Add the schedule's share to the gradient and to the matrix."""
-        at = np.arange(self.intervals)
-        slopes = np.zeros((self.intervals, self.intervals + 3))
-        local = np.einsum("kp,kpa->ka", -0.5 * self._weights * y[..., 0] ** -1.5, self._bases[:, :, 0])
-        for a in range(4):
-            slopes[at, at + a] = local[:, a]
-        slopes = np.cumsum(slopes, axis=0) / self._lateness(y)[:, None]
-        g -= mu * slopes.sum(axis=0)
-        H += mu * slopes.T @ slopes
+    def _step(self, system: _Band, gradient: np.ndarray) -> tuple[np.ndarray, float]:
+        gradient[:self.fixed] = 0.0
+        direction = system.solve(-gradient)
+        return direction, -float(gradient @ direction)
 
 
-def _solve_banded(H: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """By blocks: at these sizes threads of a linear algebra library cost more than they give."""
-    count = -(-len(right) // BLOCK)
-    padded, b = np.eye(count * BLOCK), np.zeros(count * BLOCK)
-    padded[:len(right), :len(right)], b[:len(right)] = H, right
-    blocks = padded.reshape(count, BLOCK, count, BLOCK)
-    at = np.arange(count)
-    before, behind = np.zeros((2, count, BLOCK, BLOCK))
-    before[1:], behind[:-1] = blocks[at[1:], :, at[:-1]], blocks[at[:-1], :, at[1:]]
-    return solve_blocks(before, blocks[at, :, at], behind, b.reshape(count, BLOCK, 1)).ravel()[:len(right)]
+class _Band:
+    """Linear equations of `kinds` unknowns at each of many knots, which know of those a few knots away.
+
+    In blocks: at these sizes threads of a linear algebra library cost more than they give.
+    """
+
+    def __init__(self, knots: int, kinds: int = 1):
+        self.knots, self.kinds, self.size = knots, kinds, BLOCK * kinds
+        count = -(-knots // BLOCK)
+        self.blocks = np.zeros((3, count, self.size, self.size))  # left of the diagonal, on it, right of it
+        idle = np.arange(knots, BLOCK * count)
+        for kind in range(kinds):
+            self.add(idle, kind, idle, kind, np.ones(len(idle)))
+
+    def add(self, row: np.ndarray, row_kind: int, column: np.ndarray, column_kind: int, values: np.ndarray) -> None:
+        """To the unknown of `column_kind` at knots `column` in the equations of `row_kind` at knots `row`, no place twice."""
+        r, c = row // BLOCK, column // BLOCK
+        self.blocks[1 + c - r, r, row % BLOCK * self.kinds + row_kind, column % BLOCK * self.kinds + column_kind] += values
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """The unknowns of the first kind, with `right` in their equations and 0 in the others."""
+        padded = np.zeros((self.blocks.shape[1] * BLOCK, self.kinds))
+        padded[:self.knots, 0] = right
+        before, here, behind = self.blocks
+        solution = solve_blocks(before, here, behind, padded.reshape(-1, self.size, 1))
+        return solution.reshape(-1, self.kinds)[:self.knots, 0]

@@ -7,11 +7,11 @@ plan as clock: never ahead of the plan and as little behind as can be, or, not t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from . import law as laws
+from .barrier import EARLY
 from .law import TimeLaw
 from .path import Path
 from .profile import LEVEL, Curve, Progress, check_rest, fastest, steady_factor
@@ -53,7 +53,8 @@ def follow(constraints: Constraints, plan: Plan, catch_up: bool = True, progress
     return _completed(constraints, plan, catch_up, [], [], 0, 0.0, progress=progress)
 
 
-def handed_over(constraints: Constraints, current: Plan, at: float, plan: Plan, catch_up: bool, offset: float) -> Plan:
+def handed_over(constraints: Constraints, current: Plan, at: float, plan: Plan, catch_up: bool, offset: float,
+                progress: Progress | None = None) -> Plan:
     """The current motion up to its time `at`, and from there the one nearest to the plan inside these limits.
 
     What is left of the current motion must be inside the limits, at all rates up to 1. offset: by how much the current
@@ -65,12 +66,13 @@ def handed_over(constraints: Constraints, current: Plan, at: float, plan: Plan, 
         since = current.legs()[number - 1][1] if number else 0.0
         pieces = [current.law.between(0.0, since)] if number else []
         late = since + offset - (plan.legs()[number - 1][1] if number else 0.0)
-        return _completed(constraints, plan, catch_up, pieces, rests, number, late, waited=at - since)
+        return _completed(constraints, plan, catch_up, pieces, rests, number, late, waited=at - since, progress=progress)
     clock, until = current.law.between(at, end), plan.legs()[number][1]
-    due, ceiling = _kept(plan, clock, until, at + offset)
-    law = fastest(constraints, clock, True, None if catch_up else ceiling, due if catch_up else None)
+    ceiling, due = _kept(plan, catch_up, until, at + offset)
+    law = fastest(constraints, clock, True, ceiling, due, progress=progress)
     late = at + offset + law.duration - until
-    return _completed(constraints, plan, catch_up, [current.law.between(0.0, at), law], rests, number + 1, late)
+    return _completed(constraints, plan, catch_up, [current.law.between(0.0, at), law], rests, number + 1, late,
+                      progress=progress)
 
 
 def _completed(constraints: Constraints, plan: Plan, catch_up: bool, pieces: list[TimeLaw], rests: list[tuple[float, float]],
@@ -92,25 +94,32 @@ def _completed(constraints: Constraints, plan: Plan, catch_up: bool, pieces: lis
             pieces += [laws.wait(clock.start, rest)] if rest > 0.0 else []
         law = clock
         if (late > 0.0 and catch_up) or not fits(constraints, clock):
-            law = fastest(constraints, clock, ceiling=None if catch_up else np.ones_like,
-                          due=partial(np.add, -late) if catch_up else None, progress=progress)
+            law = _nearest(constraints, plan, clock, catch_up, end, start + late, progress)
         late += law.duration - clock.duration
         pieces.append(law)
     return Plan(plan.path, pieces[0].then(*pieces[1:]), tuple(rests))
 
 
-def _kept(plan: Plan, clock: TimeLaw, until: float, now: float) -> tuple[Curve, Curve]:
-    """The plan on the clock of another law: `due` and `ceiling` for `fastest`.
+def _nearest(constraints: Constraints, plan: Plan, clock: TimeLaw, catch_up: bool, until: float, now: float,
+             progress: Progress | None) -> TimeLaw:
+    """From rest to rest over the way of `clock`, the plan's own leg: see `_kept`."""
+    ceiling, due = _kept(plan, catch_up, until, now)
+    if due is None:
+        return fastest(constraints, clock, ceiling=ceiling, progress=progress)
+    quintic = laws.rest_to_rest(clock.start, clock.end, 1.0, 3 if constraints.third_order else 2)
+    law = fastest(constraints, quintic, progress=progress)
+    (s, *_), first = law.densely()
+    t = law.breaks[:-1]
+    if (due(s[first]) <= t + EARLY).all():
+        return law  # nowhere ahead of the plan
+    return fastest(constraints, law, due=due, planned=clock, progress=progress)
 
-    until: when the leg is planned to end; now: planned time at the clock's start.
+
+def _kept(plan: Plan, catch_up: bool, until: float, now: float) -> tuple[Curve | None, Curve | None]:
+    """What keeps a law to a leg of the plan, see `fastest`: a ceiling, or a time that it is due.
+
+    until: when the leg is planned to end; now: planned time at the law's start.
     """
-
-    def due(sigma: np.ndarray) -> np.ndarray:
-        return np.minimum(plan.law.time_at(clock(sigma)[0]), until) - now
-
-    def ceiling(sigma: np.ndarray) -> np.ndarray:
-        s, v, _, _ = clock(sigma)
-        slow = 1e-3 * clock(clock.breaks)[1].max()  # at the end both speeds vanish
-        return np.maximum(plan.law(plan.law.time_at(s))[1], slow) / np.maximum(v, slow)
-
-    return due, ceiling
+    if not catch_up:
+        return lambda s: plan.law(plan.law.time_at(s))[1], None
+    return None, lambda s: np.minimum(plan.law.time_at(s), until) - now

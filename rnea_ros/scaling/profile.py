@@ -11,16 +11,17 @@ that ends at rest has the t^3 of a jerk-limited start in it, y is smooth and pos
 have a branch point.
 
 y is a cubic spline, so w is continuous, and so is the torque rate. An interior point method (barrier.py) starts from a
-constant y, which is feasible where it is small enough, and every iterate is feasible at the points of its grid; grids get
-finer. Between the points a limit may still be exceeded a little. Hence the law is checked densely and limits are tightened
-where it was; last, the whole law is slowed by the factor that the closed form gives (closed_form.py). What is returned has
-passed that check, at its own speed and at every constant fraction of it.
+constant y, which is feasible where it is small enough, and every iterate is feasible at the points of its grid. The law found
+on coarse grids becomes the clock of the last one: y is then about 1 everywhere, and the grid uniform in the time of the
+motion, fine where it is fast. Between the points a limit may still be exceeded a little. Hence the law is checked densely and
+limits are tightened where it was; last, the whole law is slowed by the factor that the closed form gives (closed_form.py).
+What is returned has passed that check, at its own speed and at every constant fraction of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +38,11 @@ PASS = 0.999  # share that it may use between the points: the rest is room for a
 COARSE = 48  # intervals of the first grid
 RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most
 INSIDE = 0.99  # share of the limits on the grid that a law to start from may come to use
-MOST = 1536  # intervals
+MOST = 1536  # intervals of a grid on the given clock
+OUTLINE = 4.0  # times as coarse may that grid be
+STANDING = 1e-3  # of the largest speed
 START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 3e-3  # mu times the number of inequalities, as a share of the time
+GAP_ON_SCHEDULE = 3e-4
 ROUNDS = 3  # of tightening
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
@@ -69,13 +73,15 @@ def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0)
 
 
 def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
-            due: Curve | None = None, resolution: float = RESOLUTION, progress: Progress | None = None) -> TimeLaw:
+            due: Curve | None = None, planned: TimeLaw | None = None, resolution: float = RESOLUTION,
+            progress: Progress | None = None) -> TimeLaw:
     """The fastest law from rest to rest over the whole path, or over the way of `clock`, a law that ends at rest.
 
-    clock    : default quintic over the path; cubic if nothing bounds sddd
+    clock    : where to begin; default quintic over the path; cubic if nothing bounds sddd
     moving   : the law starts with sd and sdd of the clock, which must be inside the limits
-    ceiling  : sigma -> the largest rate of the clock there
-    due      : sigma -> the earliest time there: the law is never ahead of that, and as little behind as can be
+    ceiling  : s -> the largest sd there
+    due      : s -> the earliest time there: the law is never ahead of that, and as little behind as can be
+    planned  : with due: a law that is never ahead; another clock to begin with, the better one counts
     progress : called with what is being done and the duration so far
     Raises InputError where gravity alone exceeds a limit, NoLaw.
     """
@@ -85,36 +91,50 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
     if clock is None:
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
-    if moving:
-        knots = _subdivided(clock.corners, 2.0 * resolution)
-        grid = _Grid(constraints, clock, Spline(knots), 1.0, True, ceiling, due, progress)
-        c = grid.solve(grid.inside(np.ones(len(knots) + 2)), START, GAP)
-    else:
-        grid, c = _from_coarse(constraints, clock, ceiling, due, resolution, progress)
+    wishes = _Wishes(moving, ceiling, due, progress)
+    gap, knots = GAP if due is None else GAP_ON_SCHEDULE, clock.corners
+    if not moving:
+        starts = (clock,) if planned is None else (clock, planned)
+        outlines = [_outlined(constraints, start, resolution, wishes, planned) for start in starts]
+        clock, knots = min(outlines, key=lambda outline: outline[0].duration)
+    if due is not None and not moving:  # the shape of a schedule, unlike that of limits, may be far from the clock's
+        grid = _grid_on(constraints, clock, _subdivided(knots, OUTLINE * resolution), wishes)
+        clock, knots = grid.law(grid.solve(grid.inside(np.ones(grid.intervals + 3)), START, gap))
+    grid = _grid_on(constraints, clock, _subdivided(knots, (2.0 if moving else 1.0) * resolution), wishes)
+    c = grid.solve(grid.inside(np.ones(grid.intervals + 3)), START if moving or due is not None else AGAIN, gap)
     for _ in range(ROUNDS):
-        if not grid.tighten(grid.law(c)):
+        if not grid.tighten(grid.law(c)[0]):
             break
-        c = grid.solve(grid.inside(c), AGAIN, GAP)
-    return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c))
+        c = grid.solve(grid.inside(c), AGAIN, gap)
+    return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c)[0])
 
 
-def _from_coarse(constraints: Constraints, clock: TimeLaw, ceiling: Curve | None, due: Curve | None, resolution: float,
-                 progress: Progress | None) -> tuple[_Grid, np.ndarray]:
-    """The solution on uniform grids, each with half the intervals of the next."""
+def _outlined(constraints: Constraints, clock: TimeLaw, resolution: float, wishes: _Wishes,
+              planned: TimeLaw | None = None) -> tuple[TimeLaw, np.ndarray]:
+    """A law that is about right, with its knots: from uniform grids on the clock, each with half the intervals of the next."""
     spline = Spline(np.linspace(0.0, clock.duration, COARSE + 1))
-    slow = 0.95 * steady(constraints, clock, LEVEL)
+    slow = _slow_start(constraints, clock, wishes)
     c = np.full(COARSE + 3, slow * slow)
-    bounds = [(ceiling, due)]
-    if due is not None:  # a good start: what is nowhere faster than a schedule is never ahead of it
-        bounds.insert(0, (np.ones_like, None))
-    for both in bounds:
-        grid = _Grid(constraints, clock, spline, slow, False, *both, progress)
+    if planned is not None:  # what is nowhere faster than a schedule is never ahead of it
+        under = wishes._replace(due=None, ceiling=lambda s: planned(planned.time_at(s))[1])
+        grid = _Grid(constraints, clock, spline, slow, under)
         c = grid.solve(grid.inside(c), START, COARSE_GAP)
-    while spline.intervals == COARSE or spline.intervals < min(MOST, grid.time(c) / resolution):
+    grid = _Grid(constraints, clock, spline, slow, wishes)
+    c = grid.solve(grid.inside(c), START, COARSE_GAP)
+    while spline.intervals == COARSE or spline.intervals < min(MOST, grid.time(c) / (OUTLINE * resolution)):
         spline, c = spline.halved(c)
-        grid = _Grid(constraints, clock, spline, slow, False, ceiling, due, progress)
-        c = grid.solve(grid.inside(c), AGAIN, GAP)
-    return grid, c
+        grid = _Grid(constraints, clock, spline, slow, wishes)
+        c = grid.solve(grid.inside(c), AGAIN, COARSE_GAP)
+    return grid.law(c)
+
+
+def _grid_on(constraints: Constraints, clock: TimeLaw, knots: np.ndarray, wishes: _Wishes) -> _Grid:
+    return _Grid(constraints, clock, Spline(knots), _slow_start(constraints, clock, wishes), wishes)
+
+
+def _slow_start(constraints: Constraints, clock: TimeLaw, wishes: _Wishes) -> float:
+    """A constant rate of the clock to start from that is inside the limits."""
+    return 1.0 if wishes.moving else 0.95 * steady(constraints, clock, LEVEL)
 
 
 def slowed(constraints: Constraints, law: TimeLaw) -> TimeLaw:
@@ -126,7 +146,7 @@ def slowed(constraints: Constraints, law: TimeLaw) -> TimeLaw:
 def _passed(constraints: Constraints, grid: _Grid, c: np.ndarray) -> TimeLaw:
     """The same for a law that starts in motion: it can only be taken back towards the one that it was made from."""
     for share in TAKEN_BACK:
-        law = grid.law(share * c + (1.0 - share))
+        law, _ = grid.law(share * c + (1.0 - share))
         if steady_factor(constraints, law, PASS) >= 1.0:
             return law
     raise NoLaw("the law to start from is not inside the limits")
@@ -152,27 +172,39 @@ def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> floa
     return min(most, float(largest_factor(polynomials[suspect]).min(initial=np.inf)))
 
 
+class _Wishes(NamedTuple):
+    """What is asked of a law beside the limits: see `fastest`."""
+
+    moving: bool = False
+    ceiling: Curve | None = None
+    due: Curve | None = None
+    progress: Progress | None = None
+
+
 class _Grid(Barrier):
     """The limits of a path along a clock."""
 
-    def __init__(self, constraints: Constraints, clock: TimeLaw, spline: Spline, slow: float, moving: bool,
-                 ceiling: Curve | None, due: Curve | None, progress: Progress | None = None):
-        self.constraints, self.clock, self.slow, self.moving, self.progress = constraints, clock, slow, moving, progress
-        self.level = MOVING if moving else LEVEL
+    def __init__(self, constraints: Constraints, clock: TimeLaw, spline: Spline, slow: float, wishes: _Wishes):
+        self.constraints, self.clock, self.slow, self.wishes = constraints, clock, slow, wishes
+        self.level = MOVING if wishes.moving else LEVEL
         knots, steps = spline.knots, spline.steps
         self._nodes = _union(np.append((knots[:-1, None] + steps[:, None] * PARTS).ravel(), knots[-1]), clock.corners)
         sigma = np.minimum((knots[:-1, None] + steps[:, None] * POINTS).ravel(), clock.duration)
         s, v, a, u = clock(sigma)
         bounds = np.zeros((len(s), BASIS, 2))
         bounds[:, 1, 0] = 1.0 / (FASTEST * slow)
-        bounds[:, 1, 1] = 0.0 if ceiling is None else 1.0 / ceiling(sigma)
+        if wishes.ceiling is not None:
+            standing = STANDING * v.max()  # at the ends both speeds vanish
+            bounds[:, 1, 1] = np.maximum(v, standing) / np.maximum(wishes.ceiling(s), standing)
+            if wishes.moving:
+                bounds[:, 1, 1] = np.minimum(bounds[:, 1, 1], INSIDE)  # the law to start from must be inside
         rows = np.concatenate((on_clock(constraints(s) / self.level, v, a, u), bounds), axis=2)
         super().__init__(np.ascontiguousarray(rows.reshape(len(steps), len(POINTS), BASIS, -1)), spline,
-                         3 if moving else 0, None if due is None else due(knots[1:]))
+                         3 if wishes.moving else 0, None if wishes.due is None else wishes.due(clock(knots[1:])[0]))
 
     def report(self, seconds: float) -> None:
-        if self.progress is not None:
-            self.progress(f"grid of {self.intervals} intervals", seconds)
+        if self.wishes.progress is not None:
+            self.wishes.progress(f"grid of {self.intervals} intervals", seconds)
 
     def inside(self, c: np.ndarray) -> np.ndarray:
         """The feasible one next to c on the way to a slow start."""
@@ -181,13 +213,13 @@ class _Grid(Barrier):
                 blend = share * c + (1.0 - share) * self.slow**2
                 if np.isfinite(self.merit(blend, 0.0)):
                     return blend
-            if self.moving:
+            if self.wishes.moving:
                 break
             self.slow *= 0.7  # a finer grid sees more; slow enough is always feasible
         raise NoLaw("no law inside the limits was found to start from")
 
-    def law(self, c: np.ndarray) -> TimeLaw:
-        """s(t) of the clock at this rate."""
+    def law(self, c: np.ndarray) -> tuple[TimeLaw, np.ndarray]:
+        """s(t) of the clock at this rate, and the times of the knots."""
         sigma = self._nodes
         gauss, weights = np.polynomial.legendre.leggauss(5)
         between = sigma[:-1, None] + np.diff(sigma)[:, None] * 0.5 * (gauss + 1.0)
@@ -197,10 +229,10 @@ class _Grid(Barrier):
         s, v, a, _ = self.clock(sigma)
         speed, acceleration = v * np.sqrt(y), a * y + 0.5 * v * y1
         speed[-1] = 0.0
-        if not self.moving:
+        if not self.wishes.moving:
             speed[0] = 0.0
-        corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.clock.corners)
-        return laws.hermite(t, s, speed, acceleration, t[corners])
+        knots = np.isin(sigma, self.spline.knots)
+        return laws.hermite(t, s, speed, acceleration, t[knots | np.isin(sigma, self.clock.corners)]), t[knots]
 
     def tighten(self, law: TimeLaw) -> bool:
         """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
@@ -211,7 +243,7 @@ class _Grid(Barrier):
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
-        start = weighed(np.array([1.0 if self.moving else 0.0, 0.0, 0.0]))  # the law to start from must remain inside
+        start = weighed(np.array([1.0 if self.wishes.moving else 0.0, 0.0, 0.0]))  # the law to start from must remain inside
         still = np.abs((start @ self.rows)[..., :used.shape[1]]).max(axis=1)
         around = np.minimum(around, np.maximum(INSIDE / np.maximum(still, 1e-9), 1.0))
         self.rows[..., :used.shape[1]] *= around[:, None, None]

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from .profile import PASS, NoLaw, Progress, check_rest, largest, steady_factor
 from .terms import Constraints, use
 
 LEAD = 0.4  # s of law time between asking for a new law and its beginning; longer once that was not enough
+SPARE = 1.5  # times the time that solving took last time
 ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
 RATES = (0.25, 0.5, 0.75, 1.0)  # rates at which the excess over new limits is looked at
 
@@ -74,6 +76,16 @@ class _Assessment(NamedTuple):
     slow_table: Table
 
 
+@dataclass(eq=False)
+class _Job:
+    """What takes longer than a tick: the work, done by the worker; then, or where it failed, what a tick makes of it."""
+
+    work: Callable[[], Any]
+    then: Callable[[Any], None]
+    failed: Callable[[], None]
+    future: Future | None = None
+
+
 def assessed(constraints: Constraints, current: Plan, sigma: float) -> _Assessment:
     """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit."""
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
@@ -109,7 +121,9 @@ class Replay:
         self._most = 1.0  # the largest rate inside new limits, until the clock has come down to it
         self._lead = LEAD
         self._worker = worker
-        self._job: tuple[Future, Callable[[Any], None]] | None = None
+        self._job: _Job | None = None
+        self._asked: list[Constraints] = []  # for, and not yet looked at
+        self._unsolved = False  # whether a law is still to be solved
         self._new: _Assessment | None = None  # waits for a constant rate
         self._slow: Any = None  # the last one taken: where its factor is below 1, it waits for a rate small enough
         self._takeover: tuple[float, Plan, Table] | None = None
@@ -151,9 +165,8 @@ class Replay:
         """
         if constraints.path is not self.plan.path:
             raise InputError("constraints on another path; a motion keeps its path")
-        current, sigma = self.current, self.clock.sigma
-        self._takeover = self._new = None  # solved for what is in force now
-        self._submit(lambda: assessed(constraints, current, sigma), self._adopt)
+        self._asked.append(constraints)
+        self._assess()
 
     # ------------------------------------------------------------------ the tick
 
@@ -163,8 +176,6 @@ class Replay:
             raise InputError(f"dt is {dt}; it must be a finite time above zero")
         self._collect()
         clock = self.clock
-        if clock.sigma == 0.0 and clock.steady:
-            clock.k = clock.end = self._wanted  # at rest any rate will do
         if clock.steady:
             self._at_steady_rate()
         if self._takeover is not None:
@@ -214,56 +225,95 @@ class Replay:
 
     # ------------------------------------------------------------------ other limits, other laws
 
-    def _submit(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Have work done; `then` takes the result, in a tick. What was asked for before is forgotten."""
-        self.message, self._job = "", None
-        if self._worker is None:
-            then(work())
-        else:
-            self._job = (self._worker.submit(work), then)
+    def _submit(self, job: _Job) -> None:
+        """Have work done; what is being done is forgotten."""
+        self.message, self._job = "", job
+        if self._worker is not None:
+            job.future = self._worker.submit(job.work)
+            return
+        try:
+            found = job.work()
+        except RneaError:
+            job.failed()
+            raise
+        job.then(found)
 
     def _collect(self) -> None:
-        if self._job is not None and self._job[0].done():
-            future, then = self._job
-            self._job = None
-            try:
-                then(future.result())
-            except RneaError as error:
-                self.message = str(error)
+        job = self._job
+        if job is None or job.future is None or not job.future.done():
+            return
+        self._job = None
+        try:
+            found = job.future.result()
+        except Exception as error:  # whatever it is: what is being played is verified to its end
+            job.failed()
+            self.message = str(error) if isinstance(error, RneaError) else f"{type(error).__name__}: {error}"
+        else:
+            job.then(found)
 
-    def _adopt(self, new: _Assessment) -> None:
-        self._new = new
+    def _assess(self) -> None:
+        """Look at what was asked for last."""
+        constraints, current, sigma = self._asked[-1], self.current, self.clock.sigma
+
+        def then(new: _Assessment) -> None:
+            if self.current is not current:
+                self._assess()  # another law has taken over meanwhile
+                return
+            self._asked.clear()
+            self._takeover, self._new = None, new
+
+        def failed() -> None:
+            """Nothing changes: what this had put aside goes on."""
+            self._asked.pop()
+            if self._asked:
+                self._assess()
+            elif self._unsolved:
+                self._ask_for_law()
+
+        self._submit(_Job(lambda: assessed(constraints, current, sigma), then, failed))
 
     def _at_steady_rate(self) -> None:
-        """New rows, which have to wait until the clock's rate is constant."""
+        """What has to wait until the clock's rate is constant."""
         clock, new = self.clock, self._new
         if new is not None:
             self._new, self._slow, self._most = None, new, new.factor
             self.constraints, clock.table = new.constraints, new.table
             if new.factor >= 1.0:
                 self._ask_for_law()
+        if clock.sigma == 0.0:
+            clock.k = clock.end = self._wanted  # at rest any rate will do
         if self._most < 1.0 and clock.k <= self._most:  # slow enough for the new limits as they are
             self._most, self.current = 1.0, self._slow.slow
             clock.rebase(self._slow.slow_table, self._slow.factor)
             self._ask_for_law()
 
     def _ask_for_law(self) -> None:
-        """The motion nearest to the plan, from a place a little ahead."""
-        plan, current, constraints, catch_up = self.plan, self.current, self.constraints, self.catch_up
+        """The motion nearest to the plan, from a place a little ahead. What was asked for comes first."""
+        self._unsolved = True
+        if self._asked:
+            self._assess()
+            return
+        plan, current, constraints, catch_up, asked = self.plan, self.current, self.constraints, self.catch_up, self.t
         at, offset = self.clock.sigma + self._lead, self.due - self.clock.sigma
         if at >= current.law.duration:
             return
 
         def work() -> tuple[float, Plan, Table]:
-            motion = handed_over(constraints, current, at, plan, catch_up, offset)
+            motion = handed_over(constraints, current, at, plan, catch_up, offset, still_wanted)
             return at, motion, Table(constraints, motion.law)
 
-        def then(found: tuple[float, Plan, Table]) -> None:
-            self._takeover = found
+        def still_wanted(what: str, seconds: float) -> None:
+            if self._job is not job:
+                raise NoLaw("another one was asked for")
 
+        def then(found: tuple[float, Plan, Table]) -> None:
+            self._takeover, self._unsolved = found, False
+            self._lead = max(self._lead, SPARE * (self.t - asked))
+
+        job = _Job(work, then, lambda: None)
         try:
-            self._submit(work, then)
-        except NoLaw as error:
+            self._submit(job)
+        except RneaError as error:
             self.message = str(error)
 
     def _take_over(self, at: float, motion: Plan, table: Table) -> None:
@@ -271,6 +321,8 @@ class Replay:
         clock = self.clock
         if clock.reach < at:
             self._takeover, self.current, clock.table = None, motion, table
+            if self._asked:
+                self._assess()  # with the law that is played now
         elif clock.sigma >= at:  # too late
             self._takeover = None
             self._lead *= 2.0
