@@ -3,11 +3,26 @@
     closed_form   the largest constant speed factor, from torque and torque rate and their shares
     path, law     where the motion goes, q(s), and when, s(t)
     terms         torque, torque rate and all other limits as functions of (s, sd, sdd, sddd)
-    profile       the fastest s(t) on a path, inside all limits
+    profile       the fastest s(t) on a path, inside all limits; barrier: the numbers behind it
     points        timed points as a path and a time law
     plan          the motion that stays as near to a plan as the limits allow
+    clock         a rate of that motion's clock that can be changed at any time
     replay        one step at a control rate: pause, resume, override, another payload, other limits
-    retime        points in, samples of the fastest motion out
+    retime        points in, the fastest motion out
 
-Nothing here knows a robot: dynamics come as functions of arrays.
+Nothing here knows a robot: dynamics come as functions of arrays, a Robot's from rnea_ros.path_dynamics, any other's by
+terms.terms from an exact rate function.
 """
+
+from .closed_form import SpeedFactor, SpeedScaling, speed_factor
+from .law import TimeLaw
+from .path import Path, through
+from .plan import Plan, follow
+from .points import planned
+from .profile import fastest
+from .replay import Reference, Replay, Status
+from .retime import retimed, route
+from .terms import Constraints, Limits
+
+__all__ = ["Constraints", "Limits", "Path", "Plan", "Reference", "Replay", "SpeedFactor", "SpeedScaling", "Status", "TimeLaw",
+           "fastest", "follow", "planned", "retimed", "route", "speed_factor", "through"]

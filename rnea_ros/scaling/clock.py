@@ -19,11 +19,12 @@ import numpy as np
 from .law import TimeLaw
 from .terms import BASIS, Constraints, basis, on_clock
 
-VERIFIED = 0.9996  # share of the limits that a transition may use; a law uses less, see profile.PASS
+VERIFIED = 0.9995  # share of the limits that a transition may use; a law uses less, see profile.PASS
 NODE = 2e-3  # s; between the rows in a table
 SAMPLES = 40  # of time in a transition
 FIRST_STEP, GROW, CUT = 0.01, 1.3, 0.5  # of k_end from tick to tick
 LEAST_STEP = 1e-4
+BEFORE = 1e-9  # s; before a break, where sddd may be another one
 HORIZON = 0.8  # of the time in which the rate limits let a torque swing from end to end
 SHORTEST, LONGEST = 0.02, 0.5  # s
 
@@ -36,15 +37,14 @@ def horizon(constraints: Constraints) -> float:
 
 
 class Table:
-    """Rows along a law, interpolated between nodes that include all its breaks. velocity is left out: k <= 1 keeps it."""
+    """Rows along a law, interpolated between nodes, two of them at each break, where sddd may jump.
+
+    Velocity is left out: k <= 1 keeps it.
+    """
 
     def __init__(self, constraints: Constraints, law: TimeLaw):
         self.law = law
-        steps = np.maximum(np.ceil(np.diff(law.breaks) / NODE).astype(int), 1)
-        starts = np.repeat(law.breaks[:-1], steps)
-        inside = np.concatenate([np.arange(n) / n for n in steps]) * np.repeat(np.diff(law.breaks), steps)
-        self.nodes = np.append(starts + inside, law.duration)
-        s, v, a, u = law(self.nodes)
+        self.nodes, (s, v, a, u), _ = law.sampled(NODE)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
         self.count = int(self.kept.sum())
         self.flat = on_clock(constraints(s)[..., self.kept], v, a, u).reshape(len(self.nodes), -1)
@@ -114,6 +114,7 @@ class Clock:
         first, last = breaks.searchsorted((self.sigma, sigma[-1]))
         if first < last:
             corners = breaks[first:last]
+            corners = np.concatenate((corners, corners - BEFORE))
             t = np.concatenate((t, np.interp(corners, sigma, t)))
             sigma = np.concatenate((sigma, corners))
         rate = k + t * (kappa + t * (w / 2.0 + t * (j / 6.0)))

@@ -45,12 +45,17 @@ class TimeLaw:
 
     def densely(self) -> tuple[np.ndarray, np.ndarray]:
         """(4, samples) everywhere, both ends of each piece included: sddd may jump; and the first sample (pieces,) of each."""
+        _, motion, first = self.sampled(max(SPACING, self.duration / MOST), LEAST)
+        return motion, first
+
+    def sampled(self, spacing: float, least: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same with the times (samples,) before it, at most `spacing` apart, in at least so many steps for each piece."""
         h = np.diff(self.breaks)
-        count = np.maximum(np.ceil(h / max(SPACING, self.duration / MOST)).astype(int), LEAST) + 1
+        count = np.maximum(np.ceil(h / spacing).astype(int), least) + 1
         first = np.cumsum(count) - count
         piece = np.repeat(np.arange(len(h)), count)
-        share = (np.arange(len(piece)) - first[piece]) / (count[piece] - 1)
-        return self._evaluate(piece, share * h[piece]), first
+        x = (np.arange(len(piece)) - first[piece]) / (count[piece] - 1) * h[piece]
+        return self.breaks[piece] + x, self._evaluate(piece, x), first
 
     def _evaluate(self, piece: np.ndarray, x: np.ndarray) -> np.ndarray:
         coefficients, found = self.coefficients[piece], np.zeros((4, *x.shape))

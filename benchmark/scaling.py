@@ -1,0 +1,273 @@
+"""Motions planned twice too fast, played inside their limits: writes scaling.md and scaling.png beside this file.
+
+    python benchmark/scaling.py [--motions 50] [--optima FILE.json]
+
+About 40 minutes. --optima keeps the optima, which depend on nothing that scaling/ does, from one run to the next.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import casadi
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "test"))
+
+from scaling_cases import ARMS, DT, Later, Motion, Played, again, dynamics  # noqa: E402
+from scaling_optimum import optimum  # noqa: E402
+
+from rnea_ros import InputError, plot  # noqa: E402
+from rnea_ros.scaling import Replay, follow  # noqa: E402
+
+BETWEEN = 5  # instants looked at in each tick
+NODES = 400  # of the optimum
+DISTURBED = 4  # motions of each arm
+LONG = 3.0  # s, of a pause and of an override
+DELAY = 300  # ticks until a worker answers
+NAMES = {"seven_r": "7R", "ur5_robot": "UR5", "stanford": "Stanford"}
+PAYLOADS = {"seven_r": ("link7", 0.5), "ur5_robot": ("wrist_3_link", 1.0), "stanford": ("link6", 0.02)}
+LIMITS = ("torque", "torque rate", "velocity", "acceleration")
+
+
+class Optima:
+    """Durations of the optima, found once."""
+
+    def __init__(self, file: Path | None):
+        self.file = file
+        self.known = json.loads(file.read_text()) if file is not None and file.exists() else {}
+
+    def __call__(self, motion: Motion, name: str, seed: int) -> float:
+        key = f"{name} {seed}"
+        if key not in self.known:
+            try:
+                self.known[key] = optimum(motion.here, NODES)
+            except RuntimeError:  # IPOPT gave up
+                self.known[key] = None
+            if self.file is not None:
+                self.file.write_text(json.dumps(self.known))
+        return np.nan if self.known[key] is None else self.known[key]
+
+
+def undisturbed(motion: Motion, best: float) -> tuple[Replay, dict]:
+    start = time.perf_counter()
+    replay = Replay(motion.here, motion.plan)
+    solved = time.perf_counter() - start
+    played = Played(again(replay), between=BETWEEN)
+    used = played.used(motion.robot, motion.limits)
+    at_rest = max(np.abs(played.qd[-1]).max(), np.abs(played.qdd[-1]).max())
+    return replay, {"ticks": used[BETWEEN - 1::BETWEEN].max(axis=0), "between": used.max(axis=0),
+                    "path": np.abs(played.q - motion.path(played.s)[0]).max(),
+                    "goal": max(np.abs(played.q[-1] - motion.points[-1]).max(), at_rest) if played.done else np.inf,
+                    "duration": played.duration, "ratio": played.duration / best, "solved": solved}
+
+
+def disturbed(motion: Motion, name: str, replay: Replay) -> dict:
+    """What pauses, overrides and changes cost; `worst` of what is never to be exceeded."""
+    alone = replay.current.law.duration
+    half, found, worst = 0.5 * alone, {}, 0.0
+    for what, first, then, share in (("pause", Replay.pause, Replay.resume, 0.0),
+                                     ("override", lambda r: r.override(0.5), lambda r: r.override(1.0), 0.5)):
+        played = Played(again(replay), [(half, first), (half + LONG, then)])
+        found[what] = played.duration - alone - LONG * (1.0 - share)
+        if what == "pause":
+            moving = played.t[(played.rate > 0.0) & (played.t > half) & (played.t < half + LONG)]
+            found["rest"] = moving.max() - half if len(moving) else 0.0
+        worst = max(worst, played.used(motion.robot, motion.limits).max())
+    rng = np.random.default_rng(0)
+    shares = rng.choice([0.0, 0.2, 0.5, 1.0], 12)
+    times = np.cumsum(rng.uniform(0.02, 0.8, 12))
+    actions = [(t, (lambda share: lambda r: r.override(share))(share)) for t, share in zip(times, shares)]
+    played = Played(again(replay), [*actions, (10.0, lambda r: r.override(1.0))], between=3, most=100.0)
+    found["worst"] = max(worst, played.used(motion.robot, motion.limits).max())
+    less = motion.limits._replace(effort=0.85 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    link, mass = PAYLOADS[name]
+    heavier = motion.robot.with_payload(link, mass, (0.0, 0.0, 0.03))
+    for what, limits, robot in (("limits", less, motion.robot), ("payload", motion.limits, heavier)):
+        constraints = motion.constraints(motion.path, limits)
+        constraints.dynamics = dynamics(name).loaded(robot)
+        try:
+            known = follow(constraints, motion.plan).law.duration
+        except InputError:  # gravity alone is too much
+            found[what] = [np.nan] * 5
+            continue
+        change = [(alone / 3.0, lambda r, c=constraints: r.change(c))]
+        played = Played(again(replay, Later(DELAY)), change, most=100.0)
+        used = played.used(robot, limits).max(axis=1)
+        after = played.t > alone / 3.0
+        outside = played.t[after & (used > 1.0 + 1e-6)]
+        left = outside.max() - alone / 3.0 if len(outside) else 0.0
+        before = Played(again(replay)).used(robot, limits).max()
+        found[what] = [played.duration / alone, played.duration / known, left, used[after].max(), before]
+    return found
+
+
+def tick_times(motion: Motion, replay: Replay) -> tuple[list[float], list[float]]:
+    """Microseconds of each tick: undisturbed, and while the speed changes."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for actions in ((), [(0.3 * k, 0.4 + 0.6 * (k % 2)) for k in range(1, 20)]):
+        playing, waiting = again(replay), list(actions)
+        while not playing.done:
+            if waiting and playing.t >= waiting[0][0]:
+                playing.override(waiting.pop(0)[1])
+            start = time.perf_counter()
+            playing.tick(DT)
+            took = (time.perf_counter() - start) * 1e6
+            times[0 if playing.clock.steady and playing.clock.end == playing._wanted else 1].append(took)
+    return times
+
+
+def draw(motion: Motion, replay: Replay, file: Path) -> None:
+    plt = plot.pyplot()
+    played = Played(again(replay))
+    t = np.linspace(0.0, motion.plan.law.duration, 3000)
+    s, sd, sdd, sddd = motion.plan.law(t)
+    q, q1, q2, q3 = motion.path(s)
+    v, a, u = sd[:, None], sdd[:, None], sddd[:, None]
+    tau, rate = motion.robot.torque_and_rate(q, q1 * v, q2 * v**2 + q1 * a, q3 * v**3 + 3.0 * q2 * v * a + q1 * u)
+    planned = [np.abs(value / limit).max(axis=1) for value, limit in zip((tau, rate), motion.limits[:2])]
+    used = played.used(motion.robot, motion.limits)
+    figure, axes = plt.subplots(3, 1, figsize=(9.0, 7.0), sharex=True, layout="constrained")
+    for k, axis in enumerate(axes[:2]):
+        axis.plot(t, planned[k], color="tab:gray", linewidth=1.0, label="as planned, twice too fast")
+        axis.plot(played.t, used[:, k], color="tab:red", linewidth=1.2, label="as played")
+        axis.axhline(1.0, color="black", linestyle="--", linewidth=0.9, label="limit")
+        axis.set_ylabel(f"{LIMITS[k]} / limit,\nlargest of all joints")
+        axis.set_ylim(0.0, min(6.0, 1.05 * planned[k].max()))
+    axes[0].legend(loc="upper right")
+    axes[2].plot(t, s, color="tab:gray", linewidth=1.0)
+    axes[2].plot(played.t, played.s, color="tab:red", linewidth=1.2)
+    axes[2].set_ylabel("way along the path [rad]")
+    axes[2].set_xlabel("time [s]")
+    for axis in axes:
+        axis.grid(alpha=0.3)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def row(*cells: object) -> str:
+    return "| " + " | ".join(f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in cells) + " |"
+
+
+def table(*header: str) -> list[str]:
+    return ["", row(*header), row(*["---"] * len(header))]
+
+
+def spread(values: object, form: str = ".3f") -> str:
+    """Median, and the largest in brackets; NaN left out."""
+    known = np.asarray(values, dtype=float)
+    known = known[np.isfinite(known)]
+    return f"{np.median(known):{form}} ({known.max():{form}})" if len(known) else "-"
+
+
+def report(motions: int, optima: Optima) -> str:
+    results: dict[str, list[dict]] = {name: [] for name in ARMS}
+    others: dict[str, list[dict]] = {name: [] for name in ARMS}
+    ticks: tuple[list[float], list[float]] = ([], [])
+    convergence = []
+    for name in ARMS:
+        for seed in range(motions):
+            motion = Motion(name, seed)
+            replay, found = undisturbed(motion, optima(motion, name, seed))
+            results[name].append(found)
+            print(name, seed, f"{found['ratio']:.4f} {found['between'].max():.5f} {found['solved']:.2f} s", flush=True)
+            if seed < DISTURBED:
+                others[name].append(disturbed(motion, name, replay))
+            if name == "seven_r" and seed < DISTURBED:
+                for kind, times in zip(ticks, tick_times(motion, replay)):
+                    kind.extend(times)
+            if seed < 2:
+                convergence.append((NAMES[name], seed, *(optimum(motion.here, count) for count in (200, 400, 800))))
+            if (name, seed) == ("seven_r", 1):
+                draw(motion, replay, HERE / "scaling.png")
+    return "\n".join(_lines(motions, results, others, ticks, convergence)) + "\n"
+
+
+INTRODUCTION = """# Slowing a motion just enough
+
+Written by `python benchmark/scaling.py`: {motions} random motions of each arm through 7 points, planned at twice the speed that
+the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates that
+swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
+
+{machine}
+
+![One of the motions](scaling.png)
+
+## Undisturbed
+
+Largest use of each limit over all motions, joints and {between} instants in each tick (in brackets: at the ticks alone), by the
+exact torque and torque rate of the reference. Goal: largest of the distance to it, velocity and acceleration there. Optimum:
+the same path and limits as a nonlinear programme on {nodes} nodes, with limits at the nodes alone and no margin
+(test/scaling_optimum.py), by IPOPT.
+"""
+CONVERGENCE = """
+How far that optimum depends on its number of nodes [s]:
+"""
+DISTURBANCES = """
+## Disturbed
+
+The first {disturbed} motions of each arm: median (largest). Pause and override 0.5 for {long:g} s at half time: how long until
+the motion rests, and seconds lost beyond those asked for; below zero, since it goes on until it rests. Worst: largest use of a
+limit in these and under 12 random overrides.
+"""
+CHANGES = """
+Changes at a third of the motion, dealt with by a worker that answers after {delay} ms: effort x 0.85 and effort rate x 0.7, or a
+payload. Duration over that of the undisturbed motion, and over that of one that knew from the start; how long anything is
+outside of the new limits; the largest use of them, beside what the motion would use unchanged.
+"""
+TICKS = """
+## One tick
+
+7R, in one process, plain Python: `Replay.tick`, which returns q, qd, qdd, qddd [us]. Other work shares the machine: the largest
+are times it was away.
+"""
+
+
+def _lines(motions: int, results: dict, others: dict, ticks: tuple, convergence: list) -> list[str]:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()
+    machine = (f"{platform.machine()}, 2 shared cores, Python {platform.python_version()}, numpy {np.__version__}, CasADi "
+               f"{casadi.__version__}, commit {commit}.")
+    lines = [INTRODUCTION.format(motions=motions, machine=machine, between=BETWEEN, nodes=NODES).rstrip()]
+    lines += table("arm", *LIMITS, "path error", "goal", "duration / optimum: mean", "largest", "above 1.03", "no optimum",
+                   "solved in [s]: median (max)")
+    for name, found in results.items():
+        use = [np.max([one[key] for one in found], axis=0) for key in ("between", "ticks")]
+        ratios = np.array([one["ratio"] for one in found])
+        lines.append(row(NAMES[name], *(f"{a:.5f} ({b:.5f})" for a, b in zip(*use)), f"{max(one['path'] for one in found):.0e}",
+                         f"{max(one['goal'] for one in found):.0e}", float(np.nanmean(ratios)), float(np.nanmax(ratios)),
+                         int((ratios > 1.03).sum()), int(np.isnan(ratios).sum()), spread([one["solved"] for one in found], ".2f")))
+    lines += [CONVERGENCE.rstrip(), *table("arm", "motion", "200 nodes", "400", "800")]
+    lines += [row(*entry) for entry in convergence]
+    lines += [DISTURBANCES.format(disturbed=DISTURBED, long=LONG).rstrip()]
+    lines += table("arm", "until rest [s]", "pause [s]", "override [s]", "worst")
+    for name, found in others.items():
+        cells = [spread([one[what] for one in found]) for what in ("rest", "pause", "override")]
+        lines.append(row(NAMES[name], *cells, f"{max(one['worst'] for one in found):.5f}"))
+    lines += [CHANGES.format(delay=DELAY).rstrip()]
+    lines += table("arm", "change", "/ undisturbed", "/ known", "outside [s]", "use", "unchanged", "refused: gravity")
+    for name, found in others.items():
+        for what in ("limits", "payload"):
+            values = np.array([one[what] for one in found])
+            label = what if what == "limits" else f"{PAYLOADS[name][1]} kg"
+            lines.append(row(NAMES[name], label, *(spread(values[:, k]) for k in range(5)), int(np.isnan(values[:, 0]).sum())))
+    lines += [TICKS.rstrip(), *table("", "ticks", "least", "median", "99 %", "99.9 %", "most")]
+    for what, times in zip(("steady", "changing speed"), ticks):
+        lines.append(row(what, len(times), *(f"{np.percentile(times, share):.0f}" for share in (0, 50, 99, 99.9, 100))))
+    return lines
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--motions", type=int, default=50, help="of each arm")
+    parser.add_argument("--optima", type=Path)
+    parser.add_argument("-o", "--output", type=Path, default=HERE / "scaling.md")
+    args = parser.parse_args()
+    args.output.write_text(report(args.motions, Optima(args.optima)))
+    print(f"-> {args.output}")
