@@ -13,6 +13,7 @@ import platform
 import subprocess
 import sys
 import time
+from operator import methodcaller
 from pathlib import Path
 
 import casadi
@@ -74,7 +75,7 @@ def disturbed(motion: Motion, name: str, replay: Replay) -> dict:
     alone = replay.current.law.duration
     half, found, worst = 0.5 * alone, {}, 0.0
     for what, first, then, share in (("pause", Replay.pause, Replay.resume, 0.0),
-                                     ("override", lambda r: r.override(0.5), lambda r: r.override(1.0), 0.5)):
+                                     ("override", methodcaller("override", 0.5), methodcaller("override", 1.0), 0.5)):
         played = Played(again(replay), [(half, first), (half + LONG, then)])
         found[what] = played.duration - alone - LONG * (1.0 - share)
         if what == "pause":
@@ -84,8 +85,8 @@ def disturbed(motion: Motion, name: str, replay: Replay) -> dict:
     rng = np.random.default_rng(0)
     shares = rng.choice([0.0, 0.2, 0.5, 1.0], 12)
     times = np.cumsum(rng.uniform(0.02, 0.8, 12))
-    actions = [(t, (lambda share: lambda r: r.override(share))(share)) for t, share in zip(times, shares)]
-    played = Played(again(replay), [*actions, (10.0, lambda r: r.override(1.0))], between=3, most=100.0)
+    actions = [(t, methodcaller("override", share)) for t, share in zip(times, shares)]
+    played = Played(again(replay), [*actions, (10.0, methodcaller("override", 1.0))], between=3, most=100.0)
     found["worst"] = max(worst, played.used(motion.robot, motion.limits).max())
     less = motion.limits._replace(effort=0.85 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     link, mass = PAYLOADS[name]
@@ -98,7 +99,7 @@ def disturbed(motion: Motion, name: str, replay: Replay) -> dict:
         except InputError:  # gravity alone is too much
             found[what] = [np.nan] * 5
             continue
-        change = [(alone / 3.0, lambda r, c=constraints: r.change(c))]
+        change = [(alone / 3.0, methodcaller("change", constraints))]
         played = Played(again(replay, Later(DELAY)), change, most=100.0)
         used = played.used(robot, limits).max(axis=1)
         after = played.t > alone / 3.0
@@ -192,8 +193,8 @@ def report(motions: int, optima: Optima) -> str:
 
 INTRODUCTION = """# Slowing a motion just enough
 
-Written by `python benchmark/scaling.py`: {motions} random motions of each arm through 7 points, planned at twice the speed that
-the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates that
+Written by `python benchmark/scaling.py`: {motions} random motions of each arm through 7 points, planned at twice the speed
+that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates that
 swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
 
 {machine}
@@ -202,8 +203,8 @@ swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad
 
 ## Undisturbed
 
-Largest use of each limit over all motions, joints and {between} instants in each tick (in brackets: at the ticks alone), by the
-exact torque and torque rate of the reference. Goal: largest of the distance to it, velocity and acceleration there. Optimum:
+Largest use of each limit over all motions, joints and {between} instants in each tick (in brackets: at the ticks alone), by
+the exact torque and torque rate of the reference. Goal: largest of the distance to it, velocity and acceleration there. Optimum:
 the same path and limits as a nonlinear programme on {nodes} nodes, with limits at the nodes alone and no margin
 (test/scaling_optimum.py), by IPOPT.
 """
@@ -218,15 +219,15 @@ the motion rests, and seconds lost beyond those asked for; below zero, since it 
 limit in these and under 12 random overrides.
 """
 CHANGES = """
-Changes at a third of the motion, dealt with by a worker that answers after {delay} ms: effort x 0.85 and effort rate x 0.7, or a
-payload. Duration over that of the undisturbed motion, and over that of one that knew from the start; how long anything is
+Changes at a third of the motion, dealt with by a worker that answers after {delay} ms: effort x 0.85 and effort rate x 0.7, or
+a payload. Duration over that of the undisturbed motion, and over that of one that knew from the start; how long anything is
 outside of the new limits; the largest use of them, beside what the motion would use unchanged.
 """
 TICKS = """
 ## One tick
 
-7R, in one process, plain Python: `Replay.tick`, which returns q, qd, qdd, qddd [us]. Other work shares the machine: the largest
-are times it was away.
+7R, in one process, plain Python: `Replay.tick`, which returns q, qd, qdd, qddd [us]. Other work shares the machine: the
+largest are times it was away.
 """
 
 
@@ -240,9 +241,10 @@ def _lines(motions: int, results: dict, others: dict, ticks: tuple, convergence:
     for name, found in results.items():
         use = [np.max([one[key] for one in found], axis=0) for key in ("between", "ticks")]
         ratios = np.array([one["ratio"] for one in found])
-        lines.append(row(NAMES[name], *(f"{a:.5f} ({b:.5f})" for a, b in zip(*use)), f"{max(one['path'] for one in found):.0e}",
-                         f"{max(one['goal'] for one in found):.0e}", float(np.nanmean(ratios)), float(np.nanmax(ratios)),
-                         int((ratios > 1.03).sum()), int(np.isnan(ratios).sum()), spread([one["solved"] for one in found], ".2f")))
+        exact = [f"{max(one[key] for one in found):.0e}" for key in ("path", "goal")]
+        lines.append(row(NAMES[name], *(f"{a:.5f} ({b:.5f})" for a, b in zip(*use)), *exact, float(np.nanmean(ratios)),
+                         float(np.nanmax(ratios)), int((ratios > 1.03).sum()), int(np.isnan(ratios).sum()),
+                         spread([one["solved"] for one in found], ".2f")))
     lines += [CONVERGENCE.rstrip(), *table("arm", "motion", "200 nodes", "400", "800")]
     lines += [row(*entry) for entry in convergence]
     lines += [DISTURBANCES.format(disturbed=DISTURBED, long=LONG).rstrip()]
