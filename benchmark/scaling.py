@@ -194,8 +194,8 @@ def report(motions: int, optima: Optima) -> str:
 INTRODUCTION = """# Slowing a motion just enough
 
 Written by `python benchmark/scaling.py`: {motions} random motions of each arm through 7 points, planned at twice the speed
-that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates that
-swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
+that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates
+that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
 
 {machine}
 
@@ -204,8 +204,8 @@ swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad
 ## Undisturbed
 
 Largest use of each limit over all motions, joints and {between} instants in each tick (in brackets: at the ticks alone), by
-the exact torque and torque rate of the reference. Goal: largest of the distance to it, velocity and acceleration there. Optimum:
-the same path and limits as a nonlinear programme on {nodes} nodes, with limits at the nodes alone and no margin
+the exact torque and torque rate of the reference. Goal: largest of the distance to it, velocity and acceleration there.
+Optimum: the same path and limits as a nonlinear programme on {nodes} nodes, with limits at the nodes alone and no margin
 (test/scaling_optimum.py), by IPOPT.
 """
 CONVERGENCE = """
