@@ -32,7 +32,7 @@ BEHIND_BALL = 0.03  # that the centre of pressure may lie behind the ball's join
 BESIDE = 0.04  # of the zero-moment point from the line between the feet, in double support [m]
 ALMOST = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
 APART = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
-STAIRS, LAG, LEAD, LEFT_OVER = 4, 0.10, 0.05, 0.05  # of the transfer of load: shares of it
+STAIRS, LAG, LEAD, LEFT_OVER = 4, 0.25, 0.10, 0.05  # of the transfer of load: shares of it
 ANGLE, CENTRE = 0.006, 0.002  # in hand, of angles and slides, and of the zero-moment point [rad, m]
 KNEE = (np.radians(60.0), np.radians(5.0))  # (5.9)
 

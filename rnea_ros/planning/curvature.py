@@ -14,6 +14,7 @@ from .problem import Problem, Quantity, square_slope
 from .rows import Rows
 
 STEP = 1e-7  # relative
+SAMPLES = 500  # looked at in one call, about
 # (problem, rows, y, u (K,), weight (K,), multipliers) -> (K, ORDERS, n, ORDERS, n): second derivatives by y of weight times
 # the cost's rate, plus multipliers times rows, at each node alone
 Curvature = Callable[[Problem, Rows, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -44,15 +45,21 @@ def gauss_newton(problem: Problem, rows: Rows, y: np.ndarray, u: np.ndarray, wei
 
 
 def _weighted(quantity: Quantity, factors: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.einsum("kc,kcrj->krj", factors, quantity.slopes(y))
+    return np.einsum("kc,kcrj->krj", np.tile(factors, (len(y) // len(factors), 1)), quantity.slopes(y))
 
 
 def differences(slope: Callable[[np.ndarray], np.ndarray], y: np.ndarray, order: int) -> np.ndarray:
-    """Derivatives of slope (K, ORDERS, n) with respect to y up to the given order."""
+    """Derivatives of slope (K, ORDERS, n) with respect to y up to the given order; many steps in one call."""
+    count, n = len(y), y.shape[2]
     here, found = slope(y), np.zeros((*y.shape, *y.shape[1:]))
-    for r in range(order + 1):
-        for j in range(y.shape[2]):
-            step = np.zeros_like(y)
-            step[:, r, j] = STEP * (1.0 + np.abs(y[:, r, j]))
-            found[..., r, j] = (slope(y + step) - here) / step[:, r, j, None, None]
+    ways = [(r, j) for r in range(order + 1) for j in range(n)]
+    together = max(1, SAMPLES // count)
+    for first in range(0, len(ways), together):
+        some = ways[first:first + together]
+        moved = np.repeat(y[None], len(some), axis=0)
+        for step, (r, j) in zip(moved, some):
+            step[:, r, j] += STEP * (1.0 + np.abs(y[:, r, j]))
+        slopes = slope(moved.reshape(-1, *y.shape[1:])).reshape(len(some), *y.shape)
+        for step, there, (r, j) in zip(moved, slopes, some):
+            found[..., r, j] = (there - here) / (step[:, r, j] - y[:, r, j])[:, None, None]
     return found

@@ -165,7 +165,7 @@ class Cost:
 
     def rate(self, y: np.ndarray, u: np.ndarray) -> np.ndarray:
         """(samples,) per second."""
-        total = np.full(len(y), self.time)
+        total = np.full(len(y), self.time, dtype=y.dtype)
         for weights, quantity, at in self.squares(u):
             total[at] += quantity.values(y[at]) ** 2 @ weights
         return total
