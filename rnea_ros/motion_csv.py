@@ -35,6 +35,16 @@ def read(path: str | Path, joint_names: Sequence[str]) -> Motion:
 
     Raises InputError for a missing column or value, with row and column.
     """
+    t, known, ignored = known_columns(path, joint_names)
+    estimated = tuple(block for block in BLOCKS if block not in known)
+    if estimated:
+        guesses = estimate_derivatives(t, known["q"], known.get("qd"), known.get("qdd"))
+        known = dict(zip(BLOCKS[1:], guesses, strict=True)) | known
+    return Motion(t, **known, estimated=estimated, ignored=ignored)
+
+
+def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:
+    """t (samples,), the blocks q .. qddd (samples, n) that the file has for every joint, and the columns not used."""
     header, table = table_of(path)
     columns = {name: k for k, name in enumerate(header)}
     missing = [name for name in ("t", *(f"q_{joint}" for joint in joint_names)) if name not in columns]
@@ -43,11 +53,7 @@ def read(path: str | Path, joint_names: Sequence[str]) -> Motion:
     known = {block: table[:, [columns[f"{block}_{joint}"] for joint in joint_names]]
              for block in BLOCKS if all(f"{block}_{joint}" in columns for joint in joint_names)}
     used = {"t"} | {f"{block}_{joint}" for block in known for joint in joint_names}
-    t, estimated = table[:, columns["t"]], tuple(block for block in BLOCKS if block not in known)
-    if estimated:
-        guesses = estimate_derivatives(t, known["q"], known.get("qd"), known.get("qdd"))
-        known = dict(zip(BLOCKS[1:], guesses, strict=True)) | known
-    return Motion(t, **known, estimated=estimated, ignored=tuple(name for name in header if name not in used))
+    return table[:, columns["t"]], known, tuple(name for name in header if name not in used)
 
 
 def table_of(path: str | Path) -> tuple[list[str], np.ndarray]:

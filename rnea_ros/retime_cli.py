@@ -23,23 +23,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     robot, limits, _forces = motion_output.robot_and_limits(args)
-    given = read(args.trajectory, robot.joint_names)
+    t, points, velocities = read(args.trajectory, robot.joint_names)
     watch = motion_output.Watch()
-    motion = retime_motion(robot, given.q, None if "qd" in given.estimated else given.qd, limits, args.tolerance,
+    motion = retime_motion(robot, points, velocities, limits, args.tolerance,
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"))
     watch.close()
     for note in motion.notes:
         print(f"note: {note}", file=sys.stderr)
     written = motion_output.write(args, robot, motion, limits)
-    print(f"{given.t[-1] - given.t[0]:.6g} s -> {motion.duration:.6g} s through {motion.route.points} points, {written}")
+    print(f"{t[-1] - t[0]:.6g} s -> {motion.duration:.6g} s through {motion.route.points} points, {written}")
     return 0
 
 
-def read(path: str, joint_names: tuple[str, ...]) -> motion_csv.Motion:
-    """A motion whose times increase."""
-    given = motion_csv.read(path, joint_names)
-    late = np.flatnonzero(np.diff(given.t) <= 0.0)
+def read(path: str, joint_names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """t (samples,), increasing, q (samples, n), and qd where the file has it."""
+    t, known, _ignored = motion_csv.known_columns(path, joint_names)
+    late = np.flatnonzero(np.diff(t) <= 0.0)
     if len(late):
         k = int(late[0])
-        raise InputError(f"{path}: times must increase, but row {k + 3} has t = {given.t[k + 1]:g} after {given.t[k]:g}")
-    return given
+        raise InputError(f"{path}: times must increase, but row {k + 3} has t = {t[k + 1]:g} after {t[k]:g}")
+    return t, known["q"], known.get("qd")
