@@ -14,11 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot
-from rnea_ros.planning.result import Plan
-from rnea_ros.planning.settings import Settings
+from rnea_ros import Robot, plan_motion
+from rnea_ros.planning import Plan, Settings
 from rnea_ros.plot import pyplot
-from rnea_ros.robot_planning import plan_motion
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
 START, GOAL = (0.0, -2.0), (1.0, -1.0)
@@ -65,6 +63,8 @@ def picture(path: Path, robot: Robot, plan: Plan, errors: dict[str, list[tuple[i
     axes[1, 1].axhline(0.392 / OPTIMUM - 1.0, color="gray", linestyle="--", linewidth=1.0, label="thesis: 0.392 s")
     axes[1, 1].set(xlabel="control points of each joint", ylabel="T / optimum - 1",
                    title=f"distance from the true optimum {OPTIMUM:.6f} s")
+    axes[1, 1].set_xticks((6, 10, 20, 40, 80), labels=("6", "10", "20", "40", "80"))
+    axes[1, 1].set_xticks((), minor=True)
     for axis in axes.flat:
         axis.grid(alpha=0.3, which="both" if axis is axes[1, 1] else "major")
         if axis is not axes[1, 0]:

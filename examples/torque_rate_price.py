@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot
-from rnea_ros.planning.result import Plan
+from rnea_ros import Robot, plan_motion
+from rnea_ros.planning import Plan
 from rnea_ros.plot import pyplot
-from rnea_ros.robot_planning import plan_motion
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
 START, GOAL = (0.0, -2.0), (1.0, -1.0)
@@ -63,6 +62,8 @@ def picture(path: Path, robot: Robot, plans: dict[float, Plan]) -> None:
     axes["tau 0"].legend(fontsize=8)
     axes["price"].set(xlabel="limit of the torque rate [N m/s]", ylabel="time above the optimum with jumps [%]",
                       title="the price of a finite torque rate")
+    axes["price"].set_xticks((100, 200, 500, 1000, 2500, 10000), labels=("100", "200", "500", "1000", "2500", "10000"))
+    axes["price"].set_yticks((0.3, 1.0, 3.0, 10.0, 30.0), labels=("0.3", "1", "3", "10", "30"))
     for axis in axes.values():
         axis.grid(alpha=0.3, which="both" if axis is axes["price"] else "major")
     figure.savefig(path, dpi=120)
