@@ -69,7 +69,7 @@ def test_rnea_commands_run(line, tmp_path):
                           env=_environment(), timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip() or "-o" in words
-    for word in ("torque.csv", "torque.png", "answer.json"):
+    for word in ("torque.csv", "torque.png", "answer.json", "plan.csv", "plan.png", "fast.csv"):
         assert (word in words) == (tmp_path / word).is_file()
 
 
