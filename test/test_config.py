@@ -138,9 +138,10 @@ def test_every_parameter_is_in_the_nodes_table():
 
 def test_scaling_nodes_file_has_every_parameter_with_its_default():
     pytest.importorskip("rclpy")
-    from rnea_ros.nodes.parameters import MODEL, SCALING
+    from rnea_ros.nodes.parameters import MODEL, PROCESS, SCALING
 
-    assert dict(flat(parameters("scaling_node.yaml", "scaling_node"))) == {e.name: e.default for e in MODEL + SCALING}
+    given = dict(flat(parameters("scaling_node.yaml", "scaling_node")))
+    assert given == {entry.name: entry.default for entry in MODEL + PROCESS + SCALING}
 
 
 def test_the_stanford_arms_actuators_are_the_demos():

@@ -225,6 +225,19 @@ def test_solved_first(stage):
     assert it.used() <= 1.0 and len(it.samples) < len(other.samples)
 
 
+@pytest.mark.parametrize("interpolation", ["velocities", "accelerations"])
+def test_velocities_and_accelerations_shape_the_path(stage, interpolation):
+    it = stage(interpolation=interpolation)
+    times, v = np.linspace(0.0, DURATION, 4), np.zeros((4, 7))
+    v[1:3] = (POINTS[2:] - POINTS[:-2]) / DURATION
+    points = [Point(float(t), q, speed, np.zeros(7)) for t, q, speed in zip(times, POINTS, v)]
+    it.take(read(ROBOT.joint_names, ROBOT.joint_names, points))
+    it.play()
+    path = planned(POINTS, times, v, np.zeros((4, 7)), interpolation).path
+    assert it.used() <= 1.0 and np.abs(it.motion()[0] - path([sample.reference.s for sample in it.samples])[0]).max() < 1e-9
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+
+
 def test_pause_lasts_through_new_trajectories(stage):
     it = stage()
     it.take(trajectory())

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ros
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     with world(tmp_path_factory.mktemp("ros")) as ros:
-        yield Bench(ros).ready()
+        yield Bench(ros, state_timeout=0.2).ready()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def bench(shared):
     shared.until("IDLE")
     shared.heard.clear()
     already = shared.diagnostics.dropped("trajectory", "nowhere_to_go")
-    shared.send(START[None], first=1.0)
+    shared.send(START[None], first=0.4)
     shared.ros.until(lambda: shared.diagnostics.dropped("trajectory", "nowhere_to_go") > already or (
         shared.heard and shared.heard[-1].phase == ScaledMotion.ENDED), of=shared.process)
     shared.until("IDLE")
@@ -121,7 +121,7 @@ def test_pause_resume_override_stop(bench):
 def test_another_trajectory_on_the_way(bench):
     bench.send()
     bench.moving(0.5)
-    bench.send(START[None], first=1.0)
+    bench.send(START[None], first=0.5)
     first = bench.end()
     first.check()
     assert first.messages[-1].progress < 1.0
@@ -130,12 +130,12 @@ def test_another_trajectory_on_the_way(bench):
     assert np.abs(second.position[0] - first.position[-1]).max() < 1e-4
     assert second.messages[0].motion == first.messages[0].motion + 1
     assert not bench.ros.set(bench.node, on_new_trajectory="refuse")
-    bench.send(POINTS, 3.0)
+    bench.send(POINTS, 2.0)
     bench.moving(0.2)
     bench.send()
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "busy") == 1)
     motion = bench.end()
-    motion.check(duration=3.0)
+    motion.check(duration=2.0)
     assert motion.messages[-1].progress == pytest.approx(1.0)
     assert not bench.ros.set(bench.node, on_new_trajectory="replace")
 
@@ -171,17 +171,17 @@ def test_joint_states_tell_where_it_begins(bench):
     before = bench.diagnostics.next().get("dropped.joint_states.wrong_size", 0)
     bench.state(POINTS[1], NAMES[:4])
     bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", "wrong_size") == int(before) + 1)
-    bench.ros.spin(0.6)  # joint states are out of date now
+    bench.ros.spin(0.3)  # joint states are out of date now
 
 
 def test_stamps_ahead_and_behind(bench):
     now = bench.ros.node.get_clock().now().nanoseconds * 1e-9
-    bench.send(POINTS, 3.0, start=now + 1.0)
+    bench.send(POINTS, 2.0, start=now + 0.7)
     bench.until("WAITING")
     motion = bench.end()
-    motion.check(duration=3.0)
-    assert abs(motion.stamps[0] - (now + 1.0)) < 0.1
-    bench.send(POINTS, 3.0, start=now - 100.0)
+    motion.check(duration=2.0)
+    assert abs(motion.stamps[0] - (now + 0.7)) < 0.1
+    bench.send(POINTS, 2.0, start=now - 100.0)
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "too_late") == 1)
 
 

@@ -154,7 +154,7 @@ def test_bad_parameters_at_the_start(ros, parameters, complaint):
 def test_rubbish_beside_a_motion(ros):
     """Bad messages, joint states at a rate, parameters: the motion goes on, and no limit is exceeded."""
     bench = Bench(ros).ready()
-    bench.send()
+    bench.send(POINTS, 4.0)
     bench.moving(0.1)
     for k in range(100):
         bench.state([float("nan")] * 7 if k % 3 else [0.0] * 3)
@@ -163,7 +163,7 @@ def test_rubbish_beside_a_motion(ros):
     assert "out of range" in ros.set(bench.node, control_rate=0.0)
     assert not ros.set(bench.node, control_rate=250.0)
     motion = bench.end()
-    motion.check()
+    motion.check(duration=4.0)
     assert motion.messages[-1].progress == pytest.approx(1.0)
     values = bench.diagnostics.next()
     dropped = int(values["dropped.trajectory.not_finite"])

@@ -80,6 +80,7 @@ class Performer:
         self._pending: Goal | None = None
         self._held: tuple[tuple[str, ...], np.ndarray] | None = None  # where the last motion ended
         self._message = ""
+        self._unknown: dict[str, str] = {}  # limits, by quantity, as was said
         self._count = 0
         self.paused, self.override = False, 1.0
 
@@ -312,5 +313,7 @@ class Performer:
         for quantity in ("effort", "effort_rate"):
             limit = getattr(equipment.limits, quantity)
             unknown = [name for name, value in zip(equipment.robot.joint_names, limit) if not np.isfinite(value)]
-            if unknown:
-                self._told(False, f"no {quantity.replace('_', ' ')} limit of {', '.join(unknown)} is known: not enforced")
+            text = f"no {quantity.replace('_', ' ')} limit of {', '.join(unknown)} is known: not enforced" if unknown else ""
+            if text and self._unknown.get(quantity) != text:
+                self._told(False, text)
+            self._unknown[quantity] = text

@@ -16,11 +16,12 @@ class Ticker:
 
     A thread of its own holds the rate better than a timer of an executor, which has other things to wait for, and costs half.
     A call that is late is not made up for: the next one comes a period later, and is told how much time has gone by.
+    begin is called once, by the thread itself.
     """
 
-    def __init__(self, step: Callable[[float], bool], rate: float):
+    def __init__(self, step: Callable[[float], bool], rate: float, begin: Callable[[], None] = lambda: None):
         self.rate = rate
-        self._step = step
+        self._step, self._begin = step, begin
         self._awake, self._closed = threading.Event(), False
         self._intervals, self._count, self._missed = np.zeros(KEPT), 0, 0
         self._thread = threading.Thread(target=self._run, name="ticks", daemon=True)
@@ -41,6 +42,7 @@ class Ticker:
         return count, missed, self._intervals[:min(count, KEPT)].copy()
 
     def _run(self) -> None:
+        self._begin()
         while not self._closed:
             self._awake.wait()
             self._awake.clear()

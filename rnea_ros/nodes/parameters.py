@@ -191,7 +191,7 @@ JOINT_DYNAMICS = (
 )
 TABLE = MODEL + DYNAMICS + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
 QUERY = MODEL + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
-SCALING_TABLE = MODEL + SCALING + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
+SCALING_TABLE = MODEL + SCALING + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
 
 def markdown_table(entries: Iterable[Entry] = TABLE) -> str:

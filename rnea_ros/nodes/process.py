@@ -26,6 +26,12 @@ def settle(values: Values) -> None:
         _run_at(values["process.priority"])
 
 
+def settle_thread(values: Values) -> None:
+    """process.priority for the calling thread, which was made later than settle() was called."""
+    if values["process.priority"]:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(values["process.priority"]))
+
+
 def model_is_ready(values: Values) -> None:
     """Take all that lives now, the model among it, out of the garbage collector's sight."""
     if values["process.freeze_gc"]:

@@ -27,7 +27,7 @@ from rnea_ros.execution.goal import Refused
 from rnea_ros.execution.performer import Performer
 from rnea_ros.execution.place import Place
 from rnea_ros.execution.ticker import Ticker
-from rnea_ros.nodes import run
+from rnea_ros.nodes import process, run
 from rnea_ros.nodes.description import ModelIntake
 from rnea_ros.nodes.joints import joint_limits
 from rnea_ros.nodes.messages import Rejected
@@ -51,8 +51,11 @@ class ScalingNode(Node):
         self._last = 0  # ROS time of the last tick [ns]
         self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
-        self._ticker = Ticker(self._step, self._settings.values["control_rate"])
-        self._performer = Performer(self._settings.values, self._where, lambda *said: self._health.told(*said),
+        values = self._settings.values
+        process.settle(values)
+        self.lean = values["process.executor"] == "lean"
+        self._ticker = Ticker(self._step, values["control_rate"], lambda: process.settle_thread(values))
+        self._performer = Performer(values, self._where, lambda *said: self._health.told(*said),
                                     lambda refusal: self._health.refused(refusal), self._ticker.wake)
         self._health = ScalingHealth(self, self._performer, self._ticker)
         self._out = Outgoing(self)
@@ -178,6 +181,7 @@ class ScalingNode(Node):
         self._robot = self._health.robot = robot
         self._health.model_error = ""
         self._equip()
+        process.model_is_ready(self._settings.values)
         self._take_early()
 
     def _refuse(self, reason: str) -> None:
