@@ -29,6 +29,7 @@ def joints(sizes: Sequence[Size], file: Path) -> None:
     left.loglog(n, ours[0] * n / n[0], ":", color=GREY, label="linear")
     left.set(xlabel="joints", ylabel="microseconds per call", title="One call, machine code")
     right.loglog(n, [size.build for size in sizes], "o-", color=BLUE, label="URDF to first result")
+    right.loglog(n, [size.again for size in sizes], "s--", color=BLUE, label="the same, compiled before")
     right.loglog(n, sizes[0].build * n / n[0], ":", color=GREY, label="linear")
     right.set(xlabel="joints", ylabel="seconds", title="From URDF to the first result")
     for axes in (left, right):
