@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
-from robots import Case
+from cases import Case
 from timing import Loop, python_loop
 from toolchain import Missing
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 from loops import Pinocchio, our_loop
-from robots import Case, chain
+from cases import Case, chain
 from timing import Times, interleaved
 
 from rnea_ros import Robot

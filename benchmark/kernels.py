@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import pinocchio as pin
 from loops import Pinocchio, our_loop
-from robots import Case, path
+from cases import Case, path
 from timing import Loop, Times, interleaved
 from toolchain import Missing
 
@@ -15,14 +17,14 @@ FLOATING = (("solo12", True), ("talos_reduced", True))
 PAIRS = (
     ("torque_and_rate", "tau and tau_rate", ("rnea", "exact rate", "difference")),
     ("inverse_dynamics", "tau", ("rnea",)),
-    ("mass_matrix", "mass matrix", ("crba",)),
-    ("forward_dynamics", "forward dynamics", ("aba",)),
+    ("mass_matrix", "mass matrix", ("crba world", "crba local")),
+    ("forward_dynamics", "forward dynamics", ("aba world", "aba local")),
     ("sensitivities", "d tau / d q, d tau / d qd, mass matrix", ("derivatives",)),
 )
 FREE_PAIRS = (
     ("prescribed", "tau, tau_rate, base wrench and its rate", ("rnea", "exact rate")),
-    ("free_mass_matrix", "mass matrix", ("crba",)),
-    ("free_forward_dynamics", "forward dynamics", ("aba",)),
+    ("free_mass_matrix", "mass matrix", ("crba world", "crba local")),
+    ("free_forward_dynamics", "forward dynamics", ("aba world", "aba local")),
 )
 
 
@@ -48,9 +50,28 @@ def measure(rounds: int) -> tuple[list[Row], list[str]]:
     return rows, missing
 
 
+def _compare(case: Case) -> None:
+    """That both sides compute the same; of torque and rate it is seen in loops.py."""
+    robot, (q, qd, qdd, _) = case.robot, case.motion[:, 0]
+    model, data, fold = case.model, case.data, case.fold
+    theirs_q, v, a, _ = np.split(case.pinocchio[0], np.cumsum([model.nq, model.nv, model.nv]))
+    M = pin.crba(model, data, theirs_q)
+    M = np.triu(M) + np.triu(M, 1).T
+    dq, dv, _ = pin.computeRNEADerivatives(model, data, theirs_q, v, a)
+    pairs = [(robot.mass_matrix(q), fold.T @ M @ fold),
+             (robot.inverse_dynamics(q, qd, qdd), pin.rnea(model, data, theirs_q, v, a) @ fold),
+             *zip(robot.sensitivities(q, qd, qdd), (fold.T @ dq @ fold, fold.T @ dv @ fold))]
+    if case.n == model.nv:
+        pairs.append((robot.forward_dynamics(q, qd, qdd), pin.aba(model, data, theirs_q, v, a) @ fold))
+    for ours, theirs in pairs:
+        assert np.abs(ours - theirs).max() <= 1e-9 * np.abs(theirs).max(), f"{case.name}: the sides compute different things"
+
+
 def _of_robot(case: Case, rounds: int) -> list[Row]:
     pairs = FREE_PAIRS if case.floating else PAIRS
     pinocchio = Pinocchio(case)
+    if not case.floating:
+        _compare(case)
     sides: dict[str, Loop] = {f"ours {evaluation}": our_loop(case, evaluation) for evaluation, _, _ in pairs}
     sides |= {name: pinocchio.loop(name) for name in sorted({name for *_, names in pairs for name in names})}
     times = interleaved(sides, rounds)

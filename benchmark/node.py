@@ -30,6 +30,7 @@ class Load:
     trips: np.ndarray  # of the last topic that is listened to
     cpu_ms: float  # per result, user and system time of all threads
     growth_kb: int  # of resident memory
+    busy: float  # load of the machine
 
     def percentile(self, share: float) -> float:
         return float(np.percentile(self.trips, share)) if len(self.trips) else float("nan")
@@ -66,7 +67,8 @@ def load(name: str, command: list[str], joints: list[str], topics: list[str], se
     trips = {topic: np.array(values, dtype=float) for topic, values in answer["trips_us"].items()}
     back = trips[topics[-1]][~np.isnan(trips[topics[-1]])]
     lost = max(int(np.isnan(values).sum()) for values in trips.values())
-    return Load(name, answer["sent"], lost, back, 1e3 * (after - before) / max(len(back), 1), memory_then - memory)
+    return Load(name, answer["sent"], lost, back, 1e3 * (after - before) / max(len(back), 1), memory_then - memory,
+                os.getloadavg()[0])
 
 
 def _line(process: subprocess.Popen, word: str = "") -> str:
@@ -88,7 +90,6 @@ def naive() -> list[str]:
 
 
 ALL = ["joint_effort", "joint_effort_rate", "joint_dynamics"]
-PAIR = ["joint_effort", "joint_effort_rate"]
 ONE = ["joint_dynamics"]
 
 
@@ -102,9 +103,18 @@ def measure(seconds: float) -> dict[str, Load]:
         for what, topics in (("all three topics", ALL), ("joint_dynamics alone", ONE)):
             for name, command in ((f"naive, {what}", naive()), (f"ours, {what}", ours(Path(folder)))):
                 found[name] = load(name, command, joints, topics, seconds)
-        command = ours(Path(folder), **{"process.executor": "rclpy"})
-        found["ours, rclpy's executor, all three topics"] = load("rclpy's executor", command, joints, ALL, seconds / 2)
+        variants = {"ours, rclpy's executor, all three topics": {"process.executor": "rclpy"}}
+        if real_time_is_allowed():
+            variants["ours, in real time, all three topics"] = {"process.priority": 50, "process.freeze_gc": True}
+        for name, parameters in variants.items():
+            found[name] = load(name, ours(Path(folder), **parameters), joints, ALL, seconds / 2)
     return found
+
+
+def real_time_is_allowed() -> bool:
+    done = subprocess.run([sys.executable, "-c", "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))"],
+                          stderr=subprocess.DEVNULL)
+    return done.returncode == 0
 
 
 if __name__ == "__main__":

@@ -78,14 +78,17 @@ void *robot_new() { return new Robot; }
 
 void robot_delete(void *robot) { delete static_cast<Robot *>(robot); }
 
-// numbers: axis (3), rotation by rows (9) and place (3) of the joint in its parent, ten inertial parameters. False: unknown kind.
+// numbers: axis (3), rotation by rows (9) and place (3) of the joint in its parent; mass, centre (3) and inertia about it (6:
+// xx, xy, yy, xz, yz, zz). False: unknown kind.
 bool robot_add_joint(void *robot, long parent, const char *kind, const double *numbers) {
   auto &model = static_cast<Robot *>(robot)->model;
   const Eigen::Matrix3d R = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(numbers + 3);
   const Eigen::Vector3d axis = Eigen::Map<const Eigen::Vector3d>(numbers), p = Eigen::Map<const Eigen::Vector3d>(numbers + 12);
   try {
     const auto id = model.addJoint(parent, joint(kind, axis), pin::SE3(R, p), "joint" + std::to_string(model.njoints));
-    model.appendBodyToJoint(id, pin::Inertia::FromDynamicParameters(Eigen::Map<const Eigen::Matrix<double, 10, 1>>(numbers + 15)));
+    const double *i = numbers + 15;
+    const pin::Symmetric3 inertia(i[4], i[5], i[6], i[7], i[8], i[9]);
+    model.appendBodyToJoint(id, pin::Inertia(i[0], Eigen::Vector3d(i[1], i[2], i[3]), inertia));
   } catch (const std::invalid_argument &) {
     return false;
   }
@@ -113,9 +116,16 @@ double robot_seconds(void *robot, const char *name, long count) {
   if (is("exact rate")) return seconds(r, count, [&](const State &s) { exact_rate(r, s); });
   if (is("difference")) return seconds(r, count, [&](const State &s) { forward_difference(r, s); });
   if (is("derivatives"))
-    return seconds(r, count, [&](const State &s) { pin::computeRNEADerivatives(r.model, r.data, s.q, s.v, s.a, r.dq, r.dv, r.M); });
-  if (is("crba")) return seconds(r, count, [&](const State &s) { pin::crba(r.model, r.data, s.q, pin::Convention::WORLD); });
-  if (is("aba")) return seconds(r, count, [&](const State &s) { pin::aba(r.model, r.data, s.q, s.v, s.a, pin::Convention::WORLD); });
+    return seconds(r, count, [&](const State &s) {
+      pin::computeRNEADerivatives(r.model, r.data, s.q, s.v, s.a, r.dq, r.dv, r.M);
+    });
+  for (const auto convention : {pin::Convention::WORLD, pin::Convention::LOCAL}) {
+    const std::string where = convention == pin::Convention::WORLD ? " world" : " local";
+    if (is(("crba" + where).c_str()))
+      return seconds(r, count, [&](const State &s) { pin::crba(r.model, r.data, s.q, convention); });
+    if (is(("aba" + where).c_str()))
+      return seconds(r, count, [&](const State &s) { pin::aba(r.model, r.data, s.q, s.v, s.a, convention); });
+  }
   return -1.0;
 }
 

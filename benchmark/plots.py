@@ -48,7 +48,8 @@ def latency(runs: Mapping[str, Load], file: Path) -> None:
     places = -np.log10(1.0 - SHARES / 100.0)
     for name, run in runs.items():
         color, marker = styles[name.split(",")[0]]
-        line = "--" if "alone" in name else ":" if "rclpy" in name else "-"
+        lines = {"alone": "--", "rclpy": ":", "real time": "-."}
+        line = next((style for word, style in lines.items() if word in name), "-")
         label = name.replace("ours", "this package").replace("naive", "naive node with Pinocchio")
         axes.semilogy(places, np.percentile(run.trips, SHARES), line, marker=marker, ms=4, color=color, label=label)
     axes.axhline(1000.0, color=GREY, lw=0.8)

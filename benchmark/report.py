@@ -13,14 +13,15 @@ from goals import goals
 from joints import Size
 from node import Load
 from notes import NOTES
-from robots import ROOT
+from cases import ROOT
 from timing import Times
 from toolchain import compiler, cpu, version
 
 PACKAGES = ("numpy", "llvmlite", "pin", "mujoco", "casadi", "rclpy")
 NAMES = {"rnea": "rnea (tau alone)", "exact rate": "exact tau_rate from computeRNEADerivatives",
-         "difference": "tau_rate by forward difference (two rnea)", "crba": "crba", "aba": "aba",
-         "derivatives": "computeRNEADerivatives"}
+         "difference": "tau_rate by forward difference (two rnea)", "derivatives": "computeRNEADerivatives",
+         "crba world": "crba, world frame", "crba local": "crba, local frames", "aba world": "aba, world frame",
+         "aba local": "aba, local frames"}
 
 
 def commit() -> str:
@@ -37,7 +38,7 @@ def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
     parts = [
         "# Speed", "",
         f"Written by `make bench` on {date.today()}, commit {commit()}, in {minutes:.0f} minutes; {rounds} rounds. "
-        "Both sides of a comparison take turns of a few milliseconds in one process (the nodes: one run after the other), so "
+        "Both sides of a comparison take turns of half a millisecond in one process (the nodes: one run after the other), so "
         "the ratios hold where absolute times drift with the machine. Ratios are of minima, unless a median is named.", "",
         f"Machine: {cpu()}, {cores()} cores, {system}. Python {platform.python_version()}, {versions}; "
         f"{compiler() or 'no C++ compiler'}, `-O3 -march=native -DNDEBUG`.", "",
@@ -84,7 +85,7 @@ def _calls(found: Mapping[str, Mapping[str, Times]]) -> list[str]:
 
 def _batches(found: list[Batch]) -> list[str]:
     lines = ["## Many samples at once", "",
-             "`Robot.torque_and_rate` on arrays, from Python, one core: nanoseconds per sample, and the multiplications and "
+             "`Robot.torque_and_rate` on arrays, from Python, one thread: nanoseconds per sample, and the multiplications and "
              "additions done as a share of the fused multiply-adds on vectors that a loop reaches on the same core "
              f"({found[0].peak * 1e-9:.0f} GFLOP/s). Sines and cosines are work, too, and are not counted.", "",
              "| robot | operations | " + " | ".join(f"{n} samples | share" for n in SIZES) + f" | {THREADS} threads / 1 |",
@@ -110,11 +111,15 @@ def _joints(found: list[Size]) -> list[str]:
 def _nodes(found: Mapping[str, Load]) -> list[str]:
     lines = ["## Nodes under load", "",
              "7 joints; another process publishes joint states at 1 kHz, and a desired motion with every tenth, and listens. "
-             "Round trip: from the publication of a joint state until the last result is there. Processor time: user and "
-             "system time of all threads per answered message. The naive node (naive_node.py) uses rclpy's executor, makes "
-             "its messages anew and computes the same with Pinocchio.", "", "![Round trip](latency.png)", "",
-             "| node | lost | p50, us | p99, us | p99.9, us | processor time, ms | memory, kB more |",
-             "|---|---|---|---|---|---|---|"]
+             "It runs in real time where that is allowed; the nodes do not, but for the one that says so (process.priority 50, "
+             "process.freeze_gc). Round trip: from the publication of a joint state until the last result is there. Processor "
+             "time: user and system time of all threads per answered message. The naive node (naive_node.py) uses rclpy's "
+             "executor, makes its messages anew and computes the same with Pinocchio. Load: of the whole machine, averaged over "
+             "the last minute, these processes included.", "",
+             "![Round trip](latency.png)", "",
+             "| node | lost | p50, us | p99, us | p99.9, us | processor time, ms | memory, kB more | load |",
+             "|---|---|---|---|---|---|---|---|"]
     lines += [f"| {name} | {run.lost} of {run.sent} | {run.percentile(50):.0f} | {run.percentile(99):.0f} | "
-              f"{run.percentile(99.9):.0f} | {run.cpu_ms:.3f} | {run.growth_kb} |" for name, run in found.items()]
+              f"{run.percentile(99.9):.0f} | {run.cpu_ms:.3f} | {run.growth_kb} | {run.busy:.1f} |"
+              for name, run in found.items()]
     return lines

@@ -17,7 +17,7 @@ import kernels
 import plots
 import report
 from loops import our_loop
-from robots import Case, path
+from cases import Case, path
 from timing import interleaved
 from toolchain import Missing, library
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SECTIONS))
     parser.add_argument("-o", "--output", type=Path, default=HERE)
     args = parser.parse_args()
-    sections, rounds = tuple(args.only.split(",")), 8 if args.quick else 40
+    sections, rounds = tuple(args.only.split(",")), 60 if args.quick else 400
     start = time.monotonic()
     found = measure(sections, rounds, 10.0 if args.quick else 60.0)
     text = report.written(found, rounds, (time.monotonic() - start) / 60)

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any
 
 Loop = Callable[[int], float]  # so many calls -> seconds for all of them
-TURN = 4e-3  # s that a side has at a time
+TURN = 5e-4  # s that a side has at a time: shorter than a time slice, so that some turns are undisturbed
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,14 @@ def python_loop(function: Callable, *arguments: Any) -> Loop:
             function(*arguments)
         return time.perf_counter() - start
 
-    return loop
+    def loop_of_four(count: int) -> float:  # as people write it: a star costs 20 to 30 ns
+        a, b, c, d = arguments
+        start = time.perf_counter()
+        for _ in repeat(None, count):
+            function(a, b, c, d)
+        return time.perf_counter() - start
+
+    return loop_of_four if len(arguments) == 4 else loop
 
 
 def interleaved(sides: Mapping[str, Loop], rounds: int, turn: float = TURN) -> dict[str, Times]:

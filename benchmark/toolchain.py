@@ -50,7 +50,8 @@ def library(name: str) -> ctypes.CDLL:
     includes = _pinocchio_includes() if name == "pinocchio_loops" else []
     command = ["g++", *FLAGS, *(PINOCCHIO if includes else []), *includes, str(HERE / f"{name}.cpp")]
     text = (HERE / f"{name}.cpp").read_text()
-    key = hashlib.sha256(repr((text, command, compiler(), cpu(), version("pin"), version("cmeel-eigen"))).encode()).hexdigest()
+    ingredients = text.split(), command, compiler(), cpu(), version("pin"), version("cmeel-eigen")
+    key = hashlib.sha256(repr(ingredients).encode()).hexdigest()
     file = KEPT / f"{name}-{key[:16]}.so"
     if not file.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
