@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from loops import vector_peak
 from cases import ROOT, Case
+from loops import vector_peak
 from timing import Loop, Times, interleaved
 
 from rnea_ros.algorithms import component_rate

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from unittest import mock
 
 import numpy as np
-from loops import Pinocchio, our_loop
 from cases import Case, chain
+from loops import Pinocchio, our_loop
 from timing import Times, interleaved
 
 from rnea_ros import Robot

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from loops import Pinocchio, our_loop
 from cases import Case, path
+from loops import Pinocchio, our_loop
 from timing import Loop, Times, interleaved
 from toolchain import Missing
 

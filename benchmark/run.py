@@ -16,8 +16,8 @@ import joints
 import kernels
 import plots
 import report
-from loops import our_loop
 from cases import Case, path
+from loops import our_loop
 from timing import interleaved
 from toolchain import Missing, library
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pin = pytest.importorskip("pinocchio")
-
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmark" / "results.md"
-sys.path.append(str(ROOT / "benchmark"))
+pytest.importorskip("pinocchio")
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmark"))
 
 import cases
 import goals
+import pinocchio as pin
 import timing
 import toolchain
+
+RESULTS = Path(__file__).resolve().parents[1] / "benchmark" / "results.md"
 
 
 def test_turns_are_taken_and_minima_found():
