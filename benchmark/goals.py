@@ -73,7 +73,7 @@ def goals(found: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
     if sizes:
         add("linear", "6. time per joint, 128 joints / 32 joints", 1.25,
             (sizes[128].kernel.low / 128) / (sizes[32].kernel.low / 32))
-        add("build7", "6. URDF to the first result, 7 joints, nothing kept from before", 0.3, sizes[7].build, " s")
+        add("build7", "6. URDF to the first result, 7 joints, nothing kept, processor time", 0.3, sizes[7].build, " s")
         add("build32", "6. the same, 32 joints", 1.5, sizes[32].build, " s")
     return made
 

@@ -28,6 +28,7 @@ from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
 from rnea_ros.nodes import executor as lean
 from rnea_ros.nodes import process, wire
+from rnea_ros.nodes.messages import Outgoing
 from rnea_ros.nodes.parameters import PROCESS
 
 OFF = {entry.name: entry.default for entry in PROCESS}
@@ -222,6 +223,22 @@ def test_bytes_are_written_as_the_middleware_writes_them(n):
         setattr(message, name, array.array("d", row))
     message.header.stamp = Time(sec=3, nanosec=4)
     assert encoder.stamped(3, 4) == serialize_message(message)
+
+
+def test_messages_go_whole_where_bytes_cannot(monkeypatch):
+    robot = Robot.from_urdf(ARM.encode(), backend="python")
+    motion = np.random.default_rng(4).uniform(-1.0, 1.0, (4, robot.n))
+
+    def sent():
+        out = Outgoing(robot, robot.limits, "map")
+        out.fill(Time(sec=8, nanosec=9), motion, robot.dynamics(*motion))
+        return [part.packed(out.stamp) for part in out.sent]
+
+    packed = sent()
+    monkeypatch.setattr(wire, "spans", lambda data, arrays: [(16, 32)] * arrays)
+    whole = sent()
+    assert [type(message) for message in whole] == [JointState, JointState, JointDynamics]
+    assert [serialize_message(message) for message in whole] == packed
 
 
 def test_a_robot_without_joints_has_no_rows():

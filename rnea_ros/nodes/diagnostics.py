@@ -87,15 +87,14 @@ class Health:
         self.model_error = ""
         self._peaks = np.full((2, robot.n if robot else 0), np.nan)
 
-    def done(self, began: int, use: np.ndarray, rate_use: np.ndarray) -> None:
-        """A result was published, computed from a message whose callback began at `began` [ns]."""
+    def done(self, began: int, use: np.ndarray) -> None:
+        """A result was published, computed from a message whose callback began at `began` [ns]. use: (2, n) of both limits."""
         self.output = now = time.monotonic_ns()
         self._latencies[self._measured % _LATENCIES] = now - began
         self._measured += 1
         self.published += 1
         self.fault = ""
-        np.fmax(self._peaks[0], use, out=self._peaks[0])
-        np.fmax(self._peaks[1], rate_use, out=self._peaks[1])
+        np.fmax(self._peaks, use, out=self._peaks)
 
     def state(self, timeout: float) -> tuple[State, str]:
         """The state now, and a sentence about it."""

@@ -31,7 +31,7 @@ from rnea_ros.nodes.messages import Outgoing, Rejected, model_info
 from rnea_ros.nodes.motion import MotionSource
 from rnea_ros.nodes.parameters import TABLE, ParameterSet
 from rnea_ros.nodes.speed_scaling import SpeedScaler
-from rnea_ros.nodes.wire import Decoder
+from rnea_ros.nodes.wire import Decoder, Outlet
 
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)  # 5: depth 1 loses messages at 1 kHz
 TICK = 0.1  # s; of watchdog and markers
@@ -51,6 +51,7 @@ class DynamicsNode(Node):
         self._results = (self.create_publisher(JointState, "~/joint_effort", 10),
                          self.create_publisher(JointState, "~/joint_effort_rate", 10),
                          self.create_publisher(JointDynamics, "~/joint_dynamics", 10))
+        self._outlets = [Outlet(publisher) for publisher in self._results]
         self._decode_state = Decoder(JointState, ("position", "velocity"))
         self._decode_desired = Decoder(JointMotion, ("acceleration", "jerk"))
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
@@ -113,10 +114,10 @@ class DynamicsNode(Node):
 
     def _publish(self, began: int) -> None:
         out = self._out
-        for publisher, packed in zip(self._results, out.packed()):
-            if publisher.get_subscription_count():  # counting takes a tenth of the time of sending
-                publisher.publish(packed())
-        self._health.done(began, out.utilization, out.rate_utilization)
+        for outlet, sent in zip(self._outlets, out.sent):
+            if outlet.listeners():
+                outlet.send(sent.packed(out.stamp))
+        self._health.done(began, out.use)
 
     def _fail(self, stream: Stream, error: Exception) -> None:
         if self.context.ok():  # a signal ends the context at any point of a callback; that is no failure
@@ -168,7 +169,7 @@ class DynamicsNode(Node):
         state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
         if values["publish_markers"] and state is State.ACTIVE and self._robot is not None:
             marks = self._marks = self._marks or Markers(self._robot, values["markers.size"])
-            marks.fill(self._out.stamp, self._out)
+            marks.fill(self._out.header.stamp, self._out)
             self._markers.publish(marks.message)
 
     def _hints(self, state: State) -> list[str]:

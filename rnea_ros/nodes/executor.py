@@ -59,22 +59,23 @@ class LeanExecutor(SingleThreadedExecutor):
     def _spin_until_something_rare(self) -> None:
         """Serve subscriptions, in the order of their creation, one message each."""
         with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
-            subscriptions = self._entities("subscriptions", held)
-            guards = [self._rare, self._sigint_gc]
-            wait_set = self._wait_set(held, len(subscriptions), len(guards))
+            subscriptions = {entity.handle.pointer: entity for entity in self._entities("subscriptions", held)}
+            handles = [entity.handle for entity in subscriptions.values()]
+            guards = [self._rare.handle, self._sigint_gc.handle]  # a context that ends triggers one of them
+            wait_set = self._wait_set(held, len(handles), len(guards))
             while True:
                 wait_set.clear_entities()
-                for subscription in subscriptions:
-                    wait_set.add_subscription(subscription.handle)
-                for guard in guards:
-                    wait_set.add_guard_condition(guard.handle)
+                for handle in handles:
+                    wait_set.add_subscription(handle)
+                for handle in guards:
+                    wait_set.add_guard_condition(handle)
                 wait_set.wait(FOREVER)
-                if not self._context.ok():
+                rare = wait_set.get_ready_entities("guard_condition")
+                if rare and not self._context.ok():
                     raise ExternalShutdownException()
-                for place, subscription in enumerate(subscriptions):
-                    if wait_set.is_ready("subscription", place):
-                        _take(subscription)
-                if wait_set.is_ready("guard_condition", 0):
+                for pointer in wait_set.get_ready_entities("subscription"):  # in the order in which they were added
+                    _take(subscriptions[pointer])
+                if rare:
                     return
 
     def can_execute(self, entity: Any) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import array
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -157,7 +156,7 @@ class DesiredReader:
         self._kept.clear()
 
 
-class _Sent:
+class Sent:
     """One outgoing message with its arrays: as an object to look at, as bytes to send."""
 
     def __init__(self, message: JointState | JointDynamics, values: np.ndarray, *parts: slice):
@@ -181,7 +180,9 @@ class _Sent:
 
     def packed(self, stamp: tuple[int, int]) -> bytes | JointState | JointDynamics:
         if self._encoder.rows is None:
-            return self.message()
+            message = self.message()
+            message.header.stamp.sec, message.header.stamp.nanosec = stamp
+            return message
         for target, values in self._written:
             target[...] = values
         return self._encoder.stamped(*stamp)
@@ -199,20 +200,20 @@ class Outgoing:
         self._flat_efforts = self._efforts.reshape(-1)
         self._limits = self._values[_LIMITS]
         self._limits[:] = limits.effort, limits.effort_rate
-        self._use = self._values[_USE]
-        self.utilization, self.rate_utilization = self._use
-        self._stamp = 0, 0
+        self.use = self._values[_USE]
+        self.utilization, self.rate_utilization = self.use
+        self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
         effort, rate = _EFFORTS.start, _EFFORTS.start + 1
-        self._sent = [
-            _Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(effort, effort + 1)),
-            _Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(rate, rate + 1)),
-            _Sent(JointDynamics(header=self._header, joint_names=names), self._values, slice(0, len(_ROWS)))]
+        self.sent = [  # effort, effort rate, dynamics
+            Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(effort, effort + 1)),
+            Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(rate, rate + 1)),
+            Sent(JointDynamics(header=self._header, joint_names=names), self._values, slice(0, len(_ROWS)))]
 
     @property
-    def stamp(self) -> Time:
-        """Of what was filled in last."""
-        self._header.stamp.sec, self._header.stamp.nanosec = self._stamp
-        return self._header.stamp
+    def header(self) -> Header:
+        """Of all three, stamped as what was filled in last."""
+        self._header.stamp.sec, self._header.stamp.nanosec = self.stamp
+        return self._header
 
     @property
     def effort(self) -> JointState:
@@ -227,21 +228,18 @@ class Outgoing:
         return self._shown(2)
 
     def _shown(self, number: int) -> Any:
-        self._header.stamp = self.stamp
-        return self._sent[number].message()
-
-    def packed(self) -> list[Callable[[], Any]]:
-        """What a publisher takes, of effort, effort rate and dynamics; each is made when it is called."""
-        return [partial(sent.packed, self._stamp) for sent in self._sent]
+        message = self.sent[number].message()
+        message.header = self.header
+        return message
 
     def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray]) -> None:
         """motion is (q, qd, qdd, qddd), result the library's Dynamics."""
         np.concatenate((*motion, *result), out=self._motion_and_result)
         if not _finite(self._flat_efforts):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
-        self._stamp = stamp.sec, stamp.nanosec
-        np.abs(self._efforts, out=self._use)
-        np.divide(self._use, self._limits, out=self._use)
+        self.stamp = stamp.sec, stamp.nanosec
+        np.abs(self._efforts, out=self.use)
+        np.divide(self.use, self._limits, out=self.use)
 
 
 def model_info(robot: Robot, limits: Limits, stamp: Time) -> ModelInfo:

@@ -93,6 +93,21 @@ class Decoder:
         return message
 
 
+class Outlet:
+    """A publisher of bytes or messages, asked in the fewest steps."""
+
+    def __init__(self, publisher: Any):
+        self._publisher = publisher
+        self.listeners = publisher.handle.get_subscription_count  # counting takes a tenth of the time of sending
+        self._publish_raw = publisher.handle.publish_raw
+
+    def send(self, data: Any) -> None:
+        if type(data) is bytes:
+            self._publish_raw(data)
+        else:
+            self._publisher.publish(data)
+
+
 class Encoder:
     """A message of n joints, serialized once: `rows` (arrays, n) are its numbers, in place. None: not laid out as expected."""
 
