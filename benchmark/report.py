@@ -98,7 +98,8 @@ def _batches(found: list[Batch]) -> list[str]:
 
 def _joints(found: list[Size]) -> list[str]:
     lines = ["## Cost against the number of joints", "",
-             "Chains of revolute joints without any special geometry. URDF to first result: processor time, without imports.", "",
+             "Chains of revolute joints without any special geometry. URDF to first result: processor time, without imports.",
+             "",
              "![Cost against the number of joints](joints.png)", "",
              "| joints | kernel, ns | ns per joint | / Pinocchio C++ rnea | URDF to first result, s | compiled before, s |",
              "|---|---|---|---|---|---|"]
