@@ -164,7 +164,7 @@ class Stage:
                 found = None
             if found:
                 self.samples.append(found[1])
-            if len(self.samples) % 50 == 0:
+            if len(self.samples) % 50 == 0 or self.performer.motion is None:
                 self.settle()
             assert self.now - begun < 60e9
         return self
@@ -301,6 +301,7 @@ def test_stamps(stage):
     it.play(0.45)
     assert it.performer.phase is Phase.WAITING and not it.samples
     it.take(trajectory(duration=5.0, start=it.now + 100_000_000))  # another one in its place
+    assert [refusal.reason for refusal in it.refusals] == ["replaced"]
     it.play(1.0)
     assert len(it.samples) == pytest.approx(900, abs=2)
     it.take(trajectory(START[None], first=2.0, start=it.now + 300_000_000))
@@ -326,12 +327,16 @@ def test_a_robot_that_is_elsewhere(stage):
     it.take(trajectory(first=2.0))
     it.play()
     assert np.abs(it.motion()[0][0] - POINTS[1]).max() < 1e-6 and np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
-    it.measured = POINTS[-1] + 0.005  # as near as its controller holds it: it goes on from the last reference
+    it.measured = POINTS[-1] + 0.05  # it has not settled yet: it goes on from the last reference
+    it.take(trajectory(POINTS[2:][::-1], first=1.0))
+    it.play()
+    it.measured = POINTS[2] + 0.005  # as near as its controller holds it
+    it.now += 2_000_000_000
     it.take(trajectory(START[None], first=2.0))
     it.play()
     assert np.abs(np.diff(it.motion()[0], axis=0)).max() < 0.005
     it.measured = START.copy()
-    it.take(trajectory(start=it.now + 500_000_000))
+    it.take(trajectory(start=it.now + 1_500_000_000))
     it.measured = START + 0.2
     it.play()
     assert it.refusals[-1].reason == "not_at_start" and "from where it was when the trajectory came" in str(it.refusals[-1])

@@ -29,6 +29,7 @@ from .goal import Goal, Refused, check_positions, placed, refusing
 from .motion import Motion, Sample
 
 GOAL = 1e-9  # of the path, within which it is at its end
+SETTLING = 1.0  # s after the last reference, in which a robot may still be on its way there
 GONE = 1e-3  # share of the speed below which a paused motion counts as paused
 
 
@@ -78,7 +79,7 @@ class Performer:
         self.motion: Motion | None = None
         self._making: Goal | None = None
         self._pending: Goal | None = None
-        self._held: tuple[tuple[str, ...], np.ndarray] | None = None  # where the last motion ended
+        self._held: tuple[tuple[str, ...], np.ndarray, int] | None = None  # where and when the last motion ended
         self._message = ""
         self._unknown: dict[str, str] = {}  # limits, by quantity, as was said
         self._count = 0
@@ -118,11 +119,13 @@ class Performer:
                 raise Refused("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
             if (self.motion or self._making) and self.values["on_new_trajectory"] == "refuse":
                 raise Refused("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
-            if self.motion is not None and self.motion.begun:
+            moving = self.motion is not None and self.motion.begun
+            if self._pending or self._making or (self.motion and not moving):
+                self._refused(Refused("replaced", "another trajectory came before this one had begun"))
+            if moving:
                 self._pending = goal
-                self._wake()
             else:
-                self._make(goal)
+                self._make(goal, now)
 
     def pause(self) -> None:
         with self._lock:
@@ -176,19 +179,19 @@ class Performer:
             if not motion.begun:
                 if now < motion.goal.start:
                     return None
-                self._begin(motion)
+                self._begin(motion, now)
             if pending is not None and now >= pending.start and not motion.stopping:
                 self._told(True, f"motion {motion.number} comes to rest for the next trajectory")
                 motion.stop()
             sample = motion.tick(dt)
             self._hear(motion.replay.message)
             if sample.reference.done:
-                self._end(motion, sample)
+                self._end(motion, sample, now)
             return motion, sample
 
-    def _begin(self, motion: Motion) -> None:
+    def _begin(self, motion: Motion, now: int) -> None:
         """Raises Refused if the robot has moved since."""
-        away = np.abs(self._place(motion.joint_names) - motion.replay.plan.path.at(0.0)[0])
+        away = np.abs(self._place(motion.joint_names, now) - motion.replay.plan.path.at(0.0)[0])
         if np.nanmax(away, initial=0.0) > self.values["start_tolerance"]:
             self.motion = None
             worst = int(np.nanargmax(away))
@@ -199,17 +202,17 @@ class Performer:
         slower = "as planned" if current <= plan else f"slowed, {current:.2f} s at first"
         self._told(True, f"motion {motion.number} begins: planned {plan:.2f} s, {slower}")
 
-    def _end(self, motion: Motion, sample: Sample) -> None:
+    def _end(self, motion: Motion, sample: Sample, now: int) -> None:
         reference = sample.reference
         self.motion = None
-        self._held = motion.joint_names, reference.q
+        self._held = motion.joint_names, reference.q, now
         path = motion.replay.plan.path
         share = reference.s / path.length
         place = "at its goal" if share > 1.0 - GOAL else f"stopped at {share:.1%} of its path"
         self._told(True, f"motion {motion.number} ended {place} after {reference.t:.2f} s, planned "
                          f"{motion.replay.plan.law.duration:.2f} s; used {motion.peak:.1%} of {motion.peak_of}")
         if self._pending is not None:
-            self._make(self._pending)
+            self._make(self._pending, now)
 
     def _hear(self, message: str) -> None:
         if message != self._message:
@@ -219,14 +222,14 @@ class Performer:
 
     # ------------------------------------------------------------------ what takes longer, in a thread of its own
 
-    def _make(self, goal: Goal) -> None:
+    def _make(self, goal: Goal, now: int) -> None:
         self._making, self._pending, self.motion = goal, None, None
-        self._maker.submit(self._made, goal)
+        self._maker.submit(self._made, goal, now)
 
-    def _made(self, goal: Goal) -> None:
+    def _made(self, goal: Goal, now: int) -> None:
         """In the maker. Nothing may escape as an exception."""
         try:
-            motion = self._motion(goal)
+            motion = self._motion(goal, now)
         except Refused as refusal:
             self._give_up(goal, refusal)
         except RneaError as error:
@@ -246,14 +249,14 @@ class Performer:
                 self._making = None
                 self._refused(refusal)
 
-    def _motion(self, goal: Goal) -> Motion:
+    def _motion(self, goal: Goal, now: int) -> Motion:
         """Raises RneaError."""
         equipment, values = self._equipment, self.values
         assert equipment is not None  # made before, by the same thread
         robot, limits = equipment.robot, equipment.limits
         if goal.joint_names != robot.joint_names:
             raise Refused("no_model", "the robot description was exchanged since the trajectory came")
-        goal = placed(goal, self._place(robot.joint_names), values["start_tolerance"], values["start_mismatch"],
+        goal = placed(goal, self._place(robot.joint_names, now), values["start_tolerance"], values["start_mismatch"],
                       limits.velocity)
         with refusing("nowhere_to_go" if np.ptp(goal.q, axis=0).max() < 1e-9 else "path"):
             plan = planned(goal.q, goal.times, goal.v, goal.a, values["interpolation"])
@@ -265,13 +268,13 @@ class Performer:
         self._count += 1
         return Motion(self._count, goal, replay, robot, limits)
 
-    def _place(self, joint_names: tuple[str, ...]) -> np.ndarray:
-        """Where the robot is: the last reference where nothing else tells, or what tells agrees with it."""
+    def _place(self, joint_names: tuple[str, ...], now: int) -> np.ndarray:
+        """Where the robot is: the last reference, unless joint states tell that it is not, or no longer, on its way there."""
         measured = self._where(joint_names)
         if self._held is None or self._held[0] != joint_names:
             return measured
-        held = self._held[1]
-        if np.nanmax(np.abs(measured - held), initial=0.0) <= self.values["start_tolerance"]:
+        _, held, since = self._held
+        if now - since < SETTLING * 1e9 or np.nanmax(np.abs(measured - held), initial=0.0) <= self.values["start_tolerance"]:
             return held
         return np.where(np.isfinite(measured), measured, held)
 

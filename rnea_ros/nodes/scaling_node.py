@@ -85,6 +85,8 @@ class ScalingNode(Node):
         if self._intake.settled:
             self._take(message)
         else:
+            if self._early is not None:
+                self._health.refused(Refused("replaced", "another trajectory came before this one had begun"))
             self._early = message
 
     def _take(self, message: JointTrajectory) -> None:
