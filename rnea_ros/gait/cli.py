@@ -21,6 +21,7 @@ from .walking import walk
 
 DEFAULT, PERSON = Step(), Human()
 FORCES = [f"{side}_floor_{kind}_{axis}" for side in ("right", "left") for kind in ("force", "moment") for axis in "xyz"]
+TOES = ["right_toes_moment_y", "left_toes_moment_y"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,15 +64,15 @@ def run(args: argparse.Namespace) -> int:
 
 def write(path: Path, walked: Walk) -> None:
     """stride.csv: t; q_, qd_, qdd_, tau_ of every coordinate [rad, N m]; the floor's force and moment on each foot, about the
-    world's origin [N, N m]; the zero-moment point [m]."""
+    world's origin, and what of it the toes bear, a moment about y [N, N m]; the zero-moment point [m]."""
     stride, names = walked.stride(), walked.walker.joint_names
     blocks = [f"{block}_{name}" for block in ("q", "qd", "qdd", "tau") for name in names]
-    motion_csv.write(str(path), ["t", *blocks, *FORCES, "pressure_x", "pressure_y"], _rows(stride), lambda rows: None)
+    motion_csv.write(str(path), ["t", *blocks, *FORCES, *TOES, "pressure_x", "pressure_y"], _rows(stride), lambda rows: None)
 
 
 def _rows(stride: Stride) -> Iterator[np.ndarray]:
     yield np.column_stack((stride.t, stride.q, stride.qd, stride.qdd, stride.tau, stride.floor.reshape(len(stride.t), -1),
-                           stride.pressure))
+                           stride.toes, stride.pressure))
 
 
 class Watch:

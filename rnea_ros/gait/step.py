@@ -32,7 +32,7 @@ BEHIND_BALL = 0.03  # that the centre of pressure may lie behind the ball's join
 BESIDE = 0.04  # of the zero-moment point from the line between the feet, in double support [m]
 ALMOST = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
 APART = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
-STAIRS, LAG, LEAD, LEFT_OVER = 4, 0.25, 0.10, 0.05  # of the transfer of load: shares of it
+STAIRS, LAG, LEAD = 4, 0.25, 0.10  # of the transfer of load: instants after the first, shares of it
 ANGLE, CENTRE = 0.006, 0.002  # in hand, of angles and slides, and of the zero-moment point [rad, m]
 KNEE = (np.radians(60.0), np.radians(5.0))  # (5.9)
 
@@ -171,13 +171,11 @@ class Conditions:
     # ------------------------------------------------------------------ beyond the thesis
 
     def transfer(self) -> list[Quantity]:
-        """The front foot's share: next to nothing at first and all at last, between two stairs on the way."""
-        end, parts = self.step.toe_off, range(STAIRS)
-        stairs = [((k / STAIRS * end, (k + 1) / STAIRS * end), k / STAIRS - LAG, (k + 1) / STAIRS + LEAD) for k in parts]
-        ends = [((0.0, 0.0), 0.0, LEFT_OVER), ((end, end), 1.0 - LEFT_OVER, 1.0)]
+        """The front foot's share grows like time: not far behind it, nor ahead, at some instants."""
+        passed = np.linspace(0.0, 1.0, STAIRS + 1)
         return [self._of_ground("load on the front foot", ["share"], support.share_of_front, support.BETWEEN,
-                                np.array([max(low, 0.0)]), np.array([min(high, 1.0)]), window)
-                for window, low, high in (*stairs, *ends)]
+                                np.array([max(share - LAG, 0.0)]), np.array([min(share + LEAD, 1.0)]),
+                                (share * self.step.toe_off,) * 2) for share in passed]
 
     # ------------------------------------------------------------------ tools
 

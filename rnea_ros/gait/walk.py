@@ -26,6 +26,7 @@ class Stride:
     share     : of the stride, 0 to 1; t [s]
     q, qd, qdd, tau : (samples, n); the torques of the global coordinates are what is left over
     floor     : F and M (samples, 2, 6) on the right and on the left foot, about the world's origin [N, N m]
+    toes      : (samples, 2) what of it the toes bear, a moment about y [N m]
     pressure  : zero-moment point (samples, 2), x and y [m]
     transmitted : {hip, knee, ankle: (samples,)} norm of the force through the right leg's joint [N]
     """
@@ -37,6 +38,7 @@ class Stride:
     qdd: np.ndarray
     tau: np.ndarray
     floor: np.ndarray
+    toes: np.ndarray
     pressure: np.ndarray
     transmitted: dict[str, np.ndarray]
 
@@ -51,7 +53,7 @@ class Walk:
         """At evenly spread instants of each step; where the two meet there are two, for what jumps there."""
         walker, u = self.walker, np.linspace(0.0, 1.0, samples // 2 + 1)
         motion = self.plan(u * self.plan.duration)[:3]
-        tau, floor, right, left = self._loaded(u, motion)
+        tau, floor, toes, right, left = self._loaded(u, motion)
         mirror, ahead = mirrored(walker.joint_names), np.zeros(walker.n)
         ahead[walker.joint_names.index("forward")] = self.step.length
         total = floor.sum(axis=1)
@@ -62,12 +64,13 @@ class Walk:
         q[len(u):] += ahead
         return Stride(np.append(u / 2, 0.5 + u / 2), np.append(u, 1.0 + u) * self.plan.duration, q, qd, qdd,
                       np.concatenate((tau, tau @ mirror.T)), np.concatenate((floor, second)),
+                      np.concatenate((toes, toes[:, ::-1])),
                       np.concatenate((pressure, pressure * (1.0, -1.0) + (self.step.length, 0.0))),
                       {name: np.append(right[name], left[name]) for name in JOINTS})
 
     def _loaded(self, u, motion):
-        """Torques, loads of both feet (samples, 2, 6), joint forces of the right and of the left leg, along the step."""
-        tau, floor = np.zeros_like(motion[0]), np.zeros((len(u), 2, 6))
+        """Torques, loads of both feet and of their toes, joint forces of the right and of the left leg, along the step."""
+        tau, floor, toes = np.zeros_like(motion[0]), np.zeros((len(u), 2, 6)), np.zeros((len(u), 2))
         norms = [{name: np.zeros(len(u)) for name in JOINTS} for _ in SIDES]
         double = u <= self.step.toe_off
         for bearing, at in ((DOUBLE, np.flatnonzero(double)), (SINGLE, np.flatnonzero(~double))):
@@ -75,6 +78,7 @@ class Walk:
             tau[at] = self.walker.torque(bearing, part)
             loads = self.walker.loads(bearing, part)
             found = self.walker.robot.joint_wrenches(q, qd, qdd, world_wrenches=loads)
+            toes[at] = np.column_stack([loads[f"{side}_toes"][:, 4] for side in SIDES])
             for side, table in zip(SIDES, norms):
                 for name, joint in JOINTS.items():
                     wrench = found.wrench[:, found.joints.index(f"{side}_{joint}")]
@@ -83,7 +87,7 @@ class Walk:
                 floor[at, 0] = self.walker.needed(part).value
             else:
                 floor[at] = self.walker.of_ground(support.forces, BETWEEN, part).value.reshape(-1, 2, 6)
-        return tau, floor, *norms
+        return tau, floor, toes, *norms
 
     # ------------------------------------------------------------------ what it is worth
 

@@ -18,10 +18,11 @@ from ..codegen import kernel
 from ..compiled import Compiled
 from ..jets import derivative, jets
 from ..robot import Robot
-from .skeleton import Human, Point
+from .skeleton import SIDES, Human, Point
 
 Motion = Sequence[Any]  # q, or q, qd, qdd: (samples, n) each
 Slopes = list[np.ndarray]  # by q, or by q, qd, qdd: (samples, k, n) each
+FEET = tuple(f"{side}_{part}" for side in SIDES for part in ("foot", "toes"))
 KEPT = 32  # results that are remembered,
 SHORT = 64  # of so many samples at most
 
@@ -113,9 +114,10 @@ class Walker:
         return Needed(value, chained)
 
     def loads(self, support: Support, motion: Motion) -> dict[str, np.ndarray]:
-        """Wrenches (samples, 6) on links about their frames' origins, seen in the world."""
+        """Wrenches (samples, 6) on FEET about their frames' origins, seen in the world; zeros too, so that one kernel serves all."""
         value = self.of_ground(support.share, support.points, motion).value
-        return {link: value[:, 6 * k:6 * k + 6] for k, link in enumerate(support.links)}
+        found = dict.fromkeys(FEET, np.zeros((len(value), 6)))
+        return found | {link: value[:, 6 * k:6 * k + 6] for k, link in enumerate(support.links)}
 
     def torque(self, support: Support, motion: Motion) -> np.ndarray:
         """Passive step, (samples, n): the torques under those loads. What is left at the root is zero."""

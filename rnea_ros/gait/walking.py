@@ -15,7 +15,7 @@ from ..planning.bspline import Curve
 from ..planning.planner import plan
 from ..planning.problem import SAME, Cost, Problem, State, both, of_motion, tied
 from ..planning.settings import Report, Settings
-from .step import Conditions, Step
+from .step import STAIRS, Conditions, Step
 from .walk import Walk, mirrored
 from .walker import Walker
 
@@ -65,5 +65,6 @@ def instants(step: Step, control_points: int) -> tuple[float, ...]:
     steps = np.maximum(np.round(np.diff(ends) * DENSITY * control_points), 2).astype(int)
     inside = [np.linspace(a, b, count + 1) for a, b, count in zip(ends, ends[1:], steps)]
     found = np.concatenate(inside)
-    missing = [step.mid_swing] if np.abs(found - step.mid_swing).min() > SAME else []
+    asked = [step.mid_swing, *(np.linspace(0.0, step.toe_off, STAIRS + 1) if step.transfer else [])]
+    missing = [u for u in asked if np.abs(found - u).min() > SAME]
     return tuple(np.sort(np.append(found, missing)).tolist())
