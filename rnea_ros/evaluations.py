@@ -85,6 +85,12 @@ def center_of_mass(model, gravity, options, q, qd):
     return c, velocity, np.concatenate((p, L))
 
 
+def recursion(model, gravity, options, q, qd, qdd, qddd):
+    """The papers' text itself: LinkMotion and LinkForces."""
+    motion = newton_euler.kinematics(model, q, qd, qdd, qddd, newton_euler.BaseMotion(a=-gravity))
+    return motion, newton_euler.dynamics(model, motion, qd, qdd, qddd, **options)
+
+
 NEWTON_EULER: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "torque_and_rate": (torque_and_rate, ("q", "qd", "qdd", "qddd")),
     "inverse_dynamics": (inverse_dynamics, ("q", "qd", "qdd")),

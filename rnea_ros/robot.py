@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -12,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import door, massless, urdf
-from .algorithms import torque_rate as newton_euler
-from .algorithms.torque_rate import BaseMotion, LinkForces, LinkMotion
+from .algorithms.torque_rate import LinkForces, LinkMotion
 from .codegen import kernel
 from .codegen.kernel import Kernel
 from .door import Wrenches
 from .energetics import Energetics
 from .errors import InputError
-from .evaluations import EVALUATIONS, REFERENCE, REGROUPED
+from .evaluations import EVALUATIONS, REFERENCE, REGROUPED, recursion
 from .identification.base_parameters import regrouped
 from .model import JointTerm, Limits, Model
 from .payload import Payload
@@ -54,7 +52,7 @@ class Robot(Energetics, Sensitivities):
         self.gravity_vector = door.vector("gravity", gravity, 3)
         self.payloads: dict[str, Payload] = {}
         self._kernels: dict[tuple, Kernel] = {}  # shared with the same robot under other payloads
-        self._quick: dict[str, Callable[..., tuple | None]] = defaultdict(lambda: _not_built)  # by evaluation; see `_evaluate`
+        self._forget_calls()
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike, base: str = "fixed", backend: str = "llvm",
@@ -70,8 +68,6 @@ class Robot(Energetics, Sensitivities):
         Raises ModelError, which lists everything that is wrong with the URDF.
         """
         return cls(urdf.load(source, base, friction, joint_terms), backend, gravity)
-
-    # ------------------------------------------------------------------ what it is
 
     @property
     def name(self) -> str:
@@ -133,7 +129,7 @@ class Robot(Energetics, Sensitivities):
         robot = Robot.__new__(Robot)
         robot.__dict__.update(self.__dict__)
         robot.payloads = {name: p for name, p in self.payloads.items() if name != link}
-        robot._quick = defaultdict(lambda: _not_built)
+        robot._forget_calls()
         payload = Payload.on_link(self.model, link, mass, com, inertia)
         if payload.mass > 0.0:
             robot.payloads[link] = payload
@@ -151,19 +147,22 @@ class Robot(Energetics, Sensitivities):
         wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
         world_wrenches   : as wrenches, but seen in the root link's frame, where they stay while the link turns
         """
-        if wrenches or wrench_rates or world_wrenches or not (found := self._quick["torque_and_rate"](q, qd, qdd, qddd)):
+        if wrenches or wrench_rates or world_wrenches or not (found := self._quick_torque_and_rate(q, qd, qdd, qddd)):
             found = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
                                    world_wrenches=world_wrenches)
-        return found  # type: ignore[return-value]
+        return found  # type: ignore[return-value]  # of two arrays
 
     def dynamics(self, q, qd, qdd, qddd) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity, in one call."""
-        return Dynamics(*self._evaluate("dynamics", q, qd, qdd, qddd))
+        found = self._quick["dynamics"](q, qd, qdd, qddd) or self._evaluate("dynamics", q, qd, qdd, qddd)
+        return tuple.__new__(Dynamics, found)
 
     def inverse_dynamics(self, q, qd, qdd, wrenches: Wrenches | None = None,
                          world_wrenches: Wrenches | None = None) -> np.ndarray:
         """Torques (n,) or (samples, n) of a motion; wrenches as in `torque_and_rate`."""
-        return self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)[0]
+        if wrenches or world_wrenches or not (found := self._quick["inverse_dynamics"](q, qd, qdd)):
+            found = self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+        return found[0]
 
     def bias(self, q, qd, wrenches: Wrenches | None = None) -> np.ndarray:
         """Torques at zero acceleration: velocity terms, gravity, friction. tau = M qdd + bias."""
@@ -196,17 +195,22 @@ class Robot(Energetics, Sensitivities):
         x = door.beside(arrays)
         if x.ndim != 1:
             raise InputError(f"recursion takes one sample, arrays ({self.n},); got {np.shape(q)}")
-        function, inputs = self._function(_recursion, blocks, loaded, held)
+        function, inputs = self._function(recursion, blocks, loaded, held)
         starts = np.cumsum([0, *inputs.values()])
         return function(**{name: x[a:a + size] for (name, size), a in zip(inputs.items(), starts, strict=False)})
 
     # ------------------------------------------------------------------ the door
 
+    def _forget_calls(self) -> None:
+        """The kernels' own functions, by evaluation; they answer None if not built, or asked oddly."""
+        self._quick: dict[str, Callable[..., tuple | None]] = dict.fromkeys(self._evaluations, _not_built)
+        self._quick_torque_and_rate = self._quick["torque_and_rate"]  # the same, found faster
+
     def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, ...]:
         """Sound arrays of one sample go to the kernel at once; all else is looked at, and refused, in `_arrays`."""
         if not (wrenches or wrench_rates or world_wrenches) and (found := self._quick[name](*motion)):
-            return found
+            return found  # a tuple of arrays
         given = self._evaluations[name][1], motion, wrenches, wrench_rates, world_wrenches
         arrays, loaded, held = self._arrays(*given, finite=False)
         count, ready = door.samples(arrays), self._kernel(name, loaded, held)
@@ -234,7 +238,9 @@ class Robot(Energetics, Sensitivities):
             model = self._regrouped if name in REGROUPED and self.backend != "reference" else self.model
             self._kernels[key] = kernel.build(*self._function(*self._evaluations[name], loaded, held, model), self.backend)
         if not (loaded or held):
-            self._quick[name] = partial(self._kernels[key].call, *self._carried) if self.payloads else self._kernels[key].call
+            call = self._kernels[key].call
+            self._quick[name] = partial(call, *self._carried) if self.payloads else call
+            self._quick_torque_and_rate = self._quick["torque_and_rate"]
         return self._kernels[key]
 
     @property
@@ -292,8 +298,3 @@ def _not_built(*_blocks: Any) -> None:
 
 def _sixes(block):
     return [block[k:k + 6] for k in range(0, len(block), 6)]
-
-
-def _recursion(model, gravity, options, q, qd, qdd, qddd):
-    motion = newton_euler.kinematics(model, q, qd, qdd, qddd, BaseMotion(a=-gravity))
-    return motion, newton_euler.dynamics(model, motion, qd, qdd, qddd, **options)

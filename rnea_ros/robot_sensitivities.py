@@ -68,14 +68,14 @@ class Sensitivities:
     def sensitivities(self, q, qd, qdd, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
         """Partial derivatives of the torques, joint terms included: Barman, thesis, chapter 3, in closed form."""
-        return TorqueSensitivities(*self._evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
-                                                   world_wrenches=world_wrenches))
+        return tuple.__new__(TorqueSensitivities, self._evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
+                                                                 world_wrenches=world_wrenches))
 
     def rate_sensitivities(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                            world_wrenches: Wrenches | None = None) -> RateSensitivities:
         """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
-        return RateSensitivities(*self._evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
-                                                 wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+        return tuple.__new__(RateSensitivities, self._evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
+                                                               wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
     def joint_wrenches(self, q, qd, qdd, qddd=None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                        world_wrenches: Wrenches | None = None) -> JointWrenches:

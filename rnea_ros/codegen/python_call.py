@@ -23,8 +23,8 @@ import numpy as np
 from .program import Program
 
 LARGEST = 4096  # numbers in and out; they lie on the stack
-ABI = (0x01000009, 0x02000000)  # of numpy 1.x and 2.x, in which PyArray_New and what is read of an array are the same
-_NEW, _DOUBLE, _FASTCALL = 93, 12, 0x0080  # place of PyArray_New in numpy's table; NPY_DOUBLE; METH_FASTCALL
+ABI = (0x01000009, 0x02000000)  # of numpy 1.x and 2.x, in which that function and what is read of an array are the same
+_NEW, _FASTCALL = 94, 0x0080  # place of PyArray_NewFromDescr in numpy's table; METH_FASTCALL
 _FIELDS = {"data": 16, "nd": 24, "dims": 32, "strides": 40, "descr": 56}  # bytes into a PyArrayObject
 _TABLE = ("ndarray", "double", "array_new", "tuple_new", "tuple_set", "release", "none", "retain")
 
@@ -109,8 +109,9 @@ def assembly(program: Program) -> str:
     for k, shape in enumerate(shapes):
         start, size = sum(math.prod(s) for s in shapes[:k]), math.prod(shape)
         lines += [f"give{k}:",
-                  f"  %array{k} = call ptr %array_new(ptr %ndarray, i32 {len(shape)}, ptr @dims{k}, i32 {_DOUBLE}, "
-                  "ptr null, ptr null, i32 0, i32 0, ptr null)",
+                  "  call void %retain(ptr %double)",  # array_new takes it over
+                  f"  %array{k} = call ptr %array_new(ptr %ndarray, ptr %double, i32 {len(shape)}, ptr @dims{k}, ptr null, "
+                  "ptr null, i32 0, ptr null)",
                   f"  %is_array{k} = icmp ne ptr %array{k}, null", f"  br i1 %is_array{k}, label %fill{k}, label %short",
                   f"fill{k}:",
                   f"  %data{k}_at = getelementptr i8, ptr %array{k}, i64 {_FIELDS['data']}",
