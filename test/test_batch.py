@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from robots import arm
@@ -140,3 +142,18 @@ def test_a_few_samples_are_not_compiled_for(monkeypatch):
     assert compiled._batch is None
     np.testing.assert_array_equal(compiled(x)[0], first)
     assert compiled._batch is not None
+
+
+def test_memory_for_many_samples():
+    """No copy of the inputs, nothing beside the results but a workspace for each thread."""
+    robot = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}))
+    motion = np.random.default_rng(0).normal(size=(4, 200_000, 2))
+    robot.torque_and_rate(*motion[:, :300])
+    tracemalloc.start()
+    try:
+        found = robot.torque_and_rate(*motion)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < sum(part.nbytes for part in found) + 1_000_000
+    np.testing.assert_array_equal([part[-1] for part in found], robot.torque_and_rate(*motion[:, -1]))

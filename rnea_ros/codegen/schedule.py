@@ -9,6 +9,7 @@ come before all steps that do not lead to them, since a call empties the registe
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from .program import Program
@@ -94,9 +95,12 @@ def _contracted(program: Program) -> dict[int, tuple]:
 
 
 def _making(program: Program) -> dict[int, int]:
-    """A number for each node that depends on how it is made alone."""
+    """A number for each node that depends on how it is made alone; powers of two, which do not round, do not count."""
     found: dict[int, int] = {}
     for number, (op, *operands) in program.nodes:
-        parts = operands if op in LEAVES else [found[operand] for operand in operands]
+        if op == "const":
+            parts = [math.frexp(operands[0])[0]]
+        else:
+            parts = operands if op == "input" else [found[operand] for operand in operands]
         found[number] = hash((_OPERATIONS.index(op), *(sorted(parts) if op in ("add", "mul") else parts)))
     return found
