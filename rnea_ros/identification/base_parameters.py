@@ -19,15 +19,14 @@ from ..errors import InputError
 from ..linear_forms import coefficients, unknowns
 from ..model import Model, frozen
 from .inertial_parameters import INERTIAL, Parameter, inertia, parameters, ten, values, with_unknowns
-from .regrouping import FELT, KEEP_FIRST, joints, share
+from .regrouping import CLEAR, FELT, KEEP_FIRST, Care, joints, share
 
 GRAVITY = (0.0, 0.0, -9.81)
 TOLERANCE = 1e-9  # axes closer to parallel than this [rad] are parallel
-EXACT = 1e-14  # the same, where torques must not change; rounding leaves 1e-15
 NUMERIC = 1e-7  # a column of the regressor that is nearer to the others, relative to its length, depends on them
 NOTHING = 1e-11  # a column this small against the largest one is zero
 DUST = 1e-13  # what rounding leaves of zeros in the rule's grouping
-FINE_DUST = 1e-14  # the same, where torques must not change: axes that are parallel but for 1e-6 rad depend on such numbers
+EXACT = Care(tolerance=1e-14, dust=1e-14, clear=0.1)  # where torques must not change; rounding leaves 1e-15
 STATES = 1.5  # equations for every unknown in a sampled regressor
 JUMP = 1e-9  # rad/s or m/s
 ORDER = (*KEEP_FIRST, "coulomb", "viscous")
@@ -127,7 +126,7 @@ def regrouped(model: Model, gravity: ArrayLike = GRAVITY, second_moments: bool =
     """
     free_root = model.base == "floating"
     listed, basis = parameters(model, root=free_root), _second_moments() if second_moments else np.eye(len(FELT))
-    groups = _groups(model, listed, gravity, free_root, EXACT, FINE_DUST, basis)
+    groups = _groups(model, listed, gravity, free_root, EXACT, basis)
     links, given = list(model.links), values(model, listed)
     for k, link in enumerate(links):
         if link.joint or (free_root and k == 0):
@@ -150,14 +149,14 @@ def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: ArrayLike, fr
              tolerance: float) -> BaseParameters:
     slots = {(parameter.link, parameter.kind): slot for slot, parameter in enumerate(listed)}
     rows = {slot: np.eye(len(listed))[slot] for (_, kind), slot in slots.items() if kind not in FELT}
-    groups = _groups(model, listed, gravity, free_root, tolerance, DUST, np.eye(len(FELT)))
+    groups = _groups(model, listed, gravity, free_root, Care(tolerance, DUST, CLEAR), np.eye(len(FELT)))
     rows |= {slots[k, FELT[i]]: row for (k, i), row in groups.items()}
     kept = sorted(rows)
     return BaseParameters(listed, tuple(kept), np.array([rows[k] for k in kept]).reshape(len(kept), len(listed)))
 
 
-def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, tolerance: float,
-            dust: float, basis: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, care: Care,
+            basis: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
     """{(link, i): row (p,)}: coordinate i in the basis of what joint `link` feels, as a sum of the listed parameters.
 
     Leaves first: what its joint feels of a link stays, the rest moves to the antecedent.
@@ -167,12 +166,12 @@ def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_
     for slot, (link, kind, *_) in enumerate(listed):
         if kind in FELT:
             groups[link, FELT.index(kind), slot] = 1.0
-    felt = joints(model, np.asarray(gravity, dtype=float), free_root, tolerance)
+    felt = joints(model, np.asarray(gravity, dtype=float), free_root, care.tolerance)
     for k in range(len(felt) - 1, -1, -1):
         there = [i for i, kind in enumerate(FELT) if kind in INERTIAL or groups[k, i].any()]
-        kept, A = share(felt[k].felt @ basis, there, tolerance)
+        kept, A = share(felt[k].felt @ basis, there, care)
         own = A @ np.linalg.solve(basis, groups[k])
-        found |= {(k, i): np.where(np.abs(own[i]) < dust, 0.0, own[i]) for i in kept}
+        found |= {(k, i): np.where(np.abs(own[i]) < care.dust, 0.0, own[i]) for i in kept}
         if k > 0:
             groups[model.links[k].parent, :10] += felt[k].into @ (groups[k] - basis @ own)[:10]
     return found

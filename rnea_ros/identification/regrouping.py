@@ -36,6 +36,20 @@ POSITIONS = np.arange(7.0)  # rad or m
 CLEAR = 1e-3  # kept in the wanted order as long as this much of a column is new; then the newest first
 
 
+class Care(NamedTuple):
+    """How exactly to group.
+
+    tolerance : axes closer to parallel than this [rad] are parallel
+    dust      : entries of a grouping smaller than this are zero
+    clear     : parameters are kept in the wanted order as long as this much of a column is new; small: books' names, more
+                rounding
+    """
+
+    tolerance: float
+    dust: float
+    clear: float
+
+
 class Joint(NamedTuple):
     """felt (rows, 12): what the joint feels, as functions of its link's FELT.
 
@@ -143,17 +157,17 @@ def _span(rows: np.ndarray, tolerance: float) -> np.ndarray:
     return basis[sizes > tolerance * sizes.max(initial=1e-300)]
 
 
-def share(felt: np.ndarray, columns: Sequence[int], tolerance: float) -> tuple[list[int], np.ndarray]:
+def share(felt: np.ndarray, columns: Sequence[int], care: Care) -> tuple[list[int], np.ndarray]:
     """(kept, A): numbers of the parameters to keep, and A (12, 12), which gives them so that the joint feels no change.
 
     columns: which of FELT there are. All other parameters are zero after A.
     """
     there = np.zeros(len(FELT))
     there[list(columns)] = 1.0
-    rows = _span(felt * there, tolerance)
+    rows = _span(felt * there, care.tolerance)
     kept, rest = [], rows.copy()
     for i in sorted(range(len(FELT)), key=lambda i: KEEP_FIRST.index(FELT[i])):
-        if np.linalg.norm(rest[:, i]) > CLEAR:
+        if np.linalg.norm(rest[:, i]) > care.clear:
             kept.append(i)
             rest = _without(rest, i)
     while len(kept) < len(rows):
