@@ -135,8 +135,6 @@ class Robot(Energetics, Sensitivities):
             robot.payloads[link] = payload
         return robot
 
-    # ------------------------------------------------------------------ what it computes
-
     def torque_and_rate(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                         world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Torques and their exact time derivatives along the motion, guarino-gfd (3)-(21).
@@ -182,8 +180,10 @@ class Robot(Energetics, Sensitivities):
         Mimic joints, which that recursion cannot free one by one, solve M qdd = tau - bias instead. InputError names a joint
         that moves no mass.
         """
-        with massless.refused(lambda: self.mass_matrix(q), self.joint_names):
-            qdd, felt, locked = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches)
+        if wrenches or not (found := self._quick["forward_dynamics"](q, qd, tau)):
+            with massless.refused(lambda: self.mass_matrix(q), self.joint_names):
+                found = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches)
+        qdd, felt, locked = found
         massless.refuse(felt, locked, self.joint_names)
         return qdd
 
@@ -198,8 +198,6 @@ class Robot(Energetics, Sensitivities):
         function, inputs = self._function(recursion, blocks, loaded, held)
         starts = np.cumsum([0, *inputs.values()])
         return function(**{name: x[a:a + size] for (name, size), a in zip(inputs.items(), starts, strict=False)})
-
-    # ------------------------------------------------------------------ the door
 
     def _forget_calls(self) -> None:
         """The kernels' own functions, by evaluation; they answer None if not built, or asked oddly."""
