@@ -118,8 +118,8 @@ def inside(robot: Robot, task: Task, played: Played) -> Verdict:
     """Every sample is inside every limit: torques and rates by the library, from the positions that were received."""
     limits = task.limits
     tau, rate = robot.torque_and_rate(played.q, played.qd, played.qdd, played.qddd)
-    shares = {"torque": np.nanmax(np.abs(tau) / limits.effort), "torque rate": np.nanmax(np.abs(rate) / limits.effort_rate),
-              "velocity": np.nanmax(np.abs(played.qd) / limits.velocity, initial=0.0)}
+    used = {"torque": tau / limits.effort, "torque rate": rate / limits.effort_rate, "velocity": played.qd / limits.velocity}
+    shares = {name: np.fmax.reduce(np.abs(share), axis=None, initial=0.0) for name, share in used.items()}
     worst = ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
     return Verdict(max(shares.values()) <= 1.0 + ROUNDING, f"all samples inside the limits: at most {worst}")
 

@@ -24,7 +24,8 @@ def draw(robot: Robot, task: Task, played: Played, path: str | os.PathLike) -> N
     t = np.linspace(0.0, task.times[-1], 1001)
     planned = robot.dynamics(*motion(task.plan, t))
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = plt.subplots(3, 1, figsize=(10, 8), sharex=True, layout="constrained", height_ratios=(1.1, 1.0, 1.0))
+        figure, axes = plt.subplots(3, 1, figsize=(10, 8), sharex=True, layout="constrained",
+                                    gridspec_kw={"height_ratios": (1.1, 1.0, 1.0)})
         length = task.plan.path.length
         axes[0].plot(t, task.plan.law(t)[0] / length, color=PLANNED, linestyle="--", label="planned, twice too fast")
         axes[0].plot(played.t, played.s / length, color="#1f4e79", linewidth=1.8, label="scaled, as received")

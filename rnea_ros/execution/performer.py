@@ -192,7 +192,7 @@ class Performer:
     def _begin(self, motion: Motion, now: int) -> None:
         """Raises Refused if the robot has moved since."""
         away = np.abs(self._place(motion.joint_names, now) - motion.replay.plan.path.at(0.0)[0])
-        if np.nanmax(away, initial=0.0) > self.values["start_tolerance"]:
+        if np.fmax.reduce(away, initial=0.0) > self.values["start_tolerance"]:
             self.motion = None
             worst = int(np.nanargmax(away))
             raise Refused("not_at_start", f"{motion.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
@@ -274,7 +274,8 @@ class Performer:
         if self._held is None or self._held[0] != joint_names:
             return measured
         _, held, since = self._held
-        if now - since < SETTLING * 1e9 or np.nanmax(np.abs(measured - held), initial=0.0) <= self.values["start_tolerance"]:
+        away = np.fmax.reduce(np.abs(measured - held), initial=0.0)  # NaN: unknown
+        if now - since < SETTLING * 1e9 or away <= self.values["start_tolerance"]:
             return held
         return np.where(np.isfinite(measured), measured, held)
 
