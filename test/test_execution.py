@@ -8,15 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
+from reach import DURATION, DYNAMICS, EFFORT, LIMITS, POINTS, ROBOT, START
 from scaling_cases import dynamics
 
 from rnea_ros import InputError
+from rnea_ros.execution import performer as performer_module
 from rnea_ros.execution.goal import Point, Refused, check_positions, placed, read
 from rnea_ros.execution.performer import Performer, Phase
 from rnea_ros.execution.place import Place
 from rnea_ros.execution.schedule import Schedule
 from rnea_ros.execution.ticker import Ticker
+from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling.points import planned
 
 NAN = math.nan
@@ -183,7 +185,9 @@ class Stage:
 
 
 @pytest.fixture
-def stage():
+def stage(monkeypatch):
+    compiled = {ROBOT: DYNAMICS}
+    monkeypatch.setattr(performer_module, "PathDynamics", lambda robot: compiled.get(robot) or PathDynamics(robot))
     made = []
 
     def make(*args, **values):

@@ -48,7 +48,7 @@ def test_description_late_bad_and_exchanged_while_moving(ros):
     motion.check()
     assert motion.messages[-1].progress < 1.0 and "the robot has other joints now" in bench.process.log
     names = [*NAMES[:6], "wrist"]
-    bench.send(POINTS[::-1], 2.0, first=1.0, names=names)
+    bench.send(POINTS[::-1], 0.8, first=0.4, names=names)
     assert list(bench.end().messages[-1].joint_names) == names
 
 
@@ -74,9 +74,9 @@ def _without_limits(text: str) -> str:
 def test_two_robots_in_two_namespaces(ros):
     left, right = (Bench(ros, name).ready() for name in ("left", "right"))
     left.send()
-    right.send(POINTS[::-1], 3.0)
+    right.send(POINTS[::-1], 2.0)
     left.end().check()
-    right.end().check(points=POINTS[::-1], duration=3.0)
+    right.end().check(points=POINTS[::-1], duration=2.0)
     assert not left.heard and not right.heard
 
 
@@ -154,16 +154,16 @@ def test_bad_parameters_at_the_start(ros, parameters, complaint):
 def test_rubbish_beside_a_motion(ros):
     """Bad messages, joint states at a rate, parameters: the motion goes on, and no limit is exceeded."""
     bench = Bench(ros).ready()
-    bench.send(POINTS, 4.0)
+    bench.send(POINTS, 2.5)
     bench.moving(0.1)
-    for k in range(100):
+    for k in range(60):
         bench.state([float("nan")] * 7 if k % 3 else [0.0] * 3)
         bench.send(POINTS * float("nan"))
         ros.spin(0.005)
     assert "out of range" in ros.set(bench.node, control_rate=0.0)
     assert not ros.set(bench.node, control_rate=250.0)
     motion = bench.end()
-    motion.check(duration=4.0)
+    motion.check(duration=2.5)
     assert motion.messages[-1].progress == pytest.approx(1.0)
     values = bench.diagnostics.next()
     dropped = int(values["dropped.trajectory.not_finite"])
