@@ -43,14 +43,15 @@ def spent(pid: int) -> tuple[float, int]:
     return (int(fields[11]) + int(fields[12])) / ticks, int(fields[21]) * page // 1024
 
 
-def load(name: str, command: list[str], joints: list[str], topics: list[str], seconds: float) -> Load:
+def load(name: str, command: list[str], joints: list[str], topics: list[str], seconds: float, real_time: bool) -> Load:
     """Start a node, feed it, listen to some of its topics, stop it."""
     wanted = {"node": NODE, "names": joints, "topics": topics, "rate": RATE, "desired_every": DESIRED_EVERY,
               "settle": SETTLE, "seconds": seconds}
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+") as log:
         environment = {**os.environ, "ROS_DOMAIN_ID": str(random.SystemRandom().randrange(1, 101)), "ROS_LOG_DIR": folder,
                        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "PYTHONPATH": str(HERE.parent)}
-        node = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        node = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT,
+                                preexec_fn=run_in_real_time if real_time else None)
         traffic = subprocess.Popen([sys.executable, str(HERE / "traffic.py"), json.dumps(wanted)], env=environment,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
@@ -94,27 +95,32 @@ ONE = ["joint_dynamics"]
 
 
 def measure(seconds: float) -> dict[str, Load]:
-    """Naive and ours, one after the other, for what may be listened to; by name."""
+    """Naive and ours, one after the other, for what may be listened to; by name. Those that are compared run in real time
+    where that is allowed, so that neither waits for other work on this machine."""
     from rnea_ros import Robot
 
     joints = list(Robot.from_urdf(URDF, backend="reference").joint_names)
-    found = {}
+    allowed, found = real_time_is_allowed(), {}
     with tempfile.TemporaryDirectory() as folder:
         for what, topics in (("all three topics", ALL), ("joint_dynamics alone", ONE)):
             for name, command in ((f"naive, {what}", naive()), (f"ours, {what}", ours(Path(folder)))):
-                found[name] = load(name, command, joints, topics, seconds)
-        variants = {"ours, rclpy's executor, all three topics": {"process.executor": "rclpy"}}
-        if real_time_is_allowed():
-            variants["ours, in real time, all three topics"] = {"process.priority": 50, "process.freeze_gc": True}
-        for name, parameters in variants.items():
-            found[name] = load(name, ours(Path(folder), **parameters), joints, ALL, seconds / 2)
+                found[name] = load(name, command, joints, topics, seconds, allowed)
+        name = "ours, rclpy's executor, all three topics"
+        found[name] = load(name, ours(Path(folder), **{"process.executor": "rclpy"}), joints, ALL, seconds / 2, allowed)
+        if allowed:
+            for who, command in (("naive", naive()), ("ours", ours(Path(folder)))):
+                name = f"{who}, ordinary scheduling, all three topics"
+                found[name] = load(name, command, joints, ALL, seconds / 2, False)
     return found
 
 
+def run_in_real_time() -> None:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))
+
+
 def real_time_is_allowed() -> bool:
-    done = subprocess.run([sys.executable, "-c", "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))"],
-                          stderr=subprocess.DEVNULL)
-    return done.returncode == 0
+    code = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(60))"
+    return subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL).returncode == 0
 
 
 if __name__ == "__main__":

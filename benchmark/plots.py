@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -14,7 +15,14 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#d9822b", "#777777"
-SHARES = np.array([1.0, 10.0, 50.0, 90.0, 99.0, 99.9])
+SHARES = np.array([10.0, 50.0, 90.0, 99.0, 99.9])
+
+
+def _plain(axis: Any, ends: tuple[float, float]) -> None:
+    """1, 2, 5, 10 ... on a logarithmic axis."""
+    ticks = [step * 10.0**power for power in range(-3, 7) for step in (1, 2, 5) if ends[0] <= step * 10.0**power <= ends[1]]
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
 
 
 def joints(sizes: Sequence[Size], file: Path) -> None:
@@ -35,8 +43,9 @@ def joints(sizes: Sequence[Size], file: Path) -> None:
     for axes in (left, right):
         axes.set_xticks(n, [str(k) for k in n])
         axes.minorticks_off()
+        _plain(axes.yaxis, axes.get_ylim())
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, handlelength=3)
     figure.savefig(file, dpi=110)
     plt.close(figure)
 
@@ -48,15 +57,16 @@ def latency(runs: Mapping[str, Load], file: Path) -> None:
     places = -np.log10(1.0 - SHARES / 100.0)
     for name, run in runs.items():
         color, marker = styles[name.split(",")[0]]
-        lines = {"alone": "--", "rclpy": ":", "real time": "-."}
+        lines = {"alone": "--", "rclpy": ":", "ordinary": "-."}
         line = next((style for word, style in lines.items() if word in name), "-")
         label = name.replace("ours", "this package").replace("naive", "naive node with Pinocchio")
-        axes.semilogy(places, np.percentile(run.trips, SHARES), line, marker=marker, ms=4, color=color, label=label)
+        axes.semilogy(places, np.percentile(run.trips, SHARES), line, marker=marker, ms=3.5, color=color, label=label)
     axes.axhline(1000.0, color=GREY, lw=0.8)
     axes.annotate("one period of 1 kHz", (places[0], 1000.0), (0, 3), textcoords="offset points", color=GREY, fontsize=8)
     axes.set_xticks(places, [f"{share:g} %" for share in SHARES])
     axes.set(xlabel="percentile", ylabel="round trip, microseconds", title="Joint state to result over DDS, 7 joints, 1 kHz")
+    _plain(axes.yaxis, axes.get_ylim())
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, handlelength=5)
     figure.savefig(file, dpi=110)
     plt.close(figure)

@@ -113,11 +113,11 @@ def _joints(found: list[Size]) -> list[str]:
 def _nodes(found: Mapping[str, Load]) -> list[str]:
     lines = ["## Nodes under load", "",
              "7 joints; another process publishes joint states at 1 kHz, and a desired motion with every tenth, and listens. "
-             "It runs in real time where that is allowed; the nodes do not, but for the one that says so (process.priority "
-             "50, process.freeze_gc). Round trip: from the publication of a joint state until the last result is there. "
-             "Processor time: user and system time of all threads per answered message. The naive node (naive_node.py) uses "
-             "rclpy's executor, makes its messages anew and computes the same with Pinocchio. Load: of the whole machine, "
-             "averaged over the last minute, these processes included.", "",
+             "All run in real time (SCHED_FIFO) where that is allowed, so that other work on the machine makes neither "
+             "side wait; the last two rows do not. Round trip: from the publication of a joint state until the last result "
+             "is there. Processor time: user and system time of all threads per answered message. The naive node "
+             "(naive_node.py) uses rclpy's executor, makes its messages anew and computes the same with Pinocchio. Load: of "
+             "the whole machine, averaged over the last minute, these processes included.", "",
              "![Round trip](latency.png)", "",
              "| node | lost | p50, us | p99, us | p99.9, us | processor time, ms | memory, kB more | load |",
              "|---|---|---|---|---|---|---|---|"]

@@ -76,12 +76,15 @@ def main() -> None:
     text = report.written(found, rounds, (time.monotonic() - start) / 60)
     print(text)
     if sections == SECTIONS:
-        if "joints" in found:
-            plots.joints(found["joints"], args.output / "joints.png")
-        if "node" in found:
-            plots.latency(found["node"], args.output / "latency.png")
-        (args.output / "results.md").write_text(text)
-        print(f"-> {args.output / 'results.md'}")
+        write(found, text, args.output)
+
+
+def write(found: dict[str, Any], text: str, folder: Path) -> None:
+    (folder / "results.md").write_text(text)
+    for section, draw, name in (("joints", plots.joints, "joints.png"), ("node", plots.latency, "latency.png")):
+        if section in found:
+            draw(found[section], folder / name)
+    print(f"-> {folder / 'results.md'}")
 
 
 if __name__ == "__main__":

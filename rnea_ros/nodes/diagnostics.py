@@ -155,8 +155,9 @@ class Health:
                 f"{stream.name}.age_s": f"{stream.age(now):.3f}", f"{stream.name}.last_drop": stream.last_drop, **counts}
 
     def _latency_values(self) -> dict[str, object]:
-        taken = self._latencies[: min(self._measured, _LATENCIES)]
-        p50, p99 = np.percentile(taken, (50, 99)) * 1e-3 if len(taken) else (np.nan, np.nan)
+        taken = np.sort(self._latencies[: min(self._measured, _LATENCIES)]) * 1e-3
+        # not by np.percentile, which imports for 20 ms when it is first called
+        p50, p99 = (taken[round(share * (len(taken) - 1))] if len(taken) else np.nan for share in (0.5, 0.99))
         self._measured = 0
         return {"latency_p50_us": f"{p50:.0f}", "latency_p99_us": f"{p99:.0f}"}
 

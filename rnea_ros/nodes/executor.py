@@ -11,6 +11,7 @@ missing, rclpy's own way is taken.
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -41,7 +42,7 @@ class LeanExecutor(SingleThreadedExecutor):
         if not self.lean:
             super().spin()
             return
-        watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
+        watcher = threading.Thread(target=self._watch, args=_scheduling(), name="watcher", daemon=True)
         watcher.start()
         try:
             while self._context.ok() and not self._is_shutdown:
@@ -93,9 +94,14 @@ class LeanExecutor(SingleThreadedExecutor):
         except TimeoutException:
             return
 
-    def _watch(self) -> None:
-        """In a thread of its own: wait, wake the executor, sleep until it has served."""
+    def _watch(self, *scheduling: Any) -> None:
+        """In a thread of its own: wait, wake the executor, sleep until it has served.
+
+        It runs at the executor's priority: whoever holds the interpreter and is not let run keeps the executor waiting.
+        """
         try:
+            if scheduling:
+                os.sched_setscheduler(0, *scheduling)
             while not self._done:
                 self._wait_for_something_rare()
                 self._served.clear()
@@ -146,6 +152,11 @@ class LeanExecutor(SingleThreadedExecutor):
                   services: int = 0, events: int = 0) -> Any:
         held.enter_context(self._context.handle)
         return rcl.WaitSet(subscriptions, guards, timers, clients, services, events, self._context.handle)
+
+
+def _scheduling() -> tuple[Any, ...]:
+    """Of this thread, to be given to another."""
+    return (os.sched_getscheduler(0), os.sched_getparam(0)) if hasattr(os, "sched_getscheduler") else ()
 
 
 def _take(subscription: Subscription) -> None:
