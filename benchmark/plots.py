@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#d9822b", "#777777"
-SHARES = np.array([10.0, 50.0, 90.0, 99.0, 99.9])
+SHARES = np.array([50.0, 99.0, 99.9])  # those of the table in results.md
 
 
 def _plain(axis: Any, ends: tuple[float, float]) -> None:
@@ -52,21 +52,25 @@ def joints(sizes: Sequence[Size], file: Path) -> None:
 
 def latency(runs: Mapping[str, Load], file: Path) -> None:
     """Percentiles of the round trip, from the publication of a joint state to the arrival of the last result."""
-    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    percentiles({name: [run.percentile(share) for share in SHARES] for name, run in runs.items()}, file)
+
+
+def percentiles(runs: Mapping[str, Sequence[float]], file: Path) -> None:
+    figure, axes = plt.subplots(figsize=(10.5, 4.2), layout="constrained")
     styles = {"naive": (ORANGE, "s"), "ours": (BLUE, "o")}
     places = -np.log10(1.0 - SHARES / 100.0)
-    for name, run in runs.items():
+    for name, trips in runs.items():
         color, marker = styles[name.split(",")[0]]
         lines = {"alone": "--", "rclpy": ":", "ordinary": "-."}
         line = next((style for word, style in lines.items() if word in name), "-")
         label = name.replace("ours", "this package").replace("naive", "naive node with Pinocchio")
-        axes.semilogy(places, np.percentile(run.trips, SHARES), line, marker=marker, ms=3.5, color=color, label=label)
+        axes.semilogy(places, trips, line, marker=marker, ms=3.5, color=color, label=label)
     axes.axhline(1000.0, color=GREY, lw=0.8)
     axes.annotate("one period of 1 kHz", (places[0], 1000.0), (0, 3), textcoords="offset points", color=GREY, fontsize=8)
     axes.set_xticks(places, [f"{share:g} %" for share in SHARES])
     axes.set(xlabel="percentile", ylabel="round trip, microseconds", title="Joint state to result over DDS, 7 joints, 1 kHz")
     _plain(axes.yaxis, axes.get_ylim())
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8, handlelength=5)
+    figure.legend(frameon=False, fontsize=8, handlelength=5, loc="outside right center")
     figure.savefig(file, dpi=110)
     plt.close(figure)
