@@ -22,9 +22,10 @@ from .result import Plan
 from .settings import Progress, Report, Settings
 from .transcription import Transcription
 
-COLD: dict[str, Any] = {"tol": 1e-6}  # options of IPOPT: from a guess (a smaller tol doubles the work for the fifth digit),
-WARM = {**COLD, "mu_init": 1e-5}  # from a curve that is nearly right,
-HOT = {**COLD, "mu_init": 1e-7, "warm_start_init_point": "yes",  # and from its multipliers as well
+ALWAYS = {"tol": 1e-6}  # options of IPOPT; a smaller one doubles the work for the fifth digit
+COLD: dict[str, Any] = {}  # from a guess,
+WARM = {"mu_init": 1e-5}  # from a curve that is nearly right,
+HOT = {"mu_init": 1e-7, "warm_start_init_point": "yes",  # and from its multipliers as well
        **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                   "mult_bound_push")}}
 TIGHTENINGS = 10
@@ -156,7 +157,7 @@ class _Planner:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(Progress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        options = {"max_iter": self.settings.iterations, **self.settings.solver, **options}
+        options = {**ALWAYS, "max_iter": self.settings.iterations, **self.settings.solver, **options}
         solution = minimise(program, program.variables(guess), options, watch, multipliers)
         self.iterations += solution.iterations
         return solution
