@@ -30,7 +30,7 @@ from rnea_ros.scaling import Replay, follow  # noqa: E402
 
 BETWEEN = 5  # instants looked at in each tick
 NODES = 400  # of the optimum
-DISTURBED = 4  # motions of each arm
+DISTURBED = 2  # motions of each arm
 LONG = 3.0  # s, of a pause and of an override
 DELAY = 300  # ticks until a worker answers
 NAMES = {"seven_r": "7R", "ur5_robot": "UR5", "stanford": "Stanford"}
@@ -193,8 +193,8 @@ def report(motions: int, optima: Optima) -> str:
 
 INTRODUCTION = """# Slowing a motion just enough
 
-Written by `python benchmark/scaling.py`: {motions} random motions of each arm through 7 points, planned at twice the speed
-that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates
+Written by `python benchmark/scaling.py --motions {motions}`: random motions of each arm through 7 points, planned at twice the
+speed that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates
 that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
 
 {machine}
