@@ -194,8 +194,8 @@ def report(motions: int, optima: Optima) -> str:
 INTRODUCTION = """# Slowing a motion just enough
 
 Written by `python benchmark/scaling.py --motions {motions}`: random motions of each arm through 7 points, planned at twice the
-speed that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates
-that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
+speed that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque
+rates that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
 
 {machine}
 
