@@ -25,7 +25,7 @@ from .transcription import Transcription
 ALWAYS = {"tol": 1e-6}  # options of IPOPT; a smaller one doubles the work for the fifth digit
 COLD: dict[str, Any] = {}  # from a guess,
 WARM = {"mu_init": 1e-5}  # from a curve that is nearly right,
-HOT = {"mu_init": 1e-7, "warm_start_init_point": "yes",  # and from its multipliers as well
+HOT = {"mu_init": 1e-7, "constr_viol_tol": 1e-8, "warm_start_init_point": "yes",  # and from its multipliers as well
        **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                   "mult_bound_push")}}
 TIGHTENINGS = 10
