@@ -21,6 +21,7 @@ from .walker import Walker
 
 SMOOTHING = 1e-6  # [s^3/rad^2]
 TOLERANCE = 1e-3  # of limits between the nodes, relative
+DAMPING = 1e-2
 DENSITY = 2.2  # instants for each control point
 SOLVER = {"tol": 1e-3, "nlp_scaling_method": "none", "mu_strategy": "adaptive"}  # scaling by gradients stops far too early
 
@@ -32,7 +33,7 @@ def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: R
     control_points : of each coordinate, 6 as in the thesis or more
     guess          : a curve to start from; default all joints at zero, hips at standing height
     """
-    settings = Settings(gauss_newton=True, tolerance=TOLERANCE, iterations=iterations, solver=SOLVER,
+    settings = Settings(gauss_newton=True, damping=DAMPING, tolerance=TOLERANCE, iterations=iterations, solver=SOLVER,
                         instants=instants(step, control_points))
     start = standing(walker, step, control_points) if guess is None else guess
     return Walk(walker, step, plan(problem(walker, step), settings, report, start))

@@ -136,7 +136,7 @@ class _Planner:
         nodes = (grid.nodes(guess.breaks, degree + 2, peaks) if instants is None else
                  grid.sampled(guess.breaks, np.array(instants)))
         return Transcription(self.problem, guess.breaks, degree, nodes,
-                             gauss_newton if self.settings.gauss_newton else of_lagrangian)
+                             gauss_newton if self.settings.gauss_newton else of_lagrangian, self.settings.damping)
 
     def _improved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any]) -> bool:
         """Solve again from a curve that is nearly right; what fails is left out, and said."""
