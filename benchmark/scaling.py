@@ -30,7 +30,7 @@ from rnea_ros.scaling import Replay, follow  # noqa: E402
 
 BETWEEN = 5  # instants looked at in each tick
 NODES = 400  # of the optimum
-DISTURBED = 4  # motions of each arm
+DISTURBED = 2  # motions of each arm
 LONG = 3.0  # s, of a pause and of an override
 DELAY = 300  # ticks until a worker answers
 NAMES = {"seven_r": "7R", "ur5_robot": "UR5", "stanford": "Stanford"}
@@ -111,16 +111,16 @@ def disturbed(motion: Motion, name: str, replay: Replay) -> dict:
 
 
 def tick_times(motion: Motion, replay: Replay) -> tuple[list[float], list[float]]:
-    """Microseconds of each tick: undisturbed, and while the speed changes."""
+    """Microseconds of this thread in each tick: undisturbed, and while the speed changes."""
     times: tuple[list[float], list[float]] = ([], [])
     for actions in ((), [(0.3 * k, 0.4 + 0.6 * (k % 2)) for k in range(1, 20)]):
         playing, waiting = again(replay), list(actions)
         while not playing.done:
             if waiting and playing.t >= waiting[0][0]:
                 playing.override(waiting.pop(0)[1])
-            start = time.perf_counter()
+            start = time.thread_time()
             playing.tick(DT)
-            took = (time.perf_counter() - start) * 1e6
+            took = (time.thread_time() - start) * 1e6
             times[0 if playing.clock.steady and playing.clock.end == playing._wanted else 1].append(took)
     return times
 
@@ -193,9 +193,9 @@ def report(motions: int, optima: Optima) -> str:
 
 INTRODUCTION = """# Slowing a motion just enough
 
-Written by `python benchmark/scaling.py`: {motions} random motions of each arm through 7 points, planned at twice the speed
-that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque rates
-that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
+Written by `python benchmark/scaling.py --motions {motions}`: random motions of each arm through 7 points, planned at twice the
+speed that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque
+rates that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
 
 {machine}
 
@@ -226,8 +226,8 @@ outside of the new limits; the largest use of them, beside what the motion would
 TICKS = """
 ## One tick
 
-7R, in one process, plain Python: `Replay.tick`, which returns q, qd, qdd, qddd [us]. Other work shares the machine: the
-largest are times it was away.
+7R, in one process, plain Python: `Replay.tick`, which returns q, qd, qdd, qddd [us of the thread; other work shares the
+machine].
 """
 
 

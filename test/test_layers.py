@@ -31,7 +31,7 @@ LAYERS = {
     "algorithms/*": ("algorithms/*", "mdh", "model", *TOOLS),
     "codegen/*": ("codegen/*", "errors"),
     "scaling/*": ("scaling/*", "errors"),
-    "planning/*": ("planning/*", "scaling/*", "errors"),
+    "planning/*": ("planning/*", "errors"),
     "gait/*": ("gait/*", "planning/*", "algorithms/*", "codegen/kernel", "compiled", "robot", "motion_csv", "plot", "errors",
                *TOOLS),
     "nodes/*": ("*",),
@@ -43,8 +43,8 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 DOORS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm",), "urdf_parser_py": ("urdf",), "lxml": ("urdf_xml",), "xacro": ("urdf_xml",),
     "yaml": ("*_file", "*_parameters"),
-    "matplotlib": ("plot",), "casadi": ("planning/*", "scaling/*"),
-    "scipy": ("planning/*", "scaling/*", "identification/*"),
+    "matplotlib": ("plot",), "casadi": ("planning/ipopt",),
+    "scipy": ("identification/*",),
     **dict.fromkeys(ROS, ("nodes/*",)),
 }
 LAZY = ("matplotlib", "xacro", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from planning_cases import both_sides, robot, urdf
 
-from rnea_ros import plan_motion
+from rnea_ros import InputError, Robot, plan_motion
 from rnea_ros.planning import Settings
 
 COARSE = Settings(spans=8, refinements=1)  # limits are kept as well as ever
@@ -70,3 +70,24 @@ def test_planning_again_gives_the_same():
     arm, limits, plan, start, goal = planned("stanford", None)
     again = plan_motion(arm, start, goal, limits=limits, settings=COARSE)
     assert np.array_equal(again.curve.points, plan.curve.points) and again.iterations == plan.iterations
+
+
+def test_followers_and_branches():
+    """A tree with mimic joints: they move with the joint they follow, and their weight is felt there."""
+    oracles = pytest.importorskip("oracles")
+    tree = robot("branched")
+    start, goal = (np.fmin(np.fmax(np.full(tree.n, x), tree.limits.lower), tree.limits.upper) for x in (0.0, 0.3))
+    plan = plan_motion(tree, start, goal, settings=COARSE)
+    oracle = oracles.PinocchioOracle(urdf("branched"), tree)
+    tau = np.array([oracle.torque_and_rate(*state)[0] for state in zip(*plan(both_sides(plan, 10)))])
+    assert 0.99 < np.nanmax(np.abs(tau) / tree.limits.effort) <= 1.0 + 1e-5 or plan.excess["velocity"] > -1e-6
+    assert max(plan.excess.values()) <= 1e-6
+
+
+def test_robots_that_cannot_be_planned_for():
+    free = Robot.from_urdf(urdf("branched"), base="floating")
+    with pytest.raises(InputError, match=r"the base of robot .* is free; motions are planned for a base that is held"):
+        plan_motion(free, np.zeros(free.n), np.ones(free.n))
+    rigid = Robot.from_urdf('<robot name="stone"><link name="a"/></robot>')
+    with pytest.raises(InputError, match="robot 'stone' has no joint that moves: there is nothing to plan"):
+        plan_motion(rigid, (), ())

@@ -79,3 +79,11 @@ def test_limit_of_one_quantity_beside_a_wider_one():
                      upper=np.array([2.0]))
     given = replace(problem([(np.ones(2), replace(EARLY, windows=[]))]), quantities=[narrow, wide])
     assert max(plan(given, Settings(spans=3, refinements=0)).excess.values()) < 1e-6
+
+
+def test_damping_is_added_to_the_diagonal():
+    given, where = problem([(np.ones(2), EARLY)]), nodes("lobatto")
+    plain, damped = (Transcription(given, np.linspace(0.0, 1.0, 6), 3, where, gauss_newton, damping) for damping in (0.0, 0.7))
+    x, none = np.linspace(0.0, 1.0, plain.size) + 0.5, np.zeros(len(plain.rows.lower))
+    tables = [one.hessian_pattern.dense(one.hessian(x, 1.0, none)) for one in (plain, damped)]
+    assert np.allclose(tables[1] - tables[0], 0.7 * np.eye(plain.size))

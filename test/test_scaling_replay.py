@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from operator import methodcaller
 
 import numpy as np
 import pytest
-from scaling_cases import ARMS, DT, TOLERANCE, Later, Motion, Played, again, dynamics, urdf
+from scaling_cases import ARMS, DT, TOLERANCE, Later, Motion, Played, again, dynamics, limits_for, urdf
 
 from rnea_ros import InputError
 from rnea_ros.scaling.plan import follow
 from rnea_ros.scaling.points import planned
 from rnea_ros.scaling.replay import Replay
-from rnea_ros.scaling.terms import Limits
+from rnea_ros.scaling.terms import Constraints, Limits
 
 
 def check(motion, played, limits=None) -> None:
@@ -251,6 +252,60 @@ def test_work_is_done_beside_the_ticks(motion):
     ended(motion, played)
     assert played.used(motion.robot, limits)[3500:].max() < 1.0
     assert replay.t < 1.35 * motion.fastest.duration
+
+
+def odd_paths():
+    """(name, points, times): what random waypoints never are."""
+    rng = np.random.default_rng(0)
+    here = rng.uniform(-1.0, 1.0, 7)
+    along, joint = np.linspace(0.0, 1.0, 25)[:, None], np.eye(7)
+    yield "one joint", here + along[::8] * joint[2], np.linspace(0.0, 0.3, 4)
+    yield "one joint, forth and back", here + np.array([[0.0], [1.0], [0.0]]) * joint[1], np.array([0.0, 0.2, 0.4])
+    yield "tiny", here + np.array([[0.0], [1e-6]]) * joint[3], np.array([0.0, 1e-4])
+    yield "tiny, then large", here + joint[2] * [[0.0], [1e-5], [1.0]], np.array([0.0, 0.01, 0.3])
+    yield "nearly straight", here + 0.5 * along[::4] + 1e-7 * rng.normal(size=(7, 7)), np.linspace(0.0, 0.5, 7)
+    yield "close and noisy", here + 0.5 * along + 1e-4 * rng.normal(size=(25, 7)), np.linspace(0.0, 0.5, 25)
+
+
+@pytest.mark.parametrize(("points", "times"), [pytest.param(*case[1:], id=case[0]) for case in odd_paths()])
+def test_odd_paths(points, times):
+    """In their planned timing as far as possible, then with half of the speed for a while."""
+    robot = dynamics("seven_r").robot
+    plan = planned(points, times)
+    limits = limits_for(robot, plan.path)
+    replay = Replay(Constraints(plan.path, dynamics("seven_r"), limits, robot.joint_names), plan)
+    duration = replay.current.law.duration
+    slower = [(0.4 * duration, lambda r: r.override(0.5)), (0.7 * duration, lambda r: r.override(1.0))]
+    for actions in ([], slower):
+        played = Played(again(replay), actions, between=2)
+        assert played.used(robot, limits).max() <= 1.0 + TOLERANCE
+        assert np.abs(played.q - plan.path(played.s)[0]).max() < 1e-9
+        assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9 and not np.abs(played.qd[-1]).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_anything_at_any_time(motion, solved, seed):
+    """Random pauses, overrides and changes, answered by workers of random speed: always one path, never a leap, and inside
+    the limits asked for last as soon as they can be."""
+    rng = np.random.default_rng(seed)
+    delay, t, actions, last = int(rng.choice([1, 20, 200, 500])), 0.0, [], (0.0, motion.limits)
+    for _ in range(6):
+        t += rng.choice([0.0, 0.003, 0.04, 0.2, 0.7])
+        kind = rng.integers(4)
+        if kind < 2:
+            effort, rate, velocity = rng.uniform([0.85, 0.7, 0.7], [1.2, 1.4, 1.2])
+            last = (t, motion.limits._replace(effort=effort * motion.limits.effort, velocity=velocity * motion.limits.velocity,
+                                              effort_rate=rate * motion.limits.effort_rate))
+            actions.append((t, methodcaller("change", motion.constraints(motion.path, last[1]))))
+        else:
+            actions.append((t, methodcaller("override", rng.choice([0.0, 0.3, 1.0])) if kind == 2 else Replay.pause))
+    actions += [(t + 0.5, Replay.resume), (t + 0.5, methodcaller("override", 1.0))]
+    played = Played(again(solved, Later(delay)), actions)
+    ended(motion, played)
+    assert np.abs(played.q - motion.path(played.s)[0]).max() < 1e-9
+    assert np.diff(played.s).min() > -1e-8 and np.diff(played.s).max() < 1.01 * DT * max(r.sd for r in played.references)
+    settled = played.t > last[0] + 4e-3 * delay + 1.0
+    assert played.used(motion.robot, last[1])[settled].max() <= 1.0 + TOLERANCE
 
 
 def test_rests_of_a_plan_are_played(motion):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,14 @@ class Kernel:
         self.shapes = tuple(shapes)
         self._sizes = [math.prod(shape) for shape in self.shapes]
         self.width = sum(self._sizes)
+        self._blocks, self._parts = _slices(self.inputs.values()), _slices(self._sizes)
         self.call = python_call.sequential(self, tuple(inputs.values()))
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         x = np.asarray(x, dtype=float)
         samples, count = x.shape[:-1], math.prod(x.shape[:-1])
         rows = x.reshape(count, self.size)
-        parts, _ = self._many(np.split(rows, np.cumsum([*self.inputs.values()])[:-1], axis=1), count)
-        return self._shaped(parts, samples)
+        return self._shaped(self._many([rows[:, block] for block in self._blocks], count)[0], samples)
 
     def samples(self, blocks: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, ...] | None:
         """Many samples: for each block (count, size), or (size,) for all. None if a number in it is not finite."""
@@ -93,7 +94,7 @@ class Kernel:
         x, y = np.empty((count, self.size)), np.empty((count, self.width))
         np.concatenate([np.broadcast_to(block, (count, block.shape[-1])) for block in blocks] or [x], axis=1, out=x)
         self._run(x, y)
-        return np.split(y, np.cumsum(self._sizes)[:-1], axis=1), True
+        return [y[:, part] for part in self._parts], True
 
     def _run(self, x: np.ndarray, y: np.ndarray) -> None:
         raise TypeError("a Kernel is made by build()")
@@ -108,6 +109,11 @@ class _Llvm(Kernel):
         self.address = self._code.kernel
         self.call = self._code.call or self.call
         self._program, self._batch, self._seen = program, None, 0
+
+    def __call__(self, x):
+        if self._code.call and np.ndim(x) == 1 and (found := self._code.call(*[x[block] for block in self._blocks])):
+            return found
+        return super().__call__(x)
 
     def samples(self, blocks, count):
         if self._batch is None:
@@ -154,3 +160,9 @@ class _Reference(Kernel):
     def _run(self, x, y):
         for row, out in zip(x, y, strict=True):
             out[:] = np.concatenate([part.ravel() for part in self._evaluate(row)])
+
+
+def _slices(sizes: Iterable[int]) -> list[slice]:
+    """Of arrays of these sizes side by side."""
+    ends = [0, *accumulate(sizes)]
+    return [slice(a, b) for a, b in pairwise(ends)]

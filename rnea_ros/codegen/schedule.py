@@ -88,8 +88,8 @@ def _contracted(program: Program) -> dict[int, tuple]:
         products = [operand for operand in operands if nodes[operand][0] == "mul"]
         if products:
             chosen = max(products, key=making.__getitem__)
-            joined = ("fma" if op == "add" else "fnma") if chosen == b else ("fma" if op == "add" else "fms")
-            nodes[number] = (joined, *nodes[chosen][1:], a if chosen == b else b)
+            kind = "fma" if op == "add" else "fnma" if chosen == b else "fms"
+            nodes[number] = (kind, *nodes[chosen][1:], a if chosen == b else b)
     needed = _needed(nodes, list(program.results), set())
     return {number: node for number, node in nodes.items() if number in needed}
 

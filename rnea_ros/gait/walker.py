@@ -114,7 +114,7 @@ class Walker:
         return Needed(value, chained)
 
     def loads(self, support: Support, motion: Motion) -> dict[str, np.ndarray]:
-        """Wrenches (samples, 6) on FEET about their frames' origins, seen in the world; zeros too, so that one kernel serves all."""
+        """Wrenches (samples, 6) on FEET about their frames' origins, seen in the world; zeros too: one kernel serves all."""
         value = self.of_ground(support.share, support.points, motion).value
         found = dict.fromkeys(FEET, np.zeros((len(value), 6)))
         return found | {link: value[:, 6 * k:6 * k + 6] for k, link in enumerate(support.links)}

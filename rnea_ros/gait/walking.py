@@ -21,6 +21,8 @@ from .walker import Walker
 
 SMOOTHING = 1e-6  # [s^3/rad^2]
 TOLERANCE = 1e-3  # of limits between the nodes, relative
+ROUGH = {"acceptable_tol": 1e-2, "acceptable_iter": 10, "acceptable_constr_viol_tol": 1e-3, "acceptable_obj_change_tol": 1e-3}
+DAMPING = 1e-2  # of the Hessian, beyond the thesis
 DENSITY = 2.2  # instants for each control point
 SOLVER = {"tol": 1e-3, "nlp_scaling_method": "none", "mu_strategy": "adaptive"}  # scaling by gradients stops far too early
 
@@ -32,14 +34,15 @@ def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: R
     control_points : of each coordinate, 6 as in the thesis or more
     guess          : a curve to start from; default all joints at zero, hips at standing height
     """
-    settings = Settings(gauss_newton=True, tolerance=TOLERANCE, iterations=iterations, solver=SOLVER,
-                        instants=instants(step, control_points))
+    beyond = step.smooth or step.transfer  # there the last digits take long
+    settings = Settings(gauss_newton=True, damping=DAMPING if beyond else 0.0, tolerance=TOLERANCE, iterations=iterations,
+                        solver=SOLVER | (ROUGH if beyond else {}), instants=instants(step, control_points))
     start = standing(walker, step, control_points) if guess is None else guess
     return Walk(walker, step, plan(problem(walker, step), settings, report, start))
 
 
 def problem(walker: Walker, step: Step) -> Problem:
-    quantities, n = Conditions(walker, step, in_hand=True).all(), walker.n
+    quantities, n = Conditions(walker, step, in_hand=not (step.smooth or step.transfer)).all(), walker.n
     mirror, ahead = mirrored(walker.joint_names), np.zeros(n)
     ahead[walker.joint_names.index("forward")] = step.length
     ties = [tied(order, mirror, ahead * (order == 0)) for order in range(3 if step.smooth else 2)]

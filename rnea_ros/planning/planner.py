@@ -22,9 +22,10 @@ from .result import Plan
 from .settings import Progress, Report, Settings
 from .transcription import Transcription
 
-COLD: dict[str, Any] = {}  # options of IPOPT: from a guess,
+ALWAYS = {"tol": 1e-6}  # options of IPOPT; a smaller one doubles the work for the fifth digit
+COLD: dict[str, Any] = {}  # from a guess,
 WARM = {"mu_init": 1e-5}  # from a curve that is nearly right,
-HOT = {"mu_init": 1e-8, "warm_start_init_point": "yes",  # and from its multipliers as well
+HOT = {"mu_init": 1e-7, "constr_viol_tol": 1e-8, "warm_start_init_point": "yes",  # and from its multipliers as well
        **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                   "mult_bound_push")}}
 TIGHTENINGS = 10
@@ -135,7 +136,7 @@ class _Planner:
         nodes = (grid.nodes(guess.breaks, degree + 2, peaks) if instants is None else
                  grid.sampled(guess.breaks, np.array(instants)))
         return Transcription(self.problem, guess.breaks, degree, nodes,
-                             gauss_newton if self.settings.gauss_newton else of_lagrangian)
+                             gauss_newton if self.settings.gauss_newton else of_lagrangian, self.settings.damping)
 
     def _improved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any]) -> bool:
         """Solve again from a curve that is nearly right; what fails is left out, and said."""
@@ -156,7 +157,7 @@ class _Planner:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(Progress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        options = {"max_iter": self.settings.iterations, **self.settings.solver, **options}
+        options = {**ALWAYS, "max_iter": self.settings.iterations, **self.settings.solver, **options}
         solution = minimise(program, program.variables(guess), options, watch, multipliers)
         self.iterations += solution.iterations
         return solution

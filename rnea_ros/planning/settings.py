@@ -23,6 +23,7 @@ class Settings:
     tries       : starting guesses before giving up
     iterations  : of the solver, for each of its calls
     gauss_newton: the solver's Hessian from first derivatives alone; for costs that are sums of squares
+    damping     : added to the diagonal of the solver's Hessian (Levenberg, Marquardt): shorter steps where it is too flat
     solver      : options of IPOPT, by its names for them
     instants    : shares of the duration, 0 and 1 among them, at which alone limits are kept and the cost is summed
                   (trapezoids): what a first plan finds there is the plan. None: where the plan itself asks for it. One that
@@ -38,12 +39,13 @@ class Settings:
     tries: int = 4
     iterations: int = 500
     gauss_newton: bool = False
+    damping: float = 0.0
     solver: Mapping[str, Any] = field(default_factory=dict)
     instants: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         allowed = {"degree": (3, 7), "spans": (3, 1000), "refinements": (0, 20), "gain": (0.0, 1.0), "tolerance": (1e-7, 1.0),
-                   "best_of": (1, 1000), "tries": (1, 1000), "iterations": (1, 100_000)}
+                   "best_of": (1, 1000), "tries": (1, 1000), "iterations": (1, 100_000), "damping": (0.0, 1e6)}
         for name, (low, high) in allowed.items():
             if not low <= getattr(self, name) <= high:
                 raise InputError(f"{name} is {getattr(self, name)}; {low} to {high} is allowed")

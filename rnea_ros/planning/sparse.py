@@ -18,6 +18,11 @@ class Pattern:
         self.rows = places % shape[0]
         self.starts = np.searchsorted(places // shape[0], np.arange(shape[1] + 1))
 
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Entries of the matrix: whether they are on its diagonal."""
+        return self.rows == np.repeat(np.arange(self.shape[1]), np.diff(self.starts))
+
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Entries of the matrix from the entries of the pieces."""
         return np.bincount(self._entry, values[self._kept], len(self.rows))

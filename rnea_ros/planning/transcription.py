@@ -26,12 +26,13 @@ class Transcription:
     """size: number of variables; rows: the constraints. Entries of sparse matrices are in the order of their pattern.
 
     curvature : of what the nodes contribute to the Hessian, see curvature.py
+    damping   : added to its diagonal
     """
 
     def __init__(self, problem: Problem, breaks: np.ndarray, degree: int, nodes: Nodes,
-                 curvature: Curvature = of_lagrangian):
+                 curvature: Curvature = of_lagrangian, damping: float = 0.0):
         self.problem, self.breaks, self.degree, self.nodes = problem, breaks, degree, nodes
-        self.curvature = curvature
+        self.curvature, self.damping = curvature, damping
         self.rows = Rows(problem, nodes, degree)
         self.B = basis(breaks, degree, nodes.span, nodes.u)
         n, count = problem.n, len(nodes.u)
@@ -104,7 +105,7 @@ class Transcription:
         H[:, :-1, -1] += mixed
         H[:, -1, :-1] += mixed
         H[:, -1, -1] += np.einsum("krj,krj->k", slope, y_TT) + 2.0 * np.einsum("krj,krj->k", cost_slope, y_z[..., -1])
-        return self.hessian_pattern(H.ravel())
+        return self.hessian_pattern(H.ravel()) + self.damping * self.hessian_pattern.diagonal
 
     def _dy_dz(self, y, T):
         """(K, ORDERS, n, w)."""

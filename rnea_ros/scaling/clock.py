@@ -6,8 +6,8 @@ from (k, kappa) to (k_end, 0) within a horizon. One is begun only after it has b
 again and all that follows is known to be inside. Each tick tries to move k_end towards what is wanted; if that is refused, the
 transition under way goes on. So there is always a verified continuation.
 
-Verified at points of time so dense that what lies between is smooth, and at every break of the law, where the torque rate has
-its corners.
+Verified at points of time so dense that what lies between is smooth, and on both sides of every break of the law, where the
+torque rate has its corners.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from .law import TimeLaw
 from .terms import BASIS, Constraints, basis, on_clock
 
 VERIFIED = 0.9995  # share of the limits that a transition may use; a law uses less, see profile.PASS
-NODE = 2e-3  # s; between the rows in a table
-SAMPLES = 40  # of time in a transition
+NODE, FINEST = 2e-3, 2e-4  # s; between the rows in a table, at most and at least
+PIECE = 96  # of them on each piece of the path, for what changes quickly along it
+SAMPLES, MOST_SAMPLES = 40, 320  # of time in a transition
 FIRST_STEP, GROW, CUT = 0.01, 1.3, 0.5  # of k_end from tick to tick
 LEAST_STEP = 1e-4
 BEFORE = 1e-9  # s; before a break, where sddd may be another one
@@ -44,7 +45,10 @@ class Table:
 
     def __init__(self, constraints: Constraints, law: TimeLaw):
         self.law = law
-        self.nodes, (s, v, a, u), _ = law.sampled(NODE)
+        breaks = constraints.path.breaks
+        passed = law.time_at(breaks[(breaks >= law.start) & (breaks <= law.end)])
+        self.grain = float(np.clip(np.diff(passed).min(initial=np.inf) / PIECE, FINEST, NODE))
+        self.nodes, (s, v, a, u), _ = law.sampled(self.grain)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
         self.count = int(self.kept.sum())
         self.flat = on_clock(constraints(s)[..., self.kept], v, a, u).reshape(len(self.nodes), -1)
@@ -76,7 +80,6 @@ class Clock:
         self.left = 0.0  # time until then
         self._cubic = (0.0, 0.0)  # w now and its slope
         self._wanted, self._step = k, FIRST_STEP
-        self._shares = np.linspace(0.0, 1.0, SAMPLES)
 
     @property
     def steady(self) -> bool:
@@ -108,7 +111,8 @@ class Clock:
         H, k, kappa = self.horizon, self.k, self.kappa
         way = end - k
         w, j = (6.0 * way / H - 4.0 * kappa) / H, (6.0 * kappa - 12.0 * way / H) / (H * H)
-        t = self._shares * H
+        fine = self.table.grain < NODE
+        t = np.linspace(0.0, H, int(np.clip(H / self.table.grain, SAMPLES, MOST_SAMPLES)) if fine else SAMPLES)
         sigma = self.sigma + t * (k + t * (kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
         breaks = self.table.law.breaks
         first, last = breaks.searchsorted((self.sigma, sigma[-1]))

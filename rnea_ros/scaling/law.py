@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 DEGREE = 5
-SPACING, LEAST, MOST = 1.5e-3, 4, 12_000  # s between the samples that show a law densely, steps in each piece, steps in all
+SPACING, LEAST, MOST = 1e-3, 4, 60_000  # s between the samples that show a law densely, steps in each piece, steps in all
 _FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order in range(4)], dtype=float)
 
 

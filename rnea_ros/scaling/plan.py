@@ -1,7 +1,9 @@
 """The motion that stays as near to a plan as the limits allow.
 
-A plan inside the limits is its own answer. Otherwise each stretch between two stops is solved for anew (profile.py), on the
-plan as clock: never ahead of the plan and as little behind as can be, or, not to catch up, nowhere faster than planned.
+A plan inside the limits is its own answer. Otherwise each stretch between two stops is solved for anew (profile.py): never
+ahead of the plan and as little behind as can be, or, not to catch up, nowhere faster than planned. Where the fastest law is
+never ahead of the plan, as with most that are much too fast, it is the answer; where it is ahead by a moment, it is once it
+begins a moment later.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import numpy as np
 
 from . import law as laws
 from .barrier import EARLY
-from .law import TimeLaw
+from .law import SPACING, TimeLaw
 from .path import Path
-from .profile import LEVEL, Curve, Progress, check_rest, fastest, steady_factor
+from .profile import LEVEL, Curve, NoLaw, Progress, check_rest, fastest, steady_factor
 from .terms import Constraints
 
+SOON = 0.02  # s, by which a motion may begin later than it could
+WORTH = 1.02  # times the shortest duration: to begin in time, and not later at full speed
 INSIDE = 0.9999  # share of the limits that a plan may use to be left alone: the rest is for what lies between the samples
 
 
@@ -108,11 +112,18 @@ def _nearest(constraints: Constraints, plan: Plan, clock: TimeLaw, catch_up: boo
         return fastest(constraints, clock, ceiling=ceiling, progress=progress)
     quintic = laws.rest_to_rest(clock.start, clock.end, 1.0, 3 if constraints.third_order else 2)
     law = fastest(constraints, quintic, progress=progress)
-    (s, *_), first = law.densely()
-    t = law.breaks[:-1]
-    if (due(s[first]) <= t + EARLY).all():
-        return law  # nowhere ahead of the plan
-    return fastest(constraints, law, due=due, planned=clock, progress=progress)
+    t, (s, *_), _ = law.sampled(SPACING)
+    ahead = float((due(s) - t).max())
+    if ahead <= EARLY:
+        return law
+    waiting = laws.wait(clock.start, ahead).then(law)  # nowhere ahead of the plan, and nothing ends earlier
+    if ahead <= SOON:
+        return waiting
+    try:
+        timely = fastest(constraints, law, due=due, planned=clock, progress=progress)
+    except NoLaw:
+        return waiting
+    return timely if timely.duration <= WORTH * waiting.duration else waiting
 
 
 def _kept(plan: Plan, catch_up: bool, until: float, now: float) -> tuple[Curve | None, Curve | None]:

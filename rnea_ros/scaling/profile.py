@@ -40,10 +40,11 @@ RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most
 INSIDE = 0.99  # share of the limits on the grid that a law to start from may come to use
 MOST = 1536  # intervals of a grid on the given clock
 OUTLINE = 4.0  # times as coarse may that grid be
+LEAST_SHARE = 1e-9  # of the largest y
 STANDING = 1e-3  # of the largest speed
 START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 3e-3  # mu times the number of inequalities, as a share of the time
 GAP_ON_SCHEDULE = 3e-4
-ROUNDS = 3  # of tightening
+ROUNDS = 4  # of tightening
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
 ATTEMPTS = 40
@@ -223,11 +224,12 @@ class _Grid(Barrier):
         sigma = self._nodes
         gauss, weights = np.polynomial.legendre.leggauss(5)
         between = sigma[:-1, None] + np.diff(sigma)[:, None] * 0.5 * (gauss + 1.0)
-        k = np.sqrt(self.spline.values(c, between.ravel())[:, 0]).reshape(between.shape)
+        least = LEAST_SHARE * c.max()  # y is positive at the points of the grid, not everywhere
+        k = np.sqrt(np.maximum(self.spline.values(c, between.ravel())[:, 0], least)).reshape(between.shape)
         t = np.concatenate(([0.0], np.cumsum(0.5 * np.diff(sigma) * (weights / k).sum(axis=1))))
         y, y1, _ = self.spline.values(c, sigma).T
         s, v, a, _ = self.clock(sigma)
-        speed, acceleration = v * np.sqrt(y), a * y + 0.5 * v * y1
+        speed, acceleration = v * np.sqrt(np.maximum(y, least)), a * y + 0.5 * v * y1
         speed[-1] = 0.0
         if not self.wishes.moving:
             speed[0] = 0.0
