@@ -102,6 +102,12 @@ def test_where_nothing_moves(tmp_path, capsys):
     assert found["t"].tolist() == [0.0] and found["q"].tolist() == [[1.0, 0.0]]
 
 
+def test_negative_numbers_with_exponents(tmp_path, capsys):
+    code, out = run(tmp_path, ends=["--from", "-1e-3", "-2.0E0", "--to", "-.001", "-2"])
+    assert code == 0, capsys.readouterr().err
+    np.testing.assert_array_equal(table(out)["q"], [[-0.001, -2.0]])
+
+
 def test_long_work_shows_how_far_it_is(tmp_path, capsys, monkeypatch):
     seconds = iter(np.arange(0.0, 1e6, 0.4))
     monkeypatch.setattr(motion_output.time, "monotonic", lambda: next(seconds))

@@ -13,6 +13,7 @@ torque rate has its corners.
 from __future__ import annotations
 
 from copy import copy
+from functools import cache
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def horizon(constraints: Constraints) -> float:
     """The time that a transition takes: in which the rate limits let a torque, or an acceleration, swing from end to end."""
     limits = constraints.limits
     swings = np.concatenate((2.0 * limits.effort / limits.effort_rate, 2.0 * limits.acceleration / limits.jerk))
-    return float(np.clip(HORIZON * np.nanmax(swings, initial=0.0), SHORTEST, LONGEST))
+    return float(np.clip(HORIZON * np.fmax.reduce(swings, initial=0.0), SHORTEST, LONGEST))
 
 
 class Table:
@@ -68,6 +69,11 @@ class Table:
         low = self.flat[k]
         low += (self.flat[k + 1] - low) * share[:, None]
         return low.reshape(len(k), BASIS, self.count)
+
+
+@cache
+def _shares(count: int) -> np.ndarray:
+    return np.linspace(0.0, 1.0, count)
 
 
 class Clock:
@@ -112,7 +118,7 @@ class Clock:
         way = end - k
         w, j = (6.0 * way / H - 4.0 * kappa) / H, (6.0 * kappa - 12.0 * way / H) / (H * H)
         fine = self.table.grain < NODE
-        t = np.linspace(0.0, H, int(np.clip(H / self.table.grain, SAMPLES, MOST_SAMPLES)) if fine else SAMPLES)
+        t = H * _shares(min(max(int(H / self.table.grain), SAMPLES), MOST_SAMPLES) if fine else SAMPLES)
         sigma = self.sigma + t * (k + t * (kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
         breaks = self.table.law.breaks
         first, last = breaks.searchsorted((self.sigma, sigma[-1]))
