@@ -38,11 +38,13 @@ def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: R
     settings = Settings(gauss_newton=True, damping=DAMPING if beyond else 0.0, tolerance=TOLERANCE, iterations=iterations,
                         solver=SOLVER | (ROUGH if beyond else {}), instants=instants(step, control_points))
     start = standing(walker, step, control_points) if guess is None else guess
+    if beyond:  # from far away, limits that are drawn in are hard to meet
+        start = plan(problem(walker, step, in_hand=False), settings, report, start).curve
     return Walk(walker, step, plan(problem(walker, step), settings, report, start))
 
 
-def problem(walker: Walker, step: Step) -> Problem:
-    quantities, n = Conditions(walker, step, in_hand=not (step.smooth or step.transfer)).all(), walker.n
+def problem(walker: Walker, step: Step, in_hand: bool = True) -> Problem:
+    quantities, n = Conditions(walker, step, in_hand=in_hand).all(), walker.n
     mirror, ahead = mirrored(walker.joint_names), np.zeros(n)
     ahead[walker.joint_names.index("forward")] = step.length
     ties = [tied(order, mirror, ahead * (order == 0)) for order in range(3 if step.smooth else 2)]
