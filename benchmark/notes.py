@@ -8,7 +8,7 @@ NOTES = {
               "share of both. A random tree that starts at 5447 and 4963 ends at 4865 and 4353",
     "threads": SHARED,
     "batch": SHARED,
-    "lost": SHARED + ". A queue of five states is five periods long: a process that is not let run for longer loses some, "
+    "lost": SHARED + ". A queue of 20 states is 20 periods long: a process that is not let run for longer loses some, "
             "and real time does not help where the machine is a guest that has to wait itself",
     "p99": SHARED,
     "cpu": "of what is left, two thirds are the middleware's: its receiving thread, the wait, taking one message and sending "

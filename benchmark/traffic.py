@@ -24,7 +24,7 @@ from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointDynamics, JointMotion
 
-SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSOR = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
 TOPICS = {"joint_effort": JointState, "joint_effort_rate": JointState, "joint_dynamics": JointDynamics}
 STAMP = struct.Struct("<iI")  # at byte 4 of every message that begins with a header
 DISCOVERY, DRAIN = 20.0, 0.5  # s
@@ -39,7 +39,7 @@ class Traffic:
         self.states = self.node.create_publisher(JointState, "joint_states", SENSOR)
         self.desired = self.node.create_publisher(JointMotion, f"{node}/desired_motion", SENSOR)
         self.topics = topics
-        self.subscriptions = [self.node.create_subscription(TOPICS[topic], f"{node}/{topic}", lambda _: None, 10, raw=True)
+        self.subscriptions = [self.node.create_subscription(TOPICS[topic], f"{node}/{topic}", lambda _: None, 100, raw=True)
                               for topic in topics]
         zeros = [0.0] * len(names)
         self.state = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)

@@ -33,7 +33,7 @@ from rnea_ros.nodes.parameters import TABLE, ParameterSet
 from rnea_ros.nodes.speed_scaling import SpeedScaler
 from rnea_ros.nodes.wire import Decoder, Outlet
 
-SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)  # 5: depth 1 loses messages at 1 kHz
+SENSOR = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)  # at 1 kHz: not let run for 20 ms, it loses nothing
 TICK = 0.1  # s; of watchdog and markers
 SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
 

@@ -7,7 +7,8 @@
     points        timed points as a path and a time law
     plan          the motion that stays as near to a plan as the limits allow
     clock         a rate of that motion's clock that can be changed at any time
-    replay        one step at a control rate: pause, resume, override, another payload, other limits
+    assessment    what other limits or another payload mean for it
+    replay        one step at a control rate: pause, resume, override, changes
     retime        points in, the fastest motion out
 
 Nothing here knows a robot: dynamics come as functions of arrays, a Robot's from rnea_ros.path_dynamics, any other's by

@@ -29,15 +29,14 @@ import numpy as np
 
 from ..errors import InputError, RneaError
 from . import clock as clocks
+from .assessment import ROOM, Assessment, assessed
 from .clock import Clock, Table
 from .plan import Plan, follow, handed_over
-from .profile import PASS, NoLaw, Progress, check_rest, largest, steady_factor
+from .profile import NoLaw, Progress, check_rest, steady_factor
 from .terms import Constraints, use
 
 LEAD = 0.4  # s of law time between asking for a new law and its beginning; longer once that was not enough
 SPARE = 1.5  # times the time that solving took last time
-ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
-RATES = (0.25, 0.5, 0.75, 1.0)  # rates at which the excess over new limits is looked at
 
 
 class Reference(NamedTuple):
@@ -66,16 +65,6 @@ class Status(NamedTuple):
     message: str
 
 
-class _Assessment(NamedTuple):
-    """A law under new rows, in `table`; where factor < 1, `slow` is the law slowed until it is inside them, with its table."""
-
-    constraints: Constraints
-    table: Table
-    factor: float
-    slow: Plan
-    slow_table: Table
-
-
 @dataclass(eq=False)
 class _Job:
     """What takes longer than a tick: the work, done by the worker; then, or where it failed, what a tick makes of it."""
@@ -84,22 +73,6 @@ class _Job:
     then: Callable[[Any], None]
     failed: Callable[[], None]
     future: Future | None = None
-
-
-def assessed(constraints: Constraints, current: Plan, sigma: float) -> _Assessment:
-    """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit."""
-    check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
-    table = Table(constraints, current.law)
-    rest = current.law.between(sigma, current.law.duration)
-    (s, v, a, u), _ = rest.densely()
-    rows = constraints(s)
-    factor = largest(rows / ROOM, v, a, u)
-    if factor >= 1.0:
-        return _Assessment(constraints, table, 1.0, current, table)
-    factor *= 1.0 - 1e-12
-    excess = np.max([np.abs(use(rows, v * k, a * k**2, u * k**3)).max(axis=0) for k in RATES], axis=0) / PASS
-    slow = current.slower(factor)
-    return _Assessment(constraints, table.widened(np.maximum(excess, 1.0)), factor, slow, Table(constraints, slow.law))
 
 
 class Replay:
@@ -124,7 +97,7 @@ class Replay:
         self._job: _Job | None = None
         self._asked: list[Constraints] = []  # for, and not yet looked at
         self._unsolved = False  # whether a law is still to be solved
-        self._new: _Assessment | None = None  # waits for a constant rate
+        self._new: Assessment | None = None  # waits for a constant rate
         self._slow: Any = None  # the last one taken: where its factor is below 1, it waits for a rate small enough
         self._takeover: tuple[float, Plan, Table] | None = None
         factor = 1.0
@@ -255,7 +228,7 @@ class Replay:
         """Look at what was asked for last."""
         constraints, current, sigma = self._asked[-1], self.current, self.clock.sigma
 
-        def then(new: _Assessment) -> None:
+        def then(new: Assessment) -> None:
             if self.current is not current:
                 self._assess()  # another law has taken over meanwhile
                 return
