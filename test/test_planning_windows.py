@@ -71,6 +71,17 @@ def test_effort_that_counts_late_alone_is_spent_early():
         assert acceleration[part].max() < acceleration[~part].max()
 
 
+@pytest.mark.parametrize("tolerance", [1.0, 1e-5])
+def test_limits_are_kept_between_prescribed_instants_too(tolerance):
+    """The least acceleration passes (1.5 / 2 s) in the middle, where no instant is; as a share of the limit, 1.07."""
+    fast = of_motion(1, ("a", "b"), np.full(2, -np.inf), np.full(2, 0.7))
+    given = replace(problem([(np.ones(2), replace(EARLY, windows=[]))]), quantities=[fast])
+    settings = Settings(instants=(0.0, 0.15, 0.3, 0.35, 0.65, 0.7, 0.85, 1.0), tolerance=tolerance)
+    guess = Curve(3, np.linspace(0.0, 1.0, 6), np.linspace(np.zeros(2), np.ones(2), 8), 2.0)
+    excess = plan(given, settings, guess=guess).excess["velocity"]
+    assert excess <= tolerance and (tolerance < 1.0 or excess > 1e-3)  # or the case shows nothing
+
+
 def test_limit_of_one_quantity_beside_a_wider_one():
     """A peak of the wider quantity names a component that the narrower one does not have."""
     wide = of_motion(1, ("a", "b"), np.full(2, -np.inf), np.array([np.inf, 0.9]))

@@ -33,7 +33,6 @@ BESIDE = 0.04  # of the zero-moment point from the line between the feet, in dou
 ALMOST = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
 APART = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
 STAIRS, LAG, LEAD = 4, 0.25, 0.10  # of the transfer of load: instants after the first, shares of it
-ANGLE, CENTRE = 0.006, 0.002  # in hand, of angles and slides, and of the zero-moment point [rad, m]
 KNEE = (np.radians(60.0), np.radians(5.0))  # (5.9)
 
 
@@ -84,14 +83,10 @@ class Step:
 class Conditions:
     """Quantities of a step of one walker, equation by equation. Places on the floor: the right heel strikes at x = 0."""
 
-    def __init__(self, walker: Walker, step: Step, in_hand: bool = False):
-        self.walker, self.step, self.in_hand = walker, step, in_hand
+    def __init__(self, walker: Walker, step: Step):
+        self.walker, self.step = walker, step
         heel, ball, tip = walker.human.sole
         self.ball, self.tip, self.side = ball - heel, tip - heel, step.width / 2.0
-
-    def spare(self, size: float) -> float:
-        """What limits are drawn in by while a step is planned, so that they are kept between the instants too."""
-        return size if self.in_hand else 0.0
 
     def all(self) -> list[Quantity]:
         extra = self.transfer() if self.step.transfer else []
@@ -104,7 +99,7 @@ class Conditions:
     def angles(self) -> Quantity:
         """(5.2)."""
         limits = self.walker.robot.limits
-        return of_motion(0, self.walker.joint_names, limits.lower + self.spare(ANGLE), limits.upper - self.spare(ANGLE))
+        return of_motion(0, self.walker.joint_names, limits.lower, limits.upper)
 
     def torques(self) -> list[Quantity]:
         """(5.3), as shares of the strength; in double and in single support. The global coordinates have none."""
@@ -130,17 +125,16 @@ class Conditions:
 
     def balance(self) -> list[Quantity]:
         """(5.5): the zero-moment point in the foot's polygon, or between the feet. Divided by weight, in metres."""
-        s, spare = self.step, self.spare(CENTRE)
+        s = self.step
         flat, raised = (0.0, self.tip), (self.ball - BEHIND_BALL, self.tip)
         between = self._of_ground("zero-moment point between the feet", ("share", "aside"), support.between_feet,
-                                  support.BETWEEN, np.array([0.0, spare - BESIDE]), np.array([1.0, BESIDE - spare]),
-                                  s.double_support)
+                                  support.BETWEEN, np.array([0.0, -BESIDE]), np.array([1.0, BESIDE]), s.double_support)
         return [between, *(self._in_foot(ends, window)
                            for ends, window in ((flat, (s.toe_off, s.heel_off)), (raised, (s.heel_off, 1.0))))]
 
     def arms_and_legs(self) -> list[Quantity]:
         """(5.6), with the direction of walking, not the vertical: an arm swings with the other side's leg."""
-        least = np.array([self.spare(ALMOST / 2) - ALMOST])
+        least = np.array([-ALMOST])
         return [self._of_points(f"{arm} arm with {leg} leg", ["product"], support.swing_together,
                                 [f"{arm}_shoulder", f"{arm}_wrist", f"{leg}_hip", f"{leg}_ankle"], least, np.array([np.inf]))
                 for arm, leg in (SIDES, SIDES[::-1])]
@@ -148,8 +142,7 @@ class Conditions:
     def apart(self) -> list[Quantity]:
         """(5.7), squared."""
         return [self._of_points(f"{side} wrist from hip", ["distance squared"], support.distance_squared,
-                                [f"{side}_wrist", f"{side}_hip"], np.array([APART**2 + self.spare(1e-3)]),
-                                np.array([np.inf])) for side in SIDES]
+                                [f"{side}_wrist", f"{side}_hip"], np.array([APART**2]), np.array([np.inf])) for side in SIDES]
 
     # ------------------------------------------------------------------ at one instant
 
@@ -182,7 +175,7 @@ class Conditions:
     def _at(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], goal: Sequence[float],
             window: tuple[float, float]) -> Quantity:
         """Within the tolerance of a goal."""
-        middle, near = np.array(goal), self.step.tolerance * (1.0 - self.spare(0.25))
+        middle, near = np.array(goal), self.step.tolerance
         return self._of_points(name, labels, function, names, middle - near, middle + near, window)
 
     def _of_points(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
@@ -216,7 +209,7 @@ class Conditions:
                     (F[2] * left - M[0]) / weight]
 
         name = f"zero-moment point in the foot from {100 * ends[0]:.0f} cm"
-        return self._of_ground(name, ("behind", "ahead", "right", "left"), distances, [], np.full(4, self.spare(CENTRE)),
-                               np.full(4, np.inf), window)
+        return self._of_ground(name, ("behind", "ahead", "right", "left"), distances, [], np.zeros(4), np.full(4, np.inf),
+                               window)
 
 

@@ -8,6 +8,8 @@ image (5.8).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..errors import InputError
@@ -20,31 +22,40 @@ from .walk import Walk, mirrored
 from .walker import Walker
 
 SMOOTHING = 1e-6  # [s^3/rad^2]
-TOLERANCE = 1e-3  # of limits between the nodes, relative
-ROUGH = {"acceptable_tol": 1e-2, "acceptable_iter": 10, "acceptable_constr_viol_tol": 1e-3, "acceptable_obj_change_tol": 1e-3}
-DAMPING = 1e-2  # of the Hessian, beyond the thesis
+TOLERANCE = 5e-4  # of limits between the instants, relative
 DENSITY = 2.2  # instants for each control point
-SOLVER = {"tol": 1e-3, "nlp_scaling_method": "none", "mu_strategy": "adaptive"}  # scaling by gradients stops far too early
+SOLVER = {"tol": 1e-3, "nlp_scaling_method": "none"}  # scaling by gradients stops far too early
+FAR = SOLVER | {"mu_strategy": "adaptive", "acceptable_tol": 1e-2, "acceptable_iter": 5, "acceptable_constr_viol_tol": 1e-3,
+                "acceptable_obj_change_tol": 1e-3}
+NEAR = SOLVER | {"mu_init": 1e-5, "constr_viol_tol": 1e-4,  # and it begins where it is told to
+                 **dict.fromkeys(("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac"), 1e-06)}
+DAMPING = 1e-2  # of the Hessian while far
 
 
 def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: Report = lambda progress: None,
-         guess: Curve | None = None, iterations: int = 400) -> Walk:
+         guess: Curve | None = None, most: int = 400) -> Walk:
     """The predicted step. PlanningError, where there is none, says what stands in the way.
+
+    Twice: far from the solution by first derivatives, whose steps are cheap and robust; near to it, where the curvature of the
+    constraints counts, by second ones, until limits are kept between the instants too. What goes beyond the thesis is
+    asked for once there is a step without it.
 
     control_points : of each coordinate, 6 as in the thesis or more
     guess          : a curve to start from; default all joints at zero, hips at standing height
+    most           : iterations of each of the solver's calls
     """
-    beyond = step.smooth or step.transfer  # there the last digits take long
-    settings = Settings(gauss_newton=True, damping=DAMPING if beyond else 0.0, tolerance=TOLERANCE, iterations=iterations,
-                        solver=SOLVER | (ROUGH if beyond else {}), instants=instants(step, control_points))
-    start = standing(walker, step, control_points) if guess is None else guess
-    if beyond:  # from far away, limits that are drawn in are hard to meet
-        start = plan(problem(walker, step, in_hand=False), settings, report, start).curve
-    return Walk(walker, step, plan(problem(walker, step), settings, report, start))
+    at, curve, iterations = instants(step, control_points), guess or standing(walker, step, control_points), 0
+    far = Settings(gauss_newton=True, damping=DAMPING, tolerance=1.0, iterations=most, solver=FAR, instants=at)
+    near = Settings(tolerance=TOLERANCE, iterations=most, solver=NEAR, instants=at)
+    plain = replace(step, smooth=False, transfer=False)
+    for asked, settings in [(plain, far), *([] if step == plain else [(step, far)]), (step, near)]:
+        found = plan(problem(walker, asked), settings, report, curve)
+        curve, iterations = found.curve, iterations + found.iterations
+    return Walk(walker, step, replace(found, iterations=iterations))
 
 
-def problem(walker: Walker, step: Step, in_hand: bool = True) -> Problem:
-    quantities, n = Conditions(walker, step, in_hand=in_hand).all(), walker.n
+def problem(walker: Walker, step: Step) -> Problem:
+    quantities, n = Conditions(walker, step).all(), walker.n
     mirror, ahead = mirrored(walker.joint_names), np.zeros(n)
     ahead[walker.joint_names.index("forward")] = step.length
     ties = [tied(order, mirror, ahead * (order == 0)) for order in range(3 if step.smooth else 2)]
@@ -61,15 +72,21 @@ def standing(walker: Walker, step: Step, control_points: int) -> Curve:
         raise InputError(f"{control_points} control points; 6 to 40 are allowed")
     points = np.zeros((control_points, walker.n))
     points[:, walker.joint_names.index("up")] = walker.human.standing_height
-    return Curve(3, np.linspace(0.0, 1.0, control_points - 2), points, step.duration)
+    return Curve(3, breaks(control_points), points, step.duration)
+
+
+def breaks(control_points: int) -> np.ndarray:
+    """Even knots of cubic splines."""
+    return np.linspace(0.0, 1.0, control_points - 2)
 
 
 def instants(step: Step, control_points: int) -> tuple[float, ...]:
-    """Where limits are kept: about DENSITY for each control point, evenly in every phase; where phases meet, for both."""
+    """Where limits are kept: about DENSITY for each control point, evenly in every phase; where phases meet, for both; where
+    the curve's pieces meet, since accelerations have a kink there."""
     ends = np.array([0.0, step.toe_off, step.heel_off, 1.0])
     steps = np.maximum(np.round(np.diff(ends) * DENSITY * control_points), 2).astype(int)
     inside = [np.linspace(a, b, count + 1) for a, b, count in zip(ends, ends[1:], steps)]
     found = np.concatenate(inside)
-    asked = [step.mid_swing, *(np.linspace(0.0, step.toe_off, STAIRS + 1) if step.transfer else [])]
+    asked = [step.mid_swing, *breaks(control_points), *(np.linspace(0.0, step.toe_off, STAIRS + 1) if step.transfer else [])]
     missing = [u for u in asked if np.abs(found - u).min() > SAME]
     return tuple(np.sort(np.append(found, missing)).tolist())

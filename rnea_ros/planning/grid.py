@@ -60,15 +60,20 @@ def nodes(breaks: np.ndarray, per_span: int, peaks: Sequence[Peak] = ()) -> Node
     polynomial = np.polynomial.legendre.Legendre.basis(per_span - 1)
     x = np.concatenate(([-1.0], np.sort(polynomial.deriv().roots().real), [1.0]))
     weights = np.diff(breaks)[:, None] / (per_span * (per_span - 1) * polynomial(x) ** 2)
-    u, tops = _inside(breaks, (x + 1.0) / 2.0), np.array([peak.u for peak in peaks])
-    return Nodes(np.append(np.repeat(np.arange(len(u)), per_span), span_of(breaks, tops)), np.append(u, tops),
-                 np.append(weights, 0.0 * tops), [(peak.number, peak.component) for peak in peaks])
+    u = _inside(breaks, (x + 1.0) / 2.0)
+    return _with(peaks, breaks, np.repeat(np.arange(len(u)), per_span), u.ravel(), weights.ravel())
 
 
-def sampled(breaks: np.ndarray, u: np.ndarray) -> Nodes:
-    """Prescribed nodes, both ends among them; the quadrature is the trapezoid rule."""
+def sampled(breaks: np.ndarray, u: np.ndarray, peaks: Sequence[Peak] = ()) -> Nodes:
+    """Prescribed nodes, both ends among them; the quadrature is the trapezoid rule; peaks as above."""
     steps = np.diff(u) / 2.0
-    return Nodes(span_of(breaks, u), u, np.append(steps, 0.0) + np.append(0.0, steps))
+    return _with(peaks, breaks, span_of(breaks, u), u, np.append(steps, 0.0) + np.append(0.0, steps))
+
+
+def _with(peaks, breaks, span, u, weight):
+    tops = np.array([peak.u for peak in peaks])
+    return Nodes(np.append(span, span_of(breaks, tops)), np.append(u, tops), np.append(weight, 0.0 * tops),
+                 [(peak.number, peak.component) for peak in peaks])
 
 
 def looks(breaks: np.ndarray, per_span: int) -> Nodes:
@@ -107,6 +112,7 @@ def peaks(at: Nodes, number: int, excess: np.ndarray, tolerance: float) -> Itera
     """
     excess = np.maximum(excess, -1.0)  # -inf where there is no limit
     a, b, c = excess[:-2], excess[1:-1], excess[2:]
+    limited = np.minimum(np.minimum(a, b), c) > -1.0  # at all three: next to others a window begins or ends
     bend, lean = a - 2.0 * b + c, (c - a) / 2.0
     hollow = ~(bend < 0.0)  # or a line
     shift = np.where(hollow, np.inf, -lean / np.where(hollow, 1.0, bend))
@@ -114,5 +120,5 @@ def peaks(at: Nodes, number: int, excess: np.ndarray, tolerance: float) -> Itera
     inside = (at.span[:-2] == at.span[2:])[:, None]
     before = np.where(np.append(True, at.span[:-3] != at.span[1:-2]), -1.0, -0.5)[:, None]
     after = np.where(np.append(at.span[2:-1] != at.span[3:], True), 1.0, 0.5)[:, None]
-    for k, j in np.argwhere(inside & (before <= shift) & (shift <= after) & (top > tolerance)):
+    for k, j in np.argwhere(limited & inside & (before <= shift) & (shift <= after) & (top > tolerance)):
         yield Peak(float(at.u[k + 1] + shift[k, j] * (at.u[k + 2] - at.u[k + 1])), float(top[k, j]), number, int(j))

@@ -77,7 +77,7 @@ class _Planner:
         self._begin(guesses)
         if self.settings.instants is None:
             self._refine()
-            self._keep_limits_between_nodes()
+        self._keep_limits_between_nodes()
         excess: dict[str, float] = {}
         for quantity, values in zip(self.problem.limited, self._excess(3 * grid.LOOKS)):
             excess[quantity.name] = max(float(values.max()), excess.get(quantity.name, -np.inf))
@@ -134,7 +134,7 @@ class _Planner:
     def _program(self, guess: Curve, peaks: Sequence[grid.Peak] = ()) -> Transcription:
         instants, degree = self.settings.instants, guess.degree
         nodes = (grid.nodes(guess.breaks, degree + 2, peaks) if instants is None else
-                 grid.sampled(guess.breaks, np.array(instants)))
+                 grid.sampled(guess.breaks, np.array(instants), peaks))
         return Transcription(self.problem, guess.breaks, degree, nodes,
                              gauss_newton if self.settings.gauss_newton else of_lagrangian, self.settings.damping)
 
@@ -157,7 +157,7 @@ class _Planner:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(Progress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        options = {**ALWAYS, "max_iter": self.settings.iterations, **self.settings.solver, **options}
+        options = {**ALWAYS, "max_iter": self.settings.iterations, **options, **self.settings.solver}
         solution = minimise(program, program.variables(guess), options, watch, multipliers)
         self.iterations += solution.iterations
         return solution
