@@ -146,7 +146,7 @@ def test_gradients_of_every_condition(written):
     y = rng.uniform(-0.3, 0.3, (2, 4, walker.n))
     y[:, 0, walker.joint_names.index("up")] = 0.9
     way = rng.normal(size=y.shape)
-    for quantity in Conditions(walker, Step(transfer=True)).all():
+    for quantity in Conditions(walker, Step(transfer=True, upright=True)).all():
         numeric = (quantity.values(y + 1e-5 * way) - quantity.values(y - 1e-5 * way)) / 2e-5
         found = np.einsum("kcrj,krj->kc", quantity.slopes(y), way)
         known = np.isfinite(quantity.lower) | np.isfinite(quantity.upper)
@@ -158,6 +158,14 @@ def test_smooth_steps_tie_accelerations_too():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
     rows = [len(walking.problem(walker, Step(smooth=smooth)).ends.value) for smooth in (False, True)]
     assert rows == [36, 54]
+
+
+def test_an_upright_pelvis():
+    walker = Walker(Human(frozen=LOWER_BODY), backend="python")
+    plain, upright = (Conditions(walker, Step(upright=asked)).angles() for asked in (False, True))
+    tilt = walker.joint_names.index("pelvis_tilt")
+    assert np.allclose(np.degrees([upright.lower[tilt], upright.upper[tilt]]), (-5.0, 5.0))
+    assert np.array_equal(np.flatnonzero((plain.lower != upright.lower) | (plain.upper != upright.upper)), [tilt])
 
 
 def test_no_solution_is_said(written):

@@ -33,6 +33,7 @@ BESIDE = 0.04  # of the zero-moment point from the line between the feet, in dou
 ALMOST = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
 APART = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
 STAIRS, LAG, LEAD = 4, 0.25, 0.10  # of the transfer of load: instants after the first, shares of it
+UPRIGHT = np.radians(5.0)  # that the pelvis may tilt by; measured ones stay within about 3 of their mean
 KNEE = (np.radians(60.0), np.radians(5.0))  # (5.9)
 
 
@@ -43,6 +44,7 @@ class Step:
     Beyond the thesis, and what makes the floor's force that of a human:
     smooth   : accelerations too continue as their mirror image in the next step, so that forces do not jump
     transfer : in double support the load moves from the rear foot to the front foot steadily, from nothing to all
+    upright  : the pelvis stays almost upright; of all that is asked for, nothing else keeps a trunk from nodding at each step
     """
 
     speed: float = 1.2
@@ -53,6 +55,7 @@ class Step:
     tolerance: float = 2e-3
     smooth: bool = False
     transfer: bool = False
+    upright: bool = False
 
     def __post_init__(self) -> None:
         allowed = {"speed": (0.3, 2.5), "length": (0.2, 1.2), "width": (0.0, 0.4), "tolerance": (1e-5, 0.02)}
@@ -98,8 +101,9 @@ class Conditions:
 
     def angles(self) -> Quantity:
         """(5.2)."""
-        limits = self.walker.robot.limits
-        return of_motion(0, self.walker.joint_names, limits.lower, limits.upper)
+        names, limits = self.walker.joint_names, self.walker.robot.limits
+        tilt = np.where(np.array(names) == "pelvis_tilt", UPRIGHT, np.inf) if self.step.upright else np.inf
+        return of_motion(0, names, np.maximum(limits.lower, -tilt), np.minimum(limits.upper, tilt))
 
     def torques(self) -> list[Quantity]:
         """(5.3), as shares of the strength; in double and in single support. The global coordinates have none."""

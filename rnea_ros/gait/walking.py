@@ -47,7 +47,7 @@ def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: R
     at, curve, iterations = instants(step, control_points), guess or standing(walker, step, control_points), 0
     far = Settings(gauss_newton=True, damping=DAMPING, tolerance=1.0, iterations=most, solver=FAR, instants=at)
     near = Settings(tolerance=TOLERANCE, iterations=most, solver=NEAR, instants=at)
-    plain = replace(step, smooth=False, transfer=False)
+    plain = replace(step, smooth=False, transfer=False, upright=False)
     for asked, settings in [(plain, far), *([] if step == plain else [(step, far)]), (step, near)]:
         found = plan(problem(walker, asked), settings, report, curve)
         curve, iterations = found.curve, iterations + found.iterations

@@ -24,7 +24,7 @@ class Settings:
     iterations  : of the solver, for each of its calls
     gauss_newton: the solver's Hessian from first derivatives alone; for costs that are sums of squares
     damping     : added to the diagonal of the solver's Hessian (Levenberg, Marquardt): shorter steps where it is too flat
-    solver      : options of IPOPT, by its names for them; they go before the planner's own
+    solver      : options of IPOPT, by its names for them; they overrule the planner's own
     instants    : shares of the duration, 0 and 1 among them, at which limits are kept and the cost is summed (trapezoids);
                   knots stay as they are, and limits are kept where they are found exceeded, too. None: where the plan itself
                   asks for it. One that is there twice ends what came before and begins what comes after
