@@ -7,10 +7,10 @@ NOTES = {
               "this one, with eight branches and more geometry at each, takes 5876 and 5270, and regrouping saves as large a "
               "share of both. A random tree that starts at 5447 and 4963 ends at 4865 and 4353",
     "threads": "arrays of this size come from memory, and results go to pages that the system clears first: both are shared. "
-               "Two threads whose samples stay in the caches of their cores take half the time of one",
+               "Measured apart: two threads whose samples stay in the caches take half the time of one",
     "batch": SHARED,
-    "lost": "the naive node loses as many in the same minutes: a guest that the machine does not let run for longer than the "
-            "20 states of the queue last. See the load in the last table for other work",
+    "lost": "a queue of 20 states is 20 periods long: a process that is not let run for longer loses some. What the naive node "
+            "loses, and the load, stand in the last table",
     "p99": SHARED,
     "cpu": "of what is left, two thirds are the middleware's: its receiving thread, the wait, taking one message and sending "
            "the answers. rclpy's executor was most of what could be saved",
