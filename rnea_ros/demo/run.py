@@ -16,6 +16,7 @@ from ..errors import RneaError
 from ..robot import Robot
 from . import checks, motion, plot, scaling
 from .checks import Recording
+from .ending import ended
 from .processes import explain, free_domain, processes, ros_environment, shared, signals
 from .table import Table
 
@@ -64,22 +65,8 @@ def run(args: argparse.Namespace) -> int:
         verdicts.insert(0, checks.same_as_library(robot, recording))
     if stanford:
         verdicts.append(checks.papers_figure(robot))
-    print(f"\n{how}")
-    for verdict in verdicts:
-        print(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}")
-    picture = "demo.png" if args.plot is None else args.plot
-    if picture:
-        _draw(robot, recording, picture, how)
-    return 0 if all(verdict.passed for verdict in verdicts) else 1
-
-
-def _draw(robot: Robot, recording: Recording, path: str, how: str) -> None:
-    try:
-        plot.draw(robot, recording, path, how)
-    except (RneaError, OSError, ValueError) as error:  # no matplotlib, no such folder: the checks count, this is an extra
-        print(f"  no picture: {error}")
-    else:
-        print(f"  picture: {path}")
+    return ended(how, verdicts, "demo.png" if args.plot is None else args.plot,
+                 lambda picture: plot.draw(robot, recording, picture, how))
 
 
 # --- without ROS ----------------------------------------------------------------------------------------------------

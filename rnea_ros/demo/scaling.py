@@ -19,6 +19,7 @@ from ..errors import RneaError
 from ..robot import Robot
 from . import scaling_plot
 from .checks import Verdict
+from .ending import ended
 from .processes import explain, free_domain, processes, ros_environment, shared, signals
 from .table import Table
 from .task import Task, parameters, too_fast
@@ -60,14 +61,10 @@ def run(args: argparse.Namespace) -> int:
     if played is None:
         return 1
     verdicts = [inside(robot, task, played), on_path(task, played), same_as_library(robot, played), arrived(task, played)]
-    print(f"\n{len(played.t)} samples in {played.t[-1]:.2f} s, received from scaling_node over ROS 2; planned were "
-          f"{task.times[-1]:.2f} s, the limits allow {task.fastest:.2f} s without pause and override")
-    for verdict in verdicts:
-        print(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}")
-    path = "demo_scaling.png" if args.plot is None else args.plot
-    if path:
-        _draw(robot, task, played, path)
-    return 0 if all(verdict.passed for verdict in verdicts) else 1
+    how = (f"{len(played.t)} samples in {played.t[-1]:.2f} s, received from scaling_node over ROS 2; planned were "
+           f"{task.times[-1]:.2f} s, the limits allow {task.fastest:.2f} s without pause and override")
+    return ended(how, verdicts, "demo_scaling.png" if args.plot is None else args.plot,
+                 lambda picture: scaling_plot.draw(robot, task, played, picture))
 
 
 def _listen(robot: Robot, text: str, task: Task) -> Played | None:
@@ -141,12 +138,3 @@ def arrived(task: Task, played: Played) -> Verdict:
     rest = float(np.abs(played.qd[-1]).max())
     passed = away < NEAR and rest < NEAR and 2 in played.phase
     return Verdict(passed, f"paused, resumed, and at rest in the end, {away:.1e} rad (m) from the goal")
-
-
-def _draw(robot: Robot, task: Task, played: Played, path: str) -> None:
-    try:
-        scaling_plot.draw(robot, task, played, path)
-    except (RneaError, OSError, ValueError) as error:  # no matplotlib, no such folder: the checks count, this is an extra
-        print(f"  no picture: {error}")
-    else:
-        print(f"  picture: {path}")
