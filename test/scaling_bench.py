@@ -71,6 +71,14 @@ class Bench:
     def state(self, q, names=NAMES) -> None:
         self.states.publish(JointState(name=list(names), position=list(map(float, q))))
 
+    def stand(self, *states) -> None:
+        """The node has taken these joint states in, arguments of `state`: topics do not wait for each other."""
+        before = int(self.diagnostics.next()["joint_states.received"])
+        while int(self.diagnostics.values["joint_states.received"]) < before + len(states):
+            for state in states:
+                self.state(*state)
+            self.ros.spin(0.2)
+
     def serve(self, name: str) -> str:
         answer = self.ros.call(Trigger, f"{self.node}/{name}", Trigger.Request())
         assert answer.success == (not answer.message)

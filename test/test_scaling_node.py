@@ -156,19 +156,19 @@ def test_any_order_and_some_of_the_joints(bench):
 
 def test_joint_states_tell_where_it_begins(bench):
     bench.ros.spin(1.1)  # until then the robot may still be on its way to the last reference
-    bench.state(POINTS[1][:4], NAMES[:4])  # of two senders
-    bench.state([*POINTS[1][4:], 9.0], [*NAMES[4:], "gripper"])
+    assert not bench.ros.set(bench.node, state_timeout=10.0)
+    bench.stand((POINTS[1][:4], NAMES[:4]), ([*POINTS[1][4:], 9.0], [*NAMES[4:], "gripper"]))  # of two senders
     bench.send()
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "not_at_start") >= 1)
     assert "joint5 is at 0.7, and at 0 in the first point" in bench.diagnostics.values["trajectory.last_drop"]
     assert not bench.ros.set(bench.node, start_mismatch="prepend")
-    bench.state(POINTS[1])
+    bench.stand((POINTS[1],))
     bench.send()
     motion = bench.end()
     assert np.abs(motion.position[0] - POINTS[1]).max() < 1e-3 and motion.used().max() <= 1.0 + 1e-6
     assert np.abs(motion.position - POINTS[0]).max(axis=1).min() < 1e-3  # came by the first point
     assert np.abs(motion.position[-1] - POINTS[-1]).max() < 1e-9
-    assert not bench.ros.set(bench.node, start_mismatch="refuse")
+    assert not bench.ros.set(bench.node, start_mismatch="refuse", state_timeout=0.5)
     before = bench.diagnostics.next().get("dropped.joint_states.wrong_size", 0)
     bench.state(POINTS[1], NAMES[:4])
     bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", "wrong_size") == int(before) + 1)
