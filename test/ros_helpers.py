@@ -139,10 +139,17 @@ class Process:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def send(self, which: signal.Signals) -> None:
+        self._process.send_signal(which)
+
+    def wait(self) -> int:
+        """Until it has ended; returns the exit code."""
+        return self._process.wait(timeout=10.0)
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
         """Send a signal; returns the exit code."""
-        self._process.send_signal(how)
-        return self._process.wait(timeout=10.0)
+        self.send(how)
+        return self.wait()
 
 
 class Diagnostics:

@@ -11,11 +11,12 @@ import pytest
 pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
-from reach import POINTS
+from reach import POINTS, START
 from ros_helpers import LATCHED, stamp, world
 from rosgraph_msgs.msg import Clock
 from scaling_bench import NAMES, TEXT, Bench
 from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
 
@@ -122,13 +123,59 @@ def test_simulated_time_stops_goes_on_and_jumps(ros):
     bench.end().check(duration=3.0)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_it_cleanly_in_the_middle_of_a_motion(ros, how):
-    bench = Bench(ros).ready()
+@pytest.mark.parametrize(("how", "executor"), [(signal.SIGINT, "lean"), (signal.SIGTERM, "rclpy")])
+def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, executor):
+    bench = Bench(ros, **{"process.executor": executor}).ready()
+    references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
     bench.send()
     bench.moving(0.05 if how == signal.SIGINT else 0.5)
-    assert bench.process.stop(how) == 0
-    assert "Traceback" not in bench.process.log and "rror" not in bench.process.log
+    bench.process.send(how)
+    bench.send(START[None], first=0.5)  # nobody waits for it any more
+    motion = bench.end()
+    motion.check()
+    assert bench.process.wait() == 0 and "rror" not in bench.process.log
+    assert motion.messages[-1].progress < 1.0 and ScaledMotion.STOPPING in {m.phase for m in motion.messages}
+    ros.until(lambda: references and list(references[-1].points[0].positions) == list(motion.position[-1]))
+    assert not np.any(references[-1].points[0].velocities) and not bench.heard
+    assert "comes to rest first" in bench.process.log and "ended stopped at" in bench.process.log
+
+
+def test_a_paused_motion_and_none_do_not_keep_it(ros):
+    for paused in (False, True):
+        bench = Bench(ros, f"robot{paused:d}").ready()
+        if paused:
+            bench.send()
+            bench.moving(0.1)
+            assert not bench.serve("pause")
+            bench.until("PAUSED")
+            ros.spin(0.2)
+        begun = time.monotonic()
+        assert bench.process.stop(signal.SIGTERM) == 0 and time.monotonic() - begun < 1.5
+        assert not paused or bench.end().messages[-1].progress < 1.0
+
+
+@pytest.mark.parametrize(("parameters", "again", "words"), [
+    ({}, signal.SIGINT, "a second signal came"),
+    ({"shutdown_timeout": 0.5}, None, "not finished within 0.5 s"),
+])
+def test_who_cannot_come_to_rest_ends_all_the_same(ros, parameters, again, words):
+    """In simulated time that stands still, so does the motion."""
+    bench = Bench(ros, use_sim_time=True, **parameters).ready()
+    clock = ros.node.create_publisher(Clock, "/clock", 10)
+    ros.until(clock.get_subscription_count)
+    bench.send(first=0.01)
+    for k in range(1000):
+        clock.publish(Clock(clock=stamp(10.0 + 0.002 * k)))
+        ros.spin(0.002)
+        if bench.heard and bench.heard[-1].t > 0.3:
+            break
+    bench.process.send(signal.SIGTERM)
+    ros.until(lambda: "comes to rest first" in bench.process.log)
+    if again:
+        assert bench.process.alive
+        bench.process.send(again)
+    assert bench.process.wait() == 0 and bench.heard[-1].phase != ScaledMotion.ENDED
+    assert f"{words}: ends at once" in bench.process.log and "Traceback" not in bench.process.log
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.4])

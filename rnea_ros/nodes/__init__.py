@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import rclpy
 from rclpy.exceptions import ParameterException
@@ -12,13 +13,15 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from rnea_ros import RneaError
+from rnea_ros.nodes.ending import SIGNALS, finished_first
 from rnea_ros.nodes.executor import LeanExecutor
 
 
 def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Spin a node until SIGINT or SIGTERM. Returns the exit code: 0, or 1 if the node was given bad parameters.
 
-    A node with an attribute `lean` that is true is spun by the LeanExecutor's own way.
+    A node with an attribute `lean` that is true is spun by the LeanExecutor's own way. One with a method `finish` may first
+    bring to an end what is under way.
     """
     rclpy.init(args=args)
     node = None
@@ -27,7 +30,8 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
         node = make_node()
         executor.lean = getattr(node, "lean", False)
         executor.add_node(node)
-        executor.spin()
+        with finished_first(node) if hasattr(node, "finish") else nullcontext():
+            executor.spin()
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     except (RneaError, ParameterException) as error:
@@ -37,7 +41,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
         if rclpy.ok():  # else a signal ended the context in the middle of something: that is no failure
             raise
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):  # a second one must not interrupt the cleaning up
+        for number in SIGNALS:  # a second one must not interrupt the cleaning up
             signal.signal(number, signal.SIG_IGN)
         if node is not None:
             node.destroy_node()

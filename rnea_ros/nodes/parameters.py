@@ -155,6 +155,9 @@ SCALING = (
     Entry("start_mismatch", "refuse", "What to do with a first point at time 0 that the robot is not at: refuse, or prepend "
           "the robot's position and a way from there at half of the velocity limits", choices=("refuse", "prepend")),
     Entry("state_timeout", 0.5, "A joint state older than this does not tell where the robot is", "s", 1e-3, 3600.0),
+    Entry("shutdown_timeout", 4.0, "Time that a motion is given to come to rest when the process is asked to end (SIGINT, "
+          "SIGTERM), before it ends all the same. ros2 launch asks again, which ends it at once, after 5 s (its argument "
+          "sigterm_timeout)", "s", 0.0, 3600.0),
     Entry("reference_effort", False, "Whether the points on ~/reference carry effort. Off because a "
           "joint_trajectory_controller without effort interface refuses such points"),
     Entry("commands", "none", "What ~/commands carries, for a forward_command_controller or joint_group controller",

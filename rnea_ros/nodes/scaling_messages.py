@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import array
+import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
+from rclpy.duration import Duration as Span
 from rclpy.node import Node
 from std_msgs.msg import Float64, Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -19,6 +22,7 @@ from rnea_ros.nodes.messages import nanoseconds
 from rnea_ros.nodes.parameters import Values
 
 QUEUE = 10
+GONE = 0.2  # s
 PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPING}
 
 
@@ -68,6 +72,13 @@ class Outgoing:
             self._commands.publish(Float64MultiArray(data=array.array("d", now[values["commands"]].tobytes())))
         if sample.speed == sample.speed and _heard(self._speed):
             self._speed.publish(Float64(data=sample.speed))
+
+    def flush(self) -> None:
+        """Wait until what was published has been received, for no longer than GONE."""
+        end = time.monotonic() + GONE
+        for publisher in (self._reference, self._commands, self._scaled, self._speed):
+            with suppress(Exception):  # not every middleware can tell
+                publisher.wait_for_all_acked(Span(seconds=max(end - time.monotonic(), 0.0)))
 
     def _arrange(self, motion: Motion) -> None:
         names, size = list(motion.joint_names), len(motion.joint_names)

@@ -50,6 +50,7 @@ class ScalingNode(Node):
         self._place = Place()
         self._last = 0  # ROS time of the last tick [ns]
         self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
+        self._then: Callable[[], None] | None = None  # to be called at rest, when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
         values = self._settings.values
         process.settle(values)
@@ -72,6 +73,14 @@ class ScalingNode(Node):
         self.create_timer(LOOK, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, positions from {self._states.topic_name}")
 
+    def finish(self, then: Callable[[], None]) -> float:
+        """Bring a motion to rest on its path, take no other one, and call `then`. Returns how long that may take [s]."""
+        self._then = then
+        if self._performer.stop():
+            self.get_logger().warning("asked to end: the motion comes to rest first")
+        self._ticker.wake()  # so that it is the thread that publishes which sees the end
+        return self._settings.values["shutdown_timeout"]
+
     def destroy_node(self) -> None:
         self._ticker.close()
         self._performer.close()
@@ -91,6 +100,8 @@ class ScalingNode(Node):
 
     def _take(self, message: JointTrajectory) -> None:
         try:
+            if self._then is not None:
+                raise Refused("ending", "the node was asked to end")
             if self._robot is None:
                 raise Refused("no_model", "there is no robot description yet")
             self._performer.take(goal(message, self._robot.joint_names), self.get_clock().now().nanoseconds)
@@ -152,10 +163,13 @@ class ScalingNode(Node):
         except Exception as error:
             if not self._fail(error):
                 return False
-        if self._performer.motion is None:
-            self._last = 0
-            return False
-        return True
+        if self._performer.motion is not None:
+            return True
+        self._last = 0
+        if self._then is not None:
+            self._out.flush()
+            self._then()
+        return False
 
     def _passed(self, now: int, elapsed: float) -> float:
         """How far the motion moves on [s]: by the steady clock, or by the simulated one."""

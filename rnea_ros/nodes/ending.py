@@ -1,0 +1,65 @@
+"""SIGINT and SIGTERM for a node that has something to bring to an end before it may go.
+
+rclpy ends the context at once, and with it all publishing. Here the first signal is told to the node, which goes on until it
+has finished or its time is up; a second signal ends it there and then.
+"""
+
+from __future__ import annotations
+
+import select
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rclpy.executors import ExternalShutdownException
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Finishing(Protocol):
+    def create_guard_condition(self, callback: Callable[[], None]) -> Any: ...
+
+    def get_logger(self) -> Any: ...
+
+    def finish(self, then: Callable[[], None]) -> float:
+        """Called by another thread: bring to an end what is under way, then call `then`; how long that may take [s]."""
+
+
+@contextmanager
+def finished_first(node: Finishing) -> Iterator[None]:
+    """While it is spun in here, a signal has the node finish, and then the spinning end by an ExternalShutdownException."""
+    end = node.create_guard_condition(_end).trigger
+    heard, written = socket.socketpair()
+    written.setblocking(False)
+    watcher = threading.Thread(target=_watch, args=(node, heard, end), name="signals", daemon=True)
+    for number in SIGNALS:
+        signal.signal(number, lambda number, frame: None)  # instead of rclpy's; what counts is the byte that is written
+    before = signal.set_wakeup_fd(written.fileno())  # for each signal, whatever the main thread does
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        written.close()  # which ends the watcher
+        watcher.join()
+        heard.close()
+
+
+def _end() -> None:
+    raise ExternalShutdownException()
+
+
+def _watch(node: Finishing, heard: socket.socket, end: Callable[[], None]) -> None:
+    if not heard.recv(1):
+        return
+    patience = node.finish(end)
+    more, _, _ = select.select([heard], [], [], patience)
+    again = heard.recv(1) if more else b""
+    if more and not again:  # the spinning has ended
+        return
+    why = "a second signal came" if again else f"not finished within {patience:g} s"
+    node.get_logger().error(f"{why}: ends at once, in the middle of what it does")
+    end()
