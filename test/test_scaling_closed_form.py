@@ -8,7 +8,12 @@ from robots import random_tree
 
 from rnea_ros import InputError, JointTerm, Robot
 from rnea_ros.joint_shares import JointShares
-from rnea_ros.scaling.closed_form import LIMITS, SpeedScaling, largest_factor, speed_factor
+from rnea_ros.scaling.closed_form import LIMITS, SpeedScaling, first_met, speed_factor, suspects
+
+
+def largest_factor(a):
+    """(...) of polynomials (..., 4), each alone."""
+    return np.apply_along_axis(lambda one: first_met([one.tolist()])[0], -1, a)
 
 
 def value(a, L):
@@ -38,6 +43,46 @@ def test_the_first_crossing_counts_also_where_the_polynomial_comes_back():
     assert float(largest_factor(np.array([0.0, 4.0, -4.001, 0.0]))) > 1.0
     assert float(largest_factor(np.zeros(4))) == np.inf
     assert float(largest_factor(np.array([-1.0, 0.0, 0.5, 0.0]))) == 0.0
+
+
+@pytest.mark.parametrize("decades", [0.0, 3.0, 8.0])
+def test_as_the_companion_matrix_says(decades):
+    """Coefficients of all sizes, some of them zero: turning points next to 0, far out, and none."""
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(500, 4)) * 10.0 ** rng.uniform(-decades, decades, (500, 4))
+    a[:, 0] = rng.uniform(-0.99, 0.99, len(a))
+    a[rng.uniform(size=a.shape) < 0.2] = 0.0
+    for one, L in zip(a, largest_factor(a)):
+        inverse = np.concatenate([np.roots([one[0] - limit, *one[1:]]) for limit in (1.0, -1.0)])  # 1 / L
+        real = [1.0 / float(x.real) for x in inverse if x.real > 0.0 and abs(x.imag) < 1e-7 * abs(x)]
+        assert pytest.approx(min(real, default=np.inf), rel=1e-7) == L
+
+
+def test_a_steep_cubic_that_turns_next_to_zero():
+    assert first_met([(-0.75, 0.0, -1e-6, 2.8e5)])[0] == pytest.approx((1.75 / 2.8e5) ** (1.0 / 3.0), rel=1e-9)
+    assert first_met([(0.0, 0.0, 0.0, 1e-60)])[0] == pytest.approx(1e20, rel=1e-12)
+    assert first_met([(0.0, 1e40, 0.0, 0.0)])[0] == pytest.approx(1e-40, rel=1e-12)
+
+
+def test_the_first_of_many():
+    slow, fast, unknown, still = (0.5, 0.0, 0.0, -12.0), (0.0, 4.0, 0.0, 0.0), (np.nan, 0.0, np.nan, 9.0), (0.9, 0.0, 0.0, 0.0)
+    assert first_met([still, slow, unknown, fast]) == (pytest.approx(0.25), 3)
+    assert first_met([still, slow, unknown]) == (pytest.approx(0.5), 1)
+    assert first_met([slow], 0.4) == (0.4, -1) and first_met([slow], 0.6) == (pytest.approx(0.5), 0)
+    assert first_met([slow, (-1.0, 1.0, 0.0, 0.0), (2.0, 0.0, 0.0, 0.0)]) == (0.0, 1)
+    assert first_met([still, unknown]) == (np.inf, -1) == first_met([])
+    assert first_met([(0.0, 4.0, -4.0, 0.0)], 0.5)[0] == 0.5  # touches just there
+
+
+@pytest.mark.parametrize("most", [0.3, 1.0, 1e4])
+def test_suspects_are_all_that_may_bind(most):
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        a = rng.normal(size=(60, 4)) * rng.uniform(0.02, 0.6)
+        some = suspects(a, most)
+        assert first_met(some.tolist(), most)[0] == pytest.approx(min(most, *largest_factor(a)), rel=1e-12)
+    assert len(suspects(np.array([[0.5, 0.2, 0.2, 0.0], [0.5, 0.2, 0.4, 0.0], [0.0, 0.0, 0.0, -3.0]]), 1.0)) == 2
+    assert not len(suspects(np.array([[0.9, -0.9, 0.9, 0.0]]), 1.0))  # their sizes add up to more than 1, they do not
 
 
 def test_a_pendulum_by_hand():
@@ -98,6 +143,9 @@ def test_batches_and_words():
     assert "tip" in words[1] and "gravity alone exceeds the effort limit of base" in words[2]
     nothing = speed_factor(tau[0], tau_rate[0], gravity[0], gravity[0], [np.nan] * 2, [np.nan] * 2)
     assert nothing.factor == np.inf and nothing.joint == -1 and "no known limit" in nothing.describe(("a", "b"))
+    for count, n in ((0, 2), (3, 0)):
+        empty = speed_factor(*np.zeros((4, count, n)), np.ones(n), np.ones(n))
+        assert [np.shape(column) for column in empty] == [(count,)] * 3 and np.isinf(empty.factor).all()
 
 
 def test_bad_limits_are_refused():
@@ -107,8 +155,11 @@ def test_bad_limits_are_refused():
 
 
 def test_torques_that_are_no_numbers_are_refused():
-    with pytest.raises(InputError, match="finite"):
-        speed_factor([np.nan], [1.0], [0.0], [0.0], [1.0], [1.0])
+    for k in range(6):
+        given = np.zeros((6, 1))
+        given[k] = np.inf if k % 2 else np.nan
+        with pytest.raises(InputError, match="finite"):
+            speed_factor(*given[:4], [1.0], [1.0], *given[4:])
 
 
 def test_the_signal_is_rate_limited():
@@ -123,6 +174,7 @@ def test_the_signal_is_rate_limited():
         signal.tick(0.01, float("nan"))  # not known: stop
     assert signal.value == 0.0
     assert SpeedScaling(most=2.0, start=1.9).tick(1.0, 5.0) == 2.0
-    for bad in ({"fall": 0.0}, {"rise": np.nan}, {"most": -1.0}):
+    assert SpeedScaling(most=0.5).value == 0.5 and SpeedScaling(start=-1.0).value == 0.0
+    for bad in ({"fall": 0.0}, {"rise": np.nan}, {"most": -1.0}, {"fall": np.inf}):
         with pytest.raises(InputError, match="above zero"):
             SpeedScaling(**bad)

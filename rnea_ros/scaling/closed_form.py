@@ -6,16 +6,16 @@ friction f scales with L, the rest d with L^2; each rate with one L more:
     tau(L) = g + L f + L^2 d                d  = tau - g - f
     tau_rate(L) = L g' + L^2 f' + L^3 d'    d' = tau_rate - g' - f'
 
-A limit is first met at the smallest L > 0 with tau(L) = +-T. In x = 1/L that is the largest positive root of a monic
-polynomial,
-
-    x^3 + (f x^2 + d x) / (g -+ T) = 0      x^3 -+ (g' x^2 + f' x + d') / R = 0
-
-found as an eigenvalue of its companion matrix, for all joints, limits and samples at once. No root: no bound.
+A limit is first met at the smallest L > 0 with tau(L) = +-T, or tau_rate(L) = +-R. Between its turning points a polynomial is
+monotone: the first of these pieces that ends outside holds the one place where the limit is met, and Newton's method, kept
+inside the piece, finds it. Few polynomials get that far: |a0| + |a1| L + |a2| L^2 + |a3| L^3 < 1 at the smallest L so far
+says that one cannot bind before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from math import copysign, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,27 +23,80 @@ import numpy as np
 from ..errors import InputError
 
 LIMITS = ("", "effort", "effort_rate", "gravity")  # what binds; "" if nothing does
-REAL = 1e-7  # imaginary part, relative, below which a double root is taken as touching the limit
+FAR = 1e300  # a factor beyond is none
+TOUCH = 1e-14  # by which a turning point may stay below a limit and still touch it
+CLOSE = 1e-9  # a step of Newton, relative, after which only rounding is left
+STEPS = 200
+BERNSTEIN = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 1.0, 3.0], [0.0, 0.0, 0.0, 1.0]])
+BERNSTEIN[1:3] /= 3.0  # from powers to coefficients between which the polynomial stays from 0 to 1
 
 
-def largest_factor(polynomials: Any) -> np.ndarray:
-    """The largest L with -1 <= a0 + a1 L + a2 L^2 + a3 L^3 <= 1 on all of [0, L]; inf if none, 0 where |a0| >= 1.
+def first_met(polynomials: Iterable[Sequence[float]], most: float = np.inf) -> tuple[float, int]:
+    """The largest L up to `most` with -1 <= a0 + a1 L + a2 L^2 + a3 L^3 <= 1 on all of [0, L] for all polynomials.
 
-    polynomials: (..., 4) a0, a1, a2, a3. Returns (...).
+    polynomials: (a0, a1, a2, a3) each; one with NaN in it is left out. Returns L, 0 where an |a0| >= 1, and the number of the
+    polynomial that sets it, -1 if none does.
     """
-    a = np.asarray(polynomials, dtype=float)
-    inside = np.abs(a[..., 0]) < 1.0
-    largest = np.zeros(a.shape[:-1])
-    for limit in (1.0, -1.0):
-        first = np.where(inside, a[..., 0] - limit, -limit)
-        companion = np.zeros((*a.shape[:-1], 3, 3))
-        companion[..., 0, :] = -a[..., 1:] / first[..., None]
-        companion[..., 1, 0] = companion[..., 2, 1] = 1.0
-        x = np.linalg.eigvals(companion)
-        real = np.abs(x.imag) <= REAL * np.abs(x)
-        largest = np.maximum(largest, np.where(real, x.real, 0.0).max(axis=-1))
-    with np.errstate(divide="ignore"):
-        return np.where(inside, 1.0 / (largest + 0.0), 0.0)  # + 0.0: no minus zero
+    least, which = min(most, FAR), -1
+    for number, (a0, a1, a2, a3) in enumerate(polynomials):
+        if abs(a0) + least * (abs(a1) + least * (abs(a2) + least * abs(a3))) >= 1.0:
+            factor = _met(a0, a1, a2, a3, least)
+            if factor < least:
+                least, which = factor, number
+    return (most if which < 0 else least), which
+
+
+def suspects(polynomials: np.ndarray, most: float) -> np.ndarray:
+    """Those of many polynomials (count, 4) that may set an L below `most`, the likeliest first."""
+    reach = np.abs((polynomials * most ** np.arange(4.0)) @ BERNSTEIN).max(axis=1)
+    found = np.flatnonzero(reach >= 1.0)
+    return polynomials[found[np.argsort(-reach[found])]]
+
+
+def _met(a0: float, a1: float, a2: float, a3: float, most: float) -> float:
+    """The smallest L below `most` at which one polynomial meets a limit, else `most`."""
+    if abs(a0) >= 1.0:
+        return 0.0
+    low = 0.0
+    for turn in (*_turning_points(a1, a2, a3), most):
+        high = min(turn, most)
+        if high > low:
+            value = a0 + high * (a1 + high * (a2 + high * a3))
+            if abs(value) > 1.0:
+                return _crossing(a0 - copysign(1.0, value), a1, a2, a3, low, high)
+            if abs(value) >= 1.0 - TOUCH:
+                return high
+            low = high
+    return most
+
+
+def _turning_points(a1: float, a2: float, a3: float) -> list[float]:
+    square = a2 * a2 - 3.0 * a1 * a3
+    if square < 0.0:
+        return []
+    q = -(a2 + copysign(sqrt(square), a2))  # no difference of like numbers
+    return sorted(([q / (3.0 * a3)] if a3 else []) + ([a1 / q] if q else []))
+
+
+def _crossing(a0: float, a1: float, a2: float, a3: float, low: float, high: float) -> float:
+    """Where a polynomial that is monotone between low and high, and of unlike signs there, is zero."""
+    rising = a0 + low * (a1 + low * (a2 + low * a3)) < 0.0
+    room = abs(a0)
+    scale = min((room / abs(a)) ** power for a, power in ((a1, 1.0), (a2, 0.5), (a3, 1.0 / 3.0)) if a)
+    L = min(max(scale, low), high)  # the root is not below a third of this scale
+    for _ in range(STEPS):
+        value, slope = a0 + L * (a1 + L * (a2 + L * a3)), a1 + L * (2.0 * a2 + L * 3.0 * a3)
+        if (value < 0.0) == rising:
+            low = L
+        else:
+            high = L
+        step = value / slope if slope else FAR
+        if abs(step) <= CLOSE * L:
+            return L - step
+        L = min(L - step, 2.0 * L)  # next to a turning point Newton's step goes anywhere
+        if not low < L < high:
+            L = 0.5 * (low + high) if high < FAR else 2.0 * low
+    return L
 
 
 class SpeedFactor(NamedTuple):
@@ -72,21 +125,28 @@ def speed_factor(tau: Any, tau_rate: Any, gravity: Any, gravity_rate: Any, effor
                                                                    does not depend on speed (gravity) and of viscous friction
     effort, effort_rate : (n,) limits, NaN where unknown: not enforced
     """
-    tau, tau_rate, g, g1, f, f1 = np.broadcast_arrays(
-        *(np.asarray(x, dtype=float) for x in (tau, tau_rate, gravity, gravity_rate, friction, friction_rate)))
-    if not all(np.isfinite(x).all() for x in (tau, tau_rate, g, g1, f, f1)):
+    given = (tau, tau_rate, gravity, gravity_rate, friction, friction_rate)
+    shape = np.broadcast(*given).shape
+    shares = np.empty((6, *shape))
+    for k, share in enumerate(given):
+        shares[k] = share
+    if not np.isfinite(shares).all():
         raise InputError("torques and their rates must be finite numbers")
-    T, R = (_limit(name, value, tau.shape[-1]) for name, value in (("effort", effort), ("effort_rate", effort_rate)))
-    none = np.zeros_like(tau)
-    rows = np.stack((np.stack((g, f, tau - g - f, none), axis=-1) / T[:, None],
-                     np.stack((none, g1, f1, tau_rate - g1 - f1), axis=-1) / R[:, None]), axis=-2)  # (..., n, 2, 4)
-    known = np.isfinite(np.stack((T, R), axis=-1))
-    factors = np.where(known, largest_factor(np.where(known[..., None], rows, 0.0)), np.inf)
-    flat = factors.reshape(*factors.shape[:-2], -1)
-    at = flat.argmin(axis=-1)
-    factor = np.take_along_axis(flat, at[..., None], axis=-1)[..., 0]
-    bound = np.isfinite(factor)
-    return SpeedFactor(factor, np.where(bound, at // 2, -1), np.where(factor == 0.0, 3, np.where(bound, at % 2 + 1, 0)))
+    tau, tau_rate, g, g1, f, f1 = shares
+    a = np.zeros((*shape, 2, 4))
+    a[..., 0, 0], a[..., 0, 1], a[..., 0, 2] = g, f, tau - g - f
+    a[..., 1, 1], a[..., 1, 2], a[..., 1, 3] = g1, f1, tau_rate - g1 - f1
+    a[..., 0, :] /= _limit("effort", effort, shape[-1])[:, None]
+    a[..., 1, :] /= _limit("effort_rate", effort_rate, shape[-1])[:, None]
+    samples = a.reshape(prod(shape[:-1]), 2 * shape[-1], 4).tolist()
+    found = np.array([_named(*first_met(polynomials)) for polynomials in samples]).reshape(*shape[:-1], 3)
+    return SpeedFactor(found[..., 0], found[..., 1].astype(int), found[..., 2].astype(int))
+
+
+def _named(factor: float, number: int) -> tuple[float, int, int]:
+    """The same with joint and limit, whose polynomials take turns."""
+    joint, kind = divmod(number, 2)
+    return (factor, joint, kind + 1 if factor > 0.0 else 3) if number >= 0 else (factor, -1, 0)
 
 
 def _limit(name: str, value: Any, n: int) -> np.ndarray:

@@ -28,7 +28,7 @@ import numpy as np
 from ..errors import InputError, RneaError
 from . import law as laws
 from .barrier import POINTS, Barrier, Spline, weighed
-from .closed_form import largest_factor
+from .closed_form import first_met, suspects
 from .law import TimeLaw
 from .terms import BASIS, Constraints, basis, on_clock, use
 
@@ -169,8 +169,7 @@ def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> floa
     """The largest factor up to `most` for sd = v, sdd = a, sddd = u (samples,): closed_form.py's polynomials, row by row."""
     b = basis(v, a, u)[..., None] * rows
     polynomials = np.stack((b[:, 0], b[:, 1], b[:, 2] + b[:, 3], b[:, 4] + b[:, 5] + b[:, 6]), axis=-1).reshape(-1, 4)
-    suspect = np.abs(polynomials) @ most ** np.arange(4.0) >= 1.0  # the others cannot bind
-    return min(most, float(largest_factor(polynomials[suspect]).min(initial=np.inf)))
+    return first_met(suspects(polynomials, most).tolist(), most)[0]
 
 
 class _Wishes(NamedTuple):
