@@ -104,5 +104,9 @@ class Bench:
                     return message
         return None
 
+    def active(self) -> None:
+        """Until the node says that it is, for which joint states must not cease."""
+        self.ros.until(lambda: self.state() or self.diagnostics.state == "ACTIVE", what="never ACTIVE", of=self.process)
+
     def alive(self) -> bool:
         return self.process.alive and self.send(np.zeros((4, 3))) is not None

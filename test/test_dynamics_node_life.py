@@ -45,7 +45,8 @@ def test_description_late_broken_swapped_repeated(ros):
     ros.until(lambda: bench.diagnostics.state == "FAULT")
     topic.publish(String(data=ARM))
     bench.ready()
-    ros.until(lambda: bench.diagnostics.state == "ACTIVE" and not bench.diagnostics.values["model_error"])
+    bench.active()
+    assert not bench.diagnostics.values["model_error"]
 
     models = len(bench.info)
     topic.publish(String(data=ARM))  # identical: not rebuilt
@@ -74,7 +75,7 @@ def test_two_robots_in_two_namespaces(ros):
     for bench, text in ((left.ready(), ARM), (right.ready(), urdf("right", 5.0))):
         assert list(bench.send(motion).effort) == Robot.from_urdf(text).dynamics(*motion).tau.tolist()
     for bench, name in ((left, "arm"), (right, "right")):
-        ros.until(lambda b=bench: b.diagnostics.state == "ACTIVE")
+        bench.active()
         assert bench.diagnostics.status.hardware_id == name
 
 
