@@ -54,7 +54,7 @@ class World:
         self.context = Context()
         os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
         self.context.init(domain_id=self.domain)
-        self.node = Node("probe", context=self.context)
+        self.node = Node("probe", context=self.context, enable_rosout=False, start_parameter_services=False)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
 
