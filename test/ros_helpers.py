@@ -28,6 +28,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 DISCOVERY = 20.0  # s; measured up to 2.2
 SOURCE = Path(__file__).resolve().parent.parent
+PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])  # may hold a sourced ROS
 
 
 def free_domain() -> int:
@@ -77,7 +78,7 @@ class World:
         log = (self.folder / f"{number}.log").open("w+")
         process = subprocess.Popen(
             [*command, *ros_args], stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
-            env={**os.environ, "ROS_DOMAIN_ID": str(self.domain), "PYTHONPATH": str(SOURCE)})
+            env={**os.environ, "ROS_DOMAIN_ID": str(self.domain), "PYTHONPATH": PATH})
         self._processes.append(process)
         return Process(process, Path(log.name))
 

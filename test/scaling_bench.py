@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration
 from reach import DURATION, LIMITS, POINTS, ROBOT
 from ros_helpers import Diagnostics, World, stamp
 from scaling_cases import urdf
@@ -15,6 +14,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_msgs.srv import SetOverride
+from rnea_ros.nodes.scaling_messages import duration as span
 from rnea_ros.scaling.points import planned
 
 NODE = "/scaling_node"
@@ -30,6 +30,20 @@ def limits(given=LIMITS) -> dict[str, Any]:
         head = f"joint_limits.{name}"
         found |= {f"{head}.max_effort": effort, f"{head}.has_effort_rate_limits": True, f"{head}.max_effort_rate": rate}
     return found
+
+
+def message(points=POINTS, duration: float = DURATION, first: float = 0.0, names=NAMES, start: float = 0.0,
+            **fields: Any) -> JointTrajectory:
+    """A trajectory through points at even times; fields of the points by name."""
+    made = JointTrajectory(joint_names=list(names))
+    made.header.stamp = stamp(start)
+    times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
+    for t, q in zip(times, points):
+        made.points.append(JointTrajectoryPoint(positions=list(map(float, q)), time_from_start=span(t)))
+    for name, values in fields.items():
+        for point, value in zip(made.points, values):
+            setattr(point, name, value)
+    return made
 
 
 class Bench:
@@ -53,20 +67,9 @@ class Bench:
     def until(self, state: str) -> None:
         self.ros.until(lambda: self.diagnostics.state == state, what=f"never {state}", of=self.process)
 
-    def send(self, points=POINTS, duration: float = DURATION, first: float = 0.0, names=NAMES, start: float = 0.0,
-             **fields: Any) -> JointTrajectory:
-        message = JointTrajectory(joint_names=list(names))
-        message.header.stamp = stamp(start)
-        times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
-        for t, q in zip(times, points):
-            whole, part = divmod(round(t * 1e9), 1_000_000_000)
-            message.points.append(JointTrajectoryPoint(positions=list(map(float, q)),
-                                                       time_from_start=Duration(sec=whole, nanosec=part)))
-        for name, values in fields.items():
-            for point, value in zip(message.points, values):
-                setattr(point, name, value)
-        self.trajectories.publish(message)
-        return message
+    def send(self, *args: Any, **fields: Any) -> None:
+        """Arguments of `message`."""
+        self.trajectories.publish(message(*args, **fields))
 
     def state(self, q, names=NAMES) -> None:
         self.states.publish(JointState(name=list(names), position=list(map(float, q))))

@@ -8,26 +8,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reach import DURATION, DYNAMICS, EFFORT, LIMITS, POINTS, ROBOT, START
+from reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
 from scaling_cases import dynamics
+from stage import DT, stages, trajectory
 
 from rnea_ros import InputError
-from rnea_ros.execution import performer as performer_module
 from rnea_ros.execution.goal import Point, Refused, check_positions, placed, read
-from rnea_ros.execution.performer import Performer, Phase
+from rnea_ros.execution.performer import Phase
 from rnea_ros.execution.place import Place
 from rnea_ros.execution.schedule import Schedule
 from rnea_ros.execution.ticker import Ticker
-from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling.points import planned
 
 NAN = math.nan
 NAMES = ("a", "b", "c")
 REST = np.full(3, NAN)
 UNKNOWN = np.full(3, NAN)
-VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
-          "start_mismatch": "refuse", "on_new_trajectory": "replace"}
-DT = 1e-3
 
 
 # --- goals ------------------------------------------------------------------------------------------------------------
@@ -127,76 +123,7 @@ def test_the_schedule_is_the_laws_inverse():
 NOTHING = replace(LIMITS, **dict.fromkeys(("effort", "effort_rate", "velocity"), np.full(7, NAN)))
 
 
-def trajectory(points=POINTS, duration=DURATION, first=0.0, start=0):
-    times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
-    return read(ROBOT.joint_names, ROBOT.joint_names, [Point(float(t), q) for t, q in zip(times, points)], start)
-
-
-class Stage:
-    """A performer whose time is told by the test."""
-
-    def __init__(self, limits=LIMITS, **values):
-        self.samples, self.said, self.refusals, self.measured = [], [], [], np.full(7, NAN)
-        self.now, self.wakes = 1_000_000_000, 0
-        self.performer = Performer(VALUES | values, lambda names: self.measured, lambda well, text: self.said.append(text),
-                                   self.refusals.append, self.wake)
-        self.performer.use(ROBOT, limits)
-
-    def wake(self):
-        self.wakes += 1
-
-    def take(self, goal):
-        self.performer.take(goal, self.now)
-        self.settle()
-
-    def settle(self):
-        """Until the workers have done what they had to do."""
-        for worker in (self.performer._maker, self.performer._solver, self.performer._maker):
-            worker.submit(int).result()
-
-    def play(self, seconds=math.inf):
-        """Until then, or the end of all motions; the solver keeps pace with the ticks."""
-        begun = self.now
-        while self.performer.phase not in (Phase.IDLE, Phase.NO_MODEL) and self.now - begun < seconds * 1e9:
-            self.now += round(DT * 1e9)
-            try:
-                found = self.performer.tick(self.now, DT)
-            except Refused as refusal:
-                self.refusals.append(refusal)
-                found = None
-            if found:
-                self.samples.append(found[1])
-            if len(self.samples) % 50 == 0 or self.performer.motion is None:
-                self.settle()
-            assert self.now - begun < 60e9
-        return self
-
-    def motion(self):
-        return [np.array([getattr(sample.reference, name) for sample in self.samples]) for name in ("q", "qd", "qdd", "qddd")]
-
-    def used(self, robot=ROBOT, limits=LIMITS, since=0):
-        motion = [x[since:] for x in self.motion()]
-        tau, rate = robot.torque_and_rate(*motion)
-        return max(np.abs(value / limit).max() for value, limit in ((tau, limits.effort), (rate, limits.effort_rate),
-                                                                    (motion[1], limits.velocity)))
-
-    def close(self):
-        self.performer.close()
-
-
-@pytest.fixture
-def stage(monkeypatch):
-    compiled = {ROBOT: DYNAMICS}
-    monkeypatch.setattr(performer_module, "PathDynamics", lambda robot: compiled.get(robot) or PathDynamics(robot))
-    made = []
-
-    def make(*args, **values):
-        made.append(Stage(*args, **values))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+stage = pytest.fixture(stages)
 
 
 def test_too_fast_is_slowed_just_enough(stage):
@@ -442,3 +369,59 @@ def test_the_ticker_sleeps_until_it_is_woken_and_keeps_a_record():
             assert ticks == len(intervals) == 49 and missed >= 0 and np.median(intervals) == pytest.approx(0.002, rel=0.5)
     finally:
         ticker.close()
+
+
+# --- what became of a goal --------------------------------------------------------------------------------------------
+
+
+def test_each_goal_is_told_once_what_became_of_it(stage):
+    """Reached, refused, replaced, stopped, given up: whoever sent it hears of it, and of nobody else's."""
+    it, heard = stage(), []
+
+    def goal(name, *args, **options):
+        return replace(trajectory(*args, **options), ended=lambda reason, sentence: heard.append((name, reason, sentence)))
+
+    def told(*expected):
+        assert [entry[:2] for entry in heard] == list(expected), heard
+        heard.clear()
+
+    it.take(goal("there"))
+    it.play()
+    assert "ended at its goal after" in heard[0][2] and "planned 0.80 s" in heard[0][2]
+    told(("there", ""))
+    it.take(goal("nowhere", np.stack((POINTS[-1], POINTS[-1]))))
+    told(("nowhere", "nowhere_to_go"))
+    it.take(goal("dropped", START[None], first=1.0, start=it.now + 1_000_000_000))
+    it.take(goal("other", START[None], first=1.0, start=it.now + 1_000_000_000))
+    told(("dropped", "replaced"))
+    it.performer.stop("changed my mind")
+    assert heard[0][2] == "changed my mind"
+    told(("other", "stopped"))
+    it.take(goal("first", POINTS[::-1], 2.0))
+    it.play(0.5)
+    it.take(goal("second", START[None], first=2.0))
+    it.take(goal("third", START[None], first=1.0))
+    told(("second", "replaced"))
+    it.play(0.1)
+    it.performer.stop("not that one", only=it.performer._pending.ended)
+    told(("third", "stopped"))
+    it.play()
+    assert heard[0][2].startswith("another trajectory came: ended stopped at")
+    told(("first", "stopped"))
+    last = goal("last", START[None], first=1.0)
+    it.take(last)
+    it.play(0.3)
+    assert not it.performer.stop(only=goal("stranger").ended) and it.performer.phase is Phase.MOVING
+    assert it.performer.stop("enough", only=last.ended)
+    it.play()
+    assert heard[0][2].startswith("enough: ended stopped at")
+    told(("last", "stopped"))
+    it.take(goal("gone", POINTS[2:], first=2.0))
+    it.play(0.5)
+    it.performer.abort("the clock was set back")
+    told(("gone", "stopped"))
+    it.measured = START + 0.2
+    it.take(goal("elsewhere", start=it.now + 1_500_000_000, first=2.0))
+    it.measured = START
+    it.play()
+    told(("elsewhere", "not_at_start"))

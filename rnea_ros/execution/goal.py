@@ -7,7 +7,7 @@ time it is the first place to go to from where the robot is. Joints that are not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -41,6 +41,13 @@ def refusing(reason: str) -> Iterator[None]:
         raise Refused(reason, str(error)) from None
 
 
+Ended = Callable[[str, str], None]
+
+
+def unheard(reason: str, sentence: str) -> None:
+    """Of a goal that nobody asks for."""
+
+
 class Point(NamedTuple):
     """Of a trajectory; velocities and accelerations may be empty."""
 
@@ -56,6 +63,7 @@ class Goal:
 
     open  : numbers of the joints that were not named; their columns are zero until it is placed
     start : when to begin, 0 at once [ns]
+    ended : told once what became of it: a word as in Refused, none if it was executed to its end, and a sentence
     """
 
     joint_names: tuple[str, ...]
@@ -65,6 +73,7 @@ class Goal:
     a: Any
     open: tuple[int, ...]
     start: int = 0
+    ended: Ended = unheard
 
     @property
     def duration(self) -> float:

@@ -17,7 +17,8 @@ from .schedule import Schedule
 class Sample(NamedTuple):
     """A reference, its effort and effort rate (n,), and what scaling has to say of it.
 
-    lateness : behind the plan, pauses and overrides aside [s]
+    planned  : time of the plan at this place [s]
+    lateness : behind it, pauses and overrides aside [s]
     speed    : along the path, as a share of the planned one here; NaN where the plan rests
     use      : of the limit that is used most: joint number, quantity
     """
@@ -25,6 +26,7 @@ class Sample(NamedTuple):
     reference: Reference
     tau: np.ndarray
     tau_rate: np.ndarray
+    planned: float
     lateness: float
     speed: float
     use: float
@@ -38,7 +40,7 @@ class Motion:
     def __init__(self, number: int, goal: Goal, replay: Replay, robot: Robot, limits: Limits):
         self.number, self.goal, self.replay = number, goal, replay
         self.joint_names = robot.joint_names
-        self.begun = self.stopping = False
+        self.begun, self.stopped = False, ""  # why
         self.peak, self.peak_of = 0.0, ""  # of all samples
         self._schedule = Schedule(replay.plan.law)
         self.carry(robot, limits)
@@ -50,8 +52,8 @@ class Motion:
         if np.isfinite(known).any():
             self._limits = known
 
-    def stop(self) -> None:
-        self.stopping = True
+    def stop(self, why: str) -> None:
+        self.stopped = self.stopped or why
         self.replay.stop()
 
     def tick(self, dt: float) -> Sample:
@@ -65,7 +67,7 @@ class Motion:
             self.peak, self.peak_of = use, self.described(joint, QUANTITIES[quantity])
         planned, speed = self._schedule.at(reference.s)
         late = self.replay.due - planned
-        return Sample(reference, tau, tau_rate, late, reference.sd / speed, use, joint, QUANTITIES[quantity])
+        return Sample(reference, tau, tau_rate, planned, late, reference.sd / speed, use, joint, QUANTITIES[quantity])
 
     def described(self, joint: int, quantity: str) -> str:
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"

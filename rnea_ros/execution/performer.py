@@ -25,11 +25,12 @@ from ..scaling.points import planned
 from ..scaling.profile import PASS, check_rest
 from ..scaling.replay import Replay
 from ..scaling.terms import Constraints
-from .goal import Goal, Refused, check_positions, placed, refusing
+from .goal import Ended, Goal, Refused, check_positions, placed, refusing
 from .motion import Motion, Sample
 
 GOAL = 1e-9  # of the path, within which it is at its end
 SETTLING = 1.0  # s after the last reference, in which a robot may still be on its way there
+OTHER_JOINTS = "the robot has other joints now"
 GONE = 1e-3  # share of the speed below which a paused motion counts as paused
 
 
@@ -96,7 +97,7 @@ class Performer:
             return Phase.NO_MODEL if self._wanted is None else Phase.PREPARING if self._making is not None else Phase.IDLE
         if not motion.begun:
             return Phase.WAITING
-        if motion.stopping:
+        if motion.stopped:
             return Phase.STOPPING
         return Phase.PAUSED if self.paused and motion.replay.clock.k < GONE else Phase.MOVING
 
@@ -107,22 +108,25 @@ class Performer:
         with self._lock:
             self._wanted = wanted = robot, limits
             if self.motion is not None and robot.joint_names != self.motion.joint_names:
-                self._told(False, "the robot has other joints now: the motion ends")
-                self.stop()
+                self._told(False, f"{OTHER_JOINTS}: the motion ends")
+                self.stop(OTHER_JOINTS)
         self._maker.submit(self._equip, wanted)
+
+    def check(self, goal: Goal, now: int) -> None:
+        """Raises Refused if it would not be taken at time now [ns]."""
+        late = (now - goal.start) * 1e-9 - goal.duration
+        if goal.start and late > 0.0:
+            raise Refused("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
+        if (self.motion or self._making) and self.values["on_new_trajectory"] == "refuse":
+            raise Refused("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
 
     def take(self, goal: Goal, now: int) -> None:
         """A trajectory, read for the robot in use, at time now [ns]. Raises Refused."""
         with self._lock:
-            late = (now - goal.start) * 1e-9 - goal.duration
-            if goal.start and late > 0.0:
-                raise Refused("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
-            if (self.motion or self._making) and self.values["on_new_trajectory"] == "refuse":
-                raise Refused("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
-            moving = self.motion is not None and self.motion.begun
-            if self._pending or self._making or (self.motion and not moving):
-                self._refused(Refused("replaced", "another trajectory came before this one had begun"))
-            if moving:
+            self.check(goal, now)
+            if self._waiting is not None:
+                self._refuse_waiting(Refused("replaced", "another trajectory came before this one had begun"))
+            if self.motion is not None:
                 self._pending = goal
             else:
                 self._make(goal, now)
@@ -145,23 +149,49 @@ class Performer:
             self.override = float(share)
             self._steer()
 
-    def stop(self) -> bool:
-        """End what moves and what waits to; whether there was anything."""
+    def stop(self, why: str = "it was asked to stop", only: Ended | None = None) -> bool:
+        """End what moves and what waits to, or of these the goal with this `ended`; whether there was anything."""
         with self._lock:
-            found = (self.motion, self._making, self._pending) != (None, None, None)
-            self._making = self._pending = None
-            if self.motion is not None and self.motion.begun:
-                self.motion.stop()
-            else:
-                self.motion = None
-            return found
+            found = [goal for goal in (self._waiting, self._moving) if goal is not None and only in (None, goal.ended)]
+            for goal in found:
+                if goal is self._waiting:
+                    self._drop("stopped", why)
+                elif self.motion is not None:
+                    self.motion.stop(why)
+            return bool(found)
 
     def abort(self, why: str) -> None:
         """Forget everything, without coming to rest: the robot is somewhere else."""
         with self._lock:
-            if self.stop():
+            moving = self._moving
+            if self.stop(why):
                 self._told(False, f"{why}: the motion is given up")
             self.motion = self._held = None
+            if moving is not None:
+                moving.ended("stopped", why)
+
+    @property
+    def _moving(self) -> Goal | None:
+        return self.motion.goal if self.motion is not None and self.motion.begun else None
+
+    @property
+    def _waiting(self) -> Goal | None:
+        """The goal that has not begun to move: there is never more than one."""
+        motion = self.motion
+        return self._pending or self._making or (motion.goal if motion is not None and not motion.begun else None)
+
+    def _drop(self, reason: str, sentence: str) -> None:
+        """Forget the goal that waits."""
+        goal = self._waiting
+        self._pending = self._making = None
+        if self._moving is None:
+            self.motion = None
+        if goal is not None:
+            goal.ended(reason, sentence)
+
+    def _refuse_waiting(self, refusal: Refused) -> None:
+        self._drop(refusal.reason, refusal.detail)
+        self._refused(refusal)
 
     def _steer(self) -> None:
         if self.motion is not None:
@@ -180,9 +210,9 @@ class Performer:
                 if now < motion.goal.start:
                     return None
                 self._begin(motion, now)
-            if pending is not None and now >= pending.start and not motion.stopping:
+            if pending is not None and now >= pending.start and not motion.stopped:
                 self._told(True, f"motion {motion.number} comes to rest for the next trajectory")
-                motion.stop()
+                motion.stop("another trajectory came")
             sample = motion.tick(dt)
             self._hear(motion.replay.message)
             if sample.reference.done:
@@ -193,10 +223,11 @@ class Performer:
         """Raises Refused if the robot has moved since."""
         away = np.abs(self._place(motion.joint_names, now) - motion.replay.plan.path.at(0.0)[0])
         if np.fmax.reduce(away, initial=0.0) > self.values["start_tolerance"]:
-            self.motion = None
             worst = int(np.nanargmax(away))
-            raise Refused("not_at_start", f"{motion.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
-                                          "trajectory came")
+            refusal = Refused("not_at_start", f"{motion.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
+                                              "trajectory came")
+            self._drop(refusal.reason, refusal.detail)
+            raise refusal
         motion.begun = True
         current, plan = motion.replay.current.law.duration, motion.replay.plan.law.duration
         slower = "as planned" if current <= plan else f"slowed, {current:.2f} s at first"
@@ -208,9 +239,12 @@ class Performer:
         self._held = motion.joint_names, reference.q, now
         path = motion.replay.plan.path
         share = reference.s / path.length
-        place = "at its goal" if share > 1.0 - GOAL else f"stopped at {share:.1%} of its path"
-        self._told(True, f"motion {motion.number} ended {place} after {reference.t:.2f} s, planned "
-                         f"{motion.replay.plan.law.duration:.2f} s; used {motion.peak:.1%} of {motion.peak_of}")
+        arrived = share > 1.0 - GOAL
+        place = "at its goal" if arrived else f"stopped at {share:.1%} of its path"
+        ended = (f"ended {place} after {reference.t:.2f} s, planned {motion.replay.plan.law.duration:.2f} s; used "
+                 f"{motion.peak:.1%} of {motion.peak_of}")
+        self._told(True, f"motion {motion.number} {ended}")
+        motion.goal.ended("" if arrived else "stopped", ended if arrived else f"{motion.stopped}: {ended}")
         if self._pending is not None:
             self._make(self._pending, now)
 
@@ -246,8 +280,7 @@ class Performer:
     def _give_up(self, goal: Goal, refusal: Refused) -> None:
         with self._lock:
             if goal is self._making:
-                self._making = None
-                self._refused(refusal)
+                self._refuse_waiting(refusal)
 
     def _motion(self, goal: Goal, now: int) -> Motion:
         """Raises RneaError."""
@@ -311,7 +344,7 @@ class Performer:
             if constraints is not None:
                 motion.replay.change(constraints)
             elif motion is self.motion:
-                self.stop()
+                self.stop("it could not go on with new limits or another payload")
 
     def _say_unknown(self, equipment: _Equipment) -> None:
         for quantity in ("effort", "effort_rate"):

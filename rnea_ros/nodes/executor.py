@@ -2,8 +2,8 @@
 
 rclpy's own gathers every entity of a node, makes a wait set, a task and a coroutine anew for each callback, and wakes itself
 up twice after it: most of what a message costs. Here the executor waits for the subscriptions alone and calls their callbacks
-itself. A second thread waits for what is rare (timers, services, guard conditions, events) and does nothing else: it wakes the
-executor, which has rclpy serve them. So every callback still runs in one thread, one after another.
+itself. A second thread waits for what is rare (timers, services, actions, guard conditions, events) and does nothing else: it
+wakes the executor, which has rclpy serve them. So every callback still runs in one thread, one after another.
 
 This uses what rclpy's executors are made of, the same from Humble to Kilted but no promise of rclpy's: where a part is
 missing, rclpy's own way is taken.
@@ -20,6 +20,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor, T
 from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.subscription import Subscription
+from rclpy.waitable import NumberOfEntities
 
 rcl: Any = rclpy_implementation
 FOREVER = -1
@@ -63,7 +64,7 @@ class LeanExecutor(SingleThreadedExecutor):
             subscriptions = {entity.handle.pointer: entity for entity in self._entities("subscriptions", held)}
             handles = [entity.handle for entity in subscriptions.values()]
             guards = [self._rare.handle, self._sigint_gc.handle]  # a context that ends triggers one of them
-            wait_set = self._wait_set(held, len(handles), len(guards))
+            wait_set = self._wait_set(held, NumberOfEntities(len(handles), len(guards)))
             while True:
                 wait_set.clear_entities()
                 for handle in handles:
@@ -115,22 +116,24 @@ class LeanExecutor(SingleThreadedExecutor):
     def _wait_for_something_rare(self) -> None:
         with ExitStack() as held:
             entities = {kind: self._entities(plural, held) for kind, plural in _RARE.items()}
-            guards, events = self._entities("guards", held), self._entities("waitables", held)
+            guards, others = self._entities("guards", held), self._entities("waitables", held)  # events, action servers
             # Fast DDS wakes who waits for a subscription's events with each of its messages: these are served with the next
             # thing that is rare, a node's timer at the latest.
             noisy = {id(event) for node in self.get_nodes() for subscription in node.subscriptions
                      for event in subscription.event_handlers}
-            events = [event for event in events if id(event) not in noisy]
-            timers, services, clients = map(len, entities.values())
-            wait_set = self._wait_set(held, 0, len(guards) + 1, timers, clients, services, len(events))
+            others = [waitable for waitable in others if id(waitable) not in noisy]
+            count = NumberOfEntities(0, len(guards) + 1, *(len(entities[kind]) for kind in ("timer", "client", "service")))
+            for waitable in others:
+                count += waitable.get_num_entities()
+            wait_set = self._wait_set(held, count)
             wait_set.clear_entities()
             for kind, found in entities.items():
                 for entity in found:
                     getattr(wait_set, f"add_{kind}")(entity.handle)
             for guard in (*guards, self._guard):  # the last one wakes when something was added or removed, and at the end
                 wait_set.add_guard_condition(guard.handle)
-            for event in events:
-                event.add_to_wait_set(wait_set)
+            for waitable in others:
+                waitable.add_to_wait_set(wait_set)
             wait_set.wait(FOREVER)
             for place, guard in enumerate(guards):  # a wait resets a guard condition: tell rclpy, as it tells itself
                 if wait_set.is_ready("guard_condition", place):
@@ -148,10 +151,10 @@ class LeanExecutor(SingleThreadedExecutor):
                     continue
         return found
 
-    def _wait_set(self, held: ExitStack, subscriptions: int = 0, guards: int = 0, timers: int = 0, clients: int = 0,
-                  services: int = 0, events: int = 0) -> Any:
+    def _wait_set(self, held: ExitStack, count: NumberOfEntities) -> Any:
         held.enter_context(self._context.handle)
-        return rcl.WaitSet(subscriptions, guards, timers, clients, services, events, self._context.handle)
+        return rcl.WaitSet(count.num_subscriptions, count.num_guard_conditions, count.num_timers, count.num_clients,
+                           count.num_services, count.num_events, self._context.handle)
 
 
 def _scheduling() -> tuple[Any, ...]:

@@ -32,13 +32,13 @@ class ScalingHealth:
         self.model_error = ""
         self.not_enforced: dict[str, list[str]] = {}
         self.lost = 0.0  # s by which motions were delayed, since the control rate was not held
-        self._last: tuple[Motion, Sample] | None = None
+        self.last: tuple[Motion, Sample] | None = None
         self._notes: deque[str] = deque(maxlen=4)
         self._shown, self._dropped = Phase.NO_MODEL, 0
         self._reported, self._cpu = time.monotonic(), time.process_time()
 
     def sent(self, motion: Motion, sample: Sample) -> None:
-        self._last = motion, sample
+        self.last = motion, sample
 
     def refused(self, refusal: Refused) -> None:
         self.trajectories.drop(Rejected(refusal.reason, refusal.detail))
@@ -94,9 +94,9 @@ class ScalingHealth:
 
     def _motion_values(self) -> dict[str, object]:
         """Of the motion under way, or of the last one."""
-        if self._last is None:
+        if self.last is None:
             return {}
-        (motion, sample), reference = self._last, self._last[1].reference
+        (motion, sample), reference = self.last, self.last[1].reference
         plan, current = motion.replay.plan, motion.replay.current
         return {"motion": motion.number, "done": reference.done, "progress": f"{reference.s / plan.path.length:.4f}",
                 "time_s": f"{reference.t:.3f}", "planned_s": f"{plan.law.duration:.3f}",

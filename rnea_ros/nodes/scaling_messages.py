@@ -32,6 +32,11 @@ def goal(message: JointTrajectory, joint_names: tuple[str, ...]) -> Goal:
     return read(joint_names, list(message.joint_names), points, nanoseconds(message.header.stamp))
 
 
+def duration(seconds: float) -> Duration:
+    whole, part = divmod(round(seconds * 1e9), 1_000_000_000)
+    return Duration(sec=whole, nanosec=part)
+
+
 class Outgoing:
     """Publishes samples: ~/reference, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing that nobody hears."""
 
@@ -65,8 +70,7 @@ class Outgoing:
             point.positions, point.velocities, point.accelerations = (
                 array.array("d", now[field].tobytes()) for field in ("position", "velocity", "acceleration"))
             point.effort = array.array("d", now["effort"].tobytes() if values["reference_effort"] else b"")
-            period = divmod(round(1e9 / values["control_rate"]), 1_000_000_000)
-            point.time_from_start = Duration(sec=period[0], nanosec=period[1])
+            point.time_from_start = duration(1.0 / values["control_rate"])
             self._reference.publish(self._trajectory)
         if values["commands"] != "none" and _heard(self._commands):
             self._commands.publish(Float64MultiArray(data=array.array("d", now[values["commands"]].tobytes())))

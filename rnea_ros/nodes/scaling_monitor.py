@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import rclpy
-from builtin_interfaces.msg import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -17,6 +16,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_msgs.srv import SetOverride
+from rnea_ros.nodes.scaling_messages import duration
 
 POLL = 0.05  # s
 
@@ -33,8 +33,7 @@ class Act(NamedTuple):
 def trajectory(joint_names: Sequence[str], points: np.ndarray, times: np.ndarray) -> JointTrajectory:
     message = JointTrajectory(joint_names=list(joint_names))
     for t, q in zip(times, points):
-        whole, part = divmod(round(t * 1e9), 1_000_000_000)
-        message.points.append(JointTrajectoryPoint(positions=q.tolist(), time_from_start=Duration(sec=whole, nanosec=part)))
+        message.points.append(JointTrajectoryPoint(positions=q.tolist(), time_from_start=duration(t)))
     return message
 
 

@@ -1,7 +1,8 @@
 """scaling_node: trajectories in, references at a control rate out, never off the path and never beyond a limit.
 
 Subscribes ~/joint_trajectory, joint_states, robot_description. Publishes ~/reference, ~/scaled_motion, ~/speed_scaling,
-~/commands while a motion is under way; /diagnostics. Serves ~/pause, ~/resume, ~/stop, ~/override.
+~/commands while a motion is under way; /diagnostics. Serves ~/pause, ~/resume, ~/stop, ~/override; the action
+~/follow_joint_trajectory.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.srv import SetOverride
 from rnea_ros import InputError, Robot
-from rnea_ros.execution.goal import Refused
+from rnea_ros.execution.goal import Goal, Refused
 from rnea_ros.execution.performer import Performer
 from rnea_ros.execution.place import Place
 from rnea_ros.execution.ticker import Ticker
@@ -32,6 +33,7 @@ from rnea_ros.nodes.description import ModelIntake
 from rnea_ros.nodes.joints import joint_limits
 from rnea_ros.nodes.messages import Rejected
 from rnea_ros.nodes.parameters import DERIVATIVES, SCALING_TABLE, ParameterSet
+from rnea_ros.nodes.scaling_action import FollowAction, FollowJointTrajectory
 from rnea_ros.nodes.scaling_health import ScalingHealth
 from rnea_ros.nodes.scaling_messages import Outgoing, goal
 
@@ -67,6 +69,9 @@ class ScalingNode(Node):
         for name in ("pause", "resume", "stop"):
             self.create_service(Trigger, f"~/{name}", self._server(getattr(self, f"_{name}")))
         self.create_service(SetOverride, "~/override", self._override)
+        self._action: FollowAction | None = None  # offered when there is a model for its goals
+        if FollowJointTrajectory is None:
+            self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
         self._intake = ModelIntake(self, self._settings, self._use, self._refuse)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
@@ -76,7 +81,7 @@ class ScalingNode(Node):
     def finish(self, then: Callable[[], None]) -> float:
         """Bring a motion to rest on its path, take no other one, and call `then`. Returns how long that may take [s]."""
         self._then = then
-        if self._performer.stop():
+        if self._performer.stop("the node was asked to end"):
             self.get_logger().warning("asked to end: the motion comes to rest first")
         self._ticker.wake()  # so that it is the thread that publishes which sees the end
         return self._settings.values["shutdown_timeout"]
@@ -85,6 +90,8 @@ class ScalingNode(Node):
         self._ticker.close()
         self._performer.close()
         self._intake.close()
+        if self._action is not None:
+            self._action.destroy()
         super().destroy_node()
 
     # ------------------------------------------------------------------ input
@@ -99,16 +106,27 @@ class ScalingNode(Node):
             self._early = message
 
     def _take(self, message: JointTrajectory) -> None:
+        self._attempt(lambda: self._performer.take(self._goal(message), self.get_clock().now().nanoseconds))
+
+    def _goal(self, message: JointTrajectory) -> Goal:
+        """Raises Refused."""
+        if self._then is not None:
+            raise Refused("ending", "the node was asked to end")
+        if self._robot is None:
+            raise Refused("no_model", "there is no robot description yet")
+        return goal(message, self._robot.joint_names)
+
+    def _attempt(self, act: Callable[[], object]) -> Refused | None:
+        """Do what a message asks for. Whatever it contains, the node stays up, says so, counts it and returns it."""
         try:
-            if self._then is not None:
-                raise Refused("ending", "the node was asked to end")
-            if self._robot is None:
-                raise Refused("no_model", "there is no robot description yet")
-            self._performer.take(goal(message, self._robot.joint_names), self.get_clock().now().nanoseconds)
+            act()
         except Refused as refusal:
             self._health.refused(refusal)
-        except Exception as error:  # whatever a message contains, the node stays up and says so
+            return refusal
+        except Exception as error:
             self._fail(error)
+            return Refused("internal_error", repr(error))
+        return None
 
     def _on_state(self, message: JointState) -> None:
         self._health.states.received += 1
@@ -167,9 +185,16 @@ class ScalingNode(Node):
             return True
         self._last = 0
         if self._then is not None:
-            self._out.flush()
-            self._then()
+            self._end(self._then)
         return False
+
+    def _end(self, then: Callable[[], None]) -> None:
+        try:
+            self._out.flush()
+            if self._action is not None:
+                self._action.flush()
+        finally:
+            then()
 
     def _passed(self, now: int, elapsed: float) -> float:
         """How far the motion moves on [s]: by the steady clock, or by the simulated one."""
@@ -197,6 +222,8 @@ class ScalingNode(Node):
         self._robot = self._health.robot = robot
         self._health.model_error = ""
         self._equip()
+        if self._action is None and FollowJointTrajectory is not None:
+            self._action = FollowAction(self, self._performer, self._health, self._goal, self._attempt, self._where)
         process.model_is_ready(self._settings.values)
         self._take_early()
 
