@@ -11,9 +11,10 @@ from scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf, waypoin
 from rnea_ros import InputError, JointTerm, Robot
 from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling import law as laws
+from rnea_ros.scaling.barrier import Spline
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.profile import PASS, fastest, steady_factor
-from rnea_ros.scaling.retime import retimed
+from rnea_ros.scaling.retime import retimed, route
 from rnea_ros.scaling.terms import Constraints, Limits, terms, use
 
 
@@ -173,3 +174,55 @@ def test_progress_and_room():
     law = fastest(constraints, progress=lambda what, seconds: said.append((what, seconds)))
     assert said[0][0] == "grid of 48 intervals" and said[-1][1] == pytest.approx(law.duration, rel=0.01)
     assert steady_factor(constraints, law, PASS) >= 1.0
+
+
+def test_nothing_bounds_the_acceleration_of_a_massless_joint():
+    """Limits of effort are known, but that joint's effort is zero however it moves: named, with the part of the path."""
+    link = ("<link name='{}'><inertial><mass value='{}'/><inertia ixx='{}' ixy='0' ixz='0' iyy='{}' iyz='0' izz='{}'/>"
+            "</inertial></link>")
+    joint = ("<joint name='{}' type='revolute'><parent link='{}'/><child link='{}'/><axis xyz='0 0 1'/>"
+             "<limit lower='-3' upper='3' effort='10' velocity='2'/></joint>")
+    text = "".join((link.format("base", 1, 1, 1, 1), link.format("arm", 1, 1, 1, 1), link.format("finger", 0, 0, 0, 0),
+                    joint.format("shoulder", "base", "arm"), joint.format("grip", "arm", "finger")))
+    arm = Robot.from_urdf(f"<robot name='r'>{text}</robot>", backend="python")
+    path = through([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], stops=[1])
+    for effort_rate in (np.full(2, 100.0), np.full(2, np.nan)):
+        limits = Limits(arm.limits.effort, effort_rate, arm.limits.velocity, np.full(2, np.nan), np.full(2, np.nan))
+        with pytest.raises(InputError, match=r"bounds the acceleration from s = 1 to 2 of 2 .*what moves there \(grip\)"):
+            retimed(Constraints(path, PathDynamics(arm), limits, arm.joint_names))
+        known = limits._replace(acceleration=np.array([np.nan, 5.0]))
+        assert retimed(Constraints(path, PathDynamics(arm), known, arm.joint_names)).duration > 0.8
+
+
+def test_the_lowest_place_of_a_spline_between_its_points():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        spline = Spline(np.cumsum(rng.uniform(0.1, 1.0, 9)))
+        c = rng.normal(size=11) + [1.0, 0.0, 50.0][rng.integers(3)]
+        x = np.linspace(0.0, 1.0, 2001)
+        y = np.einsum("kpda,ka->kpd", spline.at(x), np.lib.stride_tricks.sliding_window_view(c, 4))[..., 0]
+        inside = (y.argmin(axis=1) > 0) & (y.argmin(axis=1) < 2000)
+        np.testing.assert_allclose(spline.lowest(c)[inside], y.min(axis=1)[inside], atol=1e-4)
+
+
+def test_a_recorded_path_with_sharp_turns():
+    """Where a path all but turns back, what the limits mean changes within a fraction of a millisecond."""
+    arm = dynamics("rr").robot
+    u = np.linspace(0.0, 1.0, 300)[:, None] ** 1.3
+    waves = np.random.default_rng(9).uniform(-1.0, 1.0, (4, 2))
+    recorded = 0.5 * sum(wave * np.sin((k + 1) * np.pi * u + k) for k, wave in enumerate(waves))
+    limits = Limits(arm.limits.effort, 15.0 * arm.limits.effort, arm.limits.velocity, *np.full((2, 2), np.nan))
+    constraints = Constraints(route(recorded).path, dynamics("rr"), limits)
+    law = retimed(constraints)
+    assert law.duration < 2.4  # once 1061 s: a clock that stood still between the points of its grid
+    assert law([*np.linspace(0.0, law.duration, 5001)])[1].min() > -1e-9
+    assert worst(constraints, law) < 1.0
+
+
+def test_a_motion_of_a_few_milliseconds_is_seen_densely():
+    arm = dynamics("pr").robot
+    points = 1e-5 * np.random.default_rng(11).uniform(-1.0, 1.0, (4, 2))
+    limits = Limits(arm.limits.effort, 15.0 * arm.limits.effort, *np.full((3, 2), np.nan))
+    constraints = Constraints(through(points), dynamics("pr"), limits)
+    law = retimed(constraints)
+    assert law.duration < 0.04 and 0.99 < worst(constraints, law) < 1.0

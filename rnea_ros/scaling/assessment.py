@@ -30,7 +30,7 @@ def assessed(constraints: Constraints, current: Plan, sigma: float) -> Assessmen
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
     table = Table(constraints, current.law)
     rest = current.law.between(sigma, current.law.duration)
-    (s, v, a, u), _ = rest.densely()
+    (s, v, a, u), _ = rest.densely(constraints.path.breaks)
     rows = constraints(s)
     factor = largest(rows / ROOM, v, a, u)
     if factor >= 1.0:

@@ -21,6 +21,7 @@ EARLY = 1e-4  # s; by which a motion on schedule may be ahead of it
 ON_THE_WAY = 0.1  # weight of mean lateness against that at the end
 SHRINK = 0.2  # of mu
 STEPS = 30  # of Newton for each mu
+FLAT = 1e-3  # of the largest y of an interval: the least one between its points
 NOTHING = 2e-6  # what a step could still gain, relative, that is not worth it
 BLOCK = 8  # knots whose unknowns are eliminated together
 
@@ -59,6 +60,16 @@ class Spline:
         h = self.steps[k]
         bases = _derivatives((sigma - self.knots[k]) / h) @ self._polynomials[k]
         return (bases @ c[k[:, None] + np.arange(4)][..., None])[..., 0] / h[:, None] ** np.arange(3.0)
+
+    def lowest(self, c: np.ndarray) -> np.ndarray:
+        """(intervals,) the least y inside of each, where it has a minimum there, else y at its middle."""
+        y0, y1, y2, y3 = (self._polynomials @ np.lib.stride_tricks.sliding_window_view(c, 4)[..., None])[..., 0].T
+        root = y2 * y2 - 3.0 * y1 * y3
+        bend = np.abs(y2) + np.sqrt(np.maximum(root, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):  # of the two forms the one without cancellation
+            x = np.where(y2 > 0.0, -y1 / bend, bend / (3.0 * y3))
+        x = np.where((root > 0.0) & (x > 0.0) & (x < 1.0), x, 0.5)
+        return ((y3 * x + y2) * x + y1) * x + y0
 
     def halved(self, c: np.ndarray) -> tuple[Spline, np.ndarray]:
         """The same function, of a uniform spline, on intervals of half the size."""
@@ -123,8 +134,8 @@ class Barrier:
     def merit(self, c: np.ndarray, mu: float) -> float:
         """inf where c is not feasible."""
         y = self._y(c)
-        if y[..., 0].min() <= 0.0:
-            return np.inf
+        if y[..., 0].min() <= 0.0 or (self.spline.lowest(c) < FLAT * y[..., 0].max(axis=1)).any():
+            return np.inf  # between its points, too, a clock must not stand still or go back
         values = (weighed(y)[..., None, :] @ self.rows)[..., 0, :]
         left = 1.0 - values * values
         if not left.min() > 0.0:

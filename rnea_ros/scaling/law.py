@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 DEGREE = 5
-SPACING, LEAST, MOST = 1e-3, 4, 60_000  # s between the samples that show a law densely, steps in each piece, steps in all
+SPACING, LEAST, MOST = 1e-3, 24, 60_000  # s between the samples that show a law densely, steps in each piece, steps in all
 _FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order in range(4)], dtype=float)
 
 
@@ -43,19 +43,25 @@ class TimeLaw:
         found[1:, t > self.duration] = 0.0
         return found
 
-    def densely(self) -> tuple[np.ndarray, np.ndarray]:
-        """(4, samples) everywhere, both ends of each piece included: sddd may jump; and the first sample (pieces,) of each."""
-        _, motion, first = self.sampled(max(SPACING, self.duration / MOST), LEAST)
+    def densely(self, s: Any = ()) -> tuple[np.ndarray, np.ndarray]:
+        """(4, samples) everywhere, both ends of each piece included: sddd may jump; and the first sample (pieces,) of each.
+
+        s : places at which what the law is put to begins anew, as a path does at its breaks: these parts are seen densely too
+        """
+        _, motion, first = self.sampled(max(SPACING, self.duration / MOST), LEAST, self.time_at(s))
         return motion, first
 
-    def sampled(self, spacing: float, least: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same with the times (samples,) before it, at most `spacing` apart, in at least so many steps for each piece."""
-        h = np.diff(self.breaks)
+    def sampled(self, spacing: float, least: int = 1, more: Any = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same with the times (samples,) before it, at most `spacing` apart, in at least so many steps for each part:
+        each piece, or less where it is parted at the times `more`."""
+        starts = np.union1d(self.breaks[:-1], more)
+        h = np.diff(np.append(starts, self.duration))
         count = np.maximum(np.ceil(h / spacing).astype(int), least) + 1
         first = np.cumsum(count) - count
-        piece = np.repeat(np.arange(len(h)), count)
-        x = (np.arange(len(piece)) - first[piece]) / (count[piece] - 1) * h[piece]
-        return self.breaks[piece] + x, self._evaluate(piece, x), first
+        part = np.repeat(np.arange(len(h)), count)
+        t = starts[part] + (np.arange(len(part)) - first[part]) / (count[part] - 1) * h[part]
+        piece = (np.searchsorted(self.breaks[1:-1], starts, side="right"))[part]
+        return t, self._evaluate(piece, t - self.breaks[piece]), first[np.searchsorted(starts, self.breaks[:-1])]
 
     def _evaluate(self, piece: np.ndarray, x: np.ndarray) -> np.ndarray:
         coefficients, found = self.coefficients[piece], np.zeros((4, *x.shape))

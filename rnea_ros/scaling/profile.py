@@ -49,6 +49,9 @@ BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
 ATTEMPTS = 40
 FASTEST = 1e3  # times the slow start's rate: where nothing binds, a clock runs no faster
+LOOKS = 201  # along the path, for what bounds acceleration
+MOVES = 1e-9  # of the way along the path, by a joint that moves
+INSTANT = 1e-7  # s; nothing does where limits let a motion have its whole way behind it within that
 PARTS = np.array([0.0, 0.5])  # shares of each interval at which a piece of the law begins
 CLOSE = 0.02  # share of an interval
 Progress = Callable[[str, float], None]
@@ -73,6 +76,24 @@ def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0)
                          "no speed is slow enough")
 
 
+def check_bounded(constraints: Constraints, start: float, end: float) -> None:
+    """InputError if nothing bounds the acceleration somewhere between start and end: the motion would jump to speed."""
+    if not constraints.second_order:
+        raise InputError("only velocity limits are known: the fastest motion would jump to speed; give limits of effort or "
+                         "acceleration")
+    s, way = np.linspace(start, end, LOOKS), end - start
+    acceleration, jerk = (np.abs(constraints(s)[:, k]).max(axis=1) for k in (3, 6))
+    free = np.maximum(np.sqrt(way * acceleration), np.cbrt(way * jerk)) < INSTANT
+    along = np.flatnonzero(free[:-1] & free[1:])
+    if len(along):
+        a, b = along[0], along[-1] + 1
+        moves = np.abs(constraints.path(s[along])[1]).max(axis=0) > MOVES
+        joints = ", ".join(name for name, moving in zip(constraints.joint_names, moves) if moving)
+        raise InputError(f"nothing bounds the acceleration from s = {s[a]:.4g} to {s[b]:.4g} of {constraints.path.length:.4g} "
+                         f"on the path: what moves there ({joints}) has no mass, or no known limits of effort and "
+                         "acceleration; give limits of acceleration")
+
+
 def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
             due: Curve | None = None, planned: TimeLaw | None = None, resolution: float = RESOLUTION,
             progress: Progress | None = None) -> TimeLaw:
@@ -84,14 +105,12 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
     due      : s -> the earliest time there: the law is never ahead of that, and as little behind as can be
     planned  : with due: a law that is never ahead; another clock to begin with, the better one counts
     progress : called with what is being done and the duration so far
-    Raises InputError where gravity alone exceeds a limit, NoLaw.
+    Raises InputError where gravity alone exceeds a limit or nothing bounds acceleration, NoLaw.
     """
-    if not constraints.second_order:
-        raise InputError("only velocity limits are known: the fastest motion would jump to speed; give limits of effort or "
-                         "acceleration")
     if clock is None:
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
+    check_bounded(constraints, clock.start, clock.end)
     wishes = _Wishes(moving, ceiling, due, progress)
     gap, knots = GAP if due is None else GAP_ON_SCHEDULE, clock.corners
     if not moving:
@@ -155,7 +174,7 @@ def _passed(constraints: Constraints, grid: _Grid, c: np.ndarray) -> TimeLaw:
 
 def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float:
     """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
-    (s, v, a, u), _ = law.densely()
+    (s, v, a, u), _ = law.densely(constraints.path.breaks)
     return largest(constraints(s) / share, v, a, u)
 
 
@@ -237,7 +256,7 @@ class _Grid(Barrier):
 
     def tighten(self, law: TimeLaw) -> bool:
         """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
-        (s, v, a, u), first = law.densely()
+        (s, v, a, u), first = law.densely(self.constraints.path.breaks)
         starts = first[np.searchsorted(self._nodes, self.spline.knots[:-1])]
         used = np.maximum.reduceat(np.abs(use(self.constraints(s), v, a, u)), starts, axis=0)
         excess = np.where(used > PASS, used / self.level, 1.0)
