@@ -17,7 +17,7 @@ from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointDynamics, JointMotion
 
-SENSOR = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSOR = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class NaiveNode(Node):

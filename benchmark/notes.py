@@ -9,8 +9,8 @@ NOTES = {
     "threads": "arrays of this size come from memory, and results go to pages that the system clears first: both are shared. "
                "Measured apart: two threads whose samples stay in the caches take half the time of one",
     "batch": SHARED,
-    "lost": "a queue of 20 states is 20 periods long: a process that is not let run for longer loses some. What the naive "
-            "node loses, and the load, stand in the last table",
+    "lost": "a queue of 100 messages is a tenth of a second: a process that is not let run for longer loses some. What the "
+            "naive node loses, and the load, stand in the last table",
     "p99": SHARED,
     "cpu": "of what is left, two thirds are the middleware's: its receiving thread, the wait, taking one message and sending "
            "the answers. rclpy's executor was most of what could be saved",

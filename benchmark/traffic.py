@@ -24,7 +24,7 @@ from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointDynamics, JointMotion
 
-SENSOR = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSOR = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 TOPICS = {"joint_effort": JointState, "joint_effort_rate": JointState, "joint_dynamics": JointDynamics}
 STAMP = struct.Struct("<iI")  # at byte 4 of every message that begins with a header
 DISCOVERY, DRAIN = 20.0, 0.5  # s

@@ -46,6 +46,24 @@ def test_blocks_of_any_size(size):
         np.testing.assert_array_equal(found[1][:, 0, 0], b[:, 0] * a[:, -1])
         np.testing.assert_array_equal(found[2], 2.0 * c[:, 0])
         assert [part.shape for part in found] == [(count, size), (count, 2, 1), (count,), (count, 0)]
+    none = compiled.samples([np.zeros((0, size)), np.zeros((0, 1)), np.zeros((0, 2))], 0)
+    assert [part.shape for part in none] == [(0, size), (0, 2, 1), (0,), (0, 0)]
+
+
+def test_results_are_apart():
+    """They come in one piece of memory, of which each has its own part."""
+    compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, "llvm")
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(40, 3)), rng.normal(size=(40, 1)), rng.normal(size=(40, 2))
+    found = compiled.samples([a, b, c], 40)
+    kept = [part.copy() for part in found]
+    for k, part in enumerate(found):
+        part[...] = np.nan
+        for other, expected in zip(found[k + 1:], kept[k + 1:], strict=True):
+            np.testing.assert_array_equal(other, expected)
+    again = compiled.samples([a, b, c], 40)
+    for part, expected in zip(again, kept, strict=True):
+        np.testing.assert_array_equal(part, expected)
 
 
 def test_layouts():

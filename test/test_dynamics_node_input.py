@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -97,6 +98,20 @@ def test_stale_input_ends_the_output_and_new_input_revives_it(bench):
     assert len(bench.results) == results  # nothing is repeated
     assert bench.alive()
     bench.active()
+
+
+def test_a_node_that_is_not_let_run_answers_later(bench):
+    """A tenth of a second at 1 kHz: nothing is lost, and nothing changes its order."""
+    assert bench.alive()
+    bench.process.send(signal.SIGSTOP)
+    before = len(bench.results)
+    stamps = []
+    for _ in range(95):
+        bench.state()
+        stamps.append(stamp(bench.clock))
+    bench.process.send(signal.SIGCONT)
+    bench.ros.until(lambda: len(bench.results) >= before + len(stamps))
+    assert [message.header.stamp for message in bench.results[before:]] == stamps
 
 
 @pytest.mark.parametrize(("policy", "jerk"), [("zero_jerk", 0.0), ("hold", 5.0), ("stop", None)])

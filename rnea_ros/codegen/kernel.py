@@ -131,7 +131,8 @@ class _Llvm(Kernel):
 
             self._batch = llvm.batch(self._program)
         whole = np.empty(count * self.width)  # in one piece, which malloc keeps for the next call: fresh pages cost a third
-        outs = [whole[count * part.start:count * part.stop].reshape(count, -1) for part in self._parts]
+        outs = [whole[count * part.start:count * part.stop].reshape(count, size)
+                for part, size in zip(self._parts, self._sizes)]
         return outs, self._batch(blocks, outs, count)
 
     def _run(self, x, y):

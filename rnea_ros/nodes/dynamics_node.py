@@ -33,7 +33,8 @@ from rnea_ros.nodes.parameters import TABLE, ParameterSet
 from rnea_ros.nodes.speed_scaling import SpeedScaler
 from rnea_ros.nodes.wire import Decoder, Outlet
 
-SENSOR = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)  # at 1 kHz: not let run for 20 ms, it loses nothing
+QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
+SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of watchdog and markers
 SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
 
@@ -48,9 +49,9 @@ class DynamicsNode(Node):
         process.settle(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
         self._health = Health(self.get_fully_qualified_name())
-        self._results = (self.create_publisher(JointState, "~/joint_effort", 10),
-                         self.create_publisher(JointState, "~/joint_effort_rate", 10),
-                         self.create_publisher(JointDynamics, "~/joint_dynamics", 10))
+        self._results = (self.create_publisher(JointState, "~/joint_effort", QUEUE),
+                         self.create_publisher(JointState, "~/joint_effort_rate", QUEUE),
+                         self.create_publisher(JointDynamics, "~/joint_dynamics", QUEUE))
         self._outlets = [Outlet(publisher) for publisher in self._results]
         self._decode_state = Decoder(JointState, ("position", "velocity"))
         self._decode_desired = Decoder(JointMotion, ("acceleration", "jerk"))
