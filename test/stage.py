@@ -7,7 +7,7 @@ import math
 import numpy as np
 from reach import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
 
-from rnea_ros.execution import performer
+from rnea_ros.execution import equipment
 from rnea_ros.execution.goal import Point, Refused, read
 from rnea_ros.execution.performer import Performer, Phase
 from rnea_ros.path_dynamics import PathDynamics
@@ -77,7 +77,7 @@ class Stage:
 def stages(monkeypatch):
     """A fixture: makes stages, whose robot is compiled once for all tests."""
     compiled = {ROBOT: DYNAMICS}
-    monkeypatch.setattr(performer, "PathDynamics", lambda robot: compiled.get(robot) or PathDynamics(robot))
+    monkeypatch.setattr(equipment, "PathDynamics", lambda robot: compiled.get(robot) or PathDynamics(robot))
     made = []
 
     def make(*args, **values):

@@ -12,24 +12,19 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, RneaError
 from ..model import Limits
-from ..path_dynamics import PathDynamics
 from ..robot import Robot
-from ..scaling.path import Path
-from ..scaling.points import planned
-from ..scaling.profile import PASS, check_rest
-from ..scaling.replay import Replay
-from ..scaling.terms import Constraints
-from .goal import Ended, Goal, Refused, check_positions, placed, refusing
+from .equipment import Equipment, equipped
+from .goal import Ended, Goal, Refused
 from .motion import Motion, Sample
+from .place import Whereabouts
 
 GOAL = 1e-9  # of the path, within which it is at its end
-SETTLING = 1.0  # s after the last reference, in which a robot may still be on its way there
 OTHER_JOINTS = "the robot has other joints now"
 GONE = 1e-3  # share of the speed below which a paused motion counts as paused
 
@@ -42,21 +37,6 @@ class Phase(Enum):
     MOVING = "moving"
     PAUSED = "paused"
     STOPPING = "coming to rest"
-
-
-class _Equipment(NamedTuple):
-    """A robot, its limits, and its dynamics along paths; or why there are none."""
-
-    robot: Robot
-    limits: Limits
-    dynamics: PathDynamics | None
-    problem: str = ""
-
-    def constraints(self, path: Path) -> Constraints:
-        """Raises InputError."""
-        if self.dynamics is None:
-            raise InputError(self.problem)
-        return Constraints(path, self.dynamics, self.dynamics.limits(self.limits), self.robot.joint_names)
 
 
 class Performer:
@@ -72,15 +52,15 @@ class Performer:
     def __init__(self, values: Mapping[str, Any], where: Callable[[tuple[str, ...]], np.ndarray],
                  told: Callable[[bool, str], None], refused: Callable[[Refused], None], wake: Callable[[], None]):
         self.values = values
-        self._where, self._told, self._refused, self._wake = where, told, refused, wake
+        self._told, self._refused, self._wake = told, refused, wake
+        self._whereabouts = Whereabouts(where)
         self._lock = threading.RLock()
         self._maker, self._solver = (ThreadPoolExecutor(1, thread_name_prefix=name) for name in ("maker", "solver"))
         self._wanted: tuple[Robot, Limits] | None = None
-        self._equipment: _Equipment | None = None
+        self._equipment: Equipment | None = None
         self.motion: Motion | None = None
         self._making: Goal | None = None
         self._pending: Goal | None = None
-        self._held: tuple[tuple[str, ...], np.ndarray, int] | None = None  # where and when the last motion ended
         self._message = ""
         self._unknown: dict[str, str] = {}  # limits, by quantity, as was said
         self._count = 0
@@ -166,7 +146,8 @@ class Performer:
             moving = self._moving
             if self.stop(why):
                 self._told(False, f"{why}: the motion is given up")
-            self.motion = self._held = None
+            self.motion = None
+            self._whereabouts.forget()
             if moving is not None:
                 moving.ended("stopped", why)
 
@@ -236,7 +217,7 @@ class Performer:
     def _end(self, motion: Motion, sample: Sample, now: int) -> None:
         reference = sample.reference
         self.motion = None
-        self._held = motion.joint_names, reference.q, now
+        self._whereabouts.hold(motion.joint_names, reference.q, now)
         path = motion.replay.plan.path
         share = reference.s / path.length
         arrived = share > 1.0 - GOAL
@@ -284,73 +265,40 @@ class Performer:
 
     def _motion(self, goal: Goal, now: int) -> Motion:
         """Raises RneaError."""
-        equipment, values = self._equipment, self.values
+        equipment = self._equipment
         assert equipment is not None  # made before, by the same thread
-        robot, limits = equipment.robot, equipment.limits
-        if goal.joint_names != robot.joint_names:
+        if goal.joint_names != equipment.robot.joint_names:
             raise Refused("no_model", "the robot description was exchanged since the trajectory came")
-        goal = placed(goal, self._place(robot.joint_names, now), values["start_tolerance"], values["start_mismatch"],
-                      limits.velocity)
-        with refusing("nowhere_to_go" if np.ptp(goal.q, axis=0).max() < 1e-9 else "path"):
-            plan = planned(goal.q, goal.times, goal.v, goal.a, values["interpolation"])
-        check_positions(plan.path, limits, robot.joint_names)
-        with refusing("limits"):
-            constraints = equipment.constraints(plan.path)
-        with refusing("gravity"):
-            replay = Replay(constraints, plan, values["catch_up"], not values["solve_first"], self._solver)
+        motion = equipment.motion(self._count + 1, goal, self._place(goal.joint_names, now), self.values, self._solver)
         self._count += 1
-        return Motion(self._count, goal, replay, robot, limits)
+        return motion
 
     def _place(self, joint_names: tuple[str, ...], now: int) -> np.ndarray:
-        """Where the robot is: the last reference, unless joint states tell that it is not, or no longer, on its way there."""
-        measured = self._where(joint_names)
-        if self._held is None or self._held[0] != joint_names:
-            return measured
-        _, held, since = self._held
-        away = np.fmax.reduce(np.abs(measured - held), initial=0.0)  # NaN: unknown
-        if now - since < SETTLING * 1e9 or away <= self.values["start_tolerance"]:
-            return held
-        return np.where(np.isfinite(measured), measured, held)
+        return self._whereabouts.at(joint_names, now, self.values["start_tolerance"])
 
     def _equip(self, wanted: tuple[Robot, Limits]) -> None:
         """In the maker: what is needed to move this robot, and for what moves already."""
         if wanted is not self._wanted:  # overtaken while it waited
             return
-        (robot, limits), before = wanted, self._equipment
-        try:
-            dynamics = before.dynamics if before is not None else None
-            if dynamics is None or dynamics.robot is not robot:
-                dynamics = PathDynamics(robot) if dynamics is None else dynamics.loaded(robot)
-            dynamics.limits(limits)
-            equipment = _Equipment(robot, limits, dynamics)
-        except Exception as error:  # a model that nothing can be done with
-            equipment = _Equipment(robot, limits, None, str(error))
-        self._equipment = equipment
-        self._say_unknown(equipment)
+        robot, limits = wanted
+        self._equipment = equipment = equipped(robot, limits, self._equipment)
+        said, self._unknown = self._unknown, equipment.unknown()
+        for quantity, text in self._unknown.items():
+            if text and said.get(quantity) != text:
+                self._told(False, text)
         motion = self.motion
         if motion is not None and motion.joint_names == robot.joint_names:
             self._change(motion, equipment)
 
-    def _change(self, motion: Motion, equipment: _Equipment) -> None:
-        path = motion.replay.plan.path
+    def _change(self, motion: Motion, equipment: Equipment) -> None:
+        constraints = None
         try:
-            constraints = equipment.constraints(path)
-            check_rest(constraints, PASS, motion.replay.reference().s)
+            constraints = equipment.constraints_further_on(motion)
         except InputError as error:
             self._told(False, f"the motion comes to rest, since it cannot go on with the new limits or payload: {error}")
-            constraints = None
         with self._lock:
             motion.carry(equipment.robot, equipment.limits)
             if constraints is not None:
                 motion.replay.change(constraints)
             elif motion is self.motion:
                 self.stop("it could not go on with new limits or another payload")
-
-    def _say_unknown(self, equipment: _Equipment) -> None:
-        for quantity in ("effort", "effort_rate"):
-            limit = getattr(equipment.limits, quantity)
-            unknown = [name for name, value in zip(equipment.robot.joint_names, limit) if not np.isfinite(value)]
-            text = f"no {quantity.replace('_', ' ')} limit of {', '.join(unknown)} is known: not enforced" if unknown else ""
-            if text and self._unknown.get(quantity) != text:
-                self._told(False, text)
-            self._unknown[quantity] = text
