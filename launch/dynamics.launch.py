@@ -50,10 +50,13 @@ ARGUMENTS = [
         "joint states. Empty: as params_file says.",
     ),
     DeclareLaunchArgument(
+        "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node."
+    ),
+    DeclareLaunchArgument(
         "query_node",
         default_value="false",
         choices=["true", "false"],
-        description="Whether to start query_node beside it, which answers questions about the same robot by services. Its "
+        description="Whether to start query_node, which answers questions about the same robot by services. Its "
         "parameters are those of /**/query_node in params_file; config/query_node.yaml explains them.",
     ),
     DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes and topics, tf included."),
@@ -100,13 +103,20 @@ def start(context, more=()):
     chosen = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
     markers = {"publish_markers": True} if rviz else {}
     parameters = [given["params_file"], {**description, **chosen, **markers, **dict(more)}]
-    actions.append(node(given, "rnea_ros", "dynamics_node", parameters))
+    if given["dynamics"] == "true":
+        actions.append(node(given, "rnea_ros", "dynamics_node", parameters))
     if given["query_node"] == "true":
         actions.append(node(given, "rnea_ros", "query_node", [given["params_file"], description]))
     if rviz:
         arguments = ["-d", given["rviz_config"], "-f", root_link(xml)]
         actions.append(node(given, "rviz2", "rviz2", arguments=arguments))
     return actions
+
+
+def joined(own, others):
+    """Arguments of a launch file that builds on another one: its own, and those of the other that it does not declare anew."""
+    names = {argument.name for argument in own}
+    return [*own, *(argument for argument in others if argument.name not in names)]
 
 
 def node(given, package, executable, parameters=(), arguments=(), remappings=()):

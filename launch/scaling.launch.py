@@ -9,19 +9,18 @@ trajectories of one point; with `forward_controller` they go to that controller'
 takes can be given here too; dynamics_node itself is started with dynamics:=true.
 """
 
-import importlib.util
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetLaunchConfiguration
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.launch_description_sources import load_python_launch_file_as_module
+from launch.substitutions import LaunchConfiguration
 from launch_ros.parameter_descriptions import ParameterValue
 
 SHARE = Path(__file__).resolve().parents[1]
-_found = importlib.util.spec_from_file_location("dynamics_launch", SHARE / "launch" / "dynamics.launch.py")
-dynamics = importlib.util.module_from_spec(_found)
-_found.loader.exec_module(dynamics)
+dynamics = load_python_launch_file_as_module(str(SHARE / "launch" / "dynamics.launch.py"))
 
-ARGUMENTS = [
+OWN = [
     DeclareLaunchArgument(
         "params_file",
         default_value=str(SHARE / "config" / "scaling_node.yaml"),
@@ -44,10 +43,10 @@ ARGUMENTS = [
         description="What forward_controller takes.",
     ),
     DeclareLaunchArgument(
-        "dynamics", default_value="false", choices=["true", "false"], description="Whether to start dynamics_node as well."
+        "dynamics", default_value="false", choices=["true", "false"], description="Whether to start dynamics_node."
     ),
-    *(argument for argument in dynamics.ARGUMENTS if argument.name != "params_file"),
 ]
+ARGUMENTS = dynamics.joined(OWN, dynamics.ARGUMENTS)
 
 
 def generate_launch_description():
@@ -56,17 +55,11 @@ def generate_launch_description():
 
 def start(context, more=()):
     """The nodes for the arguments as given, with more parameters; a RuntimeError says what to give instead."""
-    given = {argument.name: context.launch_configurations[argument.name] for argument in ARGUMENTS}
-    if given["dynamics"] == "true":
-        actions = dynamics.start(context, more)
-    else:
-        if not Path(given["params_file"]).is_file():
-            raise RuntimeError(f"params_file:={given['params_file']}: no such file")
-        xml = dynamics.robot_description(dynamics.urdf_path(given), given["xacro_args"])
-        actions = [SetLaunchConfiguration("robot_description", xml)]
-        actions += dynamics.state_publisher(given, {"robot_description": ParameterValue(xml, value_type=str)})
-    xml = "".join(part.text for part in actions[0].value)
-    parameters = {"robot_description": ParameterValue(xml, value_type=str), **dict(more)}
+    actions = dynamics.start(context, more)
+    given = context.launch_configurations
+    # as dynamics.launch.py has set it: the text of the file
+    description = {"robot_description": ParameterValue(LaunchConfiguration("robot_description"), value_type=str)}
+    parameters = {**description, **dict(more)}
     remappings = []
     if given["controller"]:
         remappings.append(("~/reference", f"{given['controller']}/joint_trajectory"))

@@ -9,22 +9,22 @@ Limits of effort and effort rate are the demo's own, tight enough to bind. Every
 here too.
 """
 
-import importlib.util
 from pathlib import Path
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.launch_description_sources import load_python_launch_file_as_module
+from launch.substitutions import LaunchConfiguration
 from launch_ros.parameter_descriptions import ParameterValue
 
 from rnea_ros import Robot
 from rnea_ros.demo.task import parameters, too_fast
 
 SHARE = Path(__file__).resolve().parents[1]
-_found = importlib.util.spec_from_file_location("scaling_launch", SHARE / "launch" / "scaling.launch.py")
-scaling = importlib.util.module_from_spec(_found)
-_found.loader.exec_module(scaling)
+scaling = load_python_launch_file_as_module(str(SHARE / "launch" / "scaling.launch.py"))
+dynamics = scaling.dynamics
 
-ARGUMENTS = [
+OWN = [
     DeclareLaunchArgument(
         "urdf",
         default_value=str(SHARE / "urdf" / "seven_r.urdf"),
@@ -37,12 +37,11 @@ ARGUMENTS = [
         "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node, for RViz."
     ),
 ]
+ARGUMENTS = dynamics.joined(OWN, scaling.ARGUMENTS)
 
 
 def generate_launch_description():
-    own = {argument.name for argument in ARGUMENTS}
-    others = [argument for argument in scaling.ARGUMENTS if argument.name not in own]
-    return LaunchDescription([*ARGUMENTS, *others, OpaqueFunction(function=start)])
+    return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=start)])
 
 
 def start(context):
@@ -50,11 +49,9 @@ def start(context):
     given = context.launch_configurations
     if given["urdf_package"]:
         given["urdf"] = ""
-    path = scaling.dynamics.urdf_path(given)
-    xml = scaling.dynamics.robot_description(path, given["xacro_args"])
-    robot = Robot.from_urdf(xml.encode())
+    robot = Robot.from_urdf(dynamics.robot_description(dynamics.urdf_path(given), given["xacro_args"]).encode())
     limits = {f"joint_limits.{joint}.{name}": value for joint, values in parameters(robot, too_fast(robot).limits).items()
               for name, value in values.items()}
-    description = {"robot_description": ParameterValue(xml, value_type=str)}
+    description = {"robot_description": ParameterValue(LaunchConfiguration("robot_description"), value_type=str)}
     follower = {**description, "speed": float(given["speed"])}
-    return [*scaling.start(context, limits), scaling.dynamics.node(given, "rnea_ros", "demo_follower", [follower])]
+    return [*scaling.start(context, limits), dynamics.node(given, "rnea_ros", "demo_follower", [follower])]

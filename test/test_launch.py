@@ -132,9 +132,9 @@ def test_references_go_to_the_controllers_that_are_named(launch_ros, monkeypatch
     for argument in module.ARGUMENTS:
         context.launch_configurations[argument.name] = "".join(part.perform(context) for part in argument.default_value)
     context.launch_configurations.update(urdf=str(ROOT / "urdf" / "rr.urdf"), start_rsp="false", controller="/jtc",
-                                         forward_controller="/forward", commands="effort")
-    *_, node = module.start(context)
-    assert node.node_executable == "scaling_node"
+                                         forward_controller="/forward", commands="effort", query_node="true")
+    _, *others, node = module.start(context)
+    assert [node.node_executable for node in (*others, node)] == ["query_node", "scaling_node"]
     pairs = [tuple("".join(part.perform(context) for part in side) for side in pair) for pair in node._Node__remappings]
     assert {("~/reference", "/jtc/joint_trajectory"), ("~/commands", "/forward/commands")} <= set(pairs)
 
