@@ -39,6 +39,10 @@ def test_through_positions_it_is_the_quintic_spline(points):
     assert max(jumps(path, order) for order in range(5)) < 1e-10  # C4
     np.testing.assert_allclose(path.at(1.234), path([1.234])[:, 0], atol=1e-14)
     assert np.array_equal(path.at(path.length + 1.0), path.at(path.length))
+    assert np.array_equal(path([-1.0, path.length + 1.0]), path([0.0, path.length]))
+    elsewhere = through(points, s=3.0 * path.breaks)
+    np.testing.assert_allclose(elsewhere(3.0 * x)[0], path(x)[0], atol=1e-12)
+    assert elsewhere.length == 3.0 * path.length
 
 
 def test_directions_and_curvatures_are_taken_over(points):
@@ -54,6 +58,8 @@ def test_directions_and_curvatures_are_taken_over(points):
     assert max(jumps(with_both, order) for order in range(5)) < 1e-8  # C4
     free = through(points, np.where(np.arange(7)[:, None] == 3, 0.0, tangents))
     np.testing.assert_allclose(free([plain.breaks[3]])[1], plain([plain.breaks[3]])[1], atol=1e-12)  # a zero row is left open
+    free = through(points, np.where(np.arange(7)[:, None] == 6, 0.0, tangents))
+    np.testing.assert_allclose(free([free.length])[1], plain([plain.length])[1], atol=1e-12)
 
 
 def test_a_line_is_a_line_and_a_stop_may_be_a_corner():
@@ -63,12 +69,20 @@ def test_a_line_is_a_line_and_a_stop_may_be_a_corner():
     corner = through([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], stops=[1])
     assert corner.stops == (1.0,)
     np.testing.assert_allclose(corner([0.5, 1.5])[1], [[1.0, 0.0], [0.0, 1.0]], atol=1e-14)
+    (_, end), (start, _) = corner.legs()
+    np.testing.assert_allclose(corner([end, start])[1], [[1.0, 0.0], [0.0, 1.0]], atol=1e-12)  # each leg has its own
+    assert end == pytest.approx(1.0, abs=1e-12)
+
+
+def test_stops_may_come_in_any_order(points):
+    there, here = through(points, stops=[4, 2, 4]), through(points, stops=[2, 4])
+    assert there.stops == here.stops and np.array_equal(there.coefficients, here.coefficients)
 
 
 @pytest.mark.parametrize(("points", "message"), [
     ([[0.0, 1.0]], "two rows or more"), ([1.0, 2.0], "two rows or more"), ([[], []], "two rows or more"),
     ([[0.0], [np.nan]], r"points\[1, 0\] is nan"), ([[0.0, 1.0], [0.0, 1.0], [1.0, 1.0]], "points 0 and 1 are the same"),
-    ([["a"], ["b"]], "not an array of numbers"),
+    ([["a"], ["b"]], "not an array of numbers"), ([[0.0], [np.inf]], r"points\[1, 0\] is inf"),
 ])
 def test_bad_points_are_refused(points, message):
     with pytest.raises(InputError, match=message):
@@ -109,6 +123,7 @@ def test_derivatives_of_a_law_are_its_derivatives(law):
         np.testing.assert_allclose(slope[away], law(t)[order + 1][away], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose([law.at(x) for x in t], law(t).T, atol=1e-14)
     assert law.at(5.0) == (2.6, 0.0, 0.0, 0.0) and not law([5.0])[1:].any()
+    assert np.array_equal(law([-1.0]), law([0.0]))
 
 
 def test_parts_and_speeds_of_laws(law):
@@ -124,10 +139,39 @@ def test_parts_and_speeds_of_laws(law):
     np.testing.assert_allclose(inside[0][first], law.coefficients[:, 0])
 
 
+def test_parts_begin_and_end_at_breaks():
+    """No piece of no length, and corners remain where sddd bends."""
+    t = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+    law = laws.hermite(t, t**2, 2.0 * t, np.full(5, 2.0), corners=[0.0, 1.0, 2.0])
+    part = law.between(0.5, 1.5)
+    assert part.breaks.tolist() == [0.0, 0.5, 1.0] and part.corners.tolist() == [0.0, 0.5, 1.0]
+    assert law.between(0.2, 0.8).corners.tolist() == [0.0, pytest.approx(0.6)]
+    assert law.slower(0.5).corners.tolist() == [0.0, 2.0, 4.0]
+    assert law.then(law).corners.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_law_is_seen_as_densely_as_it_needs():
+    short = laws.rest_to_rest(0.0, 1.0, 1e-5).then(laws.rest_to_rest(1.0, 2.0, 0.1))
+    _, first = short.densely()
+    assert first.tolist() == [0, laws.LEAST + 1]
+    assert len(laws.rest_to_rest(0.0, 1.0, 600.0).densely()[0][0]) == laws.MOST + 1
+
+
+@pytest.mark.parametrize(("order", "jumps"), [(2, (False, True)), (3, (False, False))])
+def test_from_rest_to_rest(order, jumps):
+    law = laws.rest_to_rest(1.0, 3.0, 2.0, order)
+    _, (s, *rates), _ = law.sampled(0.1)
+    assert (s[0], s[-1]) == (1.0, pytest.approx(3.0))
+    for rate, jump in zip(rates, jumps):
+        assert (np.abs(rate[[0, -1]]) > 1e-9).tolist() == [jump, jump]
+
+
 def test_when_a_law_is_where():
     law = laws.rest_to_rest(1.0, 3.0, 2.0).then(laws.wait(3.0, 0.5), laws.rest_to_rest(3.0, 4.0, 1.0))
     t = np.array([0.3, 1.0, 1.7, 2.9, 3.2])
     np.testing.assert_allclose(law.time_at(law(t)[0]), t, atol=1e-9)
     assert law.time_at([3.0])[0] == pytest.approx(2.5, abs=1e-4)  # after the rest
     assert law.duration == 3.5 and law.end == 4.0
+    assert law.then(laws.wait(4.0, 0.5)).time_at([4.0])[0] == pytest.approx(4.0)  # after that one, too
+    assert len(laws.samples(1.1, 0.1)) == 12  # though 1.1 / 0.1 is a little above 11
     assert laws.samples(1.0, 0.3).tolist() == [0.0, 0.3, 0.6, pytest.approx(0.9), 1.0]

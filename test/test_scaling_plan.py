@@ -8,8 +8,10 @@ from scaling_cases import Motion, toy
 
 from rnea_ros import InputError
 from rnea_ros.scaling import law as laws
-from rnea_ros.scaling.plan import fits, follow
+from rnea_ros.scaling.path import through
+from rnea_ros.scaling.plan import fits, follow, handed_over
 from rnea_ros.scaling.points import planned
+from rnea_ros.scaling.profile import LEVEL, check_rest, steady_factor
 from rnea_ros.scaling.terms import Constraints, Limits, terms, use
 
 POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
@@ -62,6 +64,28 @@ def test_velocities_and_accelerations_at_the_points(interpolation):
         np.testing.assert_allclose(found[2][1:-1], a[1:-1], atol=1e-8)
 
 
+def test_what_is_said_of_the_ends_does_not_count():
+    """The motion rests there: with no acceleration, and with the curvature that the spline has."""
+    source = planned(POINTS, TIMES)
+    q, v, a = motion_at(source, TIMES)
+    v[[0, -1]] = 0.0
+    plain = planned(q, TIMES, v, a, "accelerations")
+    v[0, 0], a[[0, -1]] = 9e-7, [[3.0, -1.0], [2.0, 2.0]]
+    odd = planned(q, TIMES, v, a, "accelerations")
+    assert odd.law.at(0.0)[1:3] == (0.0, 0.0) and np.abs(odd.law([odd.law.duration])[1:3]).max() < 1e-9
+    np.testing.assert_allclose(odd.path.coefficients, plain.path.coefficients, atol=1e-12)
+    _, q1, q2, _ = odd.path(odd.path.breaks[1:-1])
+    assert np.abs((q1 * q2).sum(axis=1)).max() < 1e-12  # curvature is across the path: s goes on evenly
+
+
+def test_a_velocity_against_the_path_does_not_turn_it():
+    velocities = np.array([[0.0, 0.0], [-1.0, -0.4], [0.0, 0.0], [0.0, 0.0]])
+    velocities[2] = 0.1
+    plan = planned(POINTS, TIMES, velocities)
+    assert plan.law(np.linspace(0.0, 2.6, 5001))[1].min() > -1e-4
+    np.testing.assert_allclose(motion_at(plan, TIMES)[0], POINTS, atol=1e-9)
+
+
 def test_a_law_never_goes_back():
     """Where a spline through the times would."""
     times = np.array([0.0, 0.1, 3.0, 3.1])
@@ -77,6 +101,8 @@ def test_repeated_and_standing_points_are_stops():
     assert plan.rests == ((pytest.approx(1.5), pytest.approx(2.2)),)  # from 0.5 on: what comes before is no motion
     assert plan.law.duration == pytest.approx(3.5)
     assert not np.abs(plan.law(np.linspace(1.5, 2.2, 50))[1:3]).max() > 1e-9
+    hair = np.arange(8)[:, None] * 1e-11
+    assert planned(points + hair, times).rests == plan.rests and len(planned(points + 100.0 * hair, times).path.breaks) == 8
     velocities = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, -0.8], [0.0, 0.0]])
     plan = planned(POINTS, TIMES, velocities)
     assert plan.path.stops == (pytest.approx(plan.path.breaks[1]),) and plan.rests == ((0.8, 0.8),)
@@ -92,6 +118,7 @@ def test_repeated_and_standing_points_are_stops():
     ((POINTS, TIMES * np.nan), r"times\[0\] is nan"),
     ((np.where(POINTS > 0.9, np.nan, POINTS), TIMES), r"points\[2, 0\] is nan"),
     ((POINTS, TIMES, POINTS), "begin and end at rest, but the last velocity"),
+    ((POINTS, TIMES, POINTS[::-1]), "begin and end at rest, but the first velocity"),
     ((POINTS, TIMES, POINTS[:, :1]), "velocities have shape"),
     ((POINTS, TIMES, None, POINTS), "accelerations without velocities"),
     ((POINTS, "soon"), "times are not an array of numbers"),
@@ -110,6 +137,14 @@ def test_a_plan_inside_the_limits_is_untouched():
     constraints = toy_constraints(plan.path)
     assert fits(constraints, plan.law)
     assert np.array_equal(follow(constraints, plan).law.coefficients, plan.law.coefficients)
+
+
+def test_what_fits():
+    plan = planned(POINTS, TIMES)
+    constraints = toy_constraints(plan.path)
+    factor = steady_factor(constraints, plan.law, 1.0)
+    assert 0.1 < factor < 0.99
+    assert fits(constraints, plan.law.slower(0.996 * factor)) and not fits(constraints, plan.law.slower(1.001 * factor))
 
 
 def test_twice_too_fast():
@@ -168,10 +203,101 @@ def test_rests_are_kept_and_delays_made_good_in_them():
     assert found.rests[0][1] - found.rests[0][0] < 1e-9  # no time to rest
 
 
+@pytest.fixture(scope="module")
+def errand():
+    """Three legs with two rests, of 0.7 and 0.5 s; the first two legs begin too fast, and have time to make it good."""
+    points = np.concatenate((POINTS, [[0.0, 0.0], [0.6, 0.5], [0.2, 0.1]]))
+    return planned(points[[0, 1, 2, 3, 3, 4, 5, 5, 6]], np.array([0.0, 0.35, 1.3, 2.3, 3.0, 3.35, 4.4, 4.9, 6.5]))
+
+
+@pytest.fixture(scope="module")
+def followed(errand):
+    return follow(toy_constraints(errand.path), errand)
+
+
+def never_ahead(plan, law, offset=0.0) -> None:
+    """Of the plan, where it moves."""
+    t = np.linspace(0.0, law.duration, 8001)[1:-1]
+    s, v, *_ = law(t)
+    t, s = t[v > 1e-3], s[v > 1e-3]
+    assert (t + offset - plan.law.time_at(s)).min() > -2e-3
+
+
+def test_each_leg_makes_its_delay_good(errand, followed):
+    """Before its rest where it can, else in the rest; what fits is played as planned."""
+    constraints, found = toy_constraints(errand.path), followed
+    np.testing.assert_allclose(found.rests, errand.rests, atol=1e-3)
+    assert found.law.duration == pytest.approx(6.5, abs=1e-3) and worst(constraints, found.law) < 1.0
+    never_ahead(errand, found.law)
+    for begin, _ in errand.legs():
+        assert found.law.at(begin + 0.1)[0] > found.law.at(begin)[0] + 1e-3  # in time, not later at full speed
+    late = follow(constraints, errand, catch_up=False)
+    (_, first), (start, second) = late.rests
+    assert first == pytest.approx(3.0) and start == second > 4.95  # there was no time to rest
+    assert late.law.duration == pytest.approx(second + 1.6)
+    last = late.law.between(second, late.law.duration)
+    np.testing.assert_allclose(last.coefficients, errand.law.between(4.9, 6.5).coefficients, atol=1e-9)
+
+
+@pytest.mark.parametrize(("at", "offset"), [(0.3, 0.25), (3.6, 0.0), (4.2, 0.25)])
+def test_a_law_is_handed_over_where_it_moves(errand, followed, at, offset):
+    """In any leg: what was is kept, and the delay made good, whatever the clocks show."""
+    constraints, current = toy_constraints(errand.path), followed.slower(0.9)
+    found = handed_over(constraints, current, at, errand, True, offset)
+    t = np.linspace(0.0, at, 50)[:-1]
+    np.testing.assert_allclose(found.law(t), current.law(t), atol=1e-9)
+    assert found.law.duration == pytest.approx(6.5 - offset, abs=1e-3)
+    assert len(found.rests) == 2
+    for known, planned_rest, (start, end) in zip(current.rests, errand.rests, found.rests):
+        assert start <= end == pytest.approx(known[1] if known[1] < at else max(planned_rest[1] - offset, start), abs=1e-3)
+    rest_of_it = found.law.between(at, found.law.duration)
+    assert worst(constraints, rest_of_it) < 1.0
+    never_ahead(errand, rest_of_it, at + offset)
+
+
+def test_a_law_is_handed_over_at_the_planned_speed(errand):
+    """Not to be faster than that: it goes on."""
+    constraints = toy_constraints(errand.path)
+    current = follow(constraints, errand, catch_up=False)
+    begin, end = current.legs()[2]
+    at = 0.5 * (begin + end)
+    law = handed_over(constraints, current, at, errand, False, 0.0).law
+    t = np.linspace(at, law.duration, 3001)[1:-1]
+    s, v, *_ = law(t)
+    assert (v <= errand.law(errand.law.time_at(s))[1] * 1.012 + 1e-4).all()  # by a hair, so that the start is inside
+    assert law.duration == pytest.approx(current.law.duration, rel=0.01)
+
+
+@pytest.mark.parametrize(("into", "offset", "until"), [(0.0, 0.0, 3.0), (0.3, -0.2, 3.2), (0.3, 0.6, None)])
+def test_a_law_is_handed_over_where_it_rests(errand, followed, into, offset, until):
+    """It goes on resting for as long as planned, and no shorter than it has."""
+    constraints, current = toy_constraints(errand.path), followed
+    at = current.rests[0][0] + into
+    found = handed_over(constraints, current, at, errand, True, offset)
+    assert found.rests[0] == (pytest.approx(current.rests[0][0]), pytest.approx(at if until is None else until))
+    assert found.rests[1][1] == pytest.approx(4.9 - offset, abs=1e-3) and len(found.rests) == 2
+    assert worst(constraints, found.law) < 1.0 and found.law.duration == pytest.approx(6.5 - offset, abs=1e-2)
+    np.testing.assert_allclose(found.law([at])[:3], current.law([at])[:3], atol=1e-9)
+
+
 def test_gravity_beyond_a_limit_is_refused():
     plan = planned(POINTS, TIMES)
-    with pytest.raises(InputError, match=r"gravity alone takes .* of joint 1"):
+    with pytest.raises(InputError, match=r"gravity alone takes .* of joint 1") as refused:
         follow(toy_constraints(plan.path, effort=(4.0, 6.0)), plan)
+    q = plan.path(np.linspace(0.0, plan.path.length, 5001))[0]
+    assert f"takes {np.abs(5.0 * np.sin(q[:, 0])).max():.4g} of the 4 N m" in str(refused.value)
+
+
+def test_rest_is_looked_for_ahead_and_at_every_point():
+    """A needle of a metre in a path of ten kilometres."""
+    path = through(np.array([[0.0, 0.0], [0.0, 5003.0], [1.2, 5003.0], [0.0, 5003.0], [0.0, 1e4]]), stops=[1, 2, 3])
+    held = 5.0 * np.sin(1.2)
+    for share, wide in ((1.01, True), (0.999, False)):
+        constraints = toy_constraints(path, effort=(held / share, 6.0))
+        check_rest(constraints, 1.02 if wide else 1.0)
+        check_rest(constraints, LEVEL, start=5100.0)
+        with pytest.raises(InputError, match="gravity alone"):
+            check_rest(constraints, LEVEL)
 
 
 def test_slower_plans():

@@ -11,9 +11,10 @@ from scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf, waypoin
 from rnea_ros import InputError, JointTerm, Robot
 from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling import law as laws
+from rnea_ros.scaling import profile
 from rnea_ros.scaling.barrier import Spline
 from rnea_ros.scaling.path import through
-from rnea_ros.scaling.profile import PASS, fastest, steady_factor
+from rnea_ros.scaling.profile import PASS, NoLaw, fastest, slowed, steady_factor
 from rnea_ros.scaling.retime import retimed, route
 from rnea_ros.scaling.terms import Constraints, Limits, terms, use
 
@@ -29,6 +30,59 @@ def slide(length: float, **limits) -> Constraints:
     """One joint along a line."""
     known = {name: np.array([limits.get(name, np.nan)]) for name in Limits._fields}
     return Constraints(through([[0.0], [length]]), None, Limits(**known))
+
+
+def bent(**limits) -> Constraints:
+    """The toy along a curve."""
+    known = {name: np.array(limits.get(name, [np.nan, np.nan])) for name in Limits._fields}
+    return Constraints(through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]]), lambda *p: terms(toy, *p), Limits(**known))
+
+
+@pytest.mark.parametrize(("quantity", "limit"), [("effort", 9.0), ("effort_rate", 40.0), ("velocity", 1.0),
+                                                 ("acceleration", 4.0), ("jerk", 40.0)])
+def test_the_largest_steady_rate_of_a_law(quantity, limit):
+    """At it the one limit that is known is reached, to the share asked for."""
+    constraints = bent(**{quantity: [limit, limit]})
+    law = laws.rest_to_rest(0.0, constraints.path.length, 1.0)
+    for share in (1.0, 0.97):
+        factor = steady_factor(constraints, law, share)
+        assert 0.05 < factor < 0.95
+        assert worst(constraints, law.slower(factor)) == pytest.approx(share, rel=1e-5)
+    assert steady_factor(constraints, law.slower(0.05), 1.0) == 1.0
+    assert worst(constraints, slowed(constraints, law)) == pytest.approx(PASS, rel=1e-4)
+    slow = law.slower(0.05)
+    assert slowed(constraints, slow) is slow
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_what_the_grid_does_not_see_is_made_good(moving, monkeypatch):
+    """On a grid so coarse that much happens between its points, and never tightened: slowed, or taken back, until inside."""
+    monkeypatch.setattr(profile, "ROUNDS", 0)
+    constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
+    slow = laws.rest_to_rest(0.0, constraints.path.length, 4.0)
+    clock = slow.between(1.0, 4.0) if moving else slow
+    law = fastest(constraints, clock, moving=moving, resolution=0.5)
+    assert steady_factor(constraints, law, PASS) >= 1.0 and law.duration < 0.9 * clock.duration
+    with pytest.raises(NoLaw, match="to start from"):
+        fastest(constraints, laws.rest_to_rest(0.0, constraints.path.length, 0.5).between(0.1, 0.5), moving=True)
+
+
+def test_a_needle_between_the_first_looks():
+    """A path that swings out and back within a hair's breadth of its length."""
+    path = through([[0.0, 0.0], [0.0, 20.0], [0.01, 20.01], [0.0, 20.02], [0.0, 40.0]])
+    unknown = np.full(2, np.nan)
+    constraints = Constraints(path, None, Limits(unknown, unknown, np.full(2, 9.0), np.full(2, 20.0), np.full(2, 400.0)))
+    law = fastest(constraints)
+    assert worst(constraints, law) < 1.0
+
+
+def test_limits_of_a_joint_that_rests_bind_nothing():
+    """The fastest motion is no motion to infinity."""
+    path = through([[0.0, 0.0], [1.0, 0.0]])
+    unknown = np.full(2, np.nan)
+    constraints = Constraints(path, None, Limits(unknown, unknown, unknown, np.array([np.nan, 1.0]), unknown))
+    law = fastest(constraints)
+    assert 0.0 < law.duration < 1.0 and law.end == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("velocity", "acceleration", "jerk", "length"), [(1.0, 2.0, 10.0, 3.0), (5.0, 2.0, 20.0, 1.0)])
@@ -141,6 +195,15 @@ def test_ceilings_and_schedules():
     assert timely.duration >= clock.duration - 1e-3
     for law in (capped, timely):
         assert worst(constraints, law) < 1.0
+
+
+def test_a_ceiling_may_vanish_at_both_ends():
+    constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
+    length = constraints.path.length
+    low = fastest(constraints, ceiling=lambda s: 0.8 * np.sqrt(np.maximum(s * (length - s), 0.0)) / length)
+    s, v, *_ = low(np.linspace(0.0, low.duration, 3001))
+    assert (v <= 0.8 * np.sqrt(np.maximum(s * (length - s), 0.0)) / length * 1.01 + 1e-2).all()
+    assert low.duration < 6.0 * fastest(constraints).duration
 
 
 def test_stops_are_rests():

@@ -10,7 +10,7 @@ from scaling_cases import ROOT, dynamics, toy, waypoints
 from rnea_ros import InputError, JointTerm, Robot
 from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import through
-from rnea_ros.scaling.terms import Constraints, Limits, basis, interval, on_clock, terms, use
+from rnea_ros.scaling.terms import Constraints, Limits, basis, on_clock, terms, use
 
 NAN = np.full(2, np.nan)
 
@@ -114,27 +114,12 @@ def test_rows_are_shares_of_limits():
     assert constraints.describe(1) == "effort rate of swing"
     assert constraints.second_order and constraints.third_order
     assert not toy_constraints(velocity=[1.0, 1.0]).second_order
+    for name, third in (("acceleration", False), ("effort", False), ("effort_rate", True), ("jerk", True)):
+        assert toy_constraints(**{name: [np.nan, 1.0]}).third_order is third
     # the same motion seen on the clock of a law
     k, kappa, w = rng.uniform(0.2, 2.0, (3, 20))
     np.testing.assert_allclose(use(on_clock(rows, v, a, u), k, kappa, w),
                                use(rows, v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w), atol=1e-12)
-
-
-def test_intervals_end_where_a_limit_is_reached():
-    constraints = toy_constraints(effort=[7.0, 9.0], effort_rate=[50.0, 90.0], acceleration=[4.0, 5.0])
-    rows = constraints([0.7])
-    low, high, first, last = interval(rows[0], 0.8, 0.3)
-    for end, row in ((low, first), (high, last)):
-        used = use(rows, *(np.array([x]) for x in (0.8, 0.3, end)))[0]
-        assert abs(used[row]) == pytest.approx(1.0)
-        jerky = [k for k, (_, name) in enumerate(constraints.labels) if name == "effort_rate"]
-        assert row in jerky and np.abs(used[jerky]).max() < 1.0 + 1e-12
-    low, high, first, last = interval(rows[0], 0.8)
-    for end, row in ((low, first), (high, last)):
-        used = use(rows, *(np.array([x]) for x in (0.8, end, 0.0)))[0]
-        assert abs(used[row]) == pytest.approx(1.0) and constraints.labels[row][1] in ("effort", "acceleration")
-    low, high, row, _ = interval(constraints([0.7])[0], 9.0, 0.0)  # so fast that no sddd helps the torque
-    assert low > high and constraints.labels[row][1] in ("effort", "acceleration")
 
 
 def test_bad_limits_are_refused():
@@ -144,8 +129,9 @@ def test_bad_limits_are_refused():
         with pytest.raises(InputError, match=message):
             toy_constraints(**limits)
     path = through([[0.0, 0.0], [1.0, 0.5]])
-    with pytest.raises(InputError, match="need the robot's dynamics"):
-        Constraints(path, None, Limits(np.ones(2), NAN, NAN, NAN, NAN))
+    for limits in (Limits(np.ones(2), NAN, NAN, NAN, NAN), Limits(NAN, np.ones(2), NAN, NAN, NAN)):
+        with pytest.raises(InputError, match="need the robot's dynamics"):
+            Constraints(path, None, limits)
     with pytest.raises(InputError, match="the path has 2 joints, the robot 3"):
         Constraints(path, None, Limits(NAN, NAN, np.ones(2), NAN, NAN), ("a", "b", "c"))
 

@@ -91,7 +91,7 @@ def _completed(constraints: Constraints, plan: Plan, catch_up: bool, pieces: lis
         clock = plan.law.between(start, end)
         if k:
             planned_rest = start - legs[k - 1][1]
-            rest = max(planned_rest - late, waited, 0.0)
+            rest = max(planned_rest - late, waited)
             late, waited = late + rest - planned_rest, 0.0
             now = sum(piece.duration for piece in pieces)
             rests.append((now, now + rest))

@@ -102,12 +102,12 @@ def _path(given: _Points, interpolation: str) -> Path:
     q, v, a, stops = given.q, given.v, given.a, given.stops
     if interpolation == "positions" or v is None:
         return through(q, stops=stops)
+    size = np.linalg.norm(v, axis=1, keepdims=True)
+    moving = size > AT_REST
+    v, size = np.where(moving, v, 0.0), np.where(moving, size, 1.0)  # noise has a direction, too
     path = through(q, v, stops=stops)
     if interpolation == "velocities" or a is None:
         return path
-    size = np.linalg.norm(v, axis=1, keepdims=True)
-    moving = size > AT_REST
-    size = np.where(moving, size, 1.0)
     along = v / size  # q' of length one, so sd = |qd|, and qdd = q'' sd^2 + q' sdd
     bend = (a - along * (along * a).sum(axis=1, keepdims=True)) / size**2
     return through(q, v, np.where(moving, bend, path(path.breaks)[2]), stops=stops)

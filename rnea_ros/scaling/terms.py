@@ -168,25 +168,3 @@ def on_clock(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
     v, a, u = (np.asarray(x)[:, None] for x in (v, a, u))
     return np.stack((r[0], v * r[1], v * v * r[2] + a * r[3], v * r[3], v ** 3 * r[4] + v * a * r[5] + u * r[6],
                      v * v * r[5] + 3.0 * a * r[6], v * r[6]), axis=1)
-
-
-def interval(rows: np.ndarray, sd: float, sdd: float | None = None) -> tuple[float, float, int, int]:
-    """What the limits leave at one s, rows (7, rows): bounds on sdd at speed sd, or on sddd at (sd, sdd).
-
-    Returns (low, high, row that sets low, row that sets high); low > high if nothing is left. Rows that sdd or sddd cannot
-    change do not count, unless they are violated: then (inf, -inf, row, row).
-    """
-    if sdd is None:
-        free = rows[6] == 0.0  # the other limits do not speak of sdd alone
-        rest, weight = basis(sd, 0.0, 0.0) @ rows, np.where(free, rows[3], 0.0)
-        rest = np.where(free, rest, 0.0)
-    else:
-        rest, weight = basis(sd, sdd, 0.0) @ rows, rows[6]
-    fixed = weight == 0.0
-    if (np.abs(rest[fixed]) > 1.0).any():
-        row = int(np.argmax(np.where(fixed, np.abs(rest), 0.0)))
-        return np.inf, -np.inf, row, row
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.stack(((-1.0 - rest) / weight, (1.0 - rest) / weight))
-    low, high = np.where(fixed, -np.inf, ends.min(axis=0)), np.where(fixed, np.inf, ends.max(axis=0))
-    return float(low.max()), float(high.min()), int(low.argmax()), int(high.argmin())
