@@ -133,7 +133,7 @@ def _torque(args: argparse.Namespace) -> int:
     progress("reading", 0, 1)
     motion = motion_csv.read(args.motion, robot.joint_names)
     if motion.ignored:
-        print(f"columns not used: {', '.join(motion.ignored)}", file=sys.stderr)
+        print(f"columns not used: {motion_csv.some(motion.ignored)}", file=sys.stderr)
     if motion.estimated:
         print(f"not in the file, estimated by local polynomials: {', '.join(motion.estimated)}", file=sys.stderr)
     results: list[np.ndarray] = []

@@ -2,7 +2,7 @@
 
     joint_limits:
       shoulder:
-        min_position: -3.0              # rad or m; both or neither
+        min_position: -3.0              # rad or m; both, where the URDF has none
         max_position: 3.0
         max_velocity: 2.0
         max_acceleration: 15.0
@@ -54,9 +54,20 @@ def read(path: str | Path, robot: Robot) -> tuple[Limits, dict[str, float]]:
             continue
         for key, value in limits.items():
             values[KEYS[key]][robot.joint_names.index(joint)] = value
+        if "min_position" in limits or "max_position" in limits:
+            problems += _range(joint, *(float(values[name][robot.joint_names.index(joint)]) for name in ("lower", "upper")))
     if problems:
         raise ModelError(problems, str(path))
     return Limits(**{name: frozen(array) for name, array in values.items()}), {k: v for k, v in forces.items() if v == v}
+
+
+def _range(joint: str, lower: float, upper: float) -> list[str]:
+    """What is wrong with position limits after those of the file went over those of the URDF."""
+    if np.isnan(lower) != np.isnan(upper):
+        return [f"joint '{joint}': of min_position and max_position only one is known; give both"]
+    if lower > upper:
+        return [f"joint '{joint}': min_position {lower:g} is above max_position {upper:g}"]
+    return []
 
 
 def _joint_limits(path: str | Path) -> Mapping[str, Any]:
@@ -88,11 +99,21 @@ def _numbers(joint: str, given: Any, problems: list[str]) -> dict[str, float]:
             close = difflib.get_close_matches(str(key), [*KEYS, FORCE, *SWITCHES], n=1)
             problems.append(f"joint '{joint}': '{key}' {'must be true or false' if key in SWITCHES else 'is not known'}"
                             + (f"; did you mean '{close[0]}'?" if close and key not in SWITCHES else ""))
-        elif isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-            problems.append(f"joint '{joint}': {key} is {value!r:.60}; a finite number is needed")
+        elif not np.isfinite(value := _number(given[key])):
+            problems.append(f"joint '{joint}': {key} is {given[key]!r:.60}; a finite number is needed")
         elif value <= 0.0 and not key.endswith("position"):
             problems.append(f"joint '{joint}': {key} is {value:g}; a number above zero is needed")
         else:
-            found[key] = float(value)
+            found[key] = value
     off = [key for switch, keys in SWITCHES.items() if given.get(switch) is False for key in keys]
     return {**found, **dict.fromkeys(off, np.nan)}
+
+
+def _number(value: Any) -> float:
+    """NaN for what is none. YAML 1.1 takes 1e3 for text; the parameter files of nodes, and people, for a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return np.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return np.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,21 +46,27 @@ def read(path: str | Path, joint_names: Sequence[str]) -> Motion:
 
 def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:
     """t (samples,), the blocks q .. qddd (samples, n) that the file has for every joint, and the columns not used."""
-    header, table = table_of(path)
-    columns = {name: k for k, name in enumerate(header)}
-    missing = [name for name in ("t", *(f"q_{joint}" for joint in joint_names)) if name not in columns]
-    if missing:
-        raise InputError(f"{path}: no column {_some(missing)}; the header has {_some(header)}")
-    known = {block: table[:, [columns[f"{block}_{joint}"] for joint in joint_names]]
-             for block in BLOCKS if all(f"{block}_{joint}" in columns for joint in joint_names)}
-    used = {"t"} | {f"{block}_{joint}" for block in known for joint in joint_names}
-    return table[:, columns["t"]], known, tuple(name for name in header if name not in used)
+    blocks, ignored = columns_of(path, joint_names, BLOCKS, ("q",))
+    return blocks.pop("t"), blocks, ignored
 
 
-def table_of(path: str | Path) -> tuple[list[str], np.ndarray]:
-    """Names of the columns, and the numbers below them; InputError for a value that is no finite number."""
+def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str],
+               needed: Sequence[str]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """"t" (samples,), those of the blocks (samples, n) that the file has for every joint, and the columns not used.
+
+    Raises InputError if t or one of the needed blocks is not whole, or a value is no finite number.
+    """
     header = _header(path)
-    return header, _numbers(path, header)
+    names = {block: [f"{block}_{joint}" for joint in joint_names] for block in blocks}
+    missing = [name for name in ("t", *(name for block in needed for name in names[block])) if name not in header]
+    if missing:
+        raise InputError(f"{path}: no column {some(missing)}; the header has {some(header)}")
+    known = {block: columns for block, columns in names.items() if set(columns) <= set(header)}
+    used = ["t", *(name for columns in known.values() for name in columns)]
+    table = _numbers(path, header, [header.index(name) for name in used])
+    parts = np.split(table[:, 1:], np.cumsum([len(columns) for columns in known.values()])[:-1], axis=1)
+    ignored = tuple(name for name in header if name and name not in used)
+    return {"t": table[:, 0], **dict(zip(known, parts, strict=True))}, ignored
 
 
 def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
@@ -73,34 +80,70 @@ def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], 
             report(rows)
 
 
+def some(names: Sequence[str], most: int = 6) -> str:
+    """Quoted, and not too many of them."""
+    return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def _header(path: str | Path) -> list[str]:
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             header = [name.strip() for name in next(csv.reader(file), [])]
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if not header or twice:
-        raise InputError(f"{path}: " + (f"columns {_some(twice)} stand twice in the header" if twice else "the file is empty"))
+    if not header:
+        raise InputError(f"{path}: the file is empty")
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            raise InputError(f"{path}: its columns are parted by {name}; commas are needed, and points in numbers")
+    if all(_is_number(name) for name in header):
+        raise InputError(f"{path}: the first row holds numbers; the names of the columns are needed there, as t, q_<joint>")
+    twice = sorted({name for name in header if name and header.count(name) > 1})
+    if twice:
+        raise InputError(f"{path}: columns {some(twice)} stand twice in the header")
     return header
 
 
-def _numbers(path: str | Path, header: list[str]) -> np.ndarray:
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
+    """(samples, columns)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an empty table is reported below
             table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2, encoding="utf-8-sig")
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+        if table.size and (table.shape[1] != len(header) or not np.isfinite(table).all()):
+            raise ValueError
+        table = table[:, columns] if table.size else table
+    except ValueError:
+        table = _one_by_one(path, header, columns)
     if not table.size:
         raise InputError(f"{path}: no rows below the header")
-    if table.shape[1] != len(header):
-        raise InputError(f"{path}: rows have {table.shape[1]} numbers, the header has {len(header)} columns")
-    if not np.isfinite(table).all():
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        raise InputError(f"{path}: row {row + 2}, column '{header[column]}' is {table[row, column]}")
     return table
 
 
-def _some(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def _one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
+    """The same for a file in which something is odd: text in columns that are not used, or else an error that says where."""
+    found = []
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file, skipinitialspace=True)
+        next(rows)
+        for row in rows:
+            if not row or row[0].startswith("#"):
+                continue
+            if len(row) == len(header) + 1 and not row[-1].strip():
+                row.pop()  # a comma at the end
+            if len(row) != len(header):
+                raise InputError(f"{path}: row {rows.line_num} has {len(row)} values, the header {len(header)} columns")
+            for k in columns:
+                if not _is_number(row[k]) or not math.isfinite(float(row[k])):
+                    raise InputError(f"{path}: row {rows.line_num}, column '{header[k]}' is '{row[k].strip():.40}'; a finite "
+                                     "number is needed")
+            found.append([float(row[k]) for k in columns])
+    return np.array(found)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator
 
 import numpy as np
 
-from . import limits_file, motion_csv, motion_plot
+from . import limits_file, motion_csv, motion_plot, plot
 from .errors import InputError
 from .model import Limits
 from .motion_plot import TimedMotion
@@ -39,6 +40,11 @@ def robot_and_limits(args: argparse.Namespace) -> tuple[Robot, Limits, dict[str,
     """The robot, its limits, and the largest internal joint forces by joint."""
     if not (args.rate > 0.0 and math.isfinite(args.rate)):
         raise InputError(f"--rate is {args.rate:g}; a number of rows per second above zero is needed")
+    for path in filter(None, (args.output, args.plot)):  # before the work, which may take a minute
+        if not os.path.isdir(os.path.dirname(path) or ".") or os.path.isdir(path):
+            raise InputError(f"{path}: cannot be written: " + ("it is a folder" if os.path.isdir(path) else "no such folder"))
+    if args.plot:
+        plot.check_format(args.plot)
     robot = Robot.from_urdf(args.urdf, args.base, args.backend, args.gravity, args.friction)
     return robot, *(limits_file.read(args.limits, robot) if args.limits else (robot.limits, {}))
 

@@ -25,6 +25,13 @@ def pyplot() -> Any:
     return plt
 
 
+def check_format(path: str | Path) -> None:
+    """RneaError for a picture that cannot be drawn, before the work that makes it."""
+    ending, formats = Path(path).suffix[1:].lower(), pyplot().Figure().canvas.get_supported_filetypes()
+    if ending and ending not in formats:
+        raise RneaError(f"{path} cannot be drawn: '{ending}' is no format of pictures; there are {', '.join(sorted(formats))}")
+
+
 def save(figure: Any, path: str | Path, dpi: int = 120) -> None:
     """To a file whose name says the format; then the figure is gone. RneaError for a format that does not exist."""
     try:

@@ -37,7 +37,11 @@ def run(args: argparse.Namespace) -> int:
 
 def read(path: str, joint_names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """t (samples,), increasing, q (samples, n), and qd where the file has it."""
-    t, known, _ignored = motion_csv.known_columns(path, joint_names)
+    t, known, ignored = motion_csv.known_columns(path, joint_names)
+    if ignored:
+        print(f"columns not used: {motion_csv.some(ignored)}", file=sys.stderr)
+    if len(t) < 2:
+        raise InputError(f"{path}: one row; a path needs two points at least")
     late = np.flatnonzero(np.diff(t) <= 0.0)
     if len(late):
         k = int(late[0])

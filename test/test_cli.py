@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import Robot, cli
+from rnea_ros import Robot, cli, motion_csv
 
 ROOT = Path(__file__).resolve().parents[1]
 STANFORD = str(ROOT / "urdf" / "stanford.urdf")
@@ -79,9 +79,22 @@ def test_torque_in_any_column_order_with_extra_columns(tmp_path, capsys):
     shuffled = edited_motion(tmp_path, lambda lines: [line[::-1] + word for line, word in zip(lines, words)])
     out, plain = tmp_path / "out.csv", tmp_path / "plain.csv"
     assert cli.main(["torque", STANFORD, shuffled, "-o", str(out)]) == 0
-    assert "columns not used: note" in capsys.readouterr().err
+    assert "columns not used: 'note'" in capsys.readouterr().err
     assert cli.main(["torque", STANFORD, str(MOTION), "-o", str(plain)]) == 0
     assert out.read_text() == plain.read_text()
+
+
+def test_files_as_people_have_them(tmp_path):
+    """From Windows, with a BOM, quoted numbers, spaces, an empty row, commas at the end, and text in a column of no use."""
+    header, *rows = MOTION.read_text().splitlines()
+    rows = ["".join(f'"{word}", ' for word in row.split(",")) + "slow," for row in rows]
+    strange = tmp_path / "strange.csv"
+    strange.write_bytes("\r\n".join((header.replace(",", ", ") + ",note", *rows[:7], "", *rows[7:])).encode("utf-8-sig"))
+    names = Robot.from_urdf(STANFORD, backend="python").joint_names
+    found, expected = (motion_csv.read(path, names) for path in (strange, MOTION))
+    assert found.ignored == ("note",) and not found.estimated
+    for field in ("t", "q", "qd", "qdd", "qddd"):
+        np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
 
 
 @pytest.mark.parametrize("kept, said", [(7, "qd, qdd, qddd"), (13, "qdd, qddd"), (19, "qddd")])
@@ -99,8 +112,14 @@ def test_torque_estimates_missing_derivatives_and_says_so(tmp_path, capsys, kept
     (lambda lines: [line[:3] + line[4:] for line in lines], "no column 'q_joint3'"),
     (lambda lines: [line[1:] for line in lines], "no column 't'"),
     (lambda lines: lines[:1], "no rows"),
-    (lambda lines: [*lines[:5], ["nan", *lines[5][1:]], *lines[6:]], "row 6, column 't' is nan"),
-    (lambda lines: [*lines[:5], ["zero", *lines[5][1:]], *lines[6:]], "zero"),
+    (lambda lines: [*lines[:5], ["nan", *lines[5][1:]], *lines[6:]], "row 6, column 't' is 'nan'; a finite number"),
+    (lambda lines: [*lines[:5], ["zero", *lines[5][1:]], *lines[6:]], "row 6, column 't' is 'zero'; a finite number"),
+    (lambda lines: [*lines[:5], [*lines[5][:3], "", *lines[5][4:]], *lines[6:]], "row 6, column 'q_joint3' is ''"),
+    (lambda lines: [*lines[:5], lines[5][:-1], *lines[6:]], "row 6 has 24 values, the header 25 columns"),
+    (lambda lines: [["; ".join(line)] for line in lines], "its columns are parted by semicolons; commas are needed"),
+    (lambda lines: [["\t".join(line)] for line in lines], "its columns are parted by tabs; commas are needed"),
+    (lambda lines: [["# planned"], *lines], "no column 't', 'q_joint1'"),
+    (lambda lines: lines[1:], "the first row holds numbers; the names of the columns are needed there"),
     (lambda lines: [["t", *lines[0][1:2], *lines[0][1:-1]], *lines[1:]], "stand twice"),
     (lambda lines: [lines[0][:7], *[line[:7] for line in lines[:0:-1]]], "time must increase"),
     (lambda lines: [line[:7] for line in lines[:4]], "too few"),

@@ -184,3 +184,18 @@ def test_nonsense_is_refused(given, words):
 def test_too_few_control_points():
     with pytest.raises(InputError, match="5 control points; 6 to 40"):
         walking.walk(Walker(Human(frozen=LOWER_BODY), backend="python"), Step(), 5)
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--control-points", "0"], "0 control points; 6 to 40 are allowed"),
+    (["--control-points", "-3"], "-3 control points; 6 to 40 are allowed"),
+    (["--control-points", "1", "--human"], "1 control points; 6 to 40 are allowed"),
+    (["--stature", "174"], "stature is 174; 1.2 to 2.3 is allowed [m]"),
+    (["--mass", "nan"], "mass is nan; 25 to 250 is allowed [kg]"),
+    (["--speed", "-1"], "speed of the step is -1; 0.3 to 2.5 is allowed [m/s]"),
+    (["--step", "60"], "length of the step is 60; 0.2 to 1.2 is allowed [m]"),
+])
+def test_what_makes_no_sense_is_said_by_the_command(tmp_path, capsys, words, said):
+    pytest.importorskip("matplotlib")
+    assert main(["gait", "-o", str(tmp_path / "walk"), "--legs", *words]) == 2
+    assert said in capsys.readouterr().err

@@ -358,7 +358,7 @@ def test_command_line(tmp_path, capsys):
     write_csv(tmp_path / "motion.csv", robots()[1], noise=0.2)
     assert cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.json")) == 0
     printed = capsys.readouterr()
-    assert "columns not used: temperature" in printed.err and "estimated" not in printed.err
+    assert "columns not used: 'temperature'" in printed.err and "estimated" not in printed.err
     assert "condition number" in printed.out and "tau_j6" in printed.out and "a physical robot explains them" in printed.out
     result = json.loads((tmp_path / "out.json").read_text())
     found = {row["name"]: row for row in result["base_parameters"]}
@@ -389,7 +389,7 @@ def test_command_line_gives_bodies_in_urdf_terms(tmp_path, capsys):
 def test_command_line_errors(tmp_path, capsys):
     (tmp_path / "robot.urdf").write_text(arm(*SIX))
     (tmp_path / "motion.csv").write_text("t,q_j1,tau_j1\n0,0,0\n")
-    with pytest.raises(InputError, match=r"no column q_j2, .*; the header has t, q_j1, tau_j1"):
+    with pytest.raises(InputError, match=r"no column 'q_j2', .*; the header has 't', 'q_j1', 'tau_j1'"):
         cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv"))
     with pytest.raises((ModelError, RneaError)):
         cli.run(arguments(tmp_path / "missing.urdf", tmp_path / "motion.csv"))

@@ -46,6 +46,18 @@ def test_all_of_it_over_the_urdf(tmp_path):
     assert not limits.effort.flags.writeable
 
 
+def test_what_yaml_takes_for_text_and_people_for_numbers(tmp_path):
+    limits, _ = limits_file.read(written(tmp_path, "joint_limits: {joint1: {max_effort: 1e3, max_jerk: '7'}}"), robot("rr"))
+    assert limits.effort[0] == 1000.0 and limits.jerk[0] == 7.0
+
+
+def test_position_limits_that_only_one_side_has(tmp_path):
+    text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/><child '
+            'link="b"/></joint></robot>')
+    with pytest.raises(ModelError, match="of min_position and max_position only one is known"):
+        limits_file.read(written(tmp_path, "joint_limits: {j: {max_position: 1.0}}"), Robot.from_urdf(text, backend="python"))
+
+
 def test_the_parameter_file_of_a_node_is_one_too(tmp_path):
     text = "/**:\n  ros__parameters:\n    joint_limits: {joint1: {max_effort: 3.0}}\n    backend: llvm\n"
     limits, forces = limits_file.read(written(tmp_path, text), robot("rr"))
@@ -66,6 +78,9 @@ def test_followers_have_forces_only(tmp_path):
     ("joint_limits: {elbow: {max_effort: 1.0}}", "joint 'elbow' does not exist; the joints are joint1, joint2"),
     ("joint_limits: {joint1: {max_efort: 1.0}}", "'max_efort' is not known; did you mean 'max_effort'"),
     ("joint_limits: {joint1: {max_effort: much}}", "max_effort is 'much'; a finite number is needed"),
+    ("joint_limits: {joint1: {max_effort: '3 N'}}", "max_effort is '3 N'; a finite number"),
+    ("joint_limits: {joint1: {min_position: 1.0, max_position: -1.0}}", "min_position 1 is above max_position -1"),
+    ("joint_limits: {joint1: {min_position: 10.0}}", "min_position 10 is above max_position 3.14159"),
     ("joint_limits: {joint1: {max_effort: .inf}}", "max_effort is inf; a finite number"),
     ("joint_limits: {joint1: {max_effort: .nan}}", "max_effort is nan; a finite number"),
     ("joint_limits: {joint1: {max_effort: true}}", "max_effort is True; a finite number"),

@@ -227,8 +227,8 @@ def test_what_comes_out_can_go_in_again(tmp_path, capsys):
 @pytest.mark.parametrize(("rows", "message"), [
     ([(0, 0, 0), (2, 1, 1), (1, 2, 2)], "times must increase, but row 4 has t = 1 after 2"),
     ([(0, 0, 0), (0, 1, 1), (1, 2, 2)], "times must increase, but row 3 has t = 0 after 0"),
-    ([(0, 0, 0), (1, "nan", 1)], "row 3, column 'q_joint1' is nan"),
-    ([(0, 0, 0)], r"points have shape \(1, 2\); .* two points at least"),
+    ([(0, 0, 0), (1, "nan", 1)], "row 3, column 'q_joint1' is 'nan'; a finite number"),
+    ([(0, 0, 0)], "one row; a path needs two points at least"),
     ([(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (5, 1, 1)], "all the same: there is nowhere to go"),
     ([], "no rows below the header"),
 ])
@@ -259,3 +259,30 @@ def test_few_points_make_a_path(tmp_path, capsys):
 def test_bad_options_are_explained(tmp_path, capsys, words, message):
     code, out = run(tmp_path, *words)
     assert code == 2 and re.search(message, capsys.readouterr().err) and not out.exists()
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["-o", "no/such/folder/fast.csv"], "no/such/folder/fast.csv: cannot be written: no such folder"),
+    (["-o", "."], ".: cannot be written: it is a folder"),
+    (["-o", "fast.csv", "--plot", "fast.doc"], "fast.doc cannot be drawn: 'doc' is no format of pictures; there are "),
+])
+def test_what_cannot_be_written_is_said_before_the_work(words, said, capsys, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rnea_ros.retime_cli.retime_motion", lambda *args: pytest.fail("it worked first"))
+    assert cli.main(["retime", STANFORD, MOTION, *words]) == 2
+    assert said in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_columns_not_used_are_named(capsys, tmp_path):
+    """Speeds of one joint alone tell nothing of stops."""
+    given = tmp_path / "given.csv"
+    given.write_text("t,q_joint1,q_joint2,qd_joint1\n0,0,0,0\n1,1,1,0\n")
+    assert cli.main(["retime", RR, str(given), "-o", str(tmp_path / "fast.csv")]) == 0
+    assert "columns not used: 'qd_joint1'" in capsys.readouterr().err
+
+
+def test_a_limit_that_makes_the_motion_take_years(tmp_path):
+    arm = robot("rr")
+    motion = retime_motion(arm, [[0.0, 0.0], [1.0, 1.0]], limits=replace(arm.limits, velocity=np.full(2, 1e-8)))
+    assert motion.duration == pytest.approx(1e8, rel=0.02)

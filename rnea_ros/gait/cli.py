@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     (folder / "human.urdf").write_text(human.urdf, encoding="utf-8")
     picture.skeleton(folder / "skeleton.png", human)
     watch, start = Watch(), time.monotonic()
-    walked = walk(Walker(human), step, args.control_points or (8 if args.human else 6), report=watch)
+    control_points = (8 if args.human else 6) if args.control_points is None else args.control_points
+    walked = walk(Walker(human), step, control_points, report=watch)
     watch.close()
     took, figures = time.monotonic() - start, walked.report()
     write(folder / "stride.csv", walked)

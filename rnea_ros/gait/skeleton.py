@@ -117,9 +117,9 @@ class Human:
     _segments: Segments = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, value, low, high in (("stature", self.stature, 1.2, 2.3), ("mass", self.mass, 25.0, 250.0)):
+        for name, value, low, high, unit in (("stature", self.stature, 1.2, 2.3, "m"), ("mass", self.mass, 25.0, 250.0, "kg")):
             if not low <= value <= high:
-                raise InputError(f"{name} is {value:g}; {low:g} to {high:g} is allowed")
+                raise InputError(f"{name} is {value:g}; {low:g} to {high:g} is allowed [{unit}]")
         object.__setattr__(self, "_segments", Segments(self.stature, self.mass, self.sex))
         idle = [name for name in self.frozen if not any(axis.startswith(name) for axis in self.all_axes)]
         if idle:

@@ -61,7 +61,8 @@ class Step:
         allowed = {"speed": (0.3, 2.5), "length": (0.2, 1.2), "width": (0.0, 0.4), "tolerance": (1e-5, 0.02)}
         for name, (low, high) in allowed.items():
             if not low <= getattr(self, name) <= high:
-                raise InputError(f"{name} of the step is {getattr(self, name):g}; {low:g} to {high:g} is allowed")
+                raise InputError(f"{name} of the step is {getattr(self, name):g}; {low:g} to {high:g} is allowed "
+                                 f"[{'m/s' if name == 'speed' else 'm'}]")
         if not 0.0 < self.toe_off < self.heel_off < 1.0:
             raise InputError(f"toe_off and heel_off are {self.toe_off:g} and {self.heel_off:g} of the step; both must lie "
                              "inside it, in that order")

@@ -44,7 +44,8 @@ def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: R
     guess          : a curve to start from; default all joints at zero, hips at standing height
     most           : iterations of each of the solver's calls
     """
-    at, curve, iterations = instants(step, control_points), guess or standing(walker, step, control_points), 0
+    curve, iterations = guess or standing(walker, step, control_points), 0
+    at = instants(step, control_points)
     far = Settings(gauss_newton=True, damping=DAMPING, tolerance=1.0, iterations=most, solver=FAR, instants=at)
     near = Settings(tolerance=TOLERANCE, iterations=most, solver=NEAR, instants=at)
     plain = replace(step, smooth=False, transfer=False, upright=False)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .. import motion_csv
-from ..errors import InputError
 from ..model import Model
 from ..robot import GRAVITY, Robot
 from ..vectors import rotate_inertia, shift
@@ -50,21 +49,13 @@ def run(args: argparse.Namespace) -> int:
 
 def read(path: str | Path, joint_names: tuple[str, ...]) -> Recording:
     """A recording from a CSV as motion_csv.py describes it, with torques beside the motion."""
-    header, table = motion_csv.table_of(path)
-    columns = {name: k for k, name in enumerate(header)}
     wanted = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
-    blocks = {block: table[:, [columns[f"{block}_{joint}"] for joint in joint_names]] for block in wanted
-              if all(f"{block}_{joint}" in columns for joint in joint_names)}
-    missing = [name for name in ("t", *(f"{block}_{joint}" for block in ("q", "tau") for joint in joint_names))
-               if name not in columns]
-    if missing:
-        raise InputError(f"{path}: no column {', '.join(missing[:6])}; the header has {', '.join(header[:12])}")
-    used = {"t", *(f"{block}_{joint}" for block in blocks for joint in joint_names)}
-    if ignored := [name for name in header if name not in used]:
-        print(f"columns not used: {', '.join(ignored)}", file=sys.stderr)
+    blocks, ignored = motion_csv.columns_of(path, joint_names, wanted, ("q", "tau"))
+    if ignored:
+        print(f"columns not used: {motion_csv.some(ignored)}", file=sys.stderr)
     if missing := [block for block in wanted[1:4 if "tau_rate" in blocks else 3] if block not in blocks]:
         print(f"not in the file, estimated by local polynomials: {', '.join(missing)}", file=sys.stderr)
-    return Recording(t=table[:, columns["t"]], **blocks)
+    return Recording(**blocks)
 
 
 def report(robot: Robot, found: Identification, physical: Consistency) -> str:

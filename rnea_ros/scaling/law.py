@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 DEGREE = 5
-SPACING, LEAST, MOST = 1e-3, 24, 60_000  # s between the samples that show a law densely, steps in each piece, steps in all
+SPACING, MOST = 1e-3, 60_000  # s between the samples that show a law densely, and about how many there are at most
+STEPS = (4, 24)  # of them in each piece: with very many pieces, with few
 _FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order in range(4)], dtype=float)
 
 
@@ -48,7 +49,8 @@ class TimeLaw:
 
         s : places at which what the law is put to begins anew, as a path does at its breaks: these parts are seen densely too
         """
-        _, motion, first = self.sampled(max(SPACING, self.duration / MOST), LEAST, self.time_at(s))
+        least = int(np.clip(MOST // len(self.coefficients), *STEPS))
+        _, motion, first = self.sampled(max(SPACING, self.duration / MOST), least, self.time_at(s))
         return motion, first
 
     def sampled(self, spacing: float, least: int = 1, more: Any = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

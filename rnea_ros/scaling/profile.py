@@ -36,7 +36,8 @@ LEVEL = 0.998  # share of the limits that a profile aims at
 MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
 PASS = 0.999  # share that it may use between the points: the rest is room for a controller to vary its speed, see replay.py
 COARSE = 48  # intervals of the first grid
-RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most
+RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most,
+FINE = 10_000  # if these make no more intervals
 INSIDE = 0.99  # share of the limits on the grid that a law to start from may come to use
 MOST = 1536  # intervals of a grid on the given clock
 OUTLINE = 4.0  # times as coarse may that grid be
@@ -278,7 +279,8 @@ def _union(sigma: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def _subdivided(knots: np.ndarray, longest: float) -> np.ndarray:
-    """With so many equal parts of each interval that none is longer, and without those next to others."""
+    """With so many equal parts of each interval that none is longer, and without those next to others. FINE parts will do."""
+    longest = max(longest, float(knots[-1] - knots[0]) / FINE)
     apart = np.concatenate(([True], np.diff(knots) > CLOSE * longest))
     apart[-1] = True
     knots = knots[apart]
