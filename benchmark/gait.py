@@ -27,12 +27,13 @@ from rnea_ros.planning.grid import sampled
 from rnea_ros.planning.transcription import Transcription
 
 ROOT = Path(__file__).parents[1]
-BEYOND = Step(smooth=True, transfer=True, upright=True)
-CASES = {"thesis": (Step(), 6), "human": (BEYOND, 8)}
-TITLES = {"thesis": "As the thesis asks", "human": "With accelerations tied, a steady transfer of load, an upright pelvis"}
+HUMAN = Step(smooth=True, transfer=True, upright=True)
+CASES = {"thesis": (Step(), 6), "elastic": (Step(elastic=True), 6), "human": (HUMAN, 8)}
+TITLES = {"thesis": "As the thesis asks", "elastic": "With what ligaments and slack muscles bear at no effort",
+          "human": "With accelerations tied, a steady transfer of load, an upright pelvis"}
 SWEEP = [(Human(), Step(0.8, 0.5), 6), (Human(), Step(1.0, 0.55), 6), (Human(), Step(1.4, 0.7), 6),
          (Human(1.6, 55.0), Step(), 6), (Human(1.9, 95.0), Step(), 6), (Human(1.65, 60.0, "female"), Step(), 6),
-         (Human(), Step(2.0, 1.1), 6), (Human(), replace(BEYOND, length=0.65), 8)]
+         (Human(), Step(2.0, 1.1), 6), (Human(), replace(HUMAN, length=0.65), 8)]
 
 
 def measured(walker: Walker, step: Step, points: int) -> tuple[Walk, dict[str, str]]:
@@ -76,7 +77,7 @@ def gradient_error(walker: Walker) -> float:
     y = rng.uniform(-0.3, 0.3, (2, 4, walker.n))
     y[:, 0, walker.joint_names.index("up")] = 0.9
     way = rng.normal(size=y.shape)
-    for quantity in Conditions(walker, BEYOND).all():
+    for quantity in Conditions(walker, replace(HUMAN, elastic=True)).all():
         values = [quantity.values(y + shift * step * way) for shift in (-2, -1, 1, 2)]
         numeric = (values[0] - 8.0 * values[1] + 8.0 * values[2] - values[3]) / (12.0 * step)
         found = np.einsum("kcrj,krj->kc", quantity.slopes(y), way)[:, quantity.enforced]

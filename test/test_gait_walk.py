@@ -146,7 +146,7 @@ def test_gradients_of_every_condition(written):
     y = rng.uniform(-0.3, 0.3, (2, 4, walker.n))
     y[:, 0, walker.joint_names.index("up")] = 0.9
     way = rng.normal(size=y.shape)
-    for quantity in Conditions(walker, Step(transfer=True, upright=True)).all():
+    for quantity in Conditions(walker, Step(transfer=True, upright=True, elastic=True)).all():
         numeric = (quantity.values(y + 1e-5 * way) - quantity.values(y - 1e-5 * way)) / 2e-5
         found = np.einsum("kcrj,krj->kc", quantity.slopes(y), way)
         known = np.isfinite(quantity.lower) | np.isfinite(quantity.upper)

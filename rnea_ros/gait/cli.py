@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--human", action="store_true",
                         help="beyond the thesis: forces do not jump from step to step, load moves steadily from foot "
                         "to foot, the pelvis stays upright")
+    parser.add_argument("--elastic", action="store_true",
+                        help="beyond the thesis: ligaments and slack muscles bear what they can, at no effort")
     parser.add_argument("--control-points", type=int, metavar="N", help="of each joint; default 6, with --human 8")
     parser.add_argument("--legs", action="store_true", help="a small model: trunk and arms rigid")
     parser.add_argument("--animation", action="store_true", help="also walk.gif")
@@ -42,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     human = Human(args.stature, args.mass, args.sex, LOWER_BODY if args.legs else NEUTRAL)
-    step = Step(args.speed, args.step, smooth=args.human, transfer=args.human, upright=args.human)
+    step = Step(args.speed, args.step, smooth=args.human, transfer=args.human, upright=args.human, elastic=args.elastic)
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "human.urdf").write_text(human.urdf, encoding="utf-8")

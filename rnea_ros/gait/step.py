@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..planning.problem import Quantity, of_motion
-from . import support
+from . import support, tissue
 from .skeleton import SIDES
 from .support import DOUBLE, SINGLE
 from .walker import Support, Walker
@@ -41,10 +41,11 @@ KNEE = (np.radians(60.0), np.radians(5.0))  # (5.9)
 class Step:
     """speed [m/s], length [m], width between the heels [m]; toe_off, heel_off: see above; tolerance of contacts [m].
 
-    Beyond the thesis, and what makes the floor's force that of a human:
+    Beyond the thesis; the first three make the floor's force that of a human, the fourth the angles of hip and ankle:
     smooth   : accelerations too continue as their mirror image in the next step, so that forces do not jump
     transfer : in double support the load moves from the rear foot to the front foot steadily, from nothing to all
     upright  : the pelvis stays almost upright; of all that is asked for, nothing else keeps a trunk from nodding at each step
+    elastic  : ligaments and slack muscles bear what they can (tissue.py): effort and strength are of what is left to muscles
     """
 
     speed: float = 1.2
@@ -56,6 +57,7 @@ class Step:
     smooth: bool = False
     transfer: bool = False
     upright: bool = False
+    elastic: bool = False
 
     def __post_init__(self) -> None:
         allowed = {"speed": (0.3, 2.5), "length": (0.2, 1.2), "width": (0.0, 0.4), "tolerance": (1e-5, 0.02)}
@@ -198,12 +200,18 @@ class Conditions:
         limit = np.where(np.isfinite(strength), 1.0, np.inf)
 
         def value(*motion):
-            return self.walker.torque(bearing, motion) / strength
+            return (self.walker.torque(bearing, motion) - self._borne(motion[0])[0]) / strength
 
         def slope(*motion):
-            return [table / strength[:, None] for table in self.walker.torque_slopes(bearing, motion)]
+            by_q, *others = self.walker.torque_slopes(bearing, motion)
+            return [table / strength[:, None] for table in (by_q - self._borne(motion[0])[1], *others)]
 
         return Quantity(f"torque in {bearing.name}", self.walker.joint_names, 2, value, slope, -limit, limit, windows=[window])
+
+    def _borne(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Torque (samples, n) that needs no muscle, and its slope by q."""
+        names, sides = self.walker.joint_names, SIDES if self.step.elastic else ()
+        return tissue.elastic(q, [[names.index(f"{side}_{joint}") for joint in tissue.JOINTS] for side in sides])
 
     def _in_foot(self, ends: tuple[float, float], window: tuple[float, float]) -> Quantity:
         """Distances from the four sides of the right foot, times the vertical force as a share of weight."""

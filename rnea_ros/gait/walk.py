@@ -125,11 +125,12 @@ class Walk:
     def effort(self) -> float:
         """(5.1) alone, by Simpson's rule on many samples."""
         u = np.linspace(0.0, 1.0, 401)
-        tau, *_ = self._loaded(u, self.plan(u * self.plan.duration)[:3])
-        rate = (tau[:, 6:] / self.walker.robot.limits.effort[6:]) ** 2
+        motion = np.stack(self.plan(u * self.plan.duration), axis=1)
+        double, single = (quantity.values(motion) for quantity in Conditions(self.walker, self.step).torques())
+        shares = np.where(u[:, None] <= self.step.toe_off, double, single)
         weights = np.tile([2.0, 4.0], 201)[:401]
         weights[[0, -1]] = 1.0
-        return float(weights @ rate.sum(axis=1) * self.plan.duration / 1200.0)
+        return float(weights @ (shares**2).sum(axis=1) * self.plan.duration / 1200.0)
 
 
 def mirrored(joint_names: tuple[str, ...]) -> np.ndarray:

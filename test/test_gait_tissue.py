@@ -1,0 +1,67 @@
+"""Elastic moments of a leg: they resist, muscles over two joints couple them, and what they bear costs nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros.gait import tissue
+from rnea_ros.gait.skeleton import LOWER_BODY, Human
+from rnea_ros.gait.step import Conditions, Step
+from rnea_ros.gait.walker import Walker
+
+HIP, KNEE, ANKLE = range(3)
+
+
+def at(hip=0.0, knee=0.0, ankle=0.0):
+    return np.array(tissue.moments(*np.radians((hip, knee, ankle))))
+
+
+@pytest.mark.parametrize("joint, low, high", [(HIP, -30.0, 110.0), (KNEE, -5.0, 130.0), (ANKLE, -50.0, 30.0)])
+def test_they_resist_and_rest_in_between(joint, low, high):
+    """Near the ends of its range a joint is pushed back by tens of N m; in the middle of it by little."""
+    angles = np.zeros((3, 400))
+    angles[joint] = np.linspace(low, high, 400)
+    found = at(*angles)[joint]
+    assert (np.diff(found) < 0.0).all()
+    assert found[0] > 0.0 > found[-1] and max(found[0], -found[-1]) > 10.0
+    rest = angles[joint][np.abs(found).argmin()]
+    assert low + 10.0 < rest < high - 10.0
+
+
+def test_muscles_over_two_joints():
+    assert at(knee=60.0, ankle=15.0)[ANKLE] > at(ankle=15.0)[ANKLE] + 5.0    # gastrocnemius lets go of the ankle
+    assert at(hip=60.0, knee=10.0)[KNEE] > at(knee=10.0)[KNEE] + 5.0         # hamstrings bend the knee
+    assert at(hip=20.0, knee=60.0)[HIP] > at(hip=20.0)[HIP] + 3.0            # rectus femoris pulls the thigh up
+
+
+def test_figures_of_the_measurements():
+    """An ankle bent up by 20 degrees is held by some tens of N m, standing by a few; a hip stretched by 20 by about 20."""
+    assert -60.0 < at(ankle=20.0)[ANKLE] < -25.0 and -8.0 < at()[ANKLE] < -3.0
+    assert 15.0 < at(hip=-20.0)[HIP] < 35.0
+
+
+def test_slopes():
+    rng = np.random.default_rng(5)
+    q, legs, h = rng.uniform(-0.4, 0.9, (20, 8)), [[6, 2, 3], [1, 5, 0]], 1e-3
+    tau, slope = tissue.elastic(q, legs)
+    assert not tau[:, [4, 7]].any() and not slope[:, [4, 7]].any() and not slope[:, :, [4, 7]].any()
+    np.testing.assert_allclose(tau[:, legs[1]].T, tissue.moments(*q[:, legs[1]].T), rtol=1e-14)
+    for k in range(8):
+        values = [tissue.elastic(q + shift * h * np.eye(8)[k], legs)[0] for shift in (-2, -1, 1, 2)]
+        numeric = (values[0] - 8.0 * values[1] + 8.0 * values[2] - values[3]) / (12.0 * h)
+        np.testing.assert_allclose(slope[:, :, k], numeric, atol=1e-7 * np.abs(slope).max())
+
+
+def test_muscles_bear_what_is_left():
+    walker = Walker(Human(frozen=LOWER_BODY), backend="python")
+    motion = np.zeros((3, 1, walker.n))
+    motion[0, 0, walker.joint_names.index("up")] = 0.9
+    motion[0, 0, walker.joint_names.index("right_ankle_dorsiflexion")] = 0.3
+    plain, elastic = (Conditions(walker, Step(elastic=asked)).torques()[1] for asked in (False, True))
+    borne = (plain.value(*motion) - elastic.value(*motion))[0] * np.nan_to_num(walker.robot.limits.effort)
+    for side, ankle in (("right", 0.3), ("left", 0.0)):
+        legs = [walker.joint_names.index(f"{side}_{joint}") for joint in tissue.JOINTS]
+        np.testing.assert_allclose(borne[legs], tissue.moments(0.0, 0.0, ankle), rtol=1e-9)
+        borne[legs] = 0.0
+    assert not np.abs(borne).max() > 1e-9
