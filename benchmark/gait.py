@@ -33,7 +33,8 @@ TITLES = {"thesis": "As the thesis asks", "elastic": "With what ligaments and sl
           "human": "With accelerations tied, a steady transfer of load, an upright pelvis"}
 SWEEP = [(Human(), Step(0.8, 0.5), 6), (Human(), Step(1.0, 0.55), 6), (Human(), Step(1.4, 0.7), 6),
          (Human(1.6, 55.0), Step(), 6), (Human(1.9, 95.0), Step(), 6), (Human(1.65, 60.0, "female"), Step(), 6),
-         (Human(), Step(2.0, 1.1), 6), (Human(), replace(HUMAN, length=0.65), 8)]
+         (Human(), Step(2.0, 1.1), 6), (Human(), Step(0.8, 0.5, elastic=True), 6), (Human(1.9, 95.0), Step(elastic=True), 6),
+         (Human(), replace(HUMAN, length=0.65), 8)]
 
 
 def measured(walker: Walker, step: Step, points: int) -> tuple[Walk, dict[str, str]]:
@@ -92,7 +93,7 @@ def swept() -> Iterator[str]:
            "hip, knee, ankle correlation | "
            "peak, valley, peak [weight] | farthest beyond a limit |\n|---|---|---|---|---|---|---|---|---|")
     for human, step, points in SWEEP:
-        start, kind = time.process_time(), ", beyond the thesis" if step.upright else ""
+        start, kind = time.process_time(), ", beyond the thesis" if step.upright else ", elastic" if step.elastic else ""
         whose = (f"| {human.stature:g} m, {human.mass:g} kg, {human.sex} | {step.speed:g} m/s, {step.length:g} m{kind} | "
                  f"{points} |")
         try:
