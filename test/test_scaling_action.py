@@ -15,7 +15,7 @@ pytest.importorskip("rnea_msgs")
 
 import rclpy
 from action_msgs.msg import GoalStatus
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
 from rclpy.action import ActionClient, CancelResponse, GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
@@ -46,7 +46,8 @@ class Result(SimpleNamespace):
 
 
 def request(trajectory: JointTrajectory, **fields):
-    empty = dict.fromkeys(TOLERANCES, ()) | {"multi_dof_trajectory": SimpleNamespace(points=[])}
+    empty = {**{name: [] for name in TOLERANCES}, "goal_time_tolerance": Duration(),
+             "multi_dof_trajectory": SimpleNamespace(points=[])}
     return SimpleNamespace(trajectory=trajectory, **(empty | fields))
 
 
@@ -242,8 +243,9 @@ def test_another_goal_or_a_stop_aborts(desk):
 
 
 def test_tolerances_are_not_passed_over_in_silence(desk):
-    assert desk.send(request(message(POINTS, DURATION), goal_tolerance=[0])) is not None
-    assert "not watched here" in desk.warnings[0]
+    assert desk.send(request(message(POINTS, DURATION))) and not desk.warnings
+    assert desk.send(request(message(POINTS, DURATION), goal_tolerance=[0], goal_time_tolerance=Duration(sec=1)))
+    assert desk.warnings == ["goal_tolerance, goal_time_tolerance of the goal: for whoever controls the robot, not watched"]
 
 
 # --- the executor -----------------------------------------------------------------------------------------------------

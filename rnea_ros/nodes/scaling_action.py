@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Duration
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -34,7 +35,8 @@ PERIOD = 0.05  # s; between two messages of feedback
 TURN = 0.1  # s; that the executor is given for what it has to do
 CODES = {"unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
          "too_late": "OLD_HEADER_TIMESTAMP"}  # the others: INVALID_GOAL
-TOLERANCES = ("path_tolerance", "component_path_tolerance", "goal_tolerance", "component_goal_tolerance")
+TOLERANCES = ("path_tolerance", "component_path_tolerance", "goal_tolerance", "component_goal_tolerance",
+              "goal_time_tolerance")
 
 
 class Server(ActionServer):
@@ -103,8 +105,9 @@ class FollowAction:
         if request.multi_dof_trajectory.points:
             raise Refused("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
         self._performer.check(self._read(request.trajectory), self._node.get_clock().now().nanoseconds)
-        if any(getattr(request, name) for name in TOLERANCES):
-            self._node.get_logger().warning("the tolerances of the goal are for whoever controls the robot: not watched here")
+        given = [name for name in TOLERANCES if getattr(request, name) not in ([], Duration())]
+        if given:
+            self._node.get_logger().warning(f"{', '.join(given)} of the goal: for whoever controls the robot, not watched")
 
     def _accept(self, handle: Any) -> None:
         pursuit = Pursuit(handle, lambda it: self._server.notify_execute(handle, lambda _: self._conclude(it)))
@@ -160,7 +163,7 @@ class FollowAction:
         if not np.isnan(measured).any():
             message.actual = JointTrajectoryPoint(positions=measured.tolist())
             message.error = JointTrajectoryPoint(positions=(reference.q - measured).tolist())
-        if hasattr(message, "index"):  # since Jazzy: the point that comes next, of those that were sent
+        if hasattr(message, "index"):  # of newer versions: the point that comes next, of those that were sent
             following = int(np.searchsorted(times, sample.planned)) - (len(times) - points)
             message.index = min(max(following, 0), points - 1)
         return message
