@@ -6,8 +6,7 @@ NOTES = {
     "counts": "the figure is of another tree, whose shape is not written down. Before regrouping that one took 5449 and 4996; "
               "this one, with eight branches and more geometry at each, takes 5876 and 5270, and regrouping saves as large a "
               "share of both. A random tree that starts at 5447 and 4963 ends at 4865 and 4353",
-    "threads": "arrays of this size come from memory, and results go to pages that the system clears first: both are shared. "
-               "Measured apart: two threads whose samples stay in the caches take half the time of one",
+    "threads": "arrays of this size come from memory, which both threads share",
     "batch": SHARED,
     "lost": "a queue of 100 messages is a tenth of a second: a process that is not let run for longer loses some. What the "
             "naive node loses, and the load, stand in the last table",

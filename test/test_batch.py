@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +18,7 @@ from rnea_ros import InputError, Robot
 from rnea_ros.codegen import batch, kernel
 
 pytest.importorskip("llvmlite")
+ROOT = Path(__file__).resolve().parents[1]
 COUNTS = (1, 2, 7, 8, 9, 16, 31, 100)
 
 
@@ -110,6 +116,40 @@ def test_threads(monkeypatch, threads):
     np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
     x[2222, 2] = np.nan
     assert compiled.samples([x], len(x)) is None and compiled._batch
+
+
+def test_callers_at_once_share_the_threads(monkeypatch):
+    monkeypatch.setenv(batch.THREADS, "3")
+    monkeypatch.setattr(batch, "PIECE", 2000)
+    compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
+    x = np.random.default_rng(0).normal(size=(8, 2001, 4))
+    expected = [compiled(part)[0] for part in x]
+    with ThreadPoolExecutor(8) as callers:
+        for _ in range(5):
+            for found, wanted in zip(callers.map(compiled, x), expected, strict=True):
+                np.testing.assert_array_equal(found[0], wanted)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_that_forks():
+    """Its threads do not come along: the child starts its own."""
+    script = """
+import os, signal, sys, threading
+import numpy as np
+from rnea_ros import Robot
+robot = Robot.from_urdf(sys.argv[1])
+motion = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 20_000, robot.n))
+before = robot.torque_and_rate(*motion)
+child = os.fork()
+signal.alarm(20)
+after = robot.torque_and_rate(*motion)
+assert np.array_equal(before, after) and threading.active_count() > 1
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script, str(ROOT / "urdf" / "seven_r.urdf")]
+    subprocess.run(command, check=True, timeout=60.0, env={**os.environ, batch.THREADS: "3", "PYTHONPATH": str(ROOT)})
 
 
 def test_number_of_threads(monkeypatch):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
-import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-PIECE = 2_000_000  # operations, about half a millisecond: less is not worth a thread
+PIECE = 2_000_000  # operations, about a tenth of a millisecond: less is not worth a thread
 THREADS = "RNEA_ROS_THREADS"  # environment variable: the most threads of a batch; default: one for each processor
 
 
@@ -46,13 +47,23 @@ class Batch:
                 end = min(start + self._piece, count)
                 sound.append(bool(self._function(places, strides, results, aligned, start, end)))
 
-        others = [threading.Thread(target=work, daemon=True) for _ in range(min(threads(), -(-count // self._piece)) - 1)]
-        for thread in others:
-            thread.start()
+        most = threads()
+        others = [_pool(most - 1).submit(work) for _ in range(min(most, -(-count // self._piece)) - 1)]
         work()
-        for thread in others:
-            thread.join()
+        for other in others:
+            if not other.cancel():  # one that has not begun by now finds nothing left to do
+                other.result()
         return all(sound)
+
+
+@functools.lru_cache(maxsize=1)
+def _pool(most: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next batch: to start one takes as long as thousands of samples."""
+    return ThreadPoolExecutor(most, thread_name_prefix="batch")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not come along
 
 
 def _shared(pieces: Iterator[int]) -> Iterator[int]:
