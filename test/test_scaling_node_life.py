@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
+from rnea_ros.nodes.ending import SIGNALS, finished_first
 
 pytestmark = pytest.mark.ros
 
@@ -176,6 +180,22 @@ def test_who_cannot_come_to_rest_ends_all_the_same(ros, parameters, again, words
         bench.process.send(again)
     assert bench.process.wait() == 0 and bench.heard[-1].phase != ScaledMotion.ENDED
     assert f"{words}: ends at once" in bench.process.log and "Traceback" not in bench.process.log
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_node_that_fails_to_finish_ends_all_the_same():
+    ended, said = threading.Event(), []
+    node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=ended.set),
+                           finish=lambda then: 1 / 0, get_logger=lambda: SimpleNamespace(error=said.append))
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        with finished_first(node):
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert ended.wait(5.0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert "ends at once" in said[0]
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.4])

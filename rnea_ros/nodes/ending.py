@@ -55,11 +55,13 @@ def _end() -> None:
 def _watch(node: Finishing, heard: socket.socket, end: Callable[[], None]) -> None:
     if not heard.recv(1):
         return
-    patience = node.finish(end)
-    more, _, _ = select.select([heard], [], [], patience)
-    again = heard.recv(1) if more else b""
-    if more and not again:  # the spinning has ended
-        return
-    why = "a second signal came" if again else f"not finished within {patience:g} s"
-    node.get_logger().error(f"{why}: ends at once, in the middle of what it does")
-    end()
+    patience = 0.0
+    try:
+        patience = node.finish(end)
+    finally:  # a node that fails to finish must not stay for ever
+        more, _, _ = select.select([heard], [], [], patience)
+        again = heard.recv(1) if more else b""
+        if again or not more:  # else the spinning has ended
+            why = "a second signal came" if again else f"not finished within {patience:g} s"
+            node.get_logger().error(f"{why}: ends at once, in the middle of what it does")
+            end()
