@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros import InputError
 from rnea_ros.scaling import law as laws
-from rnea_ros.scaling.path import spline, through
+from rnea_ros.scaling.path import solve_blocks, spline, through
 
 
 @pytest.fixture
@@ -101,6 +101,20 @@ def test_a_spline_at_rest():
     reference = make(t, s, k=5, bc_type=([(1, 0.0), (2, 0.0)],) * 2)
     x = np.linspace(0.0, 1.5, 50)
     np.testing.assert_allclose(np.polyval(coefficients[1, ::-1], x), reference(0.5 + x), atol=1e-13)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 21])
+def test_equations_in_blocks(count):
+    rng = np.random.default_rng(count)
+    before, here, behind = rng.normal(size=(3, count, 3, 3))
+    right = rng.normal(size=(count, 3, 2))
+    here += 9.0 * np.eye(3)
+    whole = np.zeros((count + 2, 3, count + 2, 3))
+    for k in range(count):
+        whole[k + 1, :, k], whole[k + 1, :, k + 1], whole[k + 1, :, k + 2] = before[k], here[k], behind[k]
+    matrix = whole[1:-1, :, 1:-1].reshape(3 * count, 3 * count)  # what is before the first and behind the last has no unknown
+    np.testing.assert_allclose(solve_blocks(before, here, behind, right).reshape(-1, 2),
+                               np.linalg.solve(matrix, right.reshape(-1, 2)), atol=1e-12)
 
 
 # ---------------------------------------------------------------------- time laws

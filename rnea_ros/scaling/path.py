@@ -179,16 +179,27 @@ def _unknown(h: np.ndarray, known: np.ndarray, r: int, free: int, rest: bool, sc
 
 
 def solve_blocks(before: np.ndarray, here: np.ndarray, behind: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """X (count, size, n) with before[i] X[i-1] + here[i] X[i] + behind[i] X[i+1] = right[i], by elimination from the front."""
-    columns: list[tuple[np.ndarray, np.ndarray]] = []
-    for k in range(len(here)):
-        block, value = here[k], right[k]
-        if k:
-            gone, rest = columns[-1]
-            block, value = block - before[k] @ gone, value - before[k] @ rest
-        solved = np.linalg.solve(block, np.hstack((behind[k], value)))
-        columns.append((solved[:, :block.shape[1]], solved[:, block.shape[1]:]))
-    X = [columns[-1][1]]
-    for gone, rest in reversed(columns[:-1]):
-        X.append(rest - gone @ X[-1])
-    return np.array(X[::-1])
+    """X (count, size, n) with before[i] X[i-1] + here[i] X[i] + behind[i] X[i+1] = right[i].
+
+    Every other unknown is eliminated, all of these at once, then every other one of those that are left (odd-even reduction).
+    """
+    count, size = len(here), here.shape[1]
+    if count == 1:
+        return np.linalg.solve(here, right)
+    solved = np.linalg.solve(here[1::2], np.concatenate((before[1::2], behind[1::2], right[1::2]), axis=2))
+    # X[odd] = rest - low X[before] - high X[behind]
+    low, high, rest = map(np.ascontiguousarray, np.split(solved, (size, 2 * size), axis=2))
+    onward, back = behind[:count - 1:2], before[2::2]
+    follow = slice(0, len(back))  # the odd ones that have one behind
+    left, middle, ahead, share = (np.array(block[::2]) for block in (before, here, behind, right))
+    middle[:len(onward)] -= onward @ low
+    share[:len(onward)] -= onward @ rest
+    ahead[:len(onward)] = -onward @ high
+    left[1:] = -back @ low[follow]
+    middle[1:] -= back @ high[follow]
+    share[1:] -= back @ rest[follow]
+    X = np.empty_like(right)
+    X[::2] = kept = solve_blocks(left, middle, ahead, share)
+    X[1::2] = rest - low @ kept[:len(rest)]
+    X[1:-1:2] -= high[follow] @ kept[1:]
+    return X

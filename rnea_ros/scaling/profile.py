@@ -30,7 +30,7 @@ from . import law as laws
 from .barrier import POINTS, Barrier, Spline, weighed
 from .closed_form import first_met, suspects
 from .law import TimeLaw
-from .terms import BASIS, Constraints, basis, on_clock, use
+from .terms import BASIS, Constraints, basis, on_clock, parts
 
 LEVEL = 0.998  # share of the limits that a profile aims at
 MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
@@ -175,8 +175,10 @@ def _passed(constraints: Constraints, grid: _Grid, c: np.ndarray) -> TimeLaw:
 
 def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float:
     """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
-    (s, v, a, u), _ = law.densely(constraints.path.breaks)
-    return largest(constraints(s) / share, v, a, u)
+    factor = 1.0
+    for s, v, a, u in parts(law.densely(constraints.path.breaks)[0]):
+        factor = largest(constraints(s) / share, v, a, u, factor)
+    return factor
 
 
 def steady(constraints: Constraints, clock: TimeLaw, share: float, most: float = 1e4) -> float:
@@ -257,9 +259,9 @@ class _Grid(Barrier):
 
     def tighten(self, law: TimeLaw) -> bool:
         """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
-        (s, v, a, u), first = law.densely(self.constraints.path.breaks)
+        motion, first = law.densely(self.constraints.path.breaks)
         starts = first[np.searchsorted(self._nodes, self.spline.knots[:-1])]
-        used = np.maximum.reduceat(np.abs(use(self.constraints(s), v, a, u)), starts, axis=0)
+        used = np.maximum.reduceat(self.constraints.used(motion), starts, axis=0)
         excess = np.where(used > PASS, used / self.level, 1.0)
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])

@@ -42,6 +42,7 @@ from ..errors import InputError
 from .path import Path
 
 BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
+PART = 2000  # samples looked at together, about
 QUANTITIES = ("effort", "effort_rate", "velocity", "acceleration", "jerk")
 Rate = Callable[[Any, Any, Any, Any], tuple[Any, Any]]  # (q, qd, qdd, qddd) -> tau, tau_rate
 
@@ -133,20 +134,31 @@ class Constraints:
         """(samples, 7, rows) at s (samples,)."""
         motion = self.path(s)
         _, q1, q2, q3 = motion
-        o = np.zeros_like(q1)
-        columns = {"velocity": (o, q1, o, o, o, o, o), "acceleration": (o, o, q2, q1, o, o, o),
-                   "jerk": (o, o, o, o, q3, 3.0 * q2, q1)}
+        weights = {"velocity": {1: q1}, "acceleration": {2: q2, 3: q1}, "jerk": {4: q3, 5: 3.0 * q2, 6: q1}}
         if self.dynamics is not None:
             t = self.dynamics(*motion)
-            columns["effort"] = (t.g, t.f, t.c, t.m, o, o, o)
-            columns["effort_rate"] = (o, t.g1, t.f1, t.f, t.c1, t.b, t.m)
-        blocks = [np.stack(columns[name], axis=1)[..., known] / limit[known]
-                  for (name, known), limit in zip(self._known.items(), self.limits) if len(known)]
-        return np.concatenate(blocks, axis=2)
+            weights["effort"] = {0: t.g, 1: t.f, 2: t.c, 3: t.m}
+            weights["effort_rate"] = {1: t.g1, 2: t.f1, 3: t.f, 4: t.c1, 5: t.b, 6: t.m}
+        rows, begin = np.zeros((len(q1), BASIS, len(self.labels))), 0
+        for (name, known), limit in zip(self._known.items(), self.limits):
+            end = begin + len(known)
+            for place, values in weights.get(name, {}).items():
+                np.divide(values[:, known], limit[known], out=rows[:, place, begin:end])
+            begin = end
+        return rows
+
+    def used(self, motion: np.ndarray) -> np.ndarray:
+        """How much of each limit a motion s, sd, sdd, sddd (4, samples) uses, without sign: (samples, rows)."""
+        return np.concatenate([np.abs(use(self(s), v, a, u)) for s, v, a, u in parts(motion)])
 
     def describe(self, row: int) -> str:
         joint, quantity = self.labels[row]
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
+
+
+def parts(motion: np.ndarray) -> list[np.ndarray]:
+    """A motion (4, samples) in parts whose rows a processor's cache can hold."""
+    return np.array_split(motion, motion.shape[1] // PART + 1, axis=1)
 
 
 def basis(sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
