@@ -167,7 +167,7 @@ def test_parts_begin_and_end_at_breaks():
 def test_a_law_is_seen_as_densely_as_it_needs():
     short = laws.rest_to_rest(0.0, 1.0, 1e-5).then(laws.rest_to_rest(1.0, 2.0, 0.1))
     _, first = short.densely()
-    assert first.tolist() == [0, laws.LEAST + 1]
+    assert first.tolist() == [0, laws.STEPS[1] + 1]
     assert len(laws.rest_to_rest(0.0, 1.0, 600.0).densely()[0][0]) == laws.MOST + 1
 
 
