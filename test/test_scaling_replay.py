@@ -21,10 +21,19 @@ def check(motion, played, limits=None) -> None:
     assert played.used(motion.robot, limits or motion.limits).max() <= 1.0 + TOLERANCE
     assert np.abs(played.q - motion.path(played.s)[0]).max() < 1e-9
     assert (np.diff(played.s) > -1e-12).all()
+    continuous(played)
+
+
+def continuous(played) -> None:
+    """No step of speed, whatever law takes over from whichever."""
+    dt = np.diff(played.t)[:, None]
+    gained = played.qd[1:] - played.qd[:-1] - 0.5 * dt * (played.qdd[1:] + played.qdd[:-1])
+    assert np.abs(gained).max() < 5e-3
 
 
 def ended(motion, played) -> None:
     """At the goal, at rest."""
+    continuous(played)
     assert played.done and np.abs(played.q[-1] - motion.points[-1]).max() < 1e-9
     assert not np.abs(played.qd[-1]).max() > 1e-9 and not np.abs(played.qdd[-1]).max() > 1e-9
 
@@ -247,7 +256,7 @@ def test_work_is_done_beside_the_ticks(motion):
     played = Played.__new__(Played)
     played.q, played.qd, played.qdd, played.qddd = (np.array([getattr(r, name) for r in references])
                                                     for name in ("q", "qd", "qdd", "qddd"))
-    played.s, played.done = np.array([r.s for r in references]), references[-1].done
+    played.s, played.t, played.done = *np.array([(r.s, r.t) for r in references]).T, references[-1].done
     check(motion, played)
     ended(motion, played)
     assert played.used(motion.robot, limits)[3500:].max() < 1.0
