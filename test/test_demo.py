@@ -18,7 +18,7 @@ from rnea_ros import Robot, cli
 from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
-from rnea_ros.demo import scaling, scaling_plot
+from rnea_ros.demo import scaling_checks, scaling_plot
 from rnea_ros.demo.table import Table
 from rnea_ros.demo.task import motion, too_fast
 from rnea_ros.path_dynamics import PathDynamics
@@ -171,7 +171,7 @@ def slowed():
     state = motion(plan, t)
     s = plan.law(t)[0]
     phase = np.where(np.arange(len(t)) < 3, 2, 1)
-    return robot, task, scaling.Played(t, s, *state, *robot.dynamics(*state)[:2], phase, np.ones(len(t)))
+    return robot, task, scaling_checks.Played(t, s, *state, *robot.dynamics(*state)[:2], phase, np.ones(len(t)))
 
 
 def test_the_scaling_demo_asks_twice_too_much(slowed):
@@ -184,15 +184,15 @@ def test_the_scaling_demo_asks_twice_too_much(slowed):
 
 def test_the_checks_of_the_scaling_demo_find_what_is_wrong(slowed):
     robot, task, played = slowed
-    checks = (lambda p: scaling.inside(robot, task, p), lambda p: scaling.on_path(task, p),
-              lambda p: scaling.same_as_library(robot, p), lambda p: scaling.arrived(task, p))
+    checks = (lambda p: scaling_checks.inside(robot, task, p), lambda p: scaling_checks.on_path(task, p),
+              lambda p: scaling_checks.same_as_library(robot, p), lambda p: scaling_checks.arrived(task, p))
     assert all(check(played).passed for check in checks)
     faster = [played.qd * 1.2, played.qdd * 1.44, played.qddd * 1.728]
     beside, wrong, short = played.q.copy(), played.tau.copy(), {name: x[:-20] for name, x in played._asdict().items()}
     beside[100, 2] += 1e-6
     wrong[7, 1] = np.nextafter(wrong[7, 1], np.inf)
     spoilt = (played._replace(qd=faster[0], qdd=faster[1], qddd=faster[2]), played._replace(q=beside),
-              played._replace(tau=wrong), scaling.Played(**short))
+              played._replace(tau=wrong), scaling_checks.Played(**short))
     for check, sample in zip(checks, spoilt):
         assert not check(sample).passed
 

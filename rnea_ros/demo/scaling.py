@@ -1,7 +1,4 @@
-"""`rnea demo --scaling`: a trajectory twice too fast goes to scaling_node in another process; we interfere and check.
-
-What comes back is held against the library: every sample inside the limits, exactly on the path, efforts to the last bit.
-"""
+"""`rnea demo --scaling`: a trajectory twice too fast goes to scaling_node in another process; we interfere and check."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,34 +15,17 @@ from .. import urdf_xml
 from ..errors import RneaError
 from ..robot import Robot
 from . import scaling_plot
-from .checks import Verdict
 from .ending import ended
 from .processes import explain, free_domain, processes, ros_environment, shared, signals
+from .scaling_checks import Played, arrived, inside, on_path, same_as_library
 from .table import Table
 from .task import Task, parameters, too_fast
 
 NODES = ("scaling_node",)
 PATIENCE = 60.0  # s
 NO_ROS = "rnea demo --scaling needs ROS 2: {reason}. Without --scaling, `rnea demo --no-ros` needs none."
-# pause at 30 % of the path, resume a second later; at 65 % slow to 0.4 of the speed, 0.8 s later back
-ACTS = ((0.3, 0.0, "pause", 1.0), (0.3, 1.2, "resume", 1.0), (0.65, 0.0, "override", 0.4), (0.65, 0.8, "override", 1.0))
-ROUNDING = 1e-6  # of a limit
-NEAR = 1e-9  # rad, m; of the path
-
-
-class Played(NamedTuple):
-    """What was received: times t and places s (samples,), joints (samples, n), phases (samples,)."""
-
-    t: np.ndarray
-    s: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    qddd: np.ndarray
-    tau: np.ndarray
-    tau_rate: np.ndarray
-    phase: np.ndarray
-    override: np.ndarray
+# pause at 30 % of the path, resume after most of a second at rest; at 65 % slow to 0.4 of the speed, 0.8 s later back
+ACTS = ((0.3, 0.0, "pause", 1.0), (0.3, 0.8, "resume", 1.0), (0.65, 0.0, "override", 0.4), (0.65, 0.8, "override", 1.0))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,32 +89,3 @@ class _Live(Table):
         head = (f"{message.t:5.2f} s  {phase} at {message.progress:.0%} of the path{speed}, {message.lateness:.2f} s late; "
                 f"most used: {message.use:.1%} of {message.binding_limit.replace('_', ' ')} of {message.binding_joint}")
         return [head, *super().lines(shown)]
-
-
-def inside(robot: Robot, task: Task, played: Played) -> Verdict:
-    """Every sample is inside every limit: torques and rates by the library, from the positions that were received."""
-    limits = task.limits
-    tau, rate = robot.torque_and_rate(played.q, played.qd, played.qdd, played.qddd)
-    used = {"torque": tau / limits.effort, "torque rate": rate / limits.effort_rate, "velocity": played.qd / limits.velocity}
-    shares = {name: np.fmax.reduce(np.abs(share), axis=None, initial=0.0) for name, share in used.items()}
-    worst = ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
-    return Verdict(max(shares.values()) <= 1.0 + ROUNDING, f"all samples inside the limits: at most {worst}")
-
-
-def on_path(task: Task, played: Played) -> Verdict:
-    away = float(np.abs(played.q - task.plan.path(played.s)[0]).max())
-    return Verdict(away < NEAR, f"all samples on the path, to {away:.1e} rad (m); allowed {NEAR:g}")
-
-
-def same_as_library(robot: Robot, played: Played) -> Verdict:
-    expected = robot.dynamics(played.q, played.qd, played.qdd, played.qddd)
-    wrong = np.count_nonzero((expected.tau != played.tau) | (expected.tau_rate != played.tau_rate))
-    said = f"{played.tau.size} torques and their rates equal the library's to the last bit"
-    return Verdict(not wrong, f"{wrong} of {played.tau.size} torques or rates differ from the library's" if wrong else said)
-
-
-def arrived(task: Task, played: Played) -> Verdict:
-    away = float(np.abs(played.q[-1] - task.points[-1]).max())
-    rest = float(np.abs(played.qd[-1]).max())
-    passed = away < NEAR and rest < NEAR and 2 in played.phase
-    return Verdict(passed, f"paused, resumed, and at rest in the end, {away:.1e} rad (m) from the goal")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import plot
 from ..robot import Robot
+from .scaling_checks import Played
 from .task import Task, motion
-
-if TYPE_CHECKING:
-    from .scaling import Played
 
 PLANNED, LIMIT = "0.6", "#c0392b"
 BEYOND = 2.4  # shares of a limit that fit on the picture

@@ -22,7 +22,8 @@ POLL = 0.05  # s
 
 
 class Act(NamedTuple):
-    """To be done when the motion has come to a share of its path and, after the act before it, some seconds have gone by."""
+    """To be done when the motion has come to a share of its path, so many seconds after the act before; if that was a pause,
+    after it had brought the motion to rest."""
 
     progress: float
     seconds: float
@@ -44,14 +45,17 @@ def record(domain_id: int, message: JointTrajectory, acts: Sequence[Act], patien
     rclpy.init(context=context, domain_id=domain_id, signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node("scaling_monitor", context=context)
     heard: list[ScaledMotion] = []
-    waiting, done = list(acts), [0.0]
+    waiting, since, pausing = list(acts), 0.0, False
 
     def keep(scaled: ScaledMotion) -> None:
+        nonlocal since, pausing
         heard.append(scaled)
         on_message(scaled)
-        if waiting and scaled.progress >= waiting[0].progress and scaled.t >= done[0] + waiting[0].seconds:
+        if pausing and scaled.phase == ScaledMotion.PAUSED:
+            since, pausing = scaled.t, False
+        if waiting and not pausing and scaled.progress >= waiting[0].progress and scaled.t >= since + waiting[0].seconds:
             act = waiting.pop(0)
-            done[0] = scaled.t
+            since, pausing = scaled.t, act.service == "pause"
             if act.service == "override":
                 override.call_async(SetOverride.Request(share=act.share))
             else:
