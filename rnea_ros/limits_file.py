@@ -12,7 +12,8 @@
         max_joint_force: 400.0          # N: norm of the internal force that the joint transmits; also of mimic joints
         has_velocity_limits: false      # takes a limit away: not known, not enforced
 
-What the file leaves out stays as in the URDF. A node's parameter file, /**: {ros__parameters: {joint_limits: ..}}, is one too.
+What the file leaves out stays as in the URDF. A node's parameter file, /**: {ros__parameters: {joint_limits: ..}}, is one too,
+also with parameters by their whole names, joint_limits.shoulder.max_effort: 90.0.
 """
 
 from __future__ import annotations
@@ -80,10 +81,21 @@ def _joint_limits(path: str | Path) -> Mapping[str, Any]:
     if isinstance(given, Mapping) and len(given) == 1:  # the parameter file of a node
         inner = next(iter(given.values()))
         given = inner["ros__parameters"] if isinstance(inner, Mapping) and "ros__parameters" in inner else given
-    found = given.get("joint_limits") if isinstance(given, Mapping) else None
+    found = given.get("joint_limits", _by_whole_names(given)) if isinstance(given, Mapping) else None
     if not isinstance(found, Mapping):
         raise ModelError("holds no mapping 'joint_limits' of joints to their limits", str(path))
     return found
+
+
+def _by_whole_names(given: Mapping) -> dict[str, dict[str, Any]] | None:
+    """joint_limits.<joint>.<limit>: as nodes need them for joints whose names contain dots."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in given.items():
+        head, _, rest = str(name).partition(".")
+        joint, _, limit = rest.rpartition(".")
+        if head == "joint_limits" and joint:
+            found.setdefault(joint, {})[limit] = value
+    return found or None
 
 
 def _numbers(joint: str, given: Any, problems: list[str]) -> dict[str, float]:

@@ -71,7 +71,7 @@ def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[st
 
 def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
     """Rows of 17 digits, so that reading gives the same doubles back; report(rows so far) after each chunk."""
-    with open(path, "w", newline="") as file:
+    with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerow(names)
         rows = 0
         for chunk in chunks:

@@ -67,9 +67,10 @@ class PathDynamics:
     def limits(self, limits: Limits | None = None) -> Limits:
         """The robot's limits, or those given, less Coulomb friction. InputError where it leaves nothing of an effort limit."""
         limits = limits or self.robot.limits
-        effort = limits.effort - coulomb(self.robot.model)
-        if (effort <= 0.0).any():
-            joint = int(np.argmax(effort <= 0.0))
+        friction = coulomb(self.robot.model)
+        effort = limits.effort - friction
+        if (taken := (effort <= 0.0) & (friction > 0.0)).any():
+            joint = int(np.argmax(taken))
             raise InputError(f"Coulomb friction of {self.robot.joint_names[joint]} takes all of its effort limit, "
                              f"{limits.effort[joint]:g}")
         return replace(limits, effort=effort)

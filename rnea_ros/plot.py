@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ MOST_POINTS = 4_000  # of a curve; more cannot be seen
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, drawing to files."""
+    """matplotlib.pyplot, drawing to files. Names of joints are drawn as they are, with boxes for letters that no font has."""
     try:
         import matplotlib
     except ImportError:
         raise RneaError("a picture needs matplotlib: pip install 'rnea_ros[plot]', or leave --plot out") from None
     matplotlib.use("Agg")
+    matplotlib.rcParams["text.parse_math"] = False
+    warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
     import matplotlib.pyplot as plt
 
     return plt

@@ -59,6 +59,8 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
     """
     if robot.model.base == "floating":
         raise InputError(f"the base of robot '{robot.name}' is free; motions are retimed for a base that is held")
+    if not robot.n:
+        raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to retime")
     points = door.coordinates("points", points, robot.joint_names)
     if points.ndim != 2 or len(points) < 2:
         raise InputError(f"points have shape {points.shape}; (count, {robot.n}) with two points at least are needed")

@@ -20,13 +20,17 @@ from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
 from rnea_ros.demo import scaling_checks, scaling_plot
 from rnea_ros.demo.table import Table
-from rnea_ros.demo.task import motion, too_fast
+from rnea_ros.demo.task import motion, parameters, too_fast
 from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling.plan import follow
 from rnea_ros.scaling.terms import Constraints
 
 ROOT = Path(__file__).resolve().parents[1]
 STANFORD = ROOT / "urdf" / "stanford.urdf"
+FINGER = """<robot name="r"><link name="base"/><link name="upper"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link><link name="tip"/>
+<joint name="arm" type="continuous"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/></joint>
+<joint name="finger" type="continuous"><parent link="upper"/><child link="tip"/></joint></robot>"""
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +207,13 @@ def test_the_picture_of_the_scaling_demo(slowed, tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_massless_joint_has_no_limits_in_the_scaling_demo():
+    robot = Robot.from_urdf(FINGER, backend="python")
+    task = too_fast(robot)
+    assert np.isnan(task.limits.effort).tolist() == [False, True]
+    assert {name.split(".")[1] for name in parameters(robot, task.limits)} == {"arm"}
+
+
 def test_the_scaling_demo_needs_ros(capsys):
     assert cli.main(["demo", "--scaling", "--no-ros"]) == 2
     assert "cannot be had with --no-ros" in capsys.readouterr().err
@@ -244,9 +255,16 @@ def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.ros
 @pytest.mark.slow
-@pytest.mark.parametrize("urdf", [(), ("--urdf", str(STANFORD))])
-def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, urdf):
-    process = start("--scaling", "--plot", "", *urdf, cwd=tmp_path)
+@pytest.mark.parametrize("names", [None, "joint{}", "joint_{}.0"])
+def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp_path_factory, names):
+    """Also with joints whose names contain dots, as an Allegro hand's do."""
+    words = []
+    if names:
+        urdf = tmp_path_factory.mktemp("urdf") / "stanford.urdf"
+        urdf.write_text(re.sub(r'joint name="joint(\d)"', lambda found: f'joint name="{names.format(found[1])}"',
+                               STANFORD.read_text()))
+        words = ["--urdf", str(urdf)]
+    process = start("--scaling", "--plot", "", *words, cwd=tmp_path)
     output = process.communicate(timeout=100)[0]
     assert process.returncode == 0, output
     assert output.count("  ok  ") == 4 and "paused at" in output, output

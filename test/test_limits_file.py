@@ -63,6 +63,10 @@ def test_the_parameter_file_of_a_node_is_one_too(tmp_path):
     limits, forces = limits_file.read(written(tmp_path, text), robot("rr"))
     np.testing.assert_array_equal(limits.effort, [3.0, 10.0])
     assert forces == {}
+    text = "/**:\n  ros__parameters:\n    joint_limits.joint1.max_effort: 3.0\n    payload.mass: 1.0\n"
+    np.testing.assert_array_equal(limits_file.read(written(tmp_path, text), robot("rr"))[0].effort, [3.0, 10.0])
+    with pytest.raises(ModelError, match=r"joint 'joint1\.0' does not exist"):
+        limits_file.read(written(tmp_path, text.replace("joint1", "joint1.0")), robot("rr"))
 
 
 def test_followers_have_forces_only(tmp_path):

@@ -286,3 +286,28 @@ def test_a_limit_that_makes_the_motion_take_years(tmp_path):
     arm = robot("rr")
     motion = retime_motion(arm, [[0.0, 0.0], [1.0, 1.0]], limits=replace(arm.limits, velocity=np.full(2, 1e-8)))
     assert motion.duration == pytest.approx(1e8, rel=0.02)
+
+
+def test_a_robot_without_joints(tmp_path, capsys):
+    given, plain = tmp_path / "given.csv", tmp_path / "plain.urdf"
+    given.write_text("t,q_j\n0,0\n1,1\n")
+    plain.write_text('<robot name="table"><link name="top"/></robot>')
+    assert cli.main(["retime", str(plain), str(given), "-o", str(tmp_path / "fast.csv")]) == 2
+    assert "robot 'table' has no joint that moves: there is nothing to retime" in capsys.readouterr().err
+
+
+def test_names_that_are_no_plain_words(tmp_path, capsys, recwarn):
+    """In the header of a CSV, in a limits file, and in a picture, which takes $ for no formula."""
+    pytest.importorskip("matplotlib")
+    urdf_file, given, limits, out = (tmp_path / name for name in ("odd.urdf", "given.csv", "limits.yaml", "fast.csv"))
+    text = (ROOT / "urdf" / "rr.urdf").read_text().replace('"joint1"', '"bras, 1$_x^$ {左"')
+    text = text.replace('"joint2"', '"a &quot;b/c&quot;"')
+    urdf_file.write_text(text, encoding="utf-8")
+    given.write_text('"q_a ""b/c""","q_bras, 1$_x^$ {左",t\n0,0,0\n1,1,1\n', encoding="utf-8")
+    limits.write_text("joint_limits: {'bras, 1$_x^$ {左': {max_effort: 5.0}}", encoding="utf-8")
+    picture = tmp_path / "fast.png"
+    words = ["-o", str(out), "--limits", str(limits), "--plot", str(picture), "--rate", "100"]
+    assert cli.main(["retime", str(urdf_file), str(given), *words]) == 0, capsys.readouterr().err
+    with open(out, newline="", encoding="utf-8") as file:
+        assert next(csv.reader(file))[:3] == ["t", "q_bras, 1$_x^$ {左", 'q_a "b/c"']
+    assert picture.read_bytes().startswith(b"\x89PNG") and not [w for w in recwarn if "Glyph" in str(w.message)]

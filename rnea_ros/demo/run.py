@@ -41,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
     if not 0.5 <= value <= 3600.0:
         raise argparse.ArgumentTypeError(f"{text} is not between 0.5 and 3600 seconds")
     return value

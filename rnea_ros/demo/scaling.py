@@ -54,7 +54,7 @@ def _listen(robot: Robot, text: str, task: Task) -> Played | None:
         print(NO_ROS.format(reason=error), file=sys.stderr)
         return None
     domain, table = free_domain(), _Live(robot, task)
-    settings = {"/**": {"ros__parameters": {"robot_description": text, "joint_limits": parameters(robot, task.limits)}}}
+    settings = {"/**": {"ros__parameters": {"robot_description": text, **parameters(robot, task.limits)}}}
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as folder:
         with signals() as caught, ros_environment(domain, folder), processes(Path(folder), NODES, settings) as started:
             print(f"{robot.name}: scaling_node runs as process {started[0].pid}", flush=True)

@@ -58,11 +58,16 @@ def _limits(robot: Robot, slow: Plan) -> Limits:
     state = motion(slow, np.linspace(0.0, slow.law.duration, 501))
     tau, _, gravity, _ = robot.dynamics(*state)
     effort = HOLD * np.abs(gravity).max(axis=0) + MOVE * np.abs(tau - gravity).max(axis=0)
-    effort = np.fmin(effort, robot.limits.effort)
+    effort = np.fmin(np.where(effort > 0.0, effort, np.nan), robot.limits.effort)  # a joint may move no mass
     return replace(robot.limits, effort=effort, effort_rate=np.fmin(2.0 * effort / SWING, robot.limits.effort_rate))
 
 
 def parameters(robot: Robot, limits: Limits) -> dict[str, Any]:
-    """These limits as parameters of a node."""
-    return {name: {"has_effort_limits": True, "max_effort": effort, "has_effort_rate_limits": True, "max_effort_rate": rate}
-            for name, effort, rate in zip(robot.joint_names, limits.effort.tolist(), limits.effort_rate.tolist())}
+    """These limits as parameters of a node, where they are known, by whole names: a parameter file's parser mixes up nested
+    ones that contain dots."""
+    found: dict[str, Any] = {}
+    for name, effort, rate in zip(robot.joint_names, limits.effort.tolist(), limits.effort_rate.tolist()):
+        if np.isfinite(effort):
+            found |= {f"joint_limits.{name}.has_effort_limits": True, f"joint_limits.{name}.max_effort": effort,
+                      f"joint_limits.{name}.has_effort_rate_limits": True, f"joint_limits.{name}.max_effort_rate": rate}
+    return found
