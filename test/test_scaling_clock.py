@@ -71,6 +71,21 @@ def test_a_rate_stays_between_nothing_and_all(plan):
         assert clock._verified(end) is allowed is not clock.steady
 
 
+def test_a_transition_is_looked_at_on_both_sides_of_every_break(plan):
+    class Watched(Table):
+        def at(self, sigma):
+            self.seen = sigma
+            return super().at(sigma)
+
+    table = Watched(constraints(plan.path), plan.law)
+    clock = Clock(table, 0.2, 0.2, 0.9)
+    clock.steer(0.5)
+    breaks = plan.law.breaks[(plan.law.breaks > 0.2) & (plan.law.breaks < clock.reach)]
+    away = table.seen - breaks[:, None]
+    assert len(breaks) > 3 and (away == 0.0).any(axis=1).all()
+    assert ((away < 0.0) & (away > -1e-8)).any(axis=1).all()
+
+
 def test_a_transition_ends_where_it_says(plan):
     """Its rate, and how far it reaches; and the clock's parts agree on what they are the derivatives of."""
     clock = Clock(Table(constraints(plan.path), plan.law), 0.2, 0.2, 0.9)
@@ -109,7 +124,7 @@ def test_another_base_is_the_same_motion(plan):
 
 def test_what_tighter_limits_mean(plan):
     """The slowed law is inside them with room; the present one inside what they are widened to, and that is no wider."""
-    tight = constraints(plan.path, (7.0, 5.0), (50.0, 60.0))
+    tight = constraints(plan.path, (7.0, 5.0), (50.0, 90.0))
     found = assessed(tight, plan, 0.0)
     assert 0.5 < found.factor < 1.0 and found.constraints is tight
     assert steady_factor(tight, plan.law, ROOM) == pytest.approx(found.factor, rel=1e-9)
