@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from planning_cases import pendulum_and_slide
 
 from rnea_ros import InputError
 from rnea_ros.planning import Cost, PlanningError, Problem, Settings, State
-from rnea_ros.planning.bspline import Curve
+from rnea_ros.planning.bspline import Curve, span_of
 from rnea_ros.planning.checks import check, unknown_limits, worst_violation
+from rnea_ros.planning.curvature import gauss_newton
 from rnea_ros.planning.problem import of_motion
 
 INF, NAN = np.inf, np.nan
@@ -130,3 +132,28 @@ def test_instants_may_come_twice_and_not_at_all():
     assert Settings(instants=(0.0, 0.5, 0.5, 1.0)).instants == (0.0, 0.5, 0.5, 1.0)
     with pytest.raises(InputError, match="rise from 0 to 1"):
         Settings(instants=())
+
+
+@pytest.mark.parametrize("given", [{"degree": 2}, {"degree": 8}, {"spans": 1001}, {"gain": 1.1}, {"damping": -1.0}, {"tries": 0},
+                                   {"damping": np.inf}, {"best_of": np.nan}])
+def test_settings_have_bounds_on_both_sides(given):
+    (name, value), = given.items()
+    with pytest.raises(InputError, match=f"{name} is {value}; .* is allowed"):
+        Settings(**given)
+
+
+def test_a_break_belongs_to_the_span_behind_it():
+    assert span_of(np.array([0.0, 0.25, 1.0]), np.array([0.0, 0.2, 0.25, 0.3, 1.0])).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_terms_of_a_cost_add_up_in_its_curvature():
+    """By Gauss and Newton, with one term that counts early only."""
+    rng = np.random.default_rng(0)
+    y, u, weight = rng.normal(size=(5, 4, 2)), np.linspace(0.0, 1.0, 5), rng.uniform(0.1, 1.0, 5)
+    rate = pendulum_and_slide()
+    speed = replace(of_motion(1, ("a", "b"), np.full(2, NAN), np.full(2, NAN)), windows=[(0.0, 0.5)])
+    here, one, two = State(*np.zeros((3, 2))), (np.array([0.3, 0.7]), rate), (np.array([2.0, 0.5]), speed)
+    both, first, second = (gauss_newton(Problem(here, here, [], Cost(1.0, more=terms)), None, y, u, weight, np.zeros(0))
+                           for terms in ([one, two], [one], [two]))
+    np.testing.assert_allclose(both, first + second, atol=1e-13)
+    assert np.abs(second[0]).max() > 0.01 and not second[-1].any()
