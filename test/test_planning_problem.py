@@ -134,8 +134,8 @@ def test_instants_may_come_twice_and_not_at_all():
         Settings(instants=())
 
 
-@pytest.mark.parametrize("given", [{"degree": 2}, {"degree": 8}, {"spans": 1001}, {"gain": 1.1}, {"damping": -1.0}, {"tries": 0},
-                                   {"damping": np.inf}, {"best_of": np.nan}])
+@pytest.mark.parametrize("given", [{"degree": 2}, {"degree": 8}, {"spans": 1001}, {"gain": 1.1}, {"damping": -1.0},
+                                   {"tries": 0}, {"damping": np.inf}, {"best_of": np.nan}])
 def test_settings_have_bounds_on_both_sides(given):
     (name, value), = given.items()
     with pytest.raises(InputError, match=f"{name} is {value}; .* is allowed"):
