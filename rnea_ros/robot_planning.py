@@ -23,6 +23,7 @@ from .planning.settings import Report, Settings
 from .robot import Robot
 
 FORCE = slice(0, 3)  # of a joint wrench
+FARTHEST = 1e9  # rad, m; beyond, doubles lie too far apart for a motion
 
 
 def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
@@ -119,6 +120,9 @@ def _state(robot: Robot, name: str, given: Any, smooth: bool) -> State:
     if rows.ndim != 2 or len(rows) > 3:
         raise InputError(f"{name} has shape {rows.shape}; ({robot.n},) is needed, or rows q, qd or q, qd, qdd")
     q, *rest = (door.coordinates(f"{name} {what}", row, robot.joint_names) for what, row in zip(("q", "qd", "qdd"), rows))
+    if abs(q[k := int(np.abs(q).argmax())]) > FARTHEST:
+        raise InputError(f"{name} q is {q[k]:g} for {robot.joint_names[k]}; motions are planned no further than {FARTHEST:g} "
+                         "rad or m from zero")
     qd = rest[0] if rest else np.zeros(robot.n)
     return State(q, qd, rest[1] if len(rest) > 1 else np.full(robot.n, 0.0 if smooth else np.nan))
 

@@ -82,7 +82,7 @@ def test_errors_are_explained(tmp_path, capsys, words, message):
     code, out = run(tmp_path, "--refinements", 0, *words)
     said = capsys.readouterr().err
     assert code == 2 and re.search(message, said) and said.splitlines()[-1].startswith("rnea plan: ")
-    assert out.exists() == ("--plot" in words)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(("ends", "message"), [
@@ -121,3 +121,8 @@ def test_quick_work_is_quiet(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(motion_output.time, "monotonic", time.monotonic_ns().__float__)  # a clock that stands still
     assert run(tmp_path, "--refinements", 0)[0] == 0
     assert all(line.startswith("note:") for line in capsys.readouterr().err.splitlines())
+
+
+def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
+    code, _ = run(tmp_path, ends=["--from", "0", "0", "--to", "0", "1e300"])
+    assert code == 2 and "goal q is 1e+300 for joint2; motions are planned no further than 1e+09" in capsys.readouterr().err

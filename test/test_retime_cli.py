@@ -311,3 +311,11 @@ def test_names_that_are_no_plain_words(tmp_path, capsys, recwarn):
     with open(out, newline="", encoding="utf-8") as file:
         assert next(csv.reader(file))[:3] == ["t", "q_bras, 1$_x^$ {左", 'q_a "b/c"']
     assert picture.read_bytes().startswith(b"\x89PNG") and not [w for w in recwarn if "Glyph" in str(w.message)]
+
+
+def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
+    given = tmp_path / "given.csv"
+    for text in ("t,q_joint1,q_joint2\n0,1e300,0\n1,-1e300,1\n", "t,q_joint1,q_joint2\n0,0,0\n1,0,1e10\n"):
+        given.write_text(text)
+        assert cli.main(["retime", RR, str(given), "-o", str(tmp_path / "fast.csv")]) == 2
+        assert "a path goes no further than 1e+09 rad or m from zero" in capsys.readouterr().err

@@ -367,3 +367,19 @@ def test_unknown_limits_are_not_enforced_and_said_so(motion):
     played = Played(Replay(constraints, motion.plan))
     used = played.used(motion.robot, motion.limits)
     assert used[:, [0, 2, 3]].max() <= 1.0 + TOLERANCE < used[:, 1].max()
+
+
+def test_with_velocity_limits_alone_it_can_be_paused_and_slowed():
+    """No effort is known of many a URDF: a plan inside the velocities is played, and its clock may change as it likes."""
+    plan = planned([[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]], [0.0, 1.0, 2.0])
+    velocity = np.array([3.0, 3.0])
+    replay = Replay(Constraints(plan.path, None, Limits(*np.full((2, 2), np.nan), velocity, *np.full((2, 2), np.nan))), plan)
+    speeds = []
+    for k in range(5000):
+        for at, act in ((300, lambda: replay.override(0.5)), (600, replay.pause), (900, replay.resume)):
+            if k == at:
+                act()
+        speeds.append(replay.tick(DT).qd)
+        if k == 899:
+            assert replay.clock.k == 0.0
+    assert replay.done and np.abs(speeds).max() <= 3.0 and replay.t > 3.5

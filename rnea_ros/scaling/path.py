@@ -24,6 +24,7 @@ import numpy as np
 
 from ..errors import InputError
 
+FARTHEST = 1e9  # rad, m; beyond, doubles lie too far apart for a motion
 ORDERS = 4  # q, q', q'', q'''
 BEFORE = 1e-13  # of the length, by which a leg ends before a corner
 
@@ -80,7 +81,7 @@ def through(points: Any, tangents: Any = None, curvatures: Any = None, stops: Se
     stops      : numbers of inner points where the motion rests and the path may have a corner
     s          : (count,) increasing values of s at the points instead of the sum of chords
     """
-    points = array("points", points)
+    points = places(points)
     if points.ndim != 2 or len(points) < 2 or not points.shape[1]:
         raise InputError(f"points have shape {points.shape}; two rows or more, of a column for each joint, are needed")
     chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
@@ -94,6 +95,16 @@ def through(points: Any, tangents: Any = None, curvatures: Any = None, stops: Se
     cuts = [0, *sorted(set(stops)), len(points) - 1]
     legs = [_leg(s[a:b + 1], points[a:b + 1], [block[a:b + 1] for block in given]) for a, b in pairwise(cuts)]
     return Path(s, np.concatenate(legs), stops=[float(s[k]) for k in cuts[1:-1]])
+
+
+def places(points: Any) -> np.ndarray:
+    """Points (count, n) that a path can go through."""
+    found = array("points", points)
+    if (far := np.abs(found) > FARTHEST).any():
+        where = np.argwhere(far)[0].tolist()
+        raise InputError(f"points{where} is {found[tuple(where)]:g}; a path goes no further than {FARTHEST:g} rad or m from "
+                         "zero")
+    return found
 
 
 def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import InputError
 from . import law as laws
 from .law import TimeLaw
-from .path import Path, array, spline, through
+from .path import Path, array, places, spline, through
 from .plan import Plan
 
 INTERPOLATIONS = ("positions", "velocities", "accelerations")
@@ -68,7 +68,7 @@ def planned(points: Any, times: Any, velocities: Any = None, accelerations: Any 
 
 
 def _checked(points: Any, times: Any, velocities: Any, accelerations: Any) -> _Points:
-    q = array("points", points)
+    q = places(points)
     if q.ndim != 2 or len(q) < 2 or not q.shape[1]:
         raise InputError(f"points have shape {q.shape}; two rows or more, of a column for each joint, are needed; put where "
                          "the robot is before a single goal")

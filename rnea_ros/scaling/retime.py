@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError
 from . import law as laws
 from .law import TimeLaw
-from .path import Path, array, through
+from .path import Path, places, through
 from .points import SAME
 from .profile import LEVEL, Progress, check_rest, fastest
 from .terms import Constraints
@@ -34,7 +34,7 @@ def route(points: Any, velocities: Any = None, tolerance: float = 1e-6) -> Route
     The motion rests, and the path may have a corner, where points repeat and, inside, where the velocities (count, n) all but
     vanish.
     """
-    points = array("points", points)
+    points = places(points)
     if points.ndim != 2 or not points.size:
         raise InputError(f"points have shape {points.shape}; rows of one column for each joint are needed")
     new = np.concatenate(([True], np.linalg.norm(np.diff(points, axis=0), axis=1) > SAME))
