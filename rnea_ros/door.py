@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from .errors import InputError
-from .model import Model
+from .model import Limits, Model, frozen
 
 Wrenches = Mapping[str, Any]
 SIZES = {"base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6}  # blocks that are not coordinates
@@ -57,6 +58,23 @@ def coordinates(name: str, value: Any, joint_names: Sequence[str], finite: bool 
         raise InputError(f"{name}{where.tolist()} is {array[tuple(where)]} (joint '{joint_names[where[-1]]}'); every value "
                          "must be a finite number")
     return array
+
+
+def limits(value: Any, joint_names: Sequence[str]) -> Limits:
+    """Arrays (n,); those beside position above zero, infinite for no limit, NaN for an unknown one."""
+    if not isinstance(value, Limits):
+        raise InputError(f"limits are {value!r:.80}; Limits are needed: dataclasses.replace(robot.limits, effort_rate=...)")
+    found = {}
+    for field in fields(Limits):
+        found[field.name] = given = numbers(f"limits.{field.name}", getattr(value, field.name))
+        if given.shape != (len(joint_names),):
+            raise InputError(f"limits.{field.name} has shape {given.shape}; ({len(joint_names)},) is needed, in the order of "
+                             f"{', '.join(joint_names)}")
+        if field.name not in ("lower", "upper") and (given <= 0.0).any():
+            k = int(np.flatnonzero(given <= 0.0)[0])
+            raise InputError(f"limits.{field.name} of {joint_names[k]} is {given[k]:g}; a number above zero is needed, or NaN "
+                             "where it is unknown")
+    return Limits(**{name: frozen(array) for name, array in found.items()})
 
 
 def loaded_links(model: Model, wrenches: Wrenches | None, rates: Wrenches | None = None) -> tuple[int, ...]:

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
         raise InputError(f"the base of robot '{robot.name}' is free; motions are planned for a base that is held")
     if not robot.n:
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
-    limits = _checked(robot, robot.limits if limits is None else limits)
+    limits = door.limits(robot.limits if limits is None else limits, robot.joint_names)
     loads = {"wrenches": wrenches, "world_wrenches": world_wrenches}
     tau = torque(robot, limits.effort, loads)
     quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]
@@ -99,20 +98,6 @@ def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mappin
         return [np.einsum("sjc,sjcn->sjn", force, table[..., FORCE, :]) for table in tables]
 
     return Quantity("squared joint force", robot.moving_joints, 2, value, slope, np.full(len(upper), -np.inf), upper**2)
-
-
-def _checked(robot: Robot, limits: Limits) -> Limits:
-    """Sizes and signs; infinite is no limit, NaN an unknown one."""
-    for field in fields(Limits):
-        values = door.numbers(field.name, getattr(limits, field.name))
-        if values.shape != (robot.n,):
-            raise InputError(f"limits.{field.name} has shape {values.shape}; ({robot.n},) is needed, in the order of "
-                             f"{', '.join(robot.joint_names)}")
-        if field.name not in ("lower", "upper") and (values <= 0.0).any():
-            k = int(np.flatnonzero(values <= 0.0)[0])
-            raise InputError(f"limits.{field.name} of {robot.joint_names[k]} is {values[k]:g}; a number above zero is "
-                             "needed, or NaN where it is unknown")
-    return limits
 
 
 def _state(robot: Robot, name: str, given: Any, smooth: bool) -> State:

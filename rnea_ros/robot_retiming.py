@@ -68,9 +68,9 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
         velocities = door.coordinates("velocities", velocities, robot.joint_names)
         if velocities.shape != points.shape:
             raise InputError(f"velocities have shape {velocities.shape}, points {points.shape}; they must be the same")
-    if not (np.isfinite(tolerance) and tolerance >= 0.0):
+    if not (np.isfinite(door.numbers("tolerance", tolerance)) and tolerance >= 0.0):
         raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
-    limits = robot.limits if limits is None else limits
+    limits = door.limits(robot.limits if limits is None else limits, robot.joint_names)
     way, dynamics = route(points, velocities, tolerance), PathDynamics(robot)
     constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names)
     notes = (*_unknown(constraints), *_off_the_path(way, tolerance), *_outside(robot, limits, way))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scaling_cases import ROOT, limits_for, urdf, waypoints
 
-from rnea_ros import InputError, JointTerm, Robot, cli, retime_motion
+from rnea_ros import InputError, JointTerm, Robot, cli, plan_motion, retime_motion
 from rnea_ros.motion_output import BLOCKS
 from rnea_ros.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import through
@@ -319,3 +319,22 @@ def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
         given.write_text(text)
         assert cli.main(["retime", RR, str(given), "-o", str(tmp_path / "fast.csv")]) == 2
         assert "a path goes no further than 1e+09 rad or m from zero" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"limits": {"effort": [1.0, 1.0]}}, "Limits are needed"),
+    ({"limits": "soft"}, "Limits are needed"),
+    ({"limits": {}, "effort": np.ones(3)}, r"limits.effort has shape \(3,\); \(2,\) is needed, in the order of joint1, "),
+    ({"limits": {}, "effort": 5.0}, r"limits.effort has shape \(\); \(2,\) is needed"),
+    ({"limits": {}, "velocity": "fast"}, "limits.velocity is not an array of numbers"),
+    ({"limits": {}, "jerk": np.array([1.0, 0.0])}, "limits.jerk of joint2 is 0; a number above zero is needed"),
+    ({"tolerance": "small"}, "tolerance is not an array of numbers"),
+])
+def test_what_the_library_is_given_is_looked_at(given, message):
+    """For retiming and planning alike; lists will do."""
+    arm, fields = robot("rr"), {name: value for name, value in given.items() if name not in ("limits", "tolerance")}
+    options = {"limits": replace(arm.limits, **fields)} if fields else given
+    for act in (retime_motion, *([] if "tolerance" in given else [lambda arm, q, **options: plan_motion(arm, *q, **options)])):
+        with pytest.raises(InputError, match=message):
+            act(arm, [[0.0, 0.0], [1.0, 1.0]], **options)
+    retime_motion(arm, [[0.0, 0.0], [1.0, 1.0]], limits=replace(arm.limits, effort=[5.0, 5.0]))

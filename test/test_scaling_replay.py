@@ -383,3 +383,8 @@ def test_with_velocity_limits_alone_it_can_be_paused_and_slowed():
         if k == 899:
             assert replay.clock.k == 0.0
     assert replay.done and np.abs(speeds).max() <= 3.0 and replay.t > 3.5
+
+
+def test_constraints_of_another_path_are_refused(motion):
+    with pytest.raises(InputError, match="constraints on another path than the plan's"):
+        Replay(motion.here, planned(motion.points + 0.1, np.arange(len(motion.points)) + 1.0))

@@ -65,9 +65,9 @@ class TimeLaw:
         piece = (np.searchsorted(self.breaks[1:-1], starts, side="right"))[part]
         return t, self._evaluate(piece, t - self.breaks[piece]), first[np.searchsorted(starts, self.breaks[:-1])]
 
-    def _evaluate(self, piece: np.ndarray, x: np.ndarray) -> np.ndarray:
-        coefficients, found = self.coefficients[piece], np.zeros((4, *x.shape))
-        for order in range(4):
+    def _evaluate(self, piece: np.ndarray, x: np.ndarray, orders: int = 4) -> np.ndarray:
+        coefficients, found = self.coefficients[piece], np.zeros((orders, *x.shape))
+        for order in range(orders):
             for k in range(DEGREE, order - 1, -1):
                 found[order] = found[order] * x + _FACTORS[order, k] * coefficients[..., k]
         return found
@@ -114,7 +114,7 @@ class TimeLaw:
         low, high = np.zeros_like(s), np.diff(self.breaks)[piece]
         for _ in range(60):  # bisection: the law may be nearly at rest anywhere
             middle = 0.5 * (low + high)
-            ahead = self._evaluate(piece, middle)[0] > s
+            ahead = self._evaluate(piece, middle, 1)[0] > s
             low, high = np.where(ahead, low, middle), np.where(ahead, middle, high)
         return self.breaks[piece] + 0.5 * (low + high)
 

@@ -86,6 +86,8 @@ class Replay:
 
     def __init__(self, constraints: Constraints, plan: Plan, catch_up: bool = True, at_once: bool = False,
                  worker: Executor | None = None, progress: Progress | None = None):
+        if constraints.path is not plan.path:
+            raise InputError("constraints on another path than the plan's: make them from plan.path")
         self.constraints, self.plan, self.catch_up = constraints, plan, catch_up
         self.t = 0.0
         self.message = ""  # why something that was asked for is not done
