@@ -268,7 +268,7 @@ def test_a_law_is_handed_over_at_the_planned_speed(errand):
     assert law.duration == pytest.approx(current.law.duration, rel=0.01)
 
 
-@pytest.mark.parametrize(("into", "offset", "until"), [(0.0, 0.0, 3.0), (0.3, -0.2, 3.2), (0.3, 0.6, None)])
+@pytest.mark.parametrize(("into", "offset", "until"), [(0.0, 0.0, 3.0), (0.3, -0.2, 3.2), (0.6, 0.5, None)])
 def test_a_law_is_handed_over_where_it_rests(errand, followed, into, offset, until):
     """It goes on resting for as long as planned, and no shorter than it has."""
     constraints, current = toy_constraints(errand.path), followed
