@@ -40,7 +40,7 @@ def bent(**limits) -> Constraints:
 
 @pytest.mark.parametrize(("quantity", "limit"), [("effort", 9.0), ("effort_rate", 40.0), ("velocity", 1.0),
                                                  ("acceleration", 4.0), ("jerk", 40.0)])
-def test_the_largest_steady_rate_of_a_law(quantity, limit):
+def test_the_largest_steady_rate_of_a_law(quantity, limit, monkeypatch):
     """At it the one limit that is known is reached, to the share asked for."""
     constraints = bent(**{quantity: [limit, limit]})
     law = laws.rest_to_rest(0.0, constraints.path.length, 1.0)
@@ -52,6 +52,10 @@ def test_the_largest_steady_rate_of_a_law(quantity, limit):
     assert worst(constraints, slowed(constraints, law)) == pytest.approx(PASS, rel=1e-4)
     slow = law.slower(0.05)
     assert slowed(constraints, slow) is slow
+    motion, whole = law.densely()[0], constraints.used(law.densely()[0])
+    monkeypatch.setattr("rnea_ros.scaling.terms.PART", 50)  # samples looked at together
+    assert steady_factor(constraints, law, 0.97) == pytest.approx(factor, rel=1e-12)
+    np.testing.assert_allclose(constraints.used(motion), whole, atol=1e-12)
 
 
 @pytest.mark.parametrize("moving", [False, True])
