@@ -20,9 +20,9 @@ from .planning.planner import Plan, plan
 from .planning.problem import LONGEST, SHORTEST, Cost, Problem, Quantity, State, of_motion
 from .planning.settings import Report, Settings
 from .robot import Robot
+from .scaling.path import FARTHEST
 
 FORCE = slice(0, 3)  # of a joint wrench
-FARTHEST = 1e9  # rad, m; beyond, doubles lie too far apart for a motion
 
 
 def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
