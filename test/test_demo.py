@@ -47,14 +47,14 @@ def recording(robot):
 
 
 def test_what_the_library_says_passes(robot, recording):
-    assert demo_checks.same_as_library(robot, recording).passed
+    assert demo_checks.same_as_library(robot, recording.motion, recording.tau, recording.tau_rate).passed
     assert demo_checks.rate_is_derivative(recording, robot.joint_names).passed
 
 
 def test_one_wrong_bit_is_found(robot, recording):
     tau = recording.tau.copy()
     tau[1234, 5] = np.nextafter(tau[1234, 5], np.inf)
-    verdict = demo_checks.same_as_library(robot, replace(recording, tau=tau))
+    verdict = demo_checks.same_as_library(robot, recording.motion, tau, recording.tau_rate)
     assert not verdict.passed and "1 of " in verdict.text
 
 
@@ -189,7 +189,8 @@ def test_the_scaling_demo_asks_twice_too_much(slowed):
 def test_the_checks_of_the_scaling_demo_find_what_is_wrong(slowed):
     robot, task, played = slowed
     checks = (lambda p: scaling_checks.inside(robot, task, p), lambda p: scaling_checks.on_path(task, p),
-              lambda p: scaling_checks.same_as_library(robot, p), lambda p: scaling_checks.arrived(task, p))
+              lambda p: demo_checks.same_as_library(robot, p.motion, p.tau, p.tau_rate),
+              lambda p: scaling_checks.arrived(task, p))
     assert all(check(played).passed for check in checks)
     faster = [played.qd * 1.2, played.qdd * 1.44, played.qddd * 1.728]
     beside, wrong, short = played.q.copy(), played.tau.copy(), {name: x[:-20] for name, x in played._asdict().items()}

@@ -40,6 +40,10 @@ class Recording:
     tau_rate: np.ndarray
 
     @property
+    def motion(self) -> demo_motion.Motion:
+        return demo_motion.Motion(self.q, self.qd, self.qdd, self.qddd)
+
+    @property
     def seconds(self) -> np.ndarray:
         return (self.t - self.t[0]) * 1e-9
 
@@ -51,11 +55,11 @@ def played(robot: Robot, motion: demo_motion.BackAndForth, seconds: float, rate:
     return Recording(t, *samples, *robot.torque_and_rate(*samples))
 
 
-def same_as_library(robot: Robot, recording: Recording) -> Verdict:
-    """Every received number is the library's for the motion that it came with, to the last bit."""
-    expected = robot.dynamics(recording.q, recording.qd, recording.qdd, recording.qddd)
-    wrong = (expected.tau != recording.tau) | (expected.tau_rate != recording.tau_rate)
-    samples, joints = recording.tau.shape
+def same_as_library(robot: Robot, motion: demo_motion.Motion, tau: np.ndarray, tau_rate: np.ndarray) -> Verdict:
+    """Every received number is the library's for the motion q, qd, qdd, qddd that it came with, to the last bit."""
+    expected = robot.dynamics(*motion)
+    wrong = (expected.tau != tau) | (expected.tau_rate != tau_rate)
+    samples, joints = tau.shape
     if not wrong.any():
         return Verdict(True, f"{samples} samples of {joints} joints equal the library's to the last bit")
     return Verdict(False, f"{np.count_nonzero(wrong)} of {wrong.size} values differ from the library's")

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
     verdicts = [checks.rate_is_derivative(recording, robot.joint_names)]
     if not args.no_ros:
-        verdicts.insert(0, checks.same_as_library(robot, recording))
+        verdicts.insert(0, checks.same_as_library(robot, recording.motion, recording.tau, recording.tau_rate))
     if stanford:
         verdicts.append(checks.papers_figure(robot))
     return ended(how, verdicts, "demo.png" if args.plot is None else args.plot,

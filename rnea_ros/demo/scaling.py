@@ -15,9 +15,10 @@ from .. import urdf_xml
 from ..errors import RneaError
 from ..robot import Robot
 from . import scaling_plot
+from .checks import same_as_library
 from .ending import ended
 from .processes import explain, free_domain, processes, ros_environment, shared, signals
-from .scaling_checks import Played, arrived, inside, on_path, same_as_library
+from .scaling_checks import Played, arrived, inside, on_path
 from .table import Table
 from .task import Task, parameters, too_fast
 
@@ -40,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     played = _listen(robot, urdf_xml.text(urdf_xml.read(source)[0]), task)
     if played is None:
         return 1
-    verdicts = [inside(robot, task, played), on_path(task, played), same_as_library(robot, played), arrived(task, played)]
+    verdicts = [inside(robot, task, played), on_path(task, played),
+                same_as_library(robot, played.motion, played.tau, played.tau_rate), arrived(task, played)]
     how = (f"{len(played.t)} samples in {played.t[-1]:.2f} s, received from scaling_node over ROS 2; planned were "
            f"{task.times[-1]:.2f} s, the limits allow {task.fastest:.2f} s without pause and override")
     return ended(how, verdicts, "demo_scaling.png" if args.plot is None else args.plot,

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..robot import Robot
 from .checks import Verdict
+from .motion import Motion
 from .task import Task
 
 ROUNDING = 1e-6  # of a limit
@@ -28,11 +29,15 @@ class Played(NamedTuple):
     phase: np.ndarray
     override: np.ndarray
 
+    @property
+    def motion(self) -> Motion:
+        return Motion(self.q, self.qd, self.qdd, self.qddd)
+
 
 def inside(robot: Robot, task: Task, played: Played) -> Verdict:
     """Every sample is inside every limit: torques and rates by the library, from the positions that were received."""
     limits = task.limits
-    tau, rate = robot.torque_and_rate(played.q, played.qd, played.qdd, played.qddd)
+    tau, rate = robot.torque_and_rate(*played.motion)
     used = {"torque": tau / limits.effort, "torque rate": rate / limits.effort_rate, "velocity": played.qd / limits.velocity}
     shares = {name: np.fmax.reduce(np.abs(share), axis=None, initial=0.0) for name, share in used.items()}
     worst = ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
@@ -42,13 +47,6 @@ def inside(robot: Robot, task: Task, played: Played) -> Verdict:
 def on_path(task: Task, played: Played) -> Verdict:
     away = float(np.abs(played.q - task.plan.path(played.s)[0]).max())
     return Verdict(away < NEAR, f"all samples on the path, to {away:.1e} rad (m); allowed {NEAR:g}")
-
-
-def same_as_library(robot: Robot, played: Played) -> Verdict:
-    expected = robot.dynamics(played.q, played.qd, played.qdd, played.qddd)
-    wrong = np.count_nonzero((expected.tau != played.tau) | (expected.tau_rate != played.tau_rate))
-    said = f"{played.tau.size} torques and their rates equal the library's to the last bit"
-    return Verdict(not wrong, f"{wrong} of {played.tau.size} torques or rates differ from the library's" if wrong else said)
 
 
 def arrived(task: Task, played: Played) -> Verdict:
