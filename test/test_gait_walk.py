@@ -168,6 +168,15 @@ def test_an_upright_pelvis():
     assert np.array_equal(np.flatnonzero((plain.lower != upright.lower) | (plain.upper != upright.upper)), [tilt])
 
 
+def test_elastic_tissue_brings_the_ankle_nearer_to_the_measured_one(written):
+    elastic = walking.walk(written.walk.walker, Step(elastic=True))
+    found, plain = elastic.report(), written.walk.report()
+    assert found["excess"] < 1e-3 and found["left at the root [N, N m]"] < 1e-8
+    assert found["ankle_dorsiflexion correlation"] > max(0.75, plain["ankle_dorsiflexion correlation"] + 0.1)
+    assert found["knee_flexion correlation"] > 0.85 and found["hip_flexion correlation"] > 0.85
+    assert found["effort"] < plain["effort"]  # of muscles alone
+
+
 def test_no_solution_is_said(written):
     walker = written.walk.walker
     with pytest.raises(PlanningError, match="no motion found"):
