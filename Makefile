@@ -99,7 +99,8 @@ bench: env
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmark/run.py $(BENCH)
 
 # The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
-COLCON_PYTEST_ARGS ?= $(addprefix test/test_,$(addsuffix .py,packaging config launch parameters robot dynamics_node query_node))
+COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging config launch) \
+                      $(addprefix nodes/test_,parameters dynamics_node query_node) robots/test_robot))
 # Not in build, install and log: a developer's own workspace may be there. A sourced ROS brings its own colcon.
 FOLDERS := --build-base build/colcon/build --install-base build/colcon/install
 ifneq ($(ROS),system)

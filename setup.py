@@ -6,9 +6,9 @@ from setuptools import find_packages, setup
 
 NAME = "rnea_ros"
 
-# Only colcon and bloom call `setup.py install` and `develop`, and there package.xml brings what is needed. Requirements
-# that rosdep cannot provide by their pip names (llvmlite, urdf-parser-py) would do nothing but break the scripts they
-# generate: as soon as anything in such a process imports pkg_resources, it looks for every requirement.
+# Only colcon and bloom call `setup.py install` and `develop`, and there package.xml brings what is needed. A requirement
+# that rosdep cannot provide by its pip name (llvmlite) would do nothing but break the scripts they generate: as soon as
+# anything in such a process imports pkg_resources, it looks for every requirement.
 FOR_ROS = bool({"install", "develop"} & set(sys.argv))
 
 SHARED = sorted(
@@ -26,7 +26,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    install_requires=[] if FOR_ROS else ["llvmlite", "lxml", "numpy>=1.21", "pyyaml", "urdf-parser-py"],
+    install_requires=[] if FOR_ROS else ["llvmlite>=0.45", "lxml", "numpy>=1.21", "pyyaml"],
     extras_require={
         # ROS 2 Kilted from PyPI, for machines without a ROS installation. Wheels of two distributions do not mix.
         "ros": [
@@ -51,12 +51,12 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "rnea = rnea_ros.cli:main",
-            "dynamics_node = rnea_ros.nodes.dynamics_node:main",
-            "demo_robot = rnea_ros.nodes.demo_robot:main",
-            "query_node = rnea_ros.nodes.query_node:main",
-            "scaling_node = rnea_ros.nodes.scaling_node:main",
-            "demo_follower = rnea_ros.nodes.demo_follower:main",
+            "rnea = rnea_ros.cli.main:main",
+            "dynamics_node = rnea_ros.nodes.dynamics.node:main",
+            "demo_robot = rnea_ros.demo.nodes.demo_robot:main",
+            "query_node = rnea_ros.nodes.query.node:main",
+            "scaling_node = rnea_ros.nodes.scaling.node:main",
+            "demo_follower = rnea_ros.demo.nodes.demo_follower:main",
         ],
     },
     data_files=[

@@ -83,7 +83,7 @@ def _line(process: subprocess.Popen, word: str = "") -> str:
 def ours(folder: Path, **parameters: Any) -> list[str]:
     file = folder / "parameters.json"  # JSON is YAML
     file.write_text(json.dumps({"/**": {"ros__parameters": {"robot_description": URDF.read_text(), **parameters}}}))
-    return [sys.executable, "-m", "rnea_ros.nodes.dynamics_node", "--ros-args", "--params-file", str(file)]
+    return [sys.executable, "-m", "rnea_ros.nodes.dynamics.node", "--ros-args", "--params-file", str(file)]
 
 
 def naive() -> list[str]:

@@ -19,10 +19,9 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "test")]
 
-from scaling_cases import urdf  # noqa: E402
-
 from rnea_ros import RneaError, Robot, plan_motion  # noqa: E402
-from rnea_ros.model import Limits  # noqa: E402
+from rnea_ros.model.tree import Limits  # noqa: E402
+from support.scaling_cases import urdf  # noqa: E402
 
 ARMS = ("rr", "pr", "stanford", "ur5_robot", "seven_r", "panda")
 SWING = 0.1  # s

@@ -22,11 +22,11 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "test"))
 
-from scaling_cases import ARMS, DT, Later, Motion, Played, again, dynamics  # noqa: E402
-from scaling_optimum import optimum  # noqa: E402
-
-from rnea_ros import InputError, plot  # noqa: E402
-from rnea_ros.scaling import Replay, follow  # noqa: E402
+from rnea_ros import InputError  # noqa: E402
+from rnea_ros.output import figures  # noqa: E402
+from rnea_ros.scaling import TrajectoryScaler, follow  # noqa: E402
+from support.scaling_cases import ARMS, DT, Later, Motion, Played, again, dynamics  # noqa: E402
+from support.scaling_optimum import optimum  # noqa: E402
 
 BETWEEN = 5  # instants looked at in each tick
 NODES = 400  # of the optimum
@@ -57,9 +57,9 @@ class Optima:
         return np.nan if self.known[key] is None else self.known[key]
 
 
-def undisturbed(motion: Motion, best: float) -> tuple[Replay, dict]:
+def undisturbed(motion: Motion, best: float) -> tuple[TrajectoryScaler, dict]:
     start = time.perf_counter()
-    replay = Replay(motion.here, motion.plan)
+    replay = TrajectoryScaler(motion.here, motion.plan)
     solved = time.perf_counter() - start
     played = Played(again(replay), between=BETWEEN)
     used = played.used(motion.robot, motion.limits)
@@ -70,11 +70,11 @@ def undisturbed(motion: Motion, best: float) -> tuple[Replay, dict]:
                     "duration": played.duration, "ratio": played.duration / best, "solved": solved}
 
 
-def disturbed(motion: Motion, name: str, replay: Replay) -> dict:
+def disturbed(motion: Motion, name: str, replay: TrajectoryScaler) -> dict:
     """What pauses, overrides and changes cost; `worst` of what is never to be exceeded."""
     alone = replay.current.law.duration
     half, found, worst = 0.5 * alone, {}, 0.0
-    for what, first, then, share in (("pause", Replay.pause, Replay.resume, 0.0),
+    for what, first, then, share in (("pause", TrajectoryScaler.pause, TrajectoryScaler.resume, 0.0),
                                      ("override", methodcaller("override", 0.5), methodcaller("override", 1.0), 0.5)):
         played = Played(again(replay), [(half, first), (half + LONG, then)])
         found[what] = played.duration - alone - LONG * (1.0 - share)
@@ -110,7 +110,7 @@ def disturbed(motion: Motion, name: str, replay: Replay) -> dict:
     return found
 
 
-def tick_times(motion: Motion, replay: Replay) -> tuple[list[float], list[float]]:
+def tick_times(motion: Motion, replay: TrajectoryScaler) -> tuple[list[float], list[float]]:
     """Microseconds of this thread in each tick: undisturbed, and while the speed changes."""
     times: tuple[list[float], list[float]] = ([], [])
     for actions in ((), [(0.3 * k, 0.4 + 0.6 * (k % 2)) for k in range(1, 20)]):
@@ -125,8 +125,8 @@ def tick_times(motion: Motion, replay: Replay) -> tuple[list[float], list[float]
     return times
 
 
-def draw(motion: Motion, replay: Replay, file: Path) -> None:
-    plt = plot.pyplot()
+def draw(motion: Motion, replay: TrajectoryScaler, file: Path) -> None:
+    plt = figures.pyplot()
     played = Played(again(replay))
     t = np.linspace(0.0, motion.plan.law.duration, 3000)
     s, sd, sdd, sddd = motion.plan.law(t)
@@ -206,7 +206,7 @@ rates that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocit
 Largest use of each limit over all motions, joints and {between} instants in each tick (in brackets: at the ticks alone), by
 the exact torque and torque rate of the reference. Goal: largest of the distance to it, velocity and acceleration there.
 Optimum: the same path and limits as a nonlinear programme on {nodes} nodes, with limits at the nodes alone and no margin
-(test/scaling_optimum.py), by IPOPT.
+(test/support/scaling_optimum.py), by IPOPT.
 """
 CONVERGENCE = """
 How far that optimum depends on its number of nodes [s]:

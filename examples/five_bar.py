@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.algorithms.closed_loops import base_poses, within
-from rnea_ros.plot import pyplot
-from rnea_ros.systems.loops import ClosedLoopRobot
+from rnea_ros.algorithms.kinematics import base_poses, within
+from rnea_ros.output.figures import pyplot
+from rnea_ros.robots.closed_loops import ClosedLoopRobot
 
 ROOT = Path(__file__).resolve().parents[1]
 CENTRE, SIZE, DURATION = (0.14, 0.62), (0.16, 0.09), 1.2  # of the eight, x and z [m]; [s]

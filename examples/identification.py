@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import JointTerm, Robot
+from rnea_ros import JointDynamics, Robot
 from rnea_ros.identification.excitation import FourierMotion, excite
-from rnea_ros.identification.identification import Identification, Recording, identify
-from rnea_ros.identification.inertial_parameters import INERTIAL, parameters, values, with_values
+from rnea_ros.identification.identification import Identification, Measurements, identify
 from rnea_ros.identification.physical_consistency import nearest
-from rnea_ros.plot import pyplot
+from rnea_ros.inertial.inertial_parameters import INERTIAL, parameters, values, with_values
+from rnea_ros.output.figures import pyplot
 
 ROOT = Path(__file__).resolve().parents[1]
 SMOOTHING = 0.02  # rad/s, of Coulomb friction
@@ -41,17 +41,18 @@ def true_robot(urdf: Robot) -> Robot:
     listed = parameters(urdf.model)
     bodies = values(urdf.model, listed).reshape(-1, 10) * rng.uniform(0.75, 1.3, (7, 1))
     friction = zip(urdf.joint_names, rng.uniform(0.5, 3.0, 7), rng.uniform(0.3, 2.0, 7), rng.normal(size=7) * 0.3)
-    terms = {name: JointTerm(1e-5, 100.0, coulomb, viscous, offset, SMOOTHING) for name, coulomb, viscous, offset in friction}
+    terms = {name: JointDynamics(1e-5, 100.0, coulomb, viscous, offset, SMOOTHING) for name, coulomb, viscous,
+             offset in friction}
     model = with_values(urdf.model, listed, bodies.ravel()).with_terms(terms)
     return Robot(model).with_payload("link7", 1.2, (0.02, 0.0, 0.12), np.diag([4e-3, 4e-3, 2e-3]))
 
 
-def record(robot: Robot, motion: FourierMotion, seconds: float, seed: int) -> Recording:
+def record(robot: Robot, motion: FourierMotion, seconds: float, seed: int) -> Measurements:
     """Encoder counts and torques with noise; nothing else."""
     t = np.arange(0.0, seconds, 1.0 / RATE)
     q, qd, qdd, _ = motion(t)
     tau = robot.inverse_dynamics(q, qd, qdd)
-    return Recording(t, np.round(q / ENCODER) * ENCODER, tau + np.random.default_rng(seed).normal(size=tau.shape) * NOISE)
+    return Measurements(t, np.round(q / ENCODER) * ENCODER, tau + np.random.default_rng(seed).normal(size=tau.shape) * NOISE)
 
 
 def between_poses() -> tuple[np.ndarray, ...]:
@@ -67,9 +68,9 @@ def between_poses() -> tuple[np.ndarray, ...]:
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     urdf = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
     true = true_robot(urdf)
-    urdf = Robot(urdf.model.with_terms({name: JointTerm(smoothing=SMOOTHING) for name in urdf.joint_names}))
+    urdf = Robot(urdf.model.with_terms({name: JointDynamics(smoothing=SMOOTHING) for name in urdf.joint_names}))
     exciting = excite(urdf, PERIOD, guesses=5 if small else 20, iterations=0 if small else 20)
-    found = identify(urdf, record(true, exciting.motion, PERIOD if small else 3 * PERIOD, 0), decimate=4, window=15)
+    found = identify(urdf, record(true, exciting.motion, PERIOD if small else 3 * PERIOD, 0), decimate=4)
     possible = nearest(urdf.model, found.base, found.beta, found.solution.covariance)
     truth = found.base.grouping @ with_tool(true, found)
 

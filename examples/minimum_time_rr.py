@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.planning import Plan, Settings
-from rnea_ros.plot import pyplot
+from rnea_ros.output.figures import pyplot
+from rnea_ros.planning import PlannedMotion, Settings
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
 START, GOAL = (0.0, -2.0), (1.0, -1.0)
@@ -41,7 +41,7 @@ def convergence(robot: Robot, small: bool) -> dict[str, list[tuple[int, float]]]
     return {name: [(plan.control_points, plan.duration / OPTIMUM - 1.0) for plan in found] for name, found in plans.items()}
 
 
-def picture(path: Path, robot: Robot, plan: Plan, errors: dict[str, list[tuple[int, float]]]) -> None:
+def picture(path: Path, robot: Robot, plan: PlannedMotion, errors: dict[str, list[tuple[int, float]]]) -> None:
     plt = pyplot()
     t = np.linspace(0.0, plan.duration, 2001)
     state = plan(t)
@@ -73,7 +73,7 @@ def picture(path: Path, robot: Robot, plan: Plan, errors: dict[str, list[tuple[i
     plt.close(figure)
 
 
-def snapshots(axis, plan: Plan) -> None:
+def snapshots(axis, plan: PlannedMotion) -> None:
     """The arm at even times, from light to dark, and the path of its tip."""
     def corners(q):
         angles = np.cumsum(q, axis=1)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.algorithms.closed_loops import base_poses, within
-from rnea_ros.plot import pyplot
-from rnea_ros.systems.loops import ClosedLoopRobot
+from rnea_ros.algorithms.kinematics import base_poses, within
+from rnea_ros.output.figures import pyplot
+from rnea_ros.robots.closed_loops import ClosedLoopRobot
 
 ROOT = Path(__file__).resolve().parents[1]
 STATIONS = np.array([[-0.9, 0.75, 0.55, 0.0], [0.1, -0.15, 0.05, 0.6], [1.1, 0.55, 0.35, 1.1]])  # pick, top, place [rad]

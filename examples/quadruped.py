@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.jets import Jet, derivative
-from rnea_ros.plot import pyplot
-from rnea_ros.systems.base_state import BaseState, along
-from rnea_ros.systems.floating import FloatingRobot
+from rnea_ros.algebra.taylor import Jet, derivative
+from rnea_ros.output.figures import pyplot
+from rnea_ros.robots.floating import FloatingRobot
+from rnea_ros.robots.inputs.base_state import BaseState, along
 
 THIGH = 0.25  # and shank [m]
 HIPS = {"front_left": (0.25, 0.15), "front_right": (0.25, -0.15), "rear_left": (-0.25, 0.15), "rear_right": (-0.25, -0.15)}

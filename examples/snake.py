@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from rnea_ros.algebra.taylor import Jet, derivative
 from rnea_ros.algorithms import screws
-from rnea_ros.jets import Jet, derivative
-from rnea_ros.plot import pyplot
-from rnea_ros.systems.base_state import BaseState
-from rnea_ros.systems.floating import FloatingRobot
+from rnea_ros.output.figures import pyplot
+from rnea_ros.robots.floating import FloatingRobot
+from rnea_ros.robots.inputs.base_state import BaseState
 
 LENGTH, RADIUS = 1.5, 0.03  # of the body [m]
 WATER = 1000.0  # density of body and water alike [kg/m^3]: it floats, so gravity is left out

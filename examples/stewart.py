@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.algorithms.closed_loops import base_poses, within
-from rnea_ros.plot import pyplot
-from rnea_ros.systems.parallel import ParallelRobot
-from rnea_ros.systems.parallel_machines import Machine, delta, gough_stewart
-from rnea_ros.systems.platform_motion import PlatformMotion
+from rnea_ros.algorithms.kinematics import base_poses, within
+from rnea_ros.output.figures import pyplot
+from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.parallel import ParallelRobot
+from rnea_ros.robots.parallel_machines import Machine, delta, gough_stewart
 
 DURATION = 6.0  # s
 LOAD, LOAD_AT = 120.0, (0.15, -0.1, 0.4)  # kg, in the platform's frame [m]

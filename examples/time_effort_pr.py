@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.planning import Cost, Plan, Problem, Settings, State
+from rnea_ros.motion.plan import torque
+from rnea_ros.output.figures import pyplot
+from rnea_ros.planning import Cost, EndState, PlannedMotion, Problem, Settings
 from rnea_ros.planning import plan as best
-from rnea_ros.plot import pyplot
-from rnea_ros.robot_planning import torque
 
 URDF = Path(__file__).parents[1] / "urdf" / "pr.urdf"
 START, GOAL = np.array([0.1, 0.6]), np.array([np.pi / 4, -np.pi / 4])
@@ -31,21 +31,21 @@ THESIS = 0.5585  # s
 WEIGHTS = (0.0, 0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.013, 0.016, 0.02)
 
 
-def planned(robot: Robot, u: float, turned: float = 0.0) -> Plan:
+def planned(robot: Robot, u: float, turned: float = 0.0) -> PlannedMotion:
     """turned: where joint 2 has its zero instead [rad]."""
     shift = np.array([0.0, turned])
     return plan_motion(robot, START + shift, GOAL + shift, time=1.0 - u, effort=u)
 
 
-def without_ends(robot: Robot, control_points: int, instants: int) -> Plan:
+def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMotion:
     """The plan if effort and limits are looked at only at a few even instants inside the motion."""
     tau = replace(torque(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
-    start, goal = (State(q, np.zeros(2), np.full(2, np.nan)) for q in (START, GOAL))
+    start, goal = (EndState(q, np.zeros(2), np.full(2, np.nan)) for q in (START, GOAL))
     problem = Problem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))
     return best(problem, Settings(spans=control_points - 3, instants=tuple(np.linspace(0.0, 1.0, instants + 2))))
 
 
-def picture(path: Path, robot: Robot, plan: Plan, durations: dict[float, float]) -> None:
+def picture(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, float]) -> None:
     plt = pyplot()
     t = np.linspace(0.0, plan.duration, 1001)
     state = plan(t)
@@ -73,7 +73,7 @@ def picture(path: Path, robot: Robot, plan: Plan, durations: dict[float, float])
     plt.close(figure)
 
 
-def snapshots(axis, plan: Plan) -> None:
+def snapshots(axis, plan: PlannedMotion) -> None:
     """Carriage and link at even times, from light to dark, and the path of the tip. q2 = 0: square to the slide."""
     def places(t):
         q = plan(t)[0]

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.planning import Plan
-from rnea_ros.plot import pyplot
+from rnea_ros.output.figures import pyplot
+from rnea_ros.planning import PlannedMotion
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
 START, GOAL = (0.0, -2.0), (1.0, -1.0)
@@ -25,18 +25,18 @@ LIMITS = (100.0, 150.0, 200.0, 300.0, 500.0, 800.0, 1300.0, 2500.0, 5000.0, 1000
 SHOWN = (200.0, 500.0, 2500.0)
 
 
-def planned(robot: Robot, limit: float) -> Plan:
+def planned(robot: Robot, limit: float) -> PlannedMotion:
     return plan_motion(robot, START, GOAL, limits=replace(robot.limits, effort_rate=np.full(robot.n, limit)))
 
 
-def largest_rate(robot: Robot, plan: Plan) -> float:
+def largest_rate(robot: Robot, plan: PlannedMotion) -> float:
     """Looked at 20 000 times and at both sides of every break, where the rate may jump."""
     breaks = plan.curve.breaks * plan.duration
     t = np.unique(np.concatenate((np.linspace(0.0, plan.duration, 20001), breaks, np.maximum(breaks - 1e-9, 0.0))))
     return float(np.abs(robot.torque_and_rate(*plan(np.minimum(t, plan.duration)))[1]).max())
 
 
-def picture(path: Path, robot: Robot, plans: dict[float, Plan]) -> None:
+def picture(path: Path, robot: Robot, plans: dict[float, PlannedMotion]) -> None:
     plt = pyplot()
     figure, axes = plt.subplot_mosaic([["price", "tau 0", "rate 0"], ["price", "tau 1", "rate 1"]], figsize=(15, 6.5),
                                       layout="constrained")

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.plot import pyplot
-from rnea_ros.systems.base_state import along
-from rnea_ros.systems.floating import FloatingRobot
+from rnea_ros import Robot
+from rnea_ros.output.figures import pyplot
+from rnea_ros.robots.floating import FloatingRobot
+from rnea_ros.robots.inputs.base_state import along
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
 SPEED, WHEELBASE = 2.0, 1.2  # [m/s], [m]
@@ -46,7 +47,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     base, acceleration, jerk = along(pose, t)
     q, rest = np.array(POSE), np.zeros(robot.n)
     driving = robot.carried(base, acceleration, jerk, q, rest, rest, rest)
-    still = robot.robot.torque_and_rate(q, rest, rest, rest)
+    still = Robot.from_urdf(URDF).torque_and_rate(q, rest, rest, rest)
     picture(Path(out_dir) / "vehicle_arm.png", t, base, driving, still, robot.joint_names)
     worst = np.abs(driving.tau - still[0]).max(axis=0)
     differences = np.gradient(driving.tau, t, axis=0, edge_order=2)

@@ -10,62 +10,54 @@ Everything that dynamics.launch.py takes can be given here too.
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction, SetLaunchConfiguration
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.launch_description_sources import load_python_launch_file_as_module
 
 SHARE = Path(__file__).resolve().parents[1]
+dynamics = load_python_launch_file_as_module(str(SHARE / "launch" / "dynamics.launch.py"))
+
+OWN = [
+    DeclareLaunchArgument(
+        "urdf",
+        default_value="",
+        description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run. Without any, the "
+        "Stanford arm of guarino-gfd.",
+    ),
+    DeclareLaunchArgument(
+        "params_file",
+        default_value="",
+        description="Parameters of dynamics_node; config/dynamics_node.yaml explains each, and is taken where none is given. "
+        "A robot of urdf/ comes with the file that is called like it in config/, if there is one.",
+    ),
+    DeclareLaunchArgument(
+        "motion",
+        default_value="auto",
+        choices=["auto", "stanford", "sweep"],
+        description="What the demo robot plays; auto: the paper's motion on the Stanford arm, a sweep elsewhere.",
+    ),
+    DeclareLaunchArgument("rate", default_value="500.0", description="Joint states for each second [Hz]."),
+    DeclareLaunchArgument(
+        "duration", default_value="0.0", description="Time for one way [s]; 0: as the motion has it."
+    ),
+]
+ARGUMENTS = dynamics.joined(OWN, dynamics.ARGUMENTS)
 
 
 def generate_launch_description():
-    arguments = [
-        DeclareLaunchArgument(
-            "urdf",
-            default_value=str(SHARE / "urdf" / "stanford.urdf"),
-            description="Robot: path to a .urdf or .xacro file. Without params_file, a file in config/ that is called "
-            "like the robot's file is taken, if there is one.",
-        ),
-        DeclareLaunchArgument(
-            "motion",
-            default_value="auto",
-            choices=["auto", "stanford", "sweep"],
-            description="What the demo robot plays; auto: the paper's motion on the Stanford arm, a sweep elsewhere.",
-        ),
-        DeclareLaunchArgument("rate", default_value="500.0", description="Joint states for each second [Hz]."),
-        DeclareLaunchArgument(
-            "duration", default_value="0.0", description="Time for one way [s]; 0: as the motion has it."
-        ),
-    ]
-    dynamics = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(SHARE / "launch" / "dynamics.launch.py")))
-    demo_robot = Node(
-        package="rnea_ros",
-        executable="demo_robot",
-        namespace=LaunchConfiguration("namespace"),
-        parameters=[
-            {
-                # set by dynamics.launch.py, which reads the file; always a string, never to be parsed as YAML
-                "robot_description": ParameterValue(LaunchConfiguration("robot_description"), value_type=str),
-                "motion": LaunchConfiguration("motion"),
-                "rate": ParameterValue(LaunchConfiguration("rate"), value_type=float),
-                "duration": ParameterValue(LaunchConfiguration("duration"), value_type=float),
-                "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
-            }
-        ],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
-        output="screen",
-        emulate_tty=True,
-    )
-    return LaunchDescription([*arguments, OpaqueFunction(function=settle_defaults), dynamics, demo_robot])
+    return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=start)])
 
 
-def settle_defaults(context):
-    """Defaults that hang on what else was given."""
+def start(context):
+    """The nodes, all of them with the robot's own parameters."""
     given = context.launch_configurations
-    if "urdf_package" in given:
-        return [SetLaunchConfiguration("urdf", "")]
-    own = SHARE / "config" / f"{Path(given['urdf']).stem}.yaml"
-    if "params_file" not in given and own.is_file():
-        return [SetLaunchConfiguration("params_file", str(own))]
-    return []
+    dynamics.default_robot(given, SHARE / "urdf" / "stanford.urdf")
+    given["params_file"] = given["params_file"] or str(own_parameters(dynamics.urdf_path(given)))
+    actions = dynamics.start(context)
+    motion = {"motion": given["motion"], **{name: dynamics.number(given, name) for name in ("rate", "duration")}}
+    return [*actions, dynamics.node(given, "rnea_ros", "demo_robot", [{**dynamics.described(given), **motion}])]
+
+
+def own_parameters(urdf):
+    """The parameter file that comes with a robot of this package."""
+    own = SHARE / "config" / f"{urdf.stem}.yaml"
+    return own if urdf.resolve().parent == SHARE / "urdf" and own.is_file() else SHARE / "config" / "dynamics_node.yaml"

@@ -6,22 +6,31 @@
 
 Every topic name is relative, tf included, so `namespace` moves the robot as a whole and two robots can run side by
 side. A launch file that includes this one finds the robot's XML in the launch configuration `robot_description`.
+
+What can be wrong is found before the first process starts: when an action fails, launch ends without those it has started.
 """
 
 import shlex
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix, get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, SetLaunchConfiguration
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, TimerAction
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
+
+from rnea_ros.model.xacro_file import expanded
 
 SHARE = Path(__file__).resolve().parents[1]
 
 ARGUMENTS = [
-    DeclareLaunchArgument("urdf", default_value="", description="Robot: path to a .urdf or .xacro file."),
+    DeclareLaunchArgument(
+        "urdf",
+        default_value="",
+        description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run.",
+    ),
     DeclareLaunchArgument(
         "urdf_package",
         default_value="",
@@ -30,7 +39,7 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "urdf_package_path",
         default_value="",
-        description="Path of the .urdf or .xacro file inside urdf_package's share folder.",
+        description="Path of the .urdf or .xacro file (a program, which is run) inside urdf_package's share folder.",
     ),
     DeclareLaunchArgument(
         "xacro_args",
@@ -57,14 +66,15 @@ ARGUMENTS = [
         default_value="false",
         choices=["true", "false"],
         description="Whether to start query_node, which answers questions about the same robot by services. Its "
-        "parameters are those of /**/query_node in params_file; config/query_node.yaml explains them.",
+        "parameters are those of /** and /**/query_node in params_file; config/query_node.yaml explains them.",
     ),
     DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes and topics, tf included."),
     DeclareLaunchArgument(
         "start_rsp",
         default_value="auto",
         choices=["auto", "true", "false"],
-        description="Whether to start robot_state_publisher (link poses for RViz); auto: if it is installed.",
+        description="Whether to start robot_state_publisher (link poses for RViz); auto: if it is installed and, after a look "
+        "of four seconds, nobody in the namespace publishes robot_description, as a driver's own does.",
     ),
     DeclareLaunchArgument(
         "rviz", default_value="false", choices=["true", "false"], description="Whether to start RViz."
@@ -91,26 +101,24 @@ def generate_launch_description():
 
 
 def start(context, more=()):
-    """The nodes for the arguments as given, with more parameters; a RuntimeError says what to give instead."""
-    given = {argument.name: context.launch_configurations[argument.name] for argument in ARGUMENTS}
-    if not Path(given["params_file"]).is_file():  # launch would only warn, and the node start with its defaults
-        raise RuntimeError(f"params_file:={given['params_file']}: no such file")
-    xml = robot_description(urdf_path(given), given["xacro_args"])
-    # A URDF is text whatever it looks like: without value_type launch reads it as YAML and trips over a colon.
-    description = {"robot_description": ParameterValue(xml, value_type=str)}
-    actions = [SetLaunchConfiguration("robot_description", xml), *state_publisher(given, description)]
-    rviz = given["rviz"] == "true"
-    chosen = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
-    markers = {"publish_markers": True} if rviz else {}
-    parameters = [given["params_file"], {**description, **chosen, **markers, **dict(more)}]
+    """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead."""
+    given = context.launch_configurations
+    params_file = file_of(given, "params_file")  # launch would only warn, and the node start with its defaults
+    root = read_robot(given)
+    robot = {**described(given), **dict(more)}
+    motion = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
+    markers = {"publish_markers": True} if given["rviz"] == "true" else {}
+    actions = state_publisher(given)
     if given["dynamics"] == "true":
-        actions.append(node(given, "rnea_ros", "dynamics_node", parameters))
+        actions.append(node(given, "rnea_ros", "dynamics_node", [params_file, {**robot, **motion, **markers}]))
     if given["query_node"] == "true":
-        actions.append(node(given, "rnea_ros", "query_node", [given["params_file"], description]))
-    if rviz:
-        arguments = ["-d", given["rviz_config"], "-f", root_link(xml)]
-        actions.append(node(given, "rviz2", "rviz2", arguments=arguments))
+        actions.append(node(given, "rnea_ros", "query_node", [params_file, robot]))
+    if given["rviz"] == "true":
+        actions.append(node(given, "rviz2", "rviz2", arguments=["-d", file_of(given, "rviz_config"), "-f", root]))
     return actions
+
+
+# --- for launch files that build on this one ------------------------------------------------------------------------
 
 
 def joined(own, others):
@@ -119,8 +127,46 @@ def joined(own, others):
     return [*own, *(argument for argument in others if argument.name not in names)]
 
 
+def default_robot(given, path):
+    """The robot that is meant when none is named."""
+    if not any(given[name] for name in ("urdf", "urdf_package", "urdf_package_path")):
+        given["urdf"] = str(path)
+
+
+def read_robot(given):
+    """Sets the launch configuration robot_description; returns the root link."""
+    path = urdf_path(given)
+    given["robot_description"] = robot_description(path, given["xacro_args"])
+    return root_link(given["robot_description"], path)
+
+
+def described(given):
+    """The robot as a parameter. A URDF is text whatever it looks like: without value_type it might be read as YAML."""
+    return {"robot_description": ParameterValue(given["robot_description"], value_type=str)}
+
+
+def number(given, name):
+    """The value of an argument that is a number."""
+    try:
+        return float(given[name])
+    except ValueError:
+        raise RuntimeError(f"{name}:={given[name]}: a number is needed") from None
+
+
+def file_of(given, name):
+    """The value of an argument that names a file."""
+    if not Path(given[name]).is_file():
+        raise RuntimeError(f"{name}:={given[name]}: no such file")
+    return given[name]
+
+
 def node(given, package, executable, parameters=(), arguments=(), remappings=()):
     """A node in the robot's namespace; /tf is absolute in tf2, so it has to be told to follow."""
+    if not installed(package, executable):
+        raise RuntimeError(
+            f"{executable} is not installed: install ros-<distro>-{package.replace('_', '-')}, or build package {package} "
+            "with colcon and source its workspace"
+        )
     return Node(
         package=package,
         executable=executable,
@@ -134,19 +180,46 @@ def node(given, package, executable, parameters=(), arguments=(), remappings=())
     )
 
 
-def state_publisher(given, description):
+# --- what there is --------------------------------------------------------------------------------------------------
+
+
+def installed(package, executable):
+    """Whether launch will find an executable."""
+    try:
+        folder = Path(get_package_prefix(package), "lib", package)
+    except PackageNotFoundError:
+        return False
+    return shutil.which(executable, path=str(folder)) is not None
+
+
+def state_publisher(given):
     """robot_state_publisher, or one line that says why not."""
+    name = "robot_state_publisher"
     if given["start_rsp"] == "false":
         return []
-    try:
-        get_package_prefix("robot_state_publisher")
-    except PackageNotFoundError:
-        if given["start_rsp"] == "auto":
-            return [LogInfo(msg="robot_state_publisher is not installed: no link poses on tf; torques need none")]
-        raise RuntimeError(
-            "start_rsp:=true, but robot_state_publisher is not installed (ros-<distro>-robot-state-publisher)"
-        ) from None
-    return [node(given, "robot_state_publisher", "robot_state_publisher", [description])]
+    if given["start_rsp"] == "auto" and not installed(name, name):
+        return [LogInfo(msg=f"{name} is not installed: no link poses on tf; torques need none")]
+    # Not the 20 Hz that it has by default: what is drawn at the stamp of an effort needs the link's pose at that stamp.
+    publisher = node(given, name, name, [{**described(given), "publish_frequency": 1000.0}])
+    return [publisher] if given["start_rsp"] == "true" else [unless_there(given["namespace"], publisher)]
+
+
+def unless_there(namespace, publisher):
+    """The publisher later, when a look around has seen no other."""
+
+    def begin(context):
+        from rnea_ros.nodes.common.graph import PATIENCE, Look
+
+        look = Look(namespace)
+        return [TimerAction(period=PATIENCE, actions=[OpaqueFunction(function=lambda context: decide(look))])]
+
+    def decide(look):
+        other = look.describer()
+        look.end()
+        said = f"robot_state_publisher is not started, since {other} is there; start_rsp:=true starts it all the same"
+        return [LogInfo(msg=said) if other else publisher]
+
+    return OpaqueFunction(function=begin)
 
 
 def urdf_path(given):
@@ -168,24 +241,27 @@ def urdf_path(given):
 
 
 def robot_description(path, xacro_args):
-    """The URDF text of a .urdf file, or of a .xacro file after processing."""
+    """The URDF text of a .urdf file, or of a .xacro file, which the user has named here and which is run."""
     if path.suffix != ".xacro":
-        return path.read_text(encoding="utf-8")
-    try:
-        import xacro
-    except ImportError:
-        raise RuntimeError(
-            f"{path} needs xacro, which is not installed: install ros-<distro>-xacro, or give a processed .urdf file"
-        ) from None
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise RuntimeError(f"{path} is no URDF: {error}") from None
     try:
         mappings = dict(pair.split(":=", maxsplit=1) for pair in shlex.split(xacro_args))
     except ValueError:
         raise RuntimeError(f"xacro_args:={xacro_args}: pairs name:=value are needed, separated by spaces") from None
-    return xacro.process_file(str(path), mappings=mappings).toxml()
+    return expanded(path, mappings).decode()
 
 
-def root_link(xml):
+def root_link(xml, path):
     """The link that is no joint's child."""
-    robot = ElementTree.fromstring(xml.encode())
+    try:
+        robot = ElementTree.fromstring(xml.encode())
+    except ElementTree.ParseError as error:
+        raise RuntimeError(f"{path} is no URDF: {error}") from None
     children = {child.get("link") for child in robot.findall("joint/child")}
-    return next(link.get("name") for link in robot.findall("link") if link.get("name") not in children)
+    roots = [link.get("name") for link in robot.findall("link") if link.get("name") not in children]
+    if not roots:
+        raise RuntimeError(f"{path} is no URDF: it has no link that is no joint's child")
+    return roots[0]

@@ -14,8 +14,6 @@ from pathlib import Path
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.launch_description_sources import load_python_launch_file_as_module
-from launch.substitutions import LaunchConfiguration
-from launch_ros.parameter_descriptions import ParameterValue
 
 SHARE = Path(__file__).resolve().parents[1]
 dynamics = load_python_launch_file_as_module(str(SHARE / "launch" / "dynamics.launch.py"))
@@ -54,12 +52,10 @@ def generate_launch_description():
 
 
 def start(context, more=()):
-    """The nodes for the arguments as given, with more parameters; a RuntimeError says what to give instead."""
+    """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead."""
     actions = dynamics.start(context, more)
     given = context.launch_configurations
-    # as dynamics.launch.py has set it: the text of the file
-    description = {"robot_description": ParameterValue(LaunchConfiguration("robot_description"), value_type=str)}
-    parameters = {**description, **dict(more)}
+    parameters = {**dynamics.described(given), **dict(more)}
     remappings = []
     if given["controller"]:
         remappings.append(("~/reference", f"{given['controller']}/joint_trajectory"))

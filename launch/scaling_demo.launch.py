@@ -14,8 +14,6 @@ from pathlib import Path
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.launch_description_sources import load_python_launch_file_as_module
-from launch.substitutions import LaunchConfiguration
-from launch_ros.parameter_descriptions import ParameterValue
 
 from rnea_ros import Robot
 from rnea_ros.demo.task import parameters, too_fast
@@ -27,8 +25,8 @@ dynamics = scaling.dynamics
 OWN = [
     DeclareLaunchArgument(
         "urdf",
-        default_value=str(SHARE / "urdf" / "seven_r.urdf"),
-        description="Robot: path to a .urdf or .xacro file.",
+        default_value="",
+        description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run. Without any, a 7R arm.",
     ),
     DeclareLaunchArgument(
         "speed", default_value="2.0", description="How many times faster than the limits allow the trajectories are planned."
@@ -47,11 +45,9 @@ def generate_launch_description():
 def start(context):
     """The nodes, with the demo's limits for all of them."""
     given = context.launch_configurations
-    if given["urdf_package"]:
-        given["urdf"] = ""
-    robot = Robot.from_urdf(dynamics.robot_description(dynamics.urdf_path(given), given["xacro_args"]).encode())
-    limits = {f"joint_limits.{joint}.{name}": value for joint, values in parameters(robot, too_fast(robot).limits).items()
-              for name, value in values.items()}
-    description = {"robot_description": ParameterValue(LaunchConfiguration("robot_description"), value_type=str)}
-    follower = {**description, "speed": float(given["speed"])}
-    return [*scaling.start(context, limits), dynamics.node(given, "rnea_ros", "demo_follower", [follower])]
+    dynamics.default_robot(given, SHARE / "urdf" / "seven_r.urdf")
+    dynamics.read_robot(given)
+    robot = Robot.from_urdf(given["robot_description"].encode())
+    actions = scaling.start(context, parameters(robot, too_fast(robot).limits))
+    follower = {**dynamics.described(given), "speed": dynamics.number(given, "speed")}
+    return [*actions, dynamics.node(given, "rnea_ros", "demo_follower", [follower])]

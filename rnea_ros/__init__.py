@@ -1,25 +1,27 @@
 """Exact joint torques and torque rates of robots from their URDF."""
 
 from .errors import InputError, ModelError, RneaError
-from .model import JointTerm, Model
-from .robot import Dynamics, Robot
-from .robot_planning import plan_motion
-from .robot_retiming import retime_motion
-from .systems.base_state import BaseState
-from .systems.elastic import ElasticRobot
-from .systems.floating import FloatingRobot
-from .systems.loops import ClosedLoopRobot
-from .systems.parallel import ParallelRobot
-from .systems.springs import SpringRobot
+from .model.tree import JointDynamics, Model
+from .motion.plan import plan_motion
+from .motion.retime import retime_motion
+from .robots.closed_loops import ClosedLoopRobot
+from .robots.elastic import ElasticRobot
+from .robots.floating import FloatingRobot
+from .robots.floating_closed_loops import FloatingLoopRobot
+from .robots.inputs.base_state import BaseState
+from .robots.parallel import ParallelRobot
+from .robots.robot import Dynamics, Robot
+from .robots.springs import SpringRobot
 
 __all__ = [
     "BaseState",
     "ClosedLoopRobot",
     "Dynamics",
     "ElasticRobot",
+    "FloatingLoopRobot",
     "FloatingRobot",
     "InputError",
-    "JointTerm",
+    "JointDynamics",
     "Model",
     "ModelError",
     "ParallelRobot",

@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+LONGEST_NAME = 80  # characters of a name that a message shows
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """What was given, for a message: as Python writes it, cut off where it gets long."""
+    try:
+        return f"{value!r:.{most}}"
+    except ValueError:  # Python does not write out an integer of thousands of digits
+        return "a very large number"
+
+
+def some(names: Iterable[object], most: int = 12, quoted: bool = False) -> str:
+    """The first few names for a message and how many there are beside them: what others send may be of any length."""
+    left = iter(names)
+    first = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in map(str, islice(left, most))]
+    more = sum(1 for _ in left)
+    return ", ".join(f"'{name}'" if quoted else name for name in first) + (f" and {more} more" if more else "")
+
+
+def near(name: object, names: Iterable[str]) -> str:
+    """A question for the end of a message about a name that does not exist; nothing where no name is like it."""
+    close = difflib.get_close_matches(str(name)[:LONGEST_NAME], list(names), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 class RneaError(Exception):
     """Root of every error raised on purpose by rnea_ros."""
+
+
+def in_words(error: BaseException) -> str:
+    """What the package says of its own accord, or that it is a defect of ours."""
+    return str(error) if isinstance(error, RneaError) else f"internal error, please report it: {error!r}"
 
 
 class InputError(RneaError, ValueError):
@@ -24,10 +56,11 @@ class ModelError(RneaError, ValueError):
 
     def __init__(self, problems: str | Sequence[str], source: str = "robot description"):
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
-        super().__init__(self._text(source))
+        super().__init__(self.problems, source)  # what a copy in another process is made of
 
-    def _text(self, source: str) -> str:
-        if len(self.problems) == 1:
-            return f"{source}: {self.problems[0]}"
-        lines = "\n".join(f"  - {problem}" for problem in self.problems)
-        return f"{source}: {len(self.problems)} problems\n{lines}"
+    def __str__(self) -> str:
+        problems, source = self.args
+        if len(problems) == 1:
+            return f"{source}: {problems[0]}"
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        return f"{source}: {len(problems)} problems\n{lines}"

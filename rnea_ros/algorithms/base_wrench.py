@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..model import NO_COORDINATE
-from ..vectors import ZERO
+from ..algebra.vectors import ZERO
+from ..model.tree import NO_COORDINATE
 from . import torque_rate
 from .sensitivities import columns
 from .torque_rate import BaseMotion

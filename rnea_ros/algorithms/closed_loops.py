@@ -18,10 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import mdh
-from ..jets import Jet, derivative, jets
-from ..vectors import ZERO
-from .coordinates import to_links
+from ..algebra.taylor import Jet, derivative, jets
+from .kinematics import base_poses, within
 
 # The components of the pose of R_k+B in R_k that a cut joint holds at zero: three translations, then three rotations.
 HELD = {
@@ -42,19 +40,6 @@ class Cut(NamedTuple):
     type: str
     first: Any
     second: Any
-
-
-def base_poses(model, q):
-    """(R, P) of every link's frame in frame 0: equation (1) along each branch. q: the n coordinates."""
-    poses = [(np.eye(3), ZERO)]
-    for link, variable in zip(model.links[1:], to_links(model, q, offset=True)[1:], strict=True):
-        poses.append(within(poses[link.parent], mdh.pose(link, variable)))
-    return poses
-
-
-def within(outer, inner):
-    """Pose of a frame, given in a frame whose own pose is `outer`."""
-    return outer[0] @ inner[0], outer[1] + outer[0] @ inner[1]
 
 
 def gap(joint_type, one, two):
@@ -138,6 +123,11 @@ def active_map(J, Jd, solve, selection):
     """
     G = selection + solve(J @ selection)
     return G, solve(Jd @ G)
+
+
+def active_jacobian_rate(G, Gd, J, Jd):
+    """Rate of J G, the Jacobian of a link by the active joints. J, Jd: by all joints of the tree, and its rate."""
+    return Jd @ G + J @ Gd
 
 
 # ---------------------------------------------------------------------- torques

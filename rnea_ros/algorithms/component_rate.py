@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import mdh
-from ..vectors import ZERO, cross, skew
+from ..algebra.vectors import ZERO, cross, skew
+from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 
 
 def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrenches=None, wrench_rates=None, offsets=True):
@@ -42,7 +42,7 @@ def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrench
         passed = _backward(link, turns[k], load, qd[k])
         loads[link.parent] = [a + b for a, b in zip(loads[link.parent], passed, strict=True)]
         along = 0 if link.sigma == mdh.PRISMATIC else 1
-        extra, extra_rate = joint_term(link.term, qd[k], qdd[k], qddd[k], offsets)
+        extra, extra_rate = joint_dynamics(link.term, qd[k], qdd[k], qddd[k], offsets)
         tau[k], tau_rate[k] = load[along][2] + extra, load[along + 2][2] + extra_rate
     return from_links(model, tau), from_links(model, tau_rate)
 

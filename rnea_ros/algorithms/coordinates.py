@@ -6,7 +6,7 @@ are constant, so the same sum holds for the rates.
 
 from __future__ import annotations
 
-from ..model import NO_COORDINATE
+from ..model.tree import NO_COORDINATE
 
 
 def to_links(model, q, offset=False):

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..jets import derivative, jets
-from ..vectors import ZERO
+from ..algebra.taylor import derivative, jets
+from ..algebra.vectors import ZERO
 from .coordinates import from_links, to_links
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 from .spatial import axis, forward, inertia, inertia_of
 from .world_loads import on_links
 
@@ -58,7 +58,7 @@ def inverse_dynamics(model, q, qd, qdd, springs, gravity=ZERO, inertias=None, wr
         link, a, i, T = model.links[k], axis(model.links[k]), model.links[k].parent, first.T[k]
         U[k] = J[k] @ a
         if link.coordinate in springs:
-            friction = joint_term(link.term, qd[k], 0.0, 0.0)[0]
+            friction = joint_dynamics(link.term, qd[k], 0.0, 0.0)[0]
             H[k] = a @ U[k] + link.term.armature  # (72)
             u[k] = spring_torque(springs[link.coordinate], q[k]) - friction + a @ beta[k]
             K[k] = J[k] - np.outer(U[k], U[k] / H[k])  # (73)
@@ -75,7 +75,7 @@ def inverse_dynamics(model, q, qd, qdd, springs, gravity=ZERO, inertias=None, wr
         if link.coordinate in springs:
             qdd[k] = (u[k] - U[k] @ (arriving + first.gamma[k])) / H[k]  # (80)
         Vd.append(arriving + axis(link) * qdd[k] + first.gamma[k])  # (81)
-        tau.append(axis(link) @ f + joint_term(link.term, qd[k], qdd[k], 0.0)[0])  # (82); the spring's own torque
+        tau.append(axis(link) @ f + joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0])  # (82); the spring's own torque
     own = {link.coordinate: k for k, link in enumerate(model.links)}
     moved = [qdd[own[c]] if c in springs else given[c] for c in range(model.n)]
     return from_links(model, tau), moved, [H[own[c]] if c in springs else 1.0 for c in range(model.n)]

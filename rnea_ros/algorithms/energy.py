@@ -15,9 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..jets import derivative, jets
-from ..model import JointTerm
-from ..vectors import ZERO, cross
+from ..algebra.taylor import derivative, jets
+from ..algebra.vectors import ZERO, cross
+from ..model.tree import JointDynamics
 from . import torque_rate as newton_euler
 from .mass_matrix import composites, link_poses, mass_matrix
 from .torque_rate import BaseMotion
@@ -56,7 +56,7 @@ def center_of_mass(model, q, qd, v=ZERO, w=ZERO, inertias=None):
 
 def coriolis(model, q, qd, x, inertias=None):
     """C(q, qd) x, (n,); the columns of C from unit vectors x."""
-    rest, bare = q * 0.0, replace(model, links=tuple(replace(link, term=JointTerm()) for link in model.links))
+    rest, bare = q * 0.0, replace(model, links=tuple(replace(link, term=JointDynamics()) for link in model.links))
     h, _rate = newton_euler.torque_and_rate(bare, q, jets(qd, x), rest, rest, inertias=inertias)
     return derivative(h, 1) * 0.5
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..linalg import pivots, solve_positive
-from ..vectors import ZERO, cross
+from ..algebra.linalg import pivots, solve_positive
+from ..algebra.vectors import ZERO, cross
 from . import torque_rate as newton_euler
 from .coordinates import from_links, to_links
 from .forward_dynamics import accelerate, articulate, articulated, in_coordinates
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 from .mass_matrix import base_inertia, composites, link_poses, partitions
 from .spatial import axis, forward, inertia
 from .torque_rate import BaseMotion
@@ -47,7 +47,7 @@ def inverse_dynamics(model, q, qd, qdd, w, gravity, inertias=None, wrenches=None
     for k, link in enumerate(model.links[1:], start=1):
         Vd.append(first.T[k] @ Vd[link.parent] + zeta[k])  # (98)
         f = J[k] @ Vd[k] - beta[k]  # (99)
-        tau.append(axis(link) @ f + joint_term(link.term, qd[k], qdd[k], 0.0)[0])  # (100)
+        tau.append(axis(link) @ f + joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0])  # (100)
     return Vd[0] + np.concatenate((gravity, ZERO)), from_links(model, tau)
 
 

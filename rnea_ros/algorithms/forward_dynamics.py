@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import mdh
-from ..linalg import pivots, solve_positive
-from ..model import NO_COORDINATE
-from ..vectors import ZERO
+from ..algebra.linalg import pivots, solve_positive
+from ..algebra.vectors import ZERO
+from ..model import mdh
+from ..model.tree import NO_COORDINATE
 from . import torque_rate as newton_euler
 from .coordinates import to_links
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 from .mass_matrix import mass_matrix
 from .spatial import axis, forward, inertia, inertia_of, symmetric
 
@@ -81,7 +81,7 @@ def articulate(model, qd, tau, first, inertias=None):
             H = a @ U + link.term.armature  # (36)
             D = 1.0 / H
             K = symmetric(J[k] - np.outer(U, U * D))  # (37)
-            u = tau[k] - joint_term(link.term, qd[k], 0.0, 0.0)[0] + a @ beta[k]  # (44)
+            u = tau[k] - joint_dynamics(link.term, qd[k], 0.0, 0.0)[0] + a @ beta[k]  # (44)
             alpha = K @ gamma + U * (D * u) - beta[k]  # (38)
             joints.U[k], joints.H[k], joints.D[k], joints.u[k] = U, H, D, u
         beta[i] = beta[i] - T.T @ alpha  # (39)

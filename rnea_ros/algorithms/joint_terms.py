@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def joint_term(term, qd, qdd, qddd, offsets=True):
+def joint_dynamics(term, qd, qdd, qddd, offsets=True):
     """(torque, torque rate) of a JointTerm; any scalar. offsets: whether Fo counts."""
     tau = qdd * term.armature + qd * term.viscous + (term.offset if offsets else 0.0)
     rate = qddd * term.armature + qdd * term.viscous

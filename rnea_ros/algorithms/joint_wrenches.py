@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..model import NO_COORDINATE
-from ..vectors import ZERO, cross
+from ..algebra.vectors import ZERO, cross
+from ..model.tree import NO_COORDINATE
 from . import torque_rate
 from .sensitivities import columns
 from .torque_rate import BaseMotion

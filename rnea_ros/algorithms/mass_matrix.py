@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import mdh
-from ..model import NO_COORDINATE
-from ..vectors import rotate_inertia, shift
+from ..algebra.vectors import rotate_inertia, shift
+from ..model import mdh
+from ..model.tree import NO_COORDINATE
 from .coordinates import from_links, to_links
 from .spatial import axis, inertia, inertia_of, symmetric, transform
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..jets import derivative, jets
-from ..linalg import solve_positive
+from ..algebra.linalg import solve_positive
+from ..algebra.taylor import derivative, jets
 from .mixed_joints import elastic, inverse_dynamics, mass_matrix, rows
 
 
@@ -34,7 +34,7 @@ class Gains(NamedTuple):
     motor_damping: Any
 
 
-class Command(NamedTuple):
+class ControlLaw(NamedTuple):
     """tau (n,) of the motors; theta_d and its first and second derivative (Ne,)."""
 
     tau: Any
@@ -71,7 +71,7 @@ def control(model, motors, gains, desired, q, theta, qd, thetad, **options):
     for k, i in enumerate(joint):
         tau[i] = motor[i] + e[k] * stiffness[k] + push[k]  # (49), K (theta_d - theta) beside K (theta - q)
     theta_d, thetad_d, thetadd_d = wanted
-    return Command(tau, theta_d, thetad_d, thetadd_d)
+    return ControlLaw(tau, theta_d, thetad_d, thetadd_d)
 
 
 class _LoadSide:

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..linalg import solve_positive
-from ..model import JointTerm
-from ..vectors import ZERO, cross
+from ..algebra.linalg import solve_positive
+from ..algebra.vectors import ZERO, cross
+from ..model.tree import JointDynamics
 from . import torque_rate as newton_euler
 from .coordinates import from_links
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 from .world_loads import seen_from_links
 
 
@@ -42,7 +42,7 @@ class Motor(NamedTuple):
     coordinate: int
     link: int
     axis: Any
-    term: JointTerm
+    term: JointDynamics
     stiffness: float = math.inf
 
 
@@ -87,7 +87,7 @@ def inverse_dynamics(model, motors, q, theta, gravity=ZERO, inertias=None, wrenc
     for m, (turn, phid, phidd) in zip(motors, phi, strict=True):
         arriving = (turn - position[m.coordinate]) * m.stiffness if m.stiffness < math.inf else load[m.coordinate]  # (28)
         carried = (m.axis @ motion.wd[m.link]) * (m.term.gear_ratio * m.term.rotor_inertia)
-        torque[m.coordinate] = arriving + carried + joint_term(m.term, phid, phidd, 0.0, offsets)[0]  # (27), (29)
+        torque[m.coordinate] = arriving + carried + joint_dynamics(m.term, phid, phidd, 0.0, offsets)[0]  # (27), (29)
     return Torques(load, torque)
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
-from ..jets import derivative, jets
-from ..model import NO_COORDINATE
+from ..algebra.taylor import derivative, jets
+from ..model.tree import NO_COORDINATE
 from .mixed_joints import elastic, inverse_dynamics
 
 

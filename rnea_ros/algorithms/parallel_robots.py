@@ -16,15 +16,14 @@ what is left of (63)-(64), (1 - J J^-1) Jv Vp = 0, are the constraints that leav
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ..jets import Jet, derivative, jets
-from ..vectors import cross
+from ..algebra.taylor import Jet, derivative, jets
+from ..algebra.vectors import cross
 from . import torque_rate as newton_euler
-from .closed_loops import active_torque, base_poses, gaps
-from .torque_rate import BaseMotion, turned, turned_rate
+from .closed_loops import active_torque, gaps
+from .kinematics import base_poses, moving_pose
+from .torque_rate import BaseMotion
 
 PLATFORM = -1  # in place of a link's number in the frame of a cut joint
 
@@ -35,15 +34,6 @@ def closure(model, cuts, q, pose):
 
 
 # ---------------------------------------------------------------------- its rates
-
-
-def moving_pose(pose, V, *rates):
-    """The pose as a series in time, from the twist and its first and second rates in the base frame, as far as given."""
-    R, P = pose
-    turning = [twist[3:] for twist in (V, *rates)]
-    formulas: tuple[Callable, ...] = (cross, turned, turned_rate)  # derivatives of a vector that turns with the platform
-    columns = [jets(x, *(f(*turning[:k + 1], x) for k, f in enumerate(formulas[:len(turning)]))) for x in np.transpose(R)]
-    return np.transpose(columns), jets(P, V[:3], *(twist[:3] for twist in rates))
 
 
 def jacobians_and_rates(phi, q, qd, pose, V):

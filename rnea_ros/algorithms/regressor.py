@@ -8,8 +8,8 @@ carried only from its link down to the root: every entry of Y that is not zero c
 
 from __future__ import annotations
 
-from ..linear_forms import coefficients
-from ..vectors import ZERO, cross
+from ..algebra.linear_forms import coefficients
+from ..algebra.vectors import ZERO, cross
 from .coordinates import from_links
 from .torque_rate import BaseMotion, dynamics, kinematics
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import mdh
-from ..vectors import ZERO, cross, shift, skew
+from ..algebra.vectors import ZERO, cross, shift, skew
+from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 from .spatial import inertia
 
 
@@ -72,7 +72,7 @@ def inverse_dynamics(model, s, q, qd, qdd, gravity=ZERO, wrenches=None):
         link = model.links[k]
         F[k] = F[k] + s.G[k] @ Vd[k] - coad(V[k]) @ (s.G[k] @ V[k])  # Step 5
         F[link.parent] = F[link.parent] + coAd(T[k]) @ F[k]
-        tau[k] = F[k] @ s.A[k] + joint_term(link.term, qd[k], qdd[k], 0.0)[0]  # Step 6
+        tau[k] = F[k] @ s.A[k] + joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0]  # Step 6
     return from_links(model, tau)
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import mdh
-from ..jets import derivative, jets
-from ..model import NO_COORDINATE
-from ..vectors import ZERO, cross
+from ..algebra.taylor import derivative, jets
+from ..algebra.vectors import ZERO, cross
+from ..model import mdh
+from ..model.tree import NO_COORDINATE
 from .coordinates import from_links, to_links
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 from .variations import back, carried, changes, inertial, state, transposed
 
 
@@ -60,7 +60,8 @@ def sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
             for table, value in zip(tables, values, strict=True):
                 table[i][j] = value
         for table, unit in ((tables[1], (1.0, 0.0)), (tables[2], (0.0, 1.0))):
-            table[i][i] = table[i][i] + joint_term(link.term, speeds[i], *unit)[1]  # the term's rate is linear in qdd, qddd
+            # the term's rate is linear in qdd, qddd
+            table[i][i] = table[i][i] + joint_dynamics(link.term, speeds[i], *unit)[1]
     return [_folded(model, table) for table in tables]
 
 

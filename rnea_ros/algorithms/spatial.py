@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import mdh
-from ..vectors import ZERO, Z, cross, skew
+from ..algebra.vectors import ZERO, Z, cross, skew
+from ..model import mdh
 from .coordinates import to_links
 
 

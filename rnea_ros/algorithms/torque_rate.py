@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import mdh
-from ..vectors import ZERO, Z, cross
+from ..algebra.vectors import ZERO, Z, cross
+from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_terms import joint_term
+from .joint_terms import joint_dynamics
 
 
 class BaseMotion(NamedTuple):
@@ -122,7 +122,7 @@ def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_
             _hand_down(link, motion, k, qd[k], f, n, fd, nd)
         axis_load, axis_rate = (f, fd) if link.sigma == mdh.PRISMATIC else (n, nd)
         tau, rate = axis_load[k][2], (axis_rate[k] + cross(axis_load[k], w))[2]  # (18)-(21)
-        extra, extra_rate = joint_term(link.term, qd[k], qdd[k], qddd[k], offsets)
+        extra, extra_rate = joint_dynamics(link.term, qd[k], qdd[k], qddd[k], offsets)
         tau, rate = tau + extra, rate + extra_rate
         for values, value in zip(forces, (F, N, Fd, Nd, f[k], n[k], fd[k], nd[k], tau, rate), strict=True):
             values[k] = value

@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import mdh
-from ..vectors import ZERO, Z, cross, skew
+from ..algebra.vectors import ZERO, Z, cross, skew
+from ..model import mdh
 from . import torque_rate
 from .coordinates import to_links
 from .mass_matrix import composites
@@ -42,7 +42,7 @@ from .torque_rate import BaseMotion, turned
 from .world_loads import arm, as_wrenches, seen_from_links
 
 
-class Body(NamedTuple):
+class CompositeBody(NamedTuple):
     """A link and all beyond it, about the origin of the link's frame; see the module's table."""
 
     m: Any
@@ -54,7 +54,7 @@ class Body(NamedTuple):
     T: Any
 
 
-class State(NamedTuple):
+class TreeState(NamedTuple):
     """One motion of a tree, and what all its variations share. Lists over links 0..N."""
 
     links: tuple
@@ -87,7 +87,7 @@ def state(model, q, qd, qdd, gravity=ZERO, base=BaseMotion(), inertias=None, wre
     wrench = [np.concatenate(pair) for pair in zip(forces.f, forces.n, strict=True)]
     body = _bodies(model, motion, Pd, inertias, seen)
     S = [_field(link, w, wd, a) for link, w, wd, a in zip(model.links, motion.w, motion.wd, motion.a, strict=True)]
-    return State(model.links, motion.R, motion.P, Pd, wrench, body, S)
+    return TreeState(model.links, motion.R, motion.P, Pd, wrench, body, S)
 
 
 def _field(link, w, wd, a):
@@ -112,7 +112,7 @@ def _bodies(model, motion, Pd, inertias, seen):
         h, F = R @ h + Pd[k] * m, R @ F  # seen from frame i, r is R r + P and rd is R rd + Pd
         B, T = R @ B @ R.T + arm(P, h) + arm(R @ ms, Pd[k]), R @ T @ R.T + arm(P, F)
         rest[i] = tuple(a + b for a, b in zip(rest[i], (h, B, F, T), strict=True))
-    return [Body._make((*a, *b)) for a, b in zip(inertia, rest, strict=True)]
+    return [CompositeBody._make((*a, *b)) for a, b in zip(inertia, rest, strict=True)]
 
 
 def changes(body, S, S1, S2):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..vectors import cross, skew
+from ..algebra.vectors import cross, skew
 from . import torque_rate
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from . import c, python, python_call
-from .program import trace
+from . import c, python
+from .ir.program import trace
+from .native import python_call
 
 MANY = 256  # samples: less are not worth compiling for
 LONG = 100_000  # nodes: a longer program takes longer to compile than it saves
@@ -24,15 +25,15 @@ BACKENDS = ("llvm", "python", "reference")
 
 
 def available(backend: str) -> str:
-    """The backend that will serve: "python", with one warning, where "llvm" is asked for and llvmlite is missing."""
+    """The backend that will serve: "python", with one warning, where "llvm" is asked for without an llvmlite that will do."""
     if backend not in BACKENDS:
         raise InputError(f"backend is '{backend}'; allowed are {', '.join(BACKENDS)}")
     if backend == "llvm":
         try:
-            from . import llvm  # noqa: F401
-        except ImportError as error:
-            warnings.warn(f"llvmlite is not importable ({error}): kernels run as Python, the same numbers about 100 times "
-                          "slower; 'pip install llvmlite' mends it", RuntimeWarning, stacklevel=3)
+            from .llvm import engine  # noqa: F401
+        except (ImportError, OSError) as error:  # OSError: its library does not load
+            warnings.warn(f"llvmlite cannot be used ({error}): kernels run as Python, the same numbers about 100 times "
+                          "slower; pip install 'llvmlite>=0.45' mends it", RuntimeWarning, stacklevel=3)
             return "python"
     return backend
 
@@ -56,7 +57,7 @@ class Kernel:
     """Call with a flat input, (size,) or (samples, size): the blocks side by side. Returns the outputs in their shapes.
 
     call(*blocks) : one sample, an array for each block, checked: what a controller calls, so no step more than it takes.
-                    None, where an argument is not a sound array of floats of the right length
+                    None, where an argument is not a sound array of floats of the right length, or a result is not finite
     address       : of the machine code, ``void kernel(const double *x, double *y)`` with `size` numbers in and `width` out,
                     for loops in other languages; zero for the other backends. It touches nothing else, may be called from
                     any thread, and holds as long as this object
@@ -76,21 +77,26 @@ class Kernel:
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         x = np.asarray(x, dtype=float)
+        if x.shape[-1:] != (self.size,):
+            parts = ", ".join(f"{size} of {name}" for name, size in self.inputs.items())
+            raise InputError(f"a kernel's input has shape {x.shape}; ({self.size},) or (samples, {self.size}) is needed: "
+                             f"{parts}")
         samples, count = x.shape[:-1], math.prod(x.shape[:-1])
         rows = x.reshape(count, self.size)
         return self._shaped(self._many([rows[:, block] for block in self._blocks], count)[0], samples)
 
     def samples(self, blocks: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, ...] | None:
-        """Many samples: for each block (count, size), or (size,) for all. None if a number in it is not finite."""
+        """Many samples: for each block (count, size), or (size,) for all. None if a number, or a result, is not finite."""
         if not all(np.isfinite(block).all() for block in blocks):
             return None
-        return self._shaped(self._many(blocks, count)[0], (count,))
+        parts = self._many(blocks, count)[0]
+        return self._shaped(parts, (count,)) if all(np.isfinite(part).all() for part in parts) else None
 
     def _shaped(self, parts: Sequence[np.ndarray], samples: tuple[int, ...]) -> tuple[np.ndarray, ...]:
         return tuple([part.reshape(samples + shape) for part, shape in zip(parts, self.shapes, strict=True)])
 
     def _many(self, blocks: Sequence[np.ndarray], count: int) -> tuple[Sequence[np.ndarray], bool]:
-        """Results (count, size) each, and whether all inputs are finite, as far as that is found out by the way."""
+        """Results (count, size) each, and whether all numbers are finite, as far as that is found out by the way."""
         x, y = np.empty((count, self.size)), np.empty((count, self.width))
         np.concatenate([np.broadcast_to(block, (count, block.shape[-1])) for block in blocks] or [x], axis=1, out=x)
         self._run(x, y)
@@ -102,18 +108,17 @@ class Kernel:
 
 class _Llvm(Kernel):
     def __init__(self, program):
-        from . import llvm
+        from .llvm import engine
 
         super().__init__(program.inputs, program.outputs)
-        self._code = llvm.MachineCode(program)
+        self._code = engine.MachineCode(program)
         self.address = self._code.kernel
         self.call = self._code.call or self.call
         self._program, self._batch, self._seen = program, None, 0
 
     def __call__(self, x):
-        if self._code.call and np.ndim(x) == 1 and (found := self._code.call(*[x[block] for block in self._blocks])):
-            return found
-        return super().__call__(x)
+        call = self._code.call if np.shape(x) == (self.size,) else None
+        return (call and call(*[x[block] for block in self._blocks])) or super().__call__(x)
 
     def samples(self, blocks, count):
         if self._batch is None:
@@ -127,9 +132,9 @@ class _Llvm(Kernel):
         if self._batch is None and (self._seen < MANY or len(self._program.nodes) > LONG):
             return super()._many(blocks, count)
         if self._batch is None:
-            from . import llvm
+            from .llvm import engine
 
-            self._batch = llvm.batch(self._program)
+            self._batch = engine.batch(self._program)
         whole = np.empty(count * self.width)  # in one piece, which malloc keeps for the next call: fresh pages cost a third
         outs = [whole[count * part.start:count * part.stop].reshape(count, size)
                 for part, size in zip(self._parts, self._sizes)]

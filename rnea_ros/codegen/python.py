@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from .program import Program
+from .ir.program import Program
 
 _ARITHMETIC = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}"}
 _CALLS = {name: getattr(math, name) for name in ("sin", "cos", "tan", "tanh", "sqrt", "exp")}

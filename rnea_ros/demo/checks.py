@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model import JointTerm
-from ..robot import Robot
+from ..model.tree import JointDynamics
+from ..robots.robot import Robot
 from . import motion as demo_motion
 
 # Actuators of the Stanford arm as its joints feel them [kg m^2; joint 3: kg], R. Paul 1981; as in config/stanford.yaml.
-STANFORD_TERMS = {f"joint{k}": JointTerm(rotor_inertia=inertia)
+STANFORD_TERMS = {f"joint{k}": JointDynamics(rotor_inertia=inertia)
                   for k, inertia in enumerate((0.953, 2.193, 0.782, 0.106, 0.097, 0.020), start=1)}
 # Chosen so that the paper's motion uses 60 to 80 percent of them [N m/s; joint 3: N/s]; no source gives any.
 STANFORD_RATE_LIMITS = {"joint1": 180.0, "joint2": 320.0, "joint3": 200.0, "joint4": 2.5, "joint5": 4.0, "joint6": 0.4}
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class DemoRecording:
     """Samples of a motion and of the answer to it: stamps t (samples,) [ns], all else (samples, n) [SI]."""
 
     t: np.ndarray
@@ -40,22 +40,22 @@ class Recording:
     tau_rate: np.ndarray
 
     @property
-    def motion(self) -> demo_motion.Motion:
-        return demo_motion.Motion(self.q, self.qd, self.qdd, self.qddd)
+    def motion(self) -> demo_motion.MotionSample:
+        return demo_motion.MotionSample(self.q, self.qd, self.qdd, self.qddd)
 
     @property
     def seconds(self) -> np.ndarray:
         return (self.t - self.t[0]) * 1e-9
 
 
-def played(robot: Robot, motion: demo_motion.BackAndForth, seconds: float, rate: float) -> Recording:
+def played(robot: Robot, motion: demo_motion.BackAndForth, seconds: float, rate: float) -> DemoRecording:
     """What the robot's library says of a motion, without ROS."""
     t = np.arange(int(seconds * rate)) * round(1e9 / rate)
-    samples = demo_motion.Motion(*map(np.array, zip(*(motion(time) for time in t * 1e-9))))
-    return Recording(t, *samples, *robot.torque_and_rate(*samples))
+    samples = demo_motion.MotionSample(*map(np.array, zip(*(motion(time) for time in t * 1e-9))))
+    return DemoRecording(t, *samples, *robot.torque_and_rate(*samples))
 
 
-def same_as_library(robot: Robot, motion: demo_motion.Motion, tau: np.ndarray, tau_rate: np.ndarray) -> Verdict:
+def same_as_library(robot: Robot, motion: demo_motion.MotionSample, tau: np.ndarray, tau_rate: np.ndarray) -> Verdict:
     """Every received number is the library's for the motion q, qd, qdd, qddd that it came with, to the last bit."""
     expected = robot.dynamics(*motion)
     wrong = (expected.tau != tau) | (expected.tau_rate != tau_rate)
@@ -72,7 +72,7 @@ def slopes(t: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (k * slope[:-1] + h * slope[1:]) / (h + k)
 
 
-def difference_quotients(recording: Recording) -> tuple[np.ndarray, np.ndarray]:
+def difference_quotients(recording: DemoRecording) -> tuple[np.ndarray, np.ndarray]:
     """d tau / dt from the received torques alone: (indices of samples, quotients there).
 
     Only where the received motion itself is smooth: its acceleration the slope of its velocity, its jerk the slope of its
@@ -86,7 +86,7 @@ def difference_quotients(recording: Recording) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(smooth) + 1, slopes(t, recording.tau)[smooth]
 
 
-def rate_is_derivative(recording: Recording, joint_names: tuple[str, ...]) -> Verdict:
+def rate_is_derivative(recording: DemoRecording, joint_names: tuple[str, ...]) -> Verdict:
     """The received rates are the slopes of the received torques."""
     inner, quotients = difference_quotients(recording)
     if len(inner) < len(recording.t) / 2:
@@ -102,7 +102,7 @@ def papers_figure(robot: Robot) -> Verdict:
     """guarino-gfd (36): largest difference between the exact rate and a backward difference, on the Stanford arm."""
     motion = demo_motion.stanford()
     steps = round(motion.duration / PAPERS_STEP)  # the last instant already belongs to the way back
-    samples = demo_motion.Motion(*map(np.array, zip(*(motion(k * PAPERS_STEP) for k in range(steps)))))
+    samples = demo_motion.MotionSample(*map(np.array, zip(*(motion(k * PAPERS_STEP) for k in range(steps)))))
     tau, tau_rate = robot.torque_and_rate(*samples)
     largest = np.abs(tau_rate[1:] - np.diff(tau, axis=0) / PAPERS_STEP).max(axis=0)[0]
     agrees = abs(largest - PAPERS_FIGURE) < 0.5e-5  # half of its last digit

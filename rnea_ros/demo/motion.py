@@ -26,11 +26,11 @@ STANFORD_END = (np.pi / 4, np.pi / 2, 2.0, np.pi / 4, np.pi / 2, 0.0)
 STANFORD_DURATION = 2.0
 
 SPAN = {"revolute": 1.0, "continuous": 1.0, "prismatic": 0.2}  # rad, m; how far a sweep goes at most
-SPEED_SHARE = 0.5  # of the velocity limits, at most
+SHARE = 0.5  # of the limits of velocity, acceleration and jerk, at most
 SHORTEST = 2.0  # s
 
 
-class Motion(NamedTuple):
+class MotionSample(NamedTuple):
     """Joint positions and their time derivatives at one instant."""
 
     q: np.ndarray
@@ -52,12 +52,12 @@ class BackAndForth:
         if not 0 < self.duration < np.inf:
             raise InputError(f"a motion takes {self.duration} s; it must be a finite time above zero")
 
-    def __call__(self, t: float) -> Motion:
+    def __call__(self, t: float) -> MotionSample:
         way, since = divmod(t, self.duration)
         start, end = (self.start, self.end) if way % 2 == 0 else (self.end, self.start)
         s = since / self.duration
         moved, qd, qdd, qddd = [(end - start) * (blend(s) / self.duration**k) for k, blend in enumerate(self.shape)]
-        return Motion(start + moved, qd, qdd, qddd)
+        return MotionSample(start + moved, qd, qdd, qddd)
 
 
 def stanford(duration: float = STANFORD_DURATION) -> BackAndForth:
@@ -66,10 +66,10 @@ def stanford(duration: float = STANFORD_DURATION) -> BackAndForth:
 
 
 def sweep(joint_types: Sequence[str], limits: Any, duration: float | None = None) -> BackAndForth:
-    """Every joint through the middle of its range, slow enough for its velocity limit where that is known.
+    """Every joint through the middle of its range, slow enough for its limits of velocity, acceleration and jerk.
 
-    limits has arrays lower, upper, velocity; NaN where unknown. A joint uses the middle half of its range and at most
-    1 rad or 0.2 m; without position limits it moves about zero.
+    limits has arrays lower, upper, velocity, acceleration, jerk; NaN where unknown. A joint uses the middle half of its range
+    and at most 1 rad or 0.2 m; without position limits it moves about zero.
     """
     span = np.array([SPAN[joint_type] for joint_type in joint_types])
     bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
@@ -77,8 +77,11 @@ def sweep(joint_types: Sequence[str], limits: Any, duration: float | None = None
     reach = np.minimum(span, (upper - lower) / 2)
     start, end = (lower + upper - reach) / 2, (lower + upper + reach) / 2
     if duration is None:
-        peak = SEPTIC[1](0.5) * reach / (SPEED_SHARE * np.asarray(limits.velocity, dtype=float))
-        duration = max([SHORTEST, *peak[np.isfinite(peak)]])
+        duration = SHORTEST
+        for order, limit in enumerate((limits.velocity, limits.acceleration, limits.jerk), start=1):
+            peak = np.abs(SEPTIC[order](np.linspace(0.0, 1.0, 1001))).max() * reach  # times 1 / duration^order
+            needed = (peak / (SHARE * np.asarray(limit, dtype=float))) ** (1.0 / order)
+            duration = max([duration, *needed[np.isfinite(needed)]])
     return BackAndForth(start, end, float(duration), SEPTIC)
 
 

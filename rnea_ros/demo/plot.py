@@ -6,18 +6,18 @@ import os
 
 import numpy as np
 
-from .. import plot
-from ..robot import Robot
-from .checks import Recording, difference_quotients
+from ..output import figures
+from ..robots.robot import Robot
+from .checks import DemoRecording, difference_quotients
 
 ROWS = 8  # joints that fit on a page
 DOTS = 60  # difference quotients drawn for each joint
 TORQUE, RATE, DOT = "#1f4e79", "#c0392b", "#2b2b2b"
 
 
-def draw(robot: Robot, recording: Recording, path: str | os.PathLike, source: str) -> None:
+def draw(robot: Robot, recording: DemoRecording, path: str | os.PathLike, source: str) -> None:
     """Write the picture to `path`; its ending gives the format. Raises RneaError without matplotlib."""
-    plt = plot.pyplot()
+    plt = figures.pyplot()
     joints = range(min(robot.n, ROWS))
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         size = (11, 1.1 + 1.45 * len(joints))
@@ -31,7 +31,7 @@ def draw(robot: Robot, recording: Recording, path: str | os.PathLike, source: st
         plt.close(figure)
 
 
-def _draw_joint(row, robot: Robot, recording: Recording, joint: int) -> None:
+def _draw_joint(row, robot: Robot, recording: DemoRecording, joint: int) -> None:
     t, prismatic = recording.seconds, robot.joint_types[joint] == "prismatic"
     unit = "N" if prismatic else "N m"
     inner, quotients = difference_quotients(recording)
@@ -49,7 +49,7 @@ def _draw_joint(row, robot: Robot, recording: Recording, joint: int) -> None:
         axis.grid(axis="x", color="0.92")
 
 
-def _gaps_at_jumps(recording: Recording, joint: int) -> np.ndarray:
+def _gaps_at_jumps(recording: DemoRecording, joint: int) -> np.ndarray:
     """The rate, with a gap where it jumps: a line across would show values that it never has."""
     rate = recording.tau_rate[:, joint].copy()
     jumps = np.abs(np.diff(recording.qddd[:, joint])) > 0.25 * np.ptp(recording.qddd[:, joint])

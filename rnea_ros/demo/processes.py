@@ -15,6 +15,10 @@ from typing import Any
 
 from ..errors import RneaError
 
+MODULES = {  # of the nodes by name
+    **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
+    **{name: f"rnea_ros.demo.nodes.{name}" for name in ("demo_robot", "demo_follower")},
+}
 GRACE = 5.0  # s, for a process to end by itself
 
 
@@ -70,7 +74,8 @@ def processes(folder: Path, nodes: Sequence[str], parameters: Mapping[str, Any])
     started: list[subprocess.Popen] = []
     try:
         for node in nodes:
-            command = [sys.executable, "-m", f"rnea_ros.nodes.{node}", "--ros-args", "--params-file", str(file)]
+            command = [sys.executable, "-m", MODULES.get(node, f"rnea_ros.nodes.{node}"), "--ros-args", "--params-file",
+                       str(file)]
             with open(folder / f"{node}.txt", "w") as log:
                 started.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log,
                                                   stdin=subprocess.DEVNULL))

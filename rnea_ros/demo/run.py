@@ -11,14 +11,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .. import urdf_xml
 from ..errors import RneaError
-from ..robot import Robot
+from ..model import urdf_reader
+from ..robots.robot import Robot
 from . import checks, motion, plot, scaling
-from .checks import Recording
+from .checks import DemoRecording
 from .ending import ended
 from .processes import explain, free_domain, processes, ros_environment, shared, signals
-from .table import Table
+from .table import LiveTable
 
 RATE = 500.0  # Hz
 NODES = ("dynamics_node", "demo_robot")
@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `rnea demo`."""
     parser.add_argument("--scaling", action="store_true", help="scaling_node instead: a trajectory twice too fast, slowed "
                         "just enough; paused and overridden on its way")
-    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot; default: the Stanford arm of guarino-gfd, with --scaling "
-                        "a 7R arm")
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot, or a .xacro, which is a program and is run; default: the "
+                        "Stanford arm of guarino-gfd, with --scaling a 7R arm")
     parser.add_argument("--seconds", type=_seconds, default=8.0, help="how long to listen, default 8; not with --scaling")
     parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png; '' for none")
     parser.add_argument("--no-ros", action="store_true", help="library only: no processes, no messages")
@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
         return scaling.run(args)
     source = Path(args.urdf) if args.urdf else shared("urdf/stanford.urdf")
     stanford = args.urdf is None
-    robot = Robot.from_urdf(source, joint_terms=checks.STANFORD_TERMS if stanford else None)
+    robot = Robot.from_urdf(source, joint_terms=checks.STANFORD_TERMS if stanford else None, allow_xacro=True)
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
-    text = urdf_xml.text(urdf_xml.read(source)[0])  # xacro expanded, and only what dynamics needs
+    text = urdf_reader.text(urdf_reader.read(source, allow_xacro=True).robot)  # expanded, and only what dynamics needs
     recording, how = _play(robot, args.seconds) if args.no_ros else _listen(robot, text, stanford, args.seconds)
     if recording is None:
         return 1
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 # --- without ROS ----------------------------------------------------------------------------------------------------
 
 
-def _play(robot: Robot, seconds: float) -> tuple[Recording, str]:
+def _play(robot: Robot, seconds: float) -> tuple[DemoRecording, str]:
     recording = checks.played(robot, motion.choose(robot), seconds, RATE)
     return recording, f"{len(recording.t)} samples in {recording.seconds[-1]:.1f} s, computed by the library, without ROS"
 
@@ -83,21 +83,21 @@ def _play(robot: Robot, seconds: float) -> tuple[Recording, str]:
 # --- with ROS -------------------------------------------------------------------------------------------------------
 
 
-def _listen(robot: Robot, text: str, stanford: bool, seconds: float) -> tuple[Recording | None, str]:
+def _listen(robot: Robot, text: str, stanford: bool, seconds: float) -> tuple[DemoRecording | None, str]:
     try:
-        from ..nodes import demo_monitor
+        from .nodes import dynamics_recorder
     except ImportError as error:
         print(NO_ROS.format(reason=error), file=sys.stderr)
         return None, ""
     domain = free_domain()
-    table = Table(robot, sys.stdout)
+    table = LiveTable(robot, sys.stdout)
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as folder:
         with (signals() as caught, ros_environment(domain, folder),
               processes(Path(folder), NODES, _parameters(text, stanford)) as started):
             pids = " and ".join(str(process.pid) for process in started)
             print(f"{robot.name}: {' and '.join(NODES)} run as processes {pids}", flush=True)
             print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
-            recording = demo_monitor.record(
+            recording = dynamics_recorder.record(
                 domain, seconds, PATIENCE, table.show,
                 lambda: not caught and all(process.poll() is None for process in started))
         if caught:

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import urdf_xml
 from ..errors import RneaError
-from ..robot import Robot
+from ..model import urdf_reader
+from ..robots.robot import Robot
 from . import scaling_plot
 from .checks import same_as_library
 from .ending import ended
 from .processes import explain, free_domain, processes, ros_environment, shared, signals
 from .scaling_checks import Played, arrived, inside, on_path
-from .table import Table
+from .table import LiveTable
 from .task import Task, parameters, too_fast
 
 NODES = ("scaling_node",)
@@ -34,11 +34,11 @@ def run(args: argparse.Namespace) -> int:
     if args.no_ros:
         raise RneaError("--scaling shows a node: it cannot be had with --no-ros")
     source = Path(args.urdf) if args.urdf else shared("urdf/seven_r.urdf")
-    robot = Robot.from_urdf(source)
+    robot = Robot.from_urdf(source, allow_xacro=True)
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
     task = too_fast(robot)
-    played = _listen(robot, urdf_xml.text(urdf_xml.read(source)[0]), task)
+    played = _listen(robot, urdf_reader.text(urdf_reader.read(source, allow_xacro=True).robot), task)
     if played is None:
         return 1
     verdicts = [inside(robot, task, played), on_path(task, played),
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _listen(robot: Robot, text: str, task: Task) -> Played | None:
     try:
-        from ..nodes import scaling_monitor
+        from .nodes import scaling_recorder
     except ImportError as error:
         print(NO_ROS.format(reason=error), file=sys.stderr)
         return None
@@ -61,9 +61,9 @@ def _listen(robot: Robot, text: str, task: Task) -> Played | None:
         with signals() as caught, ros_environment(domain, folder), processes(Path(folder), NODES, settings) as started:
             print(f"{robot.name}: scaling_node runs as process {started[0].pid}", flush=True)
             print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
-            heard = scaling_monitor.record(
-                domain, scaling_monitor.trajectory(robot.joint_names, task.points, task.times),
-                [scaling_monitor.Act(*act) for act in ACTS], PATIENCE, table.show,
+            heard = scaling_recorder.record(
+                domain, scaling_recorder.trajectory(robot.joint_names, task.points, task.times),
+                [scaling_recorder.Act(*act) for act in ACTS], PATIENCE, table.show,
                 lambda: not caught and started[0].poll() is None)
         if caught:
             sys.exit(128 + caught[0])
@@ -74,7 +74,7 @@ def _listen(robot: Robot, text: str, task: Task) -> Played | None:
     return Played(*(np.array([getattr(message, field) for message in heard]) for field in fields))
 
 
-class _Live(Table):
+class _Live(LiveTable):
     """The table of `rnea demo`, below a line about the motion."""
 
     def __init__(self, robot: Robot, task: Task):

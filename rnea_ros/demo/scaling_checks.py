@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..robot import Robot
+from ..robots.robot import Robot
 from .checks import Verdict
-from .motion import Motion
+from .motion import MotionSample
 from .task import Task
 
 ROUNDING = 1e-6  # of a limit
@@ -30,8 +30,8 @@ class Played(NamedTuple):
     override: np.ndarray
 
     @property
-    def motion(self) -> Motion:
-        return Motion(self.q, self.qd, self.qdd, self.qddd)
+    def motion(self) -> MotionSample:
+        return MotionSample(self.q, self.qd, self.qdd, self.qddd)
 
 
 def inside(robot: Robot, task: Task, played: Played) -> Verdict:

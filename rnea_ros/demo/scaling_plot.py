@@ -6,8 +6,8 @@ import os
 
 import numpy as np
 
-from .. import plot
-from ..robot import Robot
+from ..output import figures
+from ..robots.robot import Robot
 from .scaling_checks import Played
 from .task import Task, motion
 
@@ -17,7 +17,7 @@ BEYOND = 2.4  # shares of a limit that fit on the picture
 
 def draw(robot: Robot, task: Task, played: Played, path: str | os.PathLike) -> None:
     """Write the picture to `path`; its ending gives the format. Raises RneaError without matplotlib."""
-    plt = plot.pyplot()
+    plt = figures.pyplot()
     t = np.linspace(0.0, task.times[-1], 1001)
     planned = robot.dynamics(*motion(task.plan, t))
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):

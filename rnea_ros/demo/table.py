@@ -6,10 +6,10 @@ import math
 import time
 from typing import Any, TextIO
 
-from ..robot import Robot
+from ..robots.robot import Robot
 
 
-class Table:
+class LiveTable:
     """The latest torques, their rates and the use of both limits: redrawn in a terminal, printed now and then elsewhere."""
 
     BAR = 10

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model import Limits
-from ..path_dynamics import PathDynamics
-from ..robot import Robot
-from ..scaling.plan import Plan
-from ..scaling.points import planned
-from ..scaling.retime import retimed
+from ..model.tree import Limits
+from ..motion.path_dynamics import PathDynamics
+from ..robots.robot import Robot
+from ..scaling.plan import ScaledPlan
+from ..scaling.points import plan_from_waypoints
+from ..scaling.retime import time_optimal
 from ..scaling.terms import Constraints
 from .motion import sweep
 
@@ -28,7 +28,7 @@ class Task(NamedTuple):
     points: np.ndarray
     times: np.ndarray
     limits: Limits
-    plan: Plan
+    plan: ScaledPlan
     fastest: float
 
 
@@ -38,15 +38,15 @@ def too_fast(robot: Robot, speed: float = 2.0) -> Task:
     middle, half = (reach.start + reach.end) / 2.0, (reach.end - reach.start) / 2.0
     waves = np.sin(2.2 * np.arange(COUNT)[:, None] + 1.7 * np.arange(robot.n))
     points = middle + half * waves
-    limits = _limits(robot, planned(points, np.linspace(0.0, SLOW, COUNT)))
-    path = planned(points, np.linspace(0.0, SLOW, COUNT)).path
+    limits = _limits(robot, plan_from_waypoints(points, np.linspace(0.0, SLOW, COUNT)))
+    path = plan_from_waypoints(points, np.linspace(0.0, SLOW, COUNT)).path
     dynamics = PathDynamics(robot)
-    law = retimed(Constraints(path, dynamics, dynamics.limits(limits), robot.joint_names))
+    law = time_optimal(Constraints(path, dynamics, dynamics.limits(limits), robot.joint_names))
     times = np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / speed
-    return Task(points, times, limits, planned(points, times), law.duration)
+    return Task(points, times, limits, plan_from_waypoints(points, times), law.duration)
 
 
-def motion(plan: Plan, t: Any) -> tuple[np.ndarray, ...]:
+def motion(plan: ScaledPlan, t: Any) -> tuple[np.ndarray, ...]:
     """q, qd, qdd, qddd (samples, n) of a plan at times t (samples,)."""
     s, v, a, u = plan.law(t)
     q, q1, q2, q3 = plan.path(s)
@@ -54,7 +54,7 @@ def motion(plan: Plan, t: Any) -> tuple[np.ndarray, ...]:
     return q, q1 * v, q2 * v**2 + q1 * a, q3 * v**3 + 3.0 * q2 * v * a + q1 * u
 
 
-def _limits(robot: Robot, slow: Plan) -> Limits:
+def _limits(robot: Robot, slow: ScaledPlan) -> Limits:
     state = motion(slow, np.linspace(0.0, slow.law.duration, 501))
     tau, _, gravity, _ = robot.dynamics(*state)
     effort = HOLD * np.abs(gravity).max(axis=0) + MOVE * np.abs(tau - gravity).max(axis=0)

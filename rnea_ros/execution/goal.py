@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError
-from ..model import Limits
+from ..errors import InputError, RneaError, some
+from ..model.tree import Limits
 from ..scaling.path import Path
+from .turns import nearest
 
 SLOWLY = 0.5  # share of the velocity limits with which a robot that is elsewhere goes to the first point
 UNKNOWN = 0.5  # rad/s, m/s; where no velocity limit is known
@@ -44,11 +45,11 @@ def refusing(reason: str) -> Iterator[None]:
 Ended = Callable[[str, str], None]
 
 
-def unheard(reason: str, sentence: str) -> None:
+def ignored(reason: str, sentence: str) -> None:
     """Of a goal that nobody asks for."""
 
 
-class Point(NamedTuple):
+class TrajectoryPoint(NamedTuple):
     """Of a trajectory; velocities and accelerations may be empty."""
 
     time: float
@@ -73,23 +74,23 @@ class Goal:
     a: Any
     open: tuple[int, ...]
     start: int = 0
-    ended: Ended = unheard
+    ended: Ended = ignored
 
     @property
     def duration(self) -> float:
         return float(self.times[-1])
 
 
-def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[Point], start: int = 0) -> Goal:
+def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[TrajectoryPoint], start: int = 0) -> Goal:
     """The trajectory `points` of joints `names`, in the order of joint_names. Raises Refused."""
     if not points or not names:
         raise Refused("empty", f"the trajectory has {len(points)} points for {len(names)} joints; ~/stop ends a motion")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise Refused("duplicate_joint", f"named more than once: {', '.join(twice)}")
+        raise Refused("duplicate_joint", f"named more than once: {some(twice)}")
     unknown = [name for name in names if name not in joint_names]
     if unknown:
-        raise Refused("unknown_joint", f"{', '.join(unknown)}: the robot has {', '.join(joint_names)}")
+        raise Refused("unknown_joint", f"{some(unknown)}: the robot has {some(joint_names, 32)}")
     times = np.array([point.time for point in points])
     if not np.isfinite(times).all() or times[0] < 0.0:
         raise Refused("times", f"times begin with {times[0]:g} s; they must be finite and not below zero")
@@ -106,7 +107,8 @@ def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[Po
     return Goal(joint_names, times, q, v, a, tuple(k for k in range(n) if k not in columns), start)
 
 
-def _rows(field: str, names: Sequence[str], points: Sequence[Point], columns: list[int], n: int) -> np.ndarray | None:
+def _rows(field: str, names: Sequence[str], points: Sequence[TrajectoryPoint], columns: list[int],
+          n: int) -> np.ndarray | None:
     """(count, n), zero where a joint is not named; None if no point has the field."""
     given = [getattr(point, field) for point in points]
     if not any(len(values) for values in given):
@@ -118,24 +120,27 @@ def _rows(field: str, names: Sequence[str], points: Sequence[Point], columns: li
             raise Refused("wrong_size", f"point {k} has {len(values)} {field} for {len(names)} joints")
         wrong = [f"{name} = {value}" for name, value in zip(names, values) if not np.isfinite(value)]
         if wrong:
-            raise Refused("not_finite", f"{field} of point {k}: {', '.join(wrong)}")
+            raise Refused("not_finite", f"{field} of point {k}: {some(wrong)}")
     rows = np.zeros((len(points), n))
     rows[:, columns] = given
     return rows
 
 
-def placed(goal: Goal, place: np.ndarray, tolerance: float, elsewhere: str, velocity: np.ndarray) -> Goal:
+def placed(goal: Goal, place: np.ndarray, tolerance: float, elsewhere: str, velocity: np.ndarray,
+           turns: np.ndarray | bool = False) -> Goal:
     """The same from where the robot is, place (n,), NaN where that is not known. Raises Refused.
 
     tolerance : rad, m; no further away is at the first point
     elsewhere : "refuse" or "prepend": what to do with a first point at time 0 that the robot is not at
     velocity  : limits (n,), NaN where unknown, for the way there
+    turns     : joints (n,) that turn without end: they go on from the robot's count of turns, the short way to the first point
     """
     lost = [goal.joint_names[k] for k in goal.open if not np.isfinite(place[k])]
     if lost:
-        raise Refused("joint_not_named", f"{', '.join(lost)}: not named, and no joint state tells where to hold them")
+        raise Refused("joint_not_named", f"{some(lost)}: not named, and no joint state tells where to hold them")
     q = goal.q.copy()
     q[:, goal.open] = place[list(goal.open)]
+    q += nearest(q[0], place, np.asarray(turns)) - q[0]
     goal = replace(goal, q=q, open=())
     known = np.isfinite(place)
     away = np.where(known, np.abs(place - q[0]), 0.0)

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model import Limits
-from ..robot import Robot
-from ..scaling.replay import Reference, Replay
+from ..model.tree import Limits
+from ..robots.robot import Robot
+from ..scaling.replay import Reference, TrajectoryScaler
 from ..scaling.terms import QUANTITIES
 from .goal import Goal
 from .schedule import Schedule
+from .turns import turning
 
 
 class Sample(NamedTuple):
@@ -34,10 +35,10 @@ class Sample(NamedTuple):
     quantity: str
 
 
-class Motion:
+class ExecutedMotion:
     """A replay of a goal by a robot."""
 
-    def __init__(self, number: int, goal: Goal, replay: Replay, robot: Robot, limits: Limits):
+    def __init__(self, number: int, goal: Goal, replay: TrajectoryScaler, robot: Robot, limits: Limits):
         self.number, self.goal, self.replay = number, goal, replay
         self.joint_names = robot.joint_names
         self.begun, self.stopped = False, ""  # why
@@ -47,7 +48,7 @@ class Motion:
 
     def carry(self, robot: Robot, limits: Limits) -> None:
         """Another payload, other limits."""
-        self.robot = robot
+        self.robot, self.turns = robot, turning(robot.joint_types, limits)
         known = np.stack([getattr(limits, quantity) for quantity in QUANTITIES])
         if np.isfinite(known).any():
             self._limits = known

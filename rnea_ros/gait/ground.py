@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..vectors import cross
+from ..algebra.vectors import cross
 
 ROUND = 0.01  # [m]
 TOUCH = 0.1  # [N m], keeps the root away from zero where a foot bears nothing

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.closed_loops import base_poses
-from ..plot import movie, pyplot, save
+from ..algorithms.kinematics import base_poses
+from ..output.figures import movie, pyplot, save
 from .normative import ANGLES, LEAN, SHARE, SPREAD
-from .segments import Body
+from .segments import Segment
 from .skeleton import Human, names
 from .walk import JOINTS, Stride, Walk
 from .walker import Walker
@@ -79,7 +79,7 @@ def skeleton(path: str | Path, human: Human) -> None:
     save(figure, path, 100)
 
 
-def _ellipse(body: Body, place: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarray]:
+def _ellipse(body: Segment, place: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarray]:
     """Outline of a solid ellipsoid with the mass and inertia of a body."""
     moments = np.diag(body.inertia)
     half = np.sqrt(2.5 / body.mass * (moments.sum() - 2.0 * moments))

@@ -23,8 +23,8 @@ from xml.etree import ElementTree as xml
 
 import numpy as np
 
-from ..errors import InputError
-from .segments import Body, Segments
+from ..errors import InputError, some
+from .segments import Segment, Segments
 
 MEAN = 73.0 * 1.741  # of the subject whose strengths are given [kg m]
 AXES = {"forward": (1, 0, 0), "left": (0, 1, 0), "up": (0, 0, 1), "right": (0, -1, 0)}
@@ -32,7 +32,7 @@ UP, DOWN, FORWARD = (0, 0, 1), (0, 0, -1), (1, 0, 0)
 SIDES = ("right", "left")
 
 
-class Axis(NamedTuple):
+class SkeletonAxis(NamedTuple):
     """One degree of freedom. axis: a name in AXES, of a right limb; limits [deg] ([m] of a slide); strength [N m], 0: none."""
 
     name: str
@@ -42,52 +42,54 @@ class Axis(NamedTuple):
     strength: float
 
 
-class Joint(NamedTuple):
+class SkeletonJoint(NamedTuple):
     """A joint of one to three axes, one after the other, between two bodies. offset: its place in the parent's frame [m]."""
 
     parent: str
     child: str
     offset: tuple[float, float, float]
-    axes: Sequence[Axis]
+    axes: Sequence[SkeletonAxis]
 
 
-def _spine(name: str, back: float, front: float, side: float, turn: float, strength: Sequence[float]) -> list[Axis]:
-    return [Axis(f"{name}_extension", "right", back, front, strength[0]),
-            Axis(f"{name}_bending", "forward", -side, side, strength[1]),
-            Axis(f"{name}_rotation", "up", -turn, turn, strength[2])]
+def _spine(name: str, back: float, front: float, side: float, turn: float, strength: Sequence[float]) -> list[SkeletonAxis]:
+    return [SkeletonAxis(f"{name}_extension", "right", back, front, strength[0]),
+            SkeletonAxis(f"{name}_bending", "forward", -side, side, strength[1]),
+            SkeletonAxis(f"{name}_rotation", "up", -turn, turn, strength[2])]
 
 
-GLOBAL = [Axis("forward", "forward", -1.5, 1.5, 0), Axis("up", "up", 0.6, 1.1, 0), Axis("sideways", "left", -0.2, 0.2, 0),
-          Axis("pelvis_rotation", "up", -20, 20, 0), Axis("pelvis_list", "forward", -15, 15, 0),
-          Axis("pelvis_tilt", "right", -25, 15, 0)]
+GLOBAL = [SkeletonAxis("forward", "forward", -1.5, 1.5, 0), SkeletonAxis("up", "up", 0.6, 1.1, 0),
+          SkeletonAxis("sideways", "left", -0.2, 0.2, 0),
+          SkeletonAxis("pelvis_rotation", "up", -20, 20, 0), SkeletonAxis("pelvis_list", "forward", -15, 15, 0),
+          SkeletonAxis("pelvis_tilt", "right", -25, 15, 0)]
 LUMBAR = (-20.0, 12.0, 12.0, 8.0, (250.0, 150.0, 90.0))
 TRUNK = [
-    Joint("pelvis", "l5", (0, 0, 0.1000), _spine("l5s1", *LUMBAR)),
-    Joint("l5", "l3", (0, 0, 0.0457), _spine("l4l3", *LUMBAR)),
-    Joint("l3", "t12", (0, 0, 0.1078), _spine("t12l1", *LUMBAR)),
-    Joint("t12", "thorax", (0, 0, 0.1077), _spine("t9t8", -15, 10, 10, 15, (200.0, 120.0, 90.0))),
-    Joint("thorax", "neck", (0, 0, 0.2421), _spine("c7", -50, 50, 35, 60, (30.0, 30.0, 30.0))),
-    Joint("neck", "head", (0, 0, 0.0900), _spine("c1", -10, 25, 20, 0, (20.0, 20.0, 0.0))[:2]),
+    SkeletonJoint("pelvis", "l5", (0, 0, 0.1000), _spine("l5s1", *LUMBAR)),
+    SkeletonJoint("l5", "l3", (0, 0, 0.0457), _spine("l4l3", *LUMBAR)),
+    SkeletonJoint("l3", "t12", (0, 0, 0.1078), _spine("t12l1", *LUMBAR)),
+    SkeletonJoint("t12", "thorax", (0, 0, 0.1077), _spine("t9t8", -15, 10, 10, 15, (200.0, 120.0, 90.0))),
+    SkeletonJoint("thorax", "neck", (0, 0, 0.2421), _spine("c7", -50, 50, 35, 60, (30.0, 30.0, 30.0))),
+    SkeletonJoint("neck", "head", (0, 0, 0.0900), _spine("c1", -10, 25, 20, 0, (20.0, 20.0, 0.0))[:2]),
 ]
 ARM = [
-    Joint("thorax", "clavicle", (0, -0.03, 0.1540), [
-        Axis("clavicle_protraction", "up", -20, 20, 80), Axis("clavicle_elevation", "forward", -5, 30, 80)]),
-    Joint("clavicle", "upper_arm", (0, -0.15, 0), [
-        Axis("shoulder_flexion", "right", -50, 120, 110), Axis("shoulder_adduction", "forward", -120, 5, 95),
-        Axis("shoulder_rotation", "up", -60, 60, 45)]),
-    Joint("upper_arm", "forearm", (0, 0, -0.2817), [
-        Axis("elbow_flexion", "right", 0, 140, 85), Axis("forearm_pronation", "up", -80, 80, 15)]),
-    Joint("forearm", "hand", (0, 0, -0.2689), [
-        Axis("wrist_flexion", "right", -70, 70, 25), Axis("wrist_deviation", "forward", -25, 35, 13)]),
+    SkeletonJoint("thorax", "clavicle", (0, -0.03, 0.1540), [
+        SkeletonAxis("clavicle_protraction", "up", -20, 20, 80), SkeletonAxis("clavicle_elevation", "forward", -5, 30, 80)]),
+    SkeletonJoint("clavicle", "upper_arm", (0, -0.15, 0), [
+        SkeletonAxis("shoulder_flexion", "right", -50, 120, 110), SkeletonAxis("shoulder_adduction", "forward", -120, 5, 95),
+        SkeletonAxis("shoulder_rotation", "up", -60, 60, 45)]),
+    SkeletonJoint("upper_arm", "forearm", (0, 0, -0.2817), [
+        SkeletonAxis("elbow_flexion", "right", 0, 140, 85), SkeletonAxis("forearm_pronation", "up", -80, 80, 15)]),
+    SkeletonJoint("forearm", "hand", (0, 0, -0.2689), [
+        SkeletonAxis("wrist_flexion", "right", -70, 70, 25), SkeletonAxis("wrist_deviation", "forward", -25, 35, 13)]),
 ]
 LEG = [
-    Joint("pelvis", "thigh", (0, -0.0835, 0), [
-        Axis("hip_flexion", "right", -30, 120, 200), Axis("hip_adduction", "forward", -45, 30, 130),
-        Axis("hip_rotation", "up", -40, 40, 70)]),
-    Joint("thigh", "shank", (0, 0, -0.4222), [Axis("knee_flexion", "left", 0, 125, 203)]),
-    Joint("shank", "foot", (0, 0, -0.4403), [
-        Axis("ankle_dorsiflexion", "right", -40, 25, 160), Axis("subtalar_inversion", "forward", -20, 20, 50)]),
-    Joint("foot", "toes", (0.125, 0, -0.0680), [Axis("toe_extension", "right", -10, 60, 40)]),
+    SkeletonJoint("pelvis", "thigh", (0, -0.0835, 0), [
+        SkeletonAxis("hip_flexion", "right", -30, 120, 200), SkeletonAxis("hip_adduction", "forward", -45, 30, 130),
+        SkeletonAxis("hip_rotation", "up", -40, 40, 70)]),
+    SkeletonJoint("thigh", "shank", (0, 0, -0.4222), [SkeletonAxis("knee_flexion", "left", 0, 125, 203)]),
+    SkeletonJoint("shank", "foot", (0, 0, -0.4403), [
+        SkeletonAxis("ankle_dorsiflexion", "right", -40, 25, 160), SkeletonAxis("subtalar_inversion", "forward", -20, 20,
+                                                                                50)]),
+    SkeletonJoint("foot", "toes", (0.125, 0, -0.0680), [SkeletonAxis("toe_extension", "right", -10, 60, 40)]),
 ]
 HEEL, HALF_BALL = -0.055, 0.04  # behind the ankle; half the width of the ball [m]
 PARTS = {"l5": 3.50 / 11.17, "head": 5.24 / 6.94, "toes": 0.13, "clavicle": 0.005}  # of lower trunk, head, foot; of the body
@@ -96,7 +98,7 @@ LOWER_BODY = (*NEUTRAL, "l5s1_", "l4l3_", "t12l1_", "right_shoulder_", "left_sho
               "right_forearm_", "left_forearm_", "right_subtalar_", "left_subtalar_")  # all but the legs: a small model
 
 
-class Point(NamedTuple):
+class SkeletonPoint(NamedTuple):
     """A point (3,) [m] in the frame of a URDF link."""
 
     link: str
@@ -123,7 +125,7 @@ class Human:
         object.__setattr__(self, "_segments", Segments(self.stature, self.mass, self.sex))
         idle = [name for name in self.frozen if not any(axis.startswith(name) for axis in self.all_axes)]
         if idle:
-            raise InputError(f"frozen joints {idle} do not exist; the skeleton's are {', '.join(self.all_axes)}")
+            raise InputError(f"frozen joints {some(idle, quoted=True)} do not exist; the skeleton's are {some(self.all_axes)}")
 
     @property
     def all_axes(self) -> tuple[str, ...]:
@@ -135,12 +137,12 @@ class Human:
         return tuple(axis for axis in self.all_axes if axis.startswith(self.frozen))
 
     @property
-    def joints(self) -> list[Joint]:
+    def joints(self) -> list[SkeletonJoint]:
         """All joints but the global ones, offsets scaled to this person; of both sides."""
         limbs = [_on(side, joint) for side in SIDES for joint in (*ARM, *LEG)]
         return [joint._replace(offset=self._offset(joint)) for joint in (*TRUNK, *limbs)]
 
-    def _offset(self, joint: Joint) -> tuple[float, float, float]:
+    def _offset(self, joint: SkeletonJoint) -> tuple[float, float, float]:
         """Lengths of segments from the table; where a joint lies inside a segment, in proportion; the rest with stature."""
         length, part = self._segments.length, bare(joint.child)
         lower, middle = length("lower trunk"), length("middle trunk")
@@ -177,7 +179,7 @@ class Human:
         return self._segments.length("hand")
 
     @cached_property
-    def bodies(self) -> dict[str, Body]:
+    def bodies(self) -> dict[str, Segment]:
         """Every rigid body in its own frame, by link."""
         s = self._segments
         lower = s.body("lower trunk", DOWN).moved(np.array(UP) * s.length("lower trunk"))
@@ -199,7 +201,7 @@ class Human:
             upper = upper.without(found[f"{side}_clavicle"].moved(place))
         return found | {"thorax": upper}
 
-    def _limbs(self, sign: float) -> dict[str, Body]:
+    def _limbs(self, sign: float) -> dict[str, Segment]:
         s = self._segments
         foot = s.body("foot", FORWARD).moved(np.array([HEEL * s.scale, 0.0, -self.ankle_height / 2]))
         _, ball, tip = self.sole
@@ -208,19 +210,20 @@ class Human:
         rod = PARTS["clavicle"] * s.mass * np.array([1.0, 0.1, 1.0]) * width**2 / 12.0
         straight = {name: s.body(name.replace("_", " "), DOWN) for name in ("upper_arm", "forearm", "hand", "thigh", "shank")}
         return straight | {"foot": rear, "toes": toes.moved(-np.array([ball, 0.0, -self.ankle_height])),
-                           "clavicle": Body(PARTS["clavicle"] * s.mass, np.array([0.0, sign * width / 2, 0.0]), np.diag(rod))}
+                           "clavicle": Segment(PARTS["clavicle"] * s.mass, np.array([0.0, sign * width / 2, 0.0]),
+                                               np.diag(rod))}
 
     @cached_property
-    def points(self) -> dict[str, Point]:
+    def points(self) -> dict[str, SkeletonPoint]:
         """Points that the constraints name: of the feet, and the ends of the pendulums of arms and legs."""
-        (heel, ball, tip), side_step, found = self.sole, HALF_BALL * self._segments.scale, dict[str, Point]()
+        (heel, ball, tip), side_step, found = self.sole, HALF_BALL * self._segments.scale, dict[str, SkeletonPoint]()
         for side, sign in (("right", -1.0), ("left", 1.0)):
             foot = {"heel": (heel, 0.0), "inner_ball": (ball, -sign * side_step), "outer_ball": (ball, sign * side_step)}
-            found |= {f"{side}_{name}": Point(f"{side}_foot", np.array([*place, -self.ankle_height]))
+            found |= {f"{side}_{name}": SkeletonPoint(f"{side}_foot", np.array([*place, -self.ankle_height]))
                       for name, place in foot.items()}
-            found[f"{side}_toe_tip"] = Point(f"{side}_toes", np.array([tip - ball, 0.0, 0.0]))
+            found[f"{side}_toe_tip"] = SkeletonPoint(f"{side}_toes", np.array([tip - ball, 0.0, 0.0]))
             origins = {"hip": "thigh", "ankle": "foot", "ball": "toes", "shoulder": "upper_arm", "wrist": "hand"}
-            found |= {f"{side}_{name}": Point(f"{side}_{link}", np.zeros(3)) for name, link in origins.items()}
+            found |= {f"{side}_{name}": SkeletonPoint(f"{side}_{link}", np.zeros(3)) for name, link in origins.items()}
         return found
 
     @property
@@ -239,7 +242,7 @@ class Human:
         xml.indent(robot)
         return xml.tostring(robot, encoding="unicode")
 
-    def _chain(self, robot: Any, parent: str, child: str, offset: Iterable[float], axes: Sequence[Axis],
+    def _chain(self, robot: Any, parent: str, child: str, offset: Iterable[float], axes: Sequence[SkeletonAxis],
                axis_names: Sequence[str]) -> str:
         """Joints of one axis each, with massless links between."""
         for k, (axis, name) in enumerate(zip(axes, axis_names)):
@@ -265,7 +268,7 @@ class Human:
         xml.SubElement(element, "origin", xyz=_text(offset))
         return element
 
-    def _link(self, robot: Any, name: str, body: Body | None) -> None:
+    def _link(self, robot: Any, name: str, body: Segment | None) -> None:
         element = xml.SubElement(robot, "link", name=name)
         if body is None:
             return
@@ -276,7 +279,7 @@ class Human:
         xml.SubElement(inertial, "inertia", {name: f"{value:.17g}" for name, value in entries.items()})
 
 
-def names(joint: Joint) -> list[str]:
+def names(joint: SkeletonJoint) -> list[str]:
     """Of a joint's coordinates: those of limbs begin with their side."""
     side = joint.child.split("_")[0]
     return [f"{side}_{axis.name}" if side in SIDES else axis.name for axis in joint.axes]
@@ -287,10 +290,10 @@ def bare(link: str) -> str:
     return link.removeprefix("right_").removeprefix("left_")
 
 
-def _on(side: str, joint: Joint) -> Joint:
+def _on(side: str, joint: SkeletonJoint) -> SkeletonJoint:
     x, y, z = joint.offset
     parent = joint.parent if joint.parent in ("thorax", "pelvis") else f"{side}_{joint.parent}"
-    return Joint(parent, f"{side}_{joint.child}", (x, y if side == "right" else -y, z), joint.axes)
+    return SkeletonJoint(parent, f"{side}_{joint.child}", (x, y if side == "right" else -y, z), joint.axes)
 
 
 def _text(values: Iterable[float]) -> str:

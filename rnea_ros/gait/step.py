@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, some
 from ..planning.problem import Quantity, of_motion
 from . import support, tissue
 from .skeleton import SIDES
@@ -127,7 +127,7 @@ class Conditions:
         s, toes = self.step, ["inner_ball", "outer_ball", "toe_tip"]
         windows = [(["left_heel", "left_inner_ball", "left_outer_ball"], (0.0, 1.0)), (["left_toe_tip"], s.single_support),
                    ([f"right_{name}" for name in toes], s.double_support), (["right_heel"], (s.heel_off, 1.0))]
-        return [self._of_points(f"height of {', '.join(names)}", names, support.heights, names, np.zeros(len(names)),
+        return [self._of_points(f"height of {some(names)}", names, support.heights, names, np.zeros(len(names)),
                                 np.full(len(names), np.inf), window) for names, window in windows]
 
     def balance(self) -> list[Quantity]:

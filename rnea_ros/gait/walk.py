@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..planning.result import Plan
+from ..planning.result import PlannedMotion
 from . import ground, support
 from .normative import ANGLES, likeness
 from .skeleton import SIDES
@@ -47,7 +47,7 @@ class Stride:
 class Walk:
     walker: Walker
     step: Step
-    plan: Plan
+    plan: PlannedMotion
 
     def stride(self, samples: int = 201) -> Stride:
         """At evenly spread instants of each step; where the two meet there are two, for what jumps there."""

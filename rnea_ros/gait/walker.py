@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algebra.taylor import derivative, jets
 from ..algorithms.base_wrench import base_wrench, base_wrench_sensitivities
-from ..algorithms.points import points
+from ..algorithms.kinematics import points
 from ..codegen import kernel
-from ..compiled import Compiled
-from ..jets import derivative, jets
-from ..robot import Robot
-from .skeleton import SIDES, Human, Point
+from ..robots.kernels.store import KernelStore
+from ..robots.robot import Robot
+from .skeleton import SIDES, Human, SkeletonPoint
 
 Motion = Sequence[Any]  # q, or q, qd, qdd: (samples, n) each
 Slopes = list[np.ndarray]  # by q, or by q, qd, qdd: (samples, k, n) each
@@ -51,13 +51,13 @@ class Walker:
         self.robot = Robot.from_urdf(human.urdf, backend=backend)
         self.n, self.joint_names = self.robot.n, self.robot.joint_names
         self.weight = self.robot.total_mass * -float(self.robot.gravity_vector[2])  # [N]
-        self._compiled = Compiled(self.robot.model, self.robot.gravity_vector, backend)
+        self._compiled = KernelStore(self.robot.model, self.robot.gravity_vector, backend)
         self._row = {name: k for k, name in enumerate(human.points)}
         self._links = [self._within(point) for point in human.points.values()]
         self._mappings: dict[tuple, kernel.Kernel] = {}
         self._known: dict[tuple, Any] = {}
 
-    def _within(self, point: Point) -> tuple[int, np.ndarray]:
+    def _within(self, point: SkeletonPoint) -> tuple[int, np.ndarray]:
         frame = self.robot.model.frame(point.link)
         return frame.link, frame.R @ point.place + frame.P
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..planning.bspline import Curve
 from ..planning.planner import plan
-from ..planning.problem import SAME, Cost, Problem, State, both, of_motion, tied
+from ..planning.problem import SAME, Cost, EndState, Problem, both, of_motion, tied
 from ..planning.settings import Report, Settings
 from .step import STAIRS, Conditions, Step
 from .walk import Walk, mirrored
@@ -30,6 +30,7 @@ FAR = SOLVER | {"mu_strategy": "adaptive", "acceptable_tol": 1e-2, "acceptable_i
 NEAR = SOLVER | {"mu_init": 1e-5, "constr_viol_tol": 1e-4,  # and it begins where it is told to
                  **dict.fromkeys(("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac"), 1e-06)}
 DAMPING = 1e-2  # of the Hessian while far
+REMEDY = "Another speed, a step of another length or more control points"
 
 
 def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: Report = lambda progress: None,
@@ -50,7 +51,7 @@ def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: R
     near = Settings(tolerance=TOLERANCE, iterations=most, solver=NEAR, instants=at)
     plain = replace(step, smooth=False, transfer=False, upright=False)
     for asked, settings in [(plain, far), *([] if step == plain else [(step, far)]), (step, near)]:
-        found = plan(problem(walker, asked), settings, report, curve)
+        found = plan(problem(walker, asked), settings, report, curve, REMEDY)
         curve, iterations = found.curve, iterations + found.iterations
     return Walk(walker, step, replace(found, iterations=iterations))
 
@@ -64,7 +65,8 @@ def problem(walker: Walker, step: Step) -> Problem:
     free = np.full(n, np.inf)
     terms = [(np.isfinite(quantity.upper).astype(float), quantity) for quantity in torques]
     terms.append((np.full(n, SMOOTHING / step.duration), of_motion(2, walker.joint_names, -free, free)))
-    return Problem(State.free(n), State.free(n), quantities, Cost(time=0.0, more=terms), (step.duration,) * 2, both(*ties))
+    return Problem(EndState.free(n), EndState.free(n), quantities, Cost(time=0.0, more=terms), (step.duration,) * 2,
+                   both(*ties))
 
 
 def standing(walker: Walker, step: Step, control_points: int) -> Curve:

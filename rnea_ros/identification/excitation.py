@@ -4,8 +4,8 @@
 
 Periodic, so that a recording can be averaged over periods; band-limited, so that derivatives are known without
 differentiation; here also at rest, without acceleration, where a period begins: two conditions on a and b. Each joint's
-series is scaled until it just keeps its limits of position, velocity and acceleration: every choice of a and b is a
-motion that the robot can do, and the optimiser needs no constraints. Collisions are not looked at.
+series is scaled until it just keeps its limits of position, velocity, acceleration and jerk: every choice of a and b
+is a motion that the robot can do, and the optimiser needs no constraints. Collisions are not looked at.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError, RneaError
-from ..robot import Robot
-from .base_parameters import base_parameters
-from .inertial_parameters import TERMS
+from ..inertial.base_parameters import base_parameters
+from ..inertial.inertial_parameters import TERMS
+from ..robots.robot import Robot
 from .regressor_kernel import Regressor
 
 GRID = 200  # moments of a period at which limits are kept and, every other one, the condition is taken
@@ -61,14 +61,15 @@ class _Bounds(NamedTuple):
     reach: np.ndarray
     speed: np.ndarray
     acceleration: np.ndarray
+    jerk: np.ndarray
 
 
 def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterable[str] = TERMS, margin: float = 0.9,
            acceleration: float = ACCELERATION, guesses: int = 20, iterations: int = 20, seed: int = 0) -> Excitation:
     """An exciting motion for `identify` with the same terms.
 
-    margin       : share of the robot's limits of position and velocity that is used; unknown ones count as 1 rad or 0.2 m from
-                   zero and 1 rad/s or m/s
+    margin       : share of the robot's limits of position, velocity, acceleration and jerk that is used; unknown ones count as
+                   1 rad or 0.2 m from zero and 1 rad/s or m/s, and none of jerk
     acceleration : largest one of every joint [rad/s^2, m/s^2]
     guesses      : random motions, of which the best is optimised; 0 iterations leave it as it is. Needs scipy.
     """
@@ -113,7 +114,8 @@ def _bounds(robot: Robot, margin: float, acceleration: float) -> _Bounds:
     reach = np.array([REACH.get(kind, 1.0) for kind in robot.joint_types])
     return _Bounds(np.where(known, (limits.lower + limits.upper) / 2.0, 0.0),
                    margin * np.where(known, (limits.upper - limits.lower) / 2.0, reach),
-                   margin * np.where(np.isfinite(limits.velocity), limits.velocity, SPEED), np.full(robot.n, acceleration))
+                   margin * np.where(np.isfinite(limits.velocity), limits.velocity, SPEED),
+                   np.fmin(margin * limits.acceleration, acceleration), np.fmin(margin * limits.jerk, np.inf))
 
 
 def _within(bounds: _Bounds, period: float, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> FourierMotion:
@@ -122,6 +124,6 @@ def _within(bounds: _Bounds, period: float, a: np.ndarray, b: np.ndarray, t: np.
     a = a - a.mean(axis=0)  # velocity at zero: the sum of a
     b = b - order * (np.sum(order * b, axis=0) / np.sum(order**2))  # acceleration: the sum of l w b
     still = FourierMotion(period, np.zeros(a.shape[1]), a, b)
-    used = [np.abs(x).max(axis=0) / bound for x, bound in zip(still(t), bounds[1:], strict=False)]
+    used = [np.abs(x).max(axis=0) / bound for x, bound in zip(still(t), bounds[1:], strict=True)]
     scale = 1.0 / np.maximum(np.max(used, axis=0), 1e-300)
     return FourierMotion(period, bounds.centre, a * scale, b * scale)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import door
-from ..compiled import unified
-from ..derivatives import estimate_derivatives
 from ..errors import InputError
-from ..robot import Robot
-from .base_parameters import BaseParameters, base_parameters
-from .inertial_parameters import TERMS
-from .least_squares import Equations, Solution
+from ..estimation.differentiation import Window, estimate_derivatives
+from ..inertial.base_parameters import BaseParameters, base_parameters
+from ..inertial.inertial_parameters import TERMS
+from ..robots.inputs import validation
+from ..robots.kernels.store import unified
+from ..robots.robot import Robot
+from .least_squares import Equations, LeastSquaresSolution
 from .regressor_kernel import Regressor
 
 CHUNK = 2_000  # samples whose equations are in memory at once
@@ -30,7 +30,7 @@ JITTER = 0.01  # of the sampling time, for samples that count as evenly spaced
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class Measurements:
     """What was measured, in the robot's coordinates: t (samples,) [s], the others (samples, n).
 
     tau and tau_rate are the torques of the joints [N m, N] and, where there is a sensor for them, their rates. Derivatives
@@ -48,11 +48,16 @@ class Recording:
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """Base parameters as measured, their values before, from the model (b,), and how well they are known."""
+    """Base parameters as measured, their values before, from the model (b,), and how well they are known.
+
+    estimated, window: derivatives of the motion that were not given, and what they were fitted over.
+    """
 
     base: BaseParameters
     prior: np.ndarray
-    solution: Solution
+    solution: LeastSquaresSolution
+    estimated: tuple[str, ...] = ()
+    window: Window | None = None
 
     @property
     def beta(self) -> np.ndarray:
@@ -74,18 +79,19 @@ class Identification:
         return Regressor(robot, [self.base.parameters[k] for k in self.base.kept])(q, qd, qdd) @ self.beta
 
 
-def identify(robot: Robot, recording: Recording, terms: Iterable[str] = TERMS, noise: Sequence[float] | None = None,
-             decimate: int = 1, window: int = 9, degree: int = 5) -> Identification:
+def identify(robot: Robot, recording: Measurements, terms: Iterable[str] = TERMS, noise: Sequence[float] | None = None,
+             decimate: int = 1, window: float | None = None, degree: int = 5) -> Identification:
     """Base parameters from a recording of a robot whose root is at rest.
 
     terms    : joint parameters to identify beside the inertial ones
     noise    : standard deviations of the torques (n,), or of torques and rates (2 n,); from the residuals if None
     decimate : keep every k-th equation, after a low-pass that torques and regressor pass alike (parallel filtering): against
                noise above the band of the motion
-    window, degree : of the local polynomials that estimate derivatives, see derivatives.py
+    window, degree : of the polynomials that estimate derivatives [s], see estimate_derivatives
     Raises InputError for too few samples, and with their names for parameters that the motion does not show.
     """
-    motion, torques = _checked(robot, recording, window, degree)
+    validation.held_base(robot.model)
+    data = _checked(robot, recording, window, degree)
     if decimate < 1:
         raise InputError(f"decimate is {decimate}; a whole number from 1 is needed")
     if decimate > 1:
@@ -93,16 +99,25 @@ def identify(robot: Robot, recording: Recording, terms: Iterable[str] = TERMS, n
     base = base_parameters(robot.model, robot.gravity_vector, tuple(terms), free_root=False)
     regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
     equations = Equations(base.names)
-    for Y, tau in _parts(regressor, motion, torques, decimate):
-        for k, name in enumerate(_channels(robot, torques.shape[1])):
+    for Y, tau in _parts(regressor, data.motion, data.torques, decimate):
+        for k, name in enumerate(_channels(robot, data.torques.shape[1])):
             equations.add(name, Y[:, k], tau[:, k])
-    return Identification(base, base.of(unified(robot.model, tuple(robot.payloads.values()))), equations.solve(noise))
+    prior = base.of(unified(robot.model, tuple(robot.payloads.values())))
+    return Identification(base, prior, equations.solve(noise), data.estimated, data.window)
 
 
-def _checked(robot: Robot, recording: Recording, window: int, degree: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Blocks of motion, and torques (samples, channels); the ends, where estimates are poor, are left out."""
+class _Data(NamedTuple):
+    """Blocks of motion and torques (samples, channels); of what was estimated only what is good: no ends, no gaps."""
+
+    motion: list[np.ndarray]
+    torques: np.ndarray
+    estimated: tuple[str, ...]
+    window: Window | None
+
+
+def _checked(robot: Robot, recording: Measurements, window: float | None, degree: int) -> _Data:
     names = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
-    given = {name: door.coordinates(name, getattr(recording, name), robot.joint_names) for name in names
+    given = {name: validation.coordinates(name, getattr(recording, name), robot.joint_names) for name in names
              if getattr(recording, name) is not None}
     samples = np.size(recording.t)
     wrong = {name: array.shape for name, array in given.items() if array.shape != (samples, robot.n)}
@@ -110,12 +125,17 @@ def _checked(robot: Robot, recording: Recording, window: int, degree: int) -> tu
         raise InputError(f"a recording of {samples} times needs q and tau of shape ({samples}, {robot.n}), and others alike; "
                          f"got {wrong or sorted(given)}")
     blocks = ("q", "qd", "qdd", "qddd") if "tau_rate" in given else ("q", "qd", "qdd")
-    inner = slice(None)
-    if not set(blocks) <= given.keys():
-        estimates = estimate_derivatives(recording.t, given["q"], given.get("qd"), given.get("qdd"), window, degree)
-        given = dict(zip(("qd", "qdd", "qddd"), estimates, strict=True)) | given
-        inner = slice(window // 2, max(samples - window // 2, 0))
-    return [given[name][inner] for name in blocks], np.hstack([given[name] for name in names[4:] if name in given])[inner]
+    good, used = np.full(samples, True), None
+    if estimated := tuple(name for name in blocks if name not in given):
+        guesses = estimate_derivatives(recording.t, given["q"], given.get("qd"), given.get("qdd"), window, degree,
+                                       robot.joint_types)
+        given |= {name: getattr(guesses, name) for name in estimated}
+        good, used = guesses.centred, guesses.window
+        if not good.any():
+            raise InputError(f"the recording is too short: derivatives are estimated over {used}, and half of one is left out "
+                             "at either end")
+    torques = np.hstack([given[name] for name in names[4:] if name in given])
+    return _Data([given[name][good] for name in blocks], torques[good], estimated, used)
 
 
 def _refuse_uneven(t: np.ndarray) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, some
 
 UNSEEN = 1e-9  # a direction of the unknowns with this little of the largest one's effect is not seen
 INVOLVED = 0.05  # share of an unseen direction from which on an unknown is named
@@ -23,7 +23,7 @@ FLOOR = 1e-13  # of the noise relative to the signal: perfect data must not divi
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class LeastSquaresSolution:
     """The unknowns x (b,), their covariance (b, b), and how good the equations are.
 
     condition_number : of the weighted equations with columns scaled to length one
@@ -56,7 +56,7 @@ class Equations:
     def count(self) -> int:
         return sum(self._counts.values())
 
-    def solve(self, noise: Sequence[float] | None = None) -> Solution:
+    def solve(self, noise: Sequence[float] | None = None) -> LeastSquaresSolution:
         """noise: standard deviation of every channel, in the order in which they came; None: from the residuals."""
         if self.count <= len(self.names):
             raise InputError(f"{self.count} equations for {len(self.names)} unknowns: more are needed, ten times as many to "
@@ -65,7 +65,7 @@ class Equations:
             given = np.array(noise, dtype=float)
             if given.shape != (len(self._triangles),) or not (given > 0.0).all():
                 raise InputError(f"noise is {noise}; a standard deviation above zero is needed for each of "
-                                 f"{', '.join(self._triangles)}")
+                                 f"{some(self._triangles)}")
             return self._solution(given)
         sigma = np.full(len(self._triangles), self._rms())
         for _ in range(ROUNDS):
@@ -81,7 +81,7 @@ class Equations:
         squares = sum(float(np.sum(R[:, -1] ** 2)) for R in chosen.values())
         return float(np.sqrt(squares / sum(self._counts[name] for name in chosen))) or 1.0
 
-    def _solution(self, sigma: np.ndarray) -> Solution:
+    def _solution(self, sigma: np.ndarray) -> LeastSquaresSolution:
         stacked = np.vstack([R / s for R, s in zip(self._triangles.values(), sigma, strict=True)])
         W, y = stacked[:, :-1], stacked[:, -1]
         lengths = np.linalg.norm(W, axis=0)
@@ -96,11 +96,11 @@ class Equations:
             share = float(np.sum((R[:, :-1] @ half) ** 2)) / s**2  # of the unknowns
             misfit[name] = float(residual / np.sqrt(self._counts[name]) / self._rms(name))
             noise[name] = max(float(residual / np.sqrt(max(self._counts[name] - share, 1.0))), FLOOR * self._rms(name))
-        return Solution(x, covariance, float(sizes[0] / sizes[-1]), noise, misfit, self.count)
+        return LeastSquaresSolution(x, covariance, float(sizes[0] / sizes[-1]), noise, misfit, self.count)
 
     def _refuse_unseen(self, sizes: np.ndarray, Vt: np.ndarray) -> None:
         unseen = Vt[sizes <= UNSEEN * sizes[0]]
         if len(unseen):
             names = [name for name, share in zip(self.names, np.abs(unseen).max(axis=0), strict=True) if share > INVOLVED]
             raise InputError(f"the motion does not show {len(unseen)} of {len(self.names)} directions of the parameters: "
-                             f"{', '.join(names)} cannot be told (apart); move more joints, further and faster")
+                             f"{some(names)} cannot be told (apart); move more joints, further and faster")

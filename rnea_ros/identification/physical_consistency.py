@@ -25,10 +25,10 @@ from functools import cache
 
 import numpy as np
 
-from ..linear_forms import coefficients, unknowns
-from ..model import Model
-from .base_parameters import BaseParameters
-from .inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
+from ..algebra.linear_forms import coefficients, unknowns
+from ..inertial.base_parameters import BaseParameters
+from ..inertial.inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
+from ..model.tree import Model
 
 ROUNDING = 1e-7  # of beta, relative to its parts: a measurement is not taken to be better known than this
 GAP, RELATIVE_GAP = 1e-3, 1e-6  # of |u|^2 / 2 above its minimum, at most the larger

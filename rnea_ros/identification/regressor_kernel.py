@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import door
 from ..algorithms.regressor import regressor
 from ..codegen import kernel
-from ..robot import Robot
-from .inertial_parameters import Parameter, with_unknowns
+from ..inertial.inertial_parameters import Parameter, with_unknowns
+from ..robots.inputs import validation
+from ..robots.robot import Robot
 
 
 class Regressor:
@@ -20,6 +20,7 @@ class Regressor:
     """
 
     def __init__(self, robot: Robot, listed: Sequence[Parameter]):
+        validation.held_base(robot.model)
         self.parameters = tuple(listed)
         self._robot = robot
         self._unknown = with_unknowns(robot.model, listed)
@@ -37,10 +38,12 @@ class Regressor:
     def _evaluate(self, *motion) -> tuple[np.ndarray, ...]:
         names, n, p = ("q", "qd", "qdd", "qddd")[:len(motion)], self._robot.n, len(self.parameters)
         joints = self._robot.joint_names
-        x = door.beside([door.coordinates(name, value, joints) for name, value in zip(names, motion, strict=True)])
+        x = validation.beside([validation.coordinates(name, value, joints) for name, value in zip(names, motion, strict=True)])
         if len(motion) not in self._kernels:
             self._kernels[len(motion)] = kernel.build(self._function, dict.fromkeys(names, n), self._robot.backend)
-        return tuple(part.reshape(*x.shape[:-1], n, p) for part in self._kernels[len(motion)](x))
+        found = self._kernels[len(motion)](x)
+        validation.results("the regressor", found)
+        return tuple(part.reshape(*x.shape[:-1], n, p) for part in found)
 
     def _function(self, q, qd, qdd, qddd=None):
         outputs = 1 if qddd is None else 2

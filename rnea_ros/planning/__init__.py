@@ -17,8 +17,9 @@ Nothing here knows a robot: dynamics and their sensitivities come as functions o
 from .bspline import Curve
 from .checks import PlanningError
 from .planner import plan
-from .problem import Cost, Ends, Problem, Quantity, State
-from .result import Plan
-from .settings import Progress, Settings
+from .problem import Cost, Ends, EndState, Problem, Quantity
+from .result import PlannedMotion
+from .settings import Settings, SolverProgress
 
-__all__ = ["Cost", "Curve", "Ends", "Plan", "PlanningError", "Problem", "Progress", "Quantity", "Settings", "State", "plan"]
+__all__ = ["Cost", "Curve", "EndState", "Ends", "PlannedMotion", "PlanningError", "Problem", "Quantity", "Settings",
+           "SolverProgress", "plan"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import InputError, RneaError
+from ..errors import InputError, RneaError, some
 from .bspline import Curve
 from .grid import LOOKS, looks
-from .problem import MOTION, ORDERS, Problem, Quantity, State
+from .problem import MOTION, ORDERS, EndState, Problem, Quantity
 
 TOLERANCE = 1e-9  # relative, of limits at start and goal
 
@@ -44,7 +44,7 @@ def _check_cost(problem: Problem) -> None:
                          "torque rate is known; give one, or weight effort, or give the duration")
 
 
-def _refuse_outside(name: str, state: State, u: float, limited: list[Quantity]) -> None:
+def _refuse_outside(name: str, state: EndState, u: float, limited: list[Quantity]) -> None:
     """A start or goal that is beyond a limit by itself: at rest, under gravity alone."""
     y = np.stack((state.q, state.qd, state.qdd, np.full(len(state.q), np.nan)))[None]
     if state.rests:
@@ -70,7 +70,7 @@ def unknown_limits(problem: Problem) -> list[str]:
         unknown = [label for label, low, high in zip(quantity.labels, quantity.lower, quantity.upper, strict=True)
                    if np.isnan(low) and np.isnan(high)]
         if unknown:
-            found.append(quantity.name if len(unknown) == len(quantity.labels) else f"{quantity.name} of {', '.join(unknown)}")
+            found.append(quantity.name if len(unknown) == len(quantity.labels) else f"{quantity.name} of {some(unknown)}")
     return [f"no limits known, hence not enforced: {'; '.join(found)}"] if found else []
 
 

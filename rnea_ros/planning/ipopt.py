@@ -15,7 +15,7 @@ Watch = Callable[[int, np.ndarray, float], None]
 QUIET: dict[str, Any] = {"print_level": 0, "sb": "yes"}
 
 
-class Solution(NamedTuple):
+class NlpSolution(NamedTuple):
     """x: the best point; multipliers: of the constraints; status: IPOPT's word for how it ended."""
 
     x: np.ndarray
@@ -26,7 +26,7 @@ class Solution(NamedTuple):
 
 
 def minimise(program: Transcription, x: np.ndarray, options: Mapping[str, Any], watch: Watch,
-             multipliers: np.ndarray | None = None) -> Solution:
+             multipliers: np.ndarray | None = None) -> NlpSolution:
     """A local minimum of the program near x, from multipliers where they are known.
 
     options: IPOPT's own. watch(iteration, x, largest violation of a constraint) is called after each iteration.
@@ -47,7 +47,7 @@ def minimise(program: Transcription, x: np.ndarray, options: Mapping[str, Any], 
     stats = solver.stats()
     if functions.errors and not stats["success"]:
         raise functions.errors[0]
-    return Solution(_flat(found["x"]), _flat(found["lam_g"]), bool(stats["success"]), stats["return_status"],
+    return NlpSolution(_flat(found["x"]), _flat(found["lam_g"]), bool(stats["success"]), stats["return_status"],
                     int(stats["iter_count"]))
 
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import some
 from . import grid
 from .bspline import Curve
 from .checks import PlanningError, check, unknown_limits, worst_violation
 from .curvature import gauss_newton, of_lagrangian
 from .guess import guesses
-from .ipopt import Solution, minimise
+from .ipopt import NlpSolution, minimise
 from .problem import SAME, Problem
-from .result import Plan
-from .settings import Progress, Report, Settings
+from .result import PlannedMotion
+from .settings import Report, Settings, SolverProgress
 from .transcription import Transcription
 
 ALWAYS = {"tol": 1e-6}  # options of IPOPT; a smaller one doubles the work for the fifth digit
@@ -34,11 +35,12 @@ REASONS = {
     "Infeasible_Problem_Detected": "no motion near the starting guess keeps all limits",
     "Maximum_Iterations_Exceeded": "the solver used up its iterations",
 }
+REMEDY = "Wider limits, a longer duration or more guesses (best_of)"
 
 
 def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None,
-         guess: Curve | None = None) -> Plan:
-    """The motion of least cost, looked for from a guess where one is given.
+         guess: Curve | None = None, remedy: str = REMEDY) -> PlannedMotion:
+    """The motion of least cost, looked for from a guess where one is given. remedy: what to say to him who gets none.
 
     InputError: the problem makes no sense. PlanningError: no motion was found, and why.
     """
@@ -46,10 +48,10 @@ def plan(problem: Problem, settings: Settings = Settings(), report: Report = lam
     notes = unknown_limits(problem)
     if problem.nothing_moves:
         still = Curve(settings.degree, np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
-        return Plan(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
+        return PlannedMotion(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
     breaks = _breaks(problem, settings)
     starts = guesses(problem, breaks, settings.degree) if guess is None else iter([guess])
-    return _Planner(problem, settings, report, notes).plan(starts)
+    return _Planner(problem, settings, report, notes, remedy).plan(starts)
 
 
 def _breaks(problem: Problem, settings: Settings) -> np.ndarray:
@@ -69,11 +71,11 @@ class _Planner:
     curve: Curve
     multipliers: np.ndarray
 
-    def __init__(self, problem: Problem, settings: Settings, report: Report, notes: list[str]):
-        self.problem, self.settings, self.report, self.notes = problem, settings, report, notes
+    def __init__(self, problem: Problem, settings: Settings, report: Report, notes: list[str], remedy: str):
+        self.problem, self.settings, self.report, self.notes, self.remedy = problem, settings, report, notes, remedy
         self.objective, self.iterations = np.inf, 0
 
-    def plan(self, guesses: Iterator[Curve]) -> Plan:
+    def plan(self, guesses: Iterator[Curve]) -> PlannedMotion:
         self._begin(guesses)
         if self.settings.instants is None:
             self._refine()
@@ -83,8 +85,8 @@ class _Planner:
             excess[quantity.name] = max(float(values.max()), excess.get(quantity.name, -np.inf))
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         if beyond:
-            self.notes.append(f"beyond a limit somewhere between the nodes: {', '.join(beyond)}")
-        return Plan(self.curve, float(self.objective), excess, self.iterations, tuple(self.notes))
+            self.notes.append(f"beyond a limit somewhere between the nodes: {some(beyond)}")
+        return PlannedMotion(self.curve, float(self.objective), excess, self.iterations, tuple(self.notes))
 
     # ------------------------------------------------------------------ steps
 
@@ -148,14 +150,14 @@ class _Planner:
             self.notes.append(f"{stage} left out: {_reason(solution)}")
         return solution.converged
 
-    def _keep(self, program: Transcription, solution: Solution) -> None:
+    def _keep(self, program: Transcription, solution: NlpSolution) -> None:
         self.program, self.curve, self.multipliers = program, program.curve(solution.x), solution.multipliers
         self.objective = program.objective(solution.x)
 
     def _solved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any],
-                multipliers: np.ndarray | None = None) -> Solution:
+                multipliers: np.ndarray | None = None) -> NlpSolution:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
-            self.report(Progress(stage, iteration, float(x[-1]), len(guess.points), violation))
+            self.report(SolverProgress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
         options = {**ALWAYS, "max_iter": self.settings.iterations, **options, **self.settings.solver}
         solution = minimise(program, program.variables(guess), options, watch, multipliers)
@@ -166,13 +168,13 @@ class _Planner:
         at = grid.looks(self.curve.breaks, per_span)
         return self.problem.excess(self.curve.motion(at.span, at.u), at.u)
 
-    def _why(self, failures: Sequence[tuple[float, str, Solution]]) -> str:
+    def _why(self, failures: Sequence[tuple[float, str, NlpSolution]]) -> str:
         """What stands in the way of the attempt that came nearest."""
         worst, text, solution = min(failures, key=lambda failure: failure[0])
         nearest = f"; the nearest one {text}" if worst > self.settings.tolerance else ""
         return (f"no motion found, starting from {len(failures)} guesses: {_reason(solution)}{nearest} (IPOPT: "
-                f"{solution.status}). Wider limits, a longer duration or more tries may help")
+                f"{solution.status}). {self.remedy} may help")
 
 
-def _reason(solution: Solution) -> str:
+def _reason(solution: NlpSolution) -> str:
     return REASONS.get(solution.status, solution.status.replace("_", " ").lower())

@@ -15,7 +15,7 @@ SAME = 1e-9  # shares of a duration that are one instant
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class EndState:
     """Where a motion starts or ends: q, qd, qdd (n,); NaN is left to the plan."""
 
     q: np.ndarray
@@ -23,7 +23,7 @@ class State:
     qdd: np.ndarray
 
     @classmethod
-    def free(cls, n: int) -> State:
+    def free(cls, n: int) -> EndState:
         """All of it left to the plan."""
         return cls(*np.full((3, n), np.nan))
 
@@ -57,7 +57,7 @@ def both(*ends: Ends) -> Ends:
     return Ends(*(np.concatenate(parts) for parts in zip(*ends)))
 
 
-def held(state: State, last: bool) -> Ends:
+def held(state: EndState, last: bool) -> Ends:
     """The motion has that state at its first or its last instant."""
     y = np.stack((state.q, state.qd, state.qdd))
     order, joint = np.nonzero(np.isfinite(y))
@@ -192,8 +192,8 @@ class Problem:
     box      : (lower, upper) (n,) each: bounds of the control points, which keep q inside too; equal: the coordinate is frozen
     """
 
-    start: State
-    goal: State
+    start: EndState
+    goal: EndState
     quantities: Sequence[Quantity]
     cost: Cost = Cost()
     duration: tuple[float, float] = (SHORTEST, LONGEST)

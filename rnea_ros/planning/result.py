@@ -11,7 +11,7 @@ from .bspline import Curve, span_of
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PlannedMotion:
     """A planned motion.
 
     objective  : integral of the cost; the duration where time alone counts

@@ -11,7 +11,7 @@ from .grid import Nodes
 from .problem import Problem, Quantity
 
 
-class Limits(NamedTuple):
+class LimitRows(NamedTuple):
     """Rows of one quantity: row i is its component[i] at node at[sample[i]]; it is evaluated at the nodes `at` alone."""
 
     quantity: Quantity
@@ -80,7 +80,7 @@ class Rows:
         return np.concatenate((ends, *limits))
 
 
-def _limits(problem: Problem, nodes: Nodes, degree: int) -> Iterator[Limits]:
+def _limits(problem: Problem, nodes: Nodes, degree: int) -> Iterator[LimitRows]:
     """What is continuous at the breaks is looked at once there, what jumps from both sides; single limits at single nodes."""
     once = np.append(True, np.diff(nodes.u[:nodes.regular]) > 0.0)
     for number, quantity in enumerate(problem.limited):
@@ -92,4 +92,4 @@ def _limits(problem: Problem, nodes: Nodes, degree: int) -> Iterator[Limits]:
                 wanted[nodes.regular + k, component] = True
         at = np.flatnonzero(wanted.any(axis=1))
         if len(at):
-            yield Limits(quantity, at, *np.nonzero(wanted[at]))
+            yield LimitRows(quantity, at, *np.nonzero(wanted[at]))

@@ -57,7 +57,7 @@ def _rise_from_0_to_1(values: Sequence[float]) -> bool:
     return len(values) > 1 and values[0] == 0.0 and values[-1] == 1.0 and all(a <= b for a, b in pairwise(values))
 
 
-class Progress(NamedTuple):
+class SolverProgress(NamedTuple):
     """After each iteration of the solver. violation: of the worst constraint, relative to its limit."""
 
     stage: str
@@ -67,4 +67,4 @@ class Progress(NamedTuple):
     violation: float
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[SolverProgress], None]

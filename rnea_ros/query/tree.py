@@ -6,12 +6,12 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from ..compiled import unified
-from ..identification.base_parameters import base_parameters
-from ..identification.inertial_parameters import ten
-from ..model import NO_COORDINATE, Limits, Link
-from ..robot import Robot
-from ..systems.base_state import quaternion
+from ..inertial.base_parameters import base_parameters
+from ..inertial.inertial_parameters import ten
+from ..model.tree import NO_COORDINATE, Limits, Link
+from ..robots.inputs.base_state import quaternion
+from ..robots.kernels.store import unified
+from ..robots.robot import Robot
 
 Rows = list[dict[str, Any]]
 

@@ -11,19 +11,36 @@
     replay        one step at a control rate: pause, resume, override, changes
     retime        points in, the fastest motion out
 
-Nothing here knows a robot: dynamics come as functions of arrays, a Robot's from rnea_ros.path_dynamics, any other's by
+Nothing here knows a robot: dynamics come as functions of arrays, a Robot's from rnea_ros.motion.path_dynamics, any other's by
 terms.terms from an exact rate function.
 """
 
 from .closed_form import SpeedFactor, SpeedScaling, speed_factor
 from .law import TimeLaw
 from .path import Path, through
-from .plan import Plan, follow
-from .points import planned
+from .plan import ScaledPlan, follow
+from .points import plan_from_waypoints
 from .profile import fastest
-from .replay import Reference, Replay, Status
-from .retime import retimed, route
-from .terms import Constraints, Limits
+from .replay import Reference, ScalerStatus, TrajectoryScaler
+from .retime import route, time_optimal
+from .terms import Constraints, PathLimits
 
-__all__ = ["Constraints", "Limits", "Path", "Plan", "Reference", "Replay", "SpeedFactor", "SpeedScaling", "Status", "TimeLaw",
-           "fastest", "follow", "planned", "retimed", "route", "speed_factor", "through"]
+__all__ = [
+           "Constraints",
+           "Path",
+           "PathLimits",
+           "Reference",
+           "ScaledPlan",
+           "ScalerStatus",
+           "SpeedFactor",
+           "SpeedScaling",
+           "TimeLaw",
+           "TrajectoryScaler",
+           "fastest",
+           "follow",
+           "plan_from_waypoints",
+           "route",
+           "speed_factor",
+           "through",
+           "time_optimal",
+]

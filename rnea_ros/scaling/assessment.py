@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .clock import Table
-from .plan import Plan
+from .clock import CoefficientTable
+from .plan import ScaledPlan
 from .profile import PASS, check_rest, largest
 from .terms import Constraints, use
 
@@ -19,16 +19,16 @@ class Assessment(NamedTuple):
     """A law under new rows, in `table`; where factor < 1, `slow` is the law slowed until it is inside them, with its table."""
 
     constraints: Constraints
-    table: Table
+    table: CoefficientTable
     factor: float
-    slow: Plan
-    slow_table: Table
+    slow: ScaledPlan
+    slow_table: CoefficientTable
 
 
-def assessed(constraints: Constraints, current: Plan, sigma: float) -> Assessment:
+def assessed(constraints: Constraints, current: ScaledPlan, sigma: float) -> Assessment:
     """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit."""
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
-    table = Table(constraints, current.law)
+    table = CoefficientTable(constraints, current.law)
     rest = current.law.between(sigma, current.law.duration)
     (s, v, a, u), _ = rest.densely(constraints.path.breaks)
     rows = constraints(s)
@@ -38,4 +38,5 @@ def assessed(constraints: Constraints, current: Plan, sigma: float) -> Assessmen
     factor *= 1.0 - 1e-12
     excess = np.max([np.abs(use(rows, v * k, a * k**2, u * k**3)).max(axis=0) for k in RATES], axis=0) / PASS
     slow = current.slower(factor)
-    return Assessment(constraints, table.widened(np.maximum(excess, 1.0)), factor, slow, Table(constraints, slow.law))
+    return Assessment(constraints, table.widened(np.maximum(excess, 1.0)), factor, slow,
+                      CoefficientTable(constraints, slow.law))

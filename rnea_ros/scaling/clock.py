@@ -6,86 +6,131 @@ from (k, kappa) to (k_end, 0) within a horizon. One is begun only after it has b
 again and all that follows is known to be inside. Each tick tries to move k_end towards what is wanted; if that is refused, the
 transition under way goes on. So there is always a verified continuation.
 
-Verified at points of time so dense that what lies between is smooth, and on both sides of every break of the law, where the
-torque rate has its corners.
+Verified is every instant: a transition is cut into equal spans of time, and again at every break of the law, where the torque
+rate has its corners, and wherever else the rows bend. In each span a use is all but a parabola, so three values of it tell its
+peak, wherever that is.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from functools import cache
 
 import numpy as np
 
 from .law import TimeLaw
-from .terms import BASIS, Constraints, basis, on_clock
+from .terms import BASIS, Constraints, on_clock
 
 VERIFIED = 0.9995  # share of the limits that a transition may use; a law uses less, see profile.PASS
-NODE, FINEST = 2e-3, 2e-4  # s; between the rows in a table, at most and at least
-PIECE = 96  # of them on each piece of the path, for what changes quickly along it
-SAMPLES, MOST_SAMPLES = 40, 320  # of time in a transition
+CLOSE = 1e-9  # s; between breaks of path and law that are one
+STRAY = 1e-4  # of a limit, by which rows may differ from parabolas
+SPLITS = 16  # into which a part between breaks is split for that, at most
+BETWEEN = np.array([[3.0, 6.0, -1.0], [-1.0, 6.0, 3.0]]) / 8.0  # a parabola at 1/4 and 3/4, from values at 0, 1/2 and 1
+PARABOLA = np.array([[1.0, 0.0, 0.0], [-3.0, 4.0, -1.0], [2.0, -4.0, 2.0]])  # its coefficients
+CONTROL = np.array([[-0.5, 2.0, -0.5]])  # its control point in the middle
+SPANS = 16  # of time in a transition, at least
+SLOW = 1e-3  # rate below which breaks, which hardly matter then, are found less well
+SKEW = 0.02  # of its bend, by which a use may exceed the peak of its parabola
 FIRST_STEP, GROW, CUT = 0.01, 1.3, 0.5  # of k_end from tick to tick
 LEAST_STEP = 1e-4
-BEFORE = 1e-9  # s; before a break, where sddd may be another one
 HORIZON = 0.8  # of the time in which the rate limits let a torque swing from end to end
 SHORTEST, LONGEST = 0.02, 0.5  # s
 
 
 def horizon(constraints: Constraints) -> float:
-    """The time that a transition takes: in which the rate limits let a torque, or an acceleration, swing from end to end."""
+    """The time that a transition takes: in which the rate limits let a torque, or an acceleration, swing from end to end.
+
+    Where the rate alone is limited nobody knows how far that is: the longest time. In a short one hardly any change fits.
+    """
     limits = constraints.limits
-    swings = np.concatenate((2.0 * limits.effort / limits.effort_rate, 2.0 * limits.acceleration / limits.jerk))
+    ends = (np.where(np.isnan(limit), np.inf, limit) for limit in (limits.effort, limits.acceleration))
+    swings = 2.0 * np.concatenate([end / rate for end, rate in zip(ends, (limits.effort_rate, limits.jerk))])
     return float(np.clip(HORIZON * np.fmax.reduce(swings, initial=0.0), SHORTEST, LONGEST))
 
 
-class Table:
-    """Rows along a law, interpolated between nodes, two of them at each break, where sddd may jump.
+class CoefficientTable:
+    """Rows along a law, as parabolas in sigma on parts that end at each break, where sddd may jump.
 
     Velocity is left out: k <= 1 keeps it.
     """
 
     def __init__(self, constraints: Constraints, law: TimeLaw):
-        self.law = law
-        breaks = constraints.path.breaks
-        passed = law.time_at(breaks[(breaks >= law.start) & (breaks <= law.end)])
-        self.grain = float(np.clip(np.diff(passed).min(initial=np.inf) / PIECE, FINEST, NODE))
-        self.nodes, (s, v, a, u), _ = law.sampled(self.grain)
+        self.law, H = law, horizon(constraints)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
-        self.count = int(self.kept.sum())
-        self.flat = on_clock(constraints(s)[..., self.kept], v, a, u).reshape(len(self.nodes), -1)
+        breaks = constraints.path.breaks
+        cuts = law.time_at(breaks[(breaks > law.start) & (breaks < law.end)])
+        cuts = cuts[np.abs(cuts[:, None] - law.breaks).min(axis=1) > CLOSE]
+        edges, rows = self._sampled(constraints, cuts)
+        largest = np.array([1.0, 1.0, 1.0, 2.0 / H, 1.0, 2.0 / H, 6.0 / H**2])  # that the basis may be
+        stray = np.abs(rows[:, 1::2] - np.einsum("ij,pjbr->pibr", BETWEEN, rows[:, ::2]))
+        stray = np.einsum("pibr,b->pir", stray, largest).max(axis=(1, 2), initial=0.0)
+        splits = np.clip(np.ceil(np.cbrt(stray / STRAY)), 1.0, SPLITS).astype(int)
+        more = [np.linspace(edges[p], edges[p + 1], splits[p], endpoint=False)[1:] for p in np.flatnonzero(splits > 1)]
+        self.edges, rows = self._sampled(constraints, np.concatenate((cuts, *more)))
+        self.flat = np.einsum("ij,pjbr->pibr", PARABOLA, rows[:, ::2]).reshape(len(rows), 3 * BASIS, rows.shape[-1])
 
-    def widened(self, excess: np.ndarray) -> Table:
+    def _sampled(self, constraints: Constraints, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Edges of the parts (parts + 1,), and rows at five places of each (parts, 5, 7, rows)."""
+        t, (s, v, a, u), _ = self.law.sampled(np.inf, 4, cuts)
+        rows = on_clock(constraints(s)[..., self.kept], v, a, u)
+        return np.append(t[::5], self.law.duration), rows.reshape(len(t) // 5, 5, *rows.shape[1:])
+
+    def widened(self, excess: np.ndarray) -> CoefficientTable:
         """The same with each limit, (rows of the constraints,), that much wider."""
         other = copy(self)
-        other.flat = (self.flat.reshape(len(self.nodes), BASIS, -1) / excess[self.kept]).reshape(len(self.nodes), -1)
+        other.flat = self.flat / excess[self.kept]
         return other
 
-    def at(self, sigma: np.ndarray) -> np.ndarray:
-        """(samples, 7, rows); beyond the end, where the motion rests, as at the end."""
-        sigma = np.minimum(sigma, self.law.duration)
-        k = np.minimum(self.nodes.searchsorted(sigma, side="right") - 1, len(self.nodes) - 2)
-        here = self.nodes[k]
-        share = (sigma - here) / (self.nodes[k + 1] - here)
-        low = self.flat[k]
-        low += (self.flat[k + 1] - low) * share[:, None]
-        return low.reshape(len(k), BASIS, self.count)
+    def use(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """(spans, samples, rows), at (spans, samples) of each; each span is on one part. Beyond the end as there, where the
+        motion rests."""
+        part = self.edges[:-1].searchsorted(sigma[:, sigma.shape[1] // 2], side="right") - 1
+        start = self.edges[part]
+        x = np.minimum((sigma - start[:, None]) / (self.edges[part + 1] - start)[:, None], 1.0)
+        weights = np.empty((3, BASIS, *sigma.shape))
+        square = k * k
+        for place, value in enumerate((1.0, k, square, kappa, square * k, k * kappa, w)):
+            weights[0, place] = value
+        np.multiply(weights[0], x, out=weights[1])
+        np.multiply(weights[1], x, out=weights[2])
+        weights = weights.reshape(3 * BASIS, -1).T.reshape(*sigma.shape, -1)
+        return np.ascontiguousarray(weights) @ self.flat[part]
 
 
-@cache
-def _shares(count: int) -> np.ndarray:
-    return np.linspace(0.0, 1.0, count)
+def within(values: np.ndarray, most: float) -> bool:
+    """Whether parabolas stay there, by their values (spans, 3, rows) at both ends and in the middle of each span."""
+    if not np.abs(values).max(initial=0.0) <= most:
+        return False
+    high = np.abs(CONTROL @ values)[:, 0] > most  # the curve is in the hull of its ends and this point
+    if not high.any():
+        return True
+    first, middle, last = values.swapaxes(0, 1)[:, high]
+    bend, tilt = first + last - 2.0 * middle, last - first
+    peak = np.abs(middle - tilt * tilt / (8.0 * bend)) + SKEW * np.abs(bend)
+    return not (peak[np.abs(tilt) < 2.0 * np.abs(bend)] > most).any()
 
 
-class Clock:
+def powers(t: np.ndarray) -> np.ndarray:
+    """1, t, .. t^4 (5, samples) of t (samples,)."""
+    found = np.empty((5, len(t)))
+    found[0], found[1] = 1.0, t
+    np.multiply(t, t, out=found[2])
+    np.multiply(found[2], t, out=found[3])
+    np.multiply(found[2], found[2], out=found[4])
+    return found
+
+
+class TimeScaling:
     """sigma, k, kappa, and the transition under way."""
 
-    def __init__(self, table: Table, horizon: float, sigma: float = 0.0, k: float = 1.0):
+    def __init__(self, table: CoefficientTable, horizon: float, sigma: float = 0.0, k: float = 1.0):
         self.table, self.horizon = table, horizon
         self.sigma, self.k, self.kappa = sigma, k, 0.0
         self.end = k  # of the transition
         self.left = 0.0  # time until then
         self._cubic = (0.0, 0.0)  # w now and its slope
         self._wanted, self._step = k, FIRST_STEP
+        self._spans = np.linspace(0.0, horizon, SPANS + 1)
+        self._powers = powers(self._spans)
 
     @property
     def steady(self) -> bool:
@@ -114,33 +159,49 @@ class Clock:
             self._step = max(CUT * self._step, LEAST_STEP)
 
     def _verified(self, end: float) -> bool:
+        """Begin the transition that ends there, if it keeps to the limits at every instant; whether it does."""
         H, k, kappa = self.horizon, self.k, self.kappa
         way = end - k
         w, j = (6.0 * way / H - 4.0 * kappa) / H, (6.0 * kappa - 12.0 * way / H) / (H * H)
-        fine = self.table.grain < NODE
-        t = H * _shares(min(max(int(H / self.table.grain), SAMPLES), MOST_SAMPLES) if fine else SAMPLES)
-        sigma = self.sigma + t * (k + t * (kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
-        breaks = self.table.law.breaks
-        first, last = breaks.searchsorted((self.sigma, sigma[-1]))
-        if first < last:
-            corners = breaks[first:last]
-            corners = np.concatenate((corners, corners - BEFORE))
-            t = np.concatenate((t, np.interp(corners, sigma, t)))
-            sigma = np.concatenate((sigma, corners))
-        rate = k + t * (kappa + t * (w / 2.0 + t * (j / 6.0)))
-        if rate.min() < -1e-12 or rate.max() > 1.0 + 1e-12:
+        turn = 2.0 * kappa / (j * H) if j else H  # where kappa is zero, beside the end
+        if 0.0 < turn < H and not 0.0 <= k + turn * (kappa + turn * (w / 2.0 + turn * (j / 6.0))) <= 1.0:
             return False
-        weights = basis(rate, kappa + t * (w + t * (j / 2.0)), w + t * j)
-        values = weights[:, None] @ self.table.at(sigma)
-        if not np.abs(values).max(initial=0.0) <= VERIFIED:  # no rows, where velocity alone is limited
+        polynomials = np.array(((self.sigma, k, kappa / 2.0, w / 6.0, j / 24.0), (k, kappa, w / 2.0, j / 6.0, 0.0),
+                                (kappa, w, j / 2.0, 0.0, 0.0), (w, j, 0.0, 0.0, 0.0)))
+        t = self._cut(polynomials)
+        t = np.stack((t[:-1], 0.5 * (t[:-1] + t[1:]), t[1:]), axis=1)
+        motion = (polynomials @ powers(t.ravel())).reshape(4, *t.shape)
+        if not within(self.table.use(*motion), VERIFIED):
             return False
         self.end, self.left, self._cubic = end, H, (w, j)
         return True
 
-    def rebase(self, table: Table, factor: float) -> None:
-        """The same state on the clock of the law slowed by a factor not below k; no transition may be under way."""
-        self.table, self.sigma = table, self.sigma / factor
-        self.k = self.end = min(self.k / factor, 1.0)
+    def _cut(self, polynomials: np.ndarray) -> np.ndarray:
+        """The times between spans of a transition."""
+        t, sigma = self._spans, polynomials[0] @ self._powers
+        edges = self.table.edges
+        first, last = edges.searchsorted((self.sigma, sigma[-1]))
+        if first == last:
+            return t
+        passed = edges[first:last]
+        near = np.interp(passed, sigma, t)
+        place, rate = polynomials[:2] @ powers(near)
+        near += (passed - place) / np.maximum(rate, SLOW)  # Newton's step
+        return np.sort(np.concatenate((t, np.minimum(np.maximum(near, 0.0), self.horizon))))
+
+    def rebase(self, table: CoefficientTable, factor: float) -> bool:
+        """Go on with the same state on the clock of the law slowed by a factor, if that can be verified; whether it was."""
+        if self.k > factor:
+            return False
+        before = self.table, self.sigma, self.k, self.kappa, self.end
+        self.table = table
+        self.sigma, self.k, self.kappa, self.end = (x / factor for x in before[1:])
+        if self.steady:
+            self.end = self.k
+        elif not self._verified(min(self.end, 1.0)):
+            self.table, self.sigma, self.k, self.kappa, self.end = before
+            return False
+        return True
 
     def advance(self, dt: float) -> None:
         """The state dt later."""

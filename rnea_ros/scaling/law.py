@@ -12,6 +12,11 @@ import numpy as np
 DEGREE = 5
 SPACING, MOST = 1e-3, 60_000  # s between the samples that show a law densely, and about how many there are at most
 STEPS = (4, 24)  # of them in each piece: with very many pieces, with few
+BACK = 1e-12  # of the largest speed: rounding, not going back
+HALVINGS = 30  # after which what is undecided is rounding
+_BERNSTEIN = np.array([[math.comb(i, k) / math.comb(4, k) for i in range(DEGREE)] for k in range(DEGREE)])  # from powers
+_FIRST_HALF = np.array([[math.comb(i, k) / 2.0**i for i in range(DEGREE)] for k in range(DEGREE)])
+_SECOND_HALF = _FIRST_HALF[::-1, ::-1]
 _FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order in range(4)], dtype=float)
 
 
@@ -87,6 +92,24 @@ class TimeLaw:
     def slower(self, factor: float) -> TimeLaw:
         """The same motion with its clock at `factor`."""
         return TimeLaw(self.breaks / factor, self.coefficients * factor ** np.arange(DEGREE + 1.0), self.corners / factor)
+
+    def going_back(self) -> np.ndarray:
+        """Numbers of the pieces on which s decreases somewhere.
+
+        A polynomial is nowhere below the least of its Bernstein coefficients, the outer ones of which are its ends: pieces on
+        which that does not tell are halved until it does.
+        """
+        powers = np.arange(DEGREE)
+        hull = self.coefficients[:, 1:] * (powers + 1.0) * np.diff(self.breaks)[:, None] ** powers @ _BERNSTEIN
+        piece, back, least = np.arange(len(hull)), np.zeros(len(hull), dtype=bool), -BACK * hull.max()
+        for _ in range(HALVINGS):
+            below = (hull < least) & ~back[piece, None]
+            back[piece[below[:, 0] | below[:, -1]]] = True
+            open_ = below.any(axis=1) & ~back[piece]
+            if not open_.any():
+                break
+            piece, hull = np.tile(piece[open_], 2), np.concatenate((hull[open_] @ _FIRST_HALF, hull[open_] @ _SECOND_HALF))
+        return np.flatnonzero(back)
 
     def between(self, a: float, b: float) -> TimeLaw:
         """The part from time a to time b; its own time starts at 0."""

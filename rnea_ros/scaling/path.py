@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, shown
 
 FARTHEST = 1e9  # rad, m; beyond, doubles lie too far apart for a motion
 ORDERS = 4  # q, q', q'', q'''
@@ -111,8 +111,8 @@ def array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.nda
     """Finite numbers of a shape."""
     try:
         found = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} are not an array of numbers: {value!r:.80}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} are not an array of numbers: {shown(value)}") from None
     if shape is not None and found.shape != shape:
         raise InputError(f"{name} have shape {found.shape}; {shape} is needed")
     if not np.isfinite(found).all():

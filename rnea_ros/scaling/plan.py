@@ -25,7 +25,7 @@ INSIDE = 0.9999  # share of the limits that a plan may use to be left alone: the
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScaledPlan:
     """path, law s(t) from t = 0, and rests: (from, until) the times at which the motion stands still, both ends excluded."""
 
     path: Path
@@ -37,9 +37,9 @@ class Plan:
         edges = [0.0, *(t for rest in self.rests for t in rest), self.law.duration]
         return list(zip(edges[0::2], edges[1::2]))
 
-    def slower(self, factor: float) -> Plan:
+    def slower(self, factor: float) -> ScaledPlan:
         """The same with its clock at `factor`."""
-        return Plan(self.path, self.law.slower(factor), tuple((a / factor, b / factor) for a, b in self.rests))
+        return ScaledPlan(self.path, self.law.slower(factor), tuple((a / factor, b / factor) for a, b in self.rests))
 
 
 def fits(constraints: Constraints, law: TimeLaw) -> bool:
@@ -47,7 +47,7 @@ def fits(constraints: Constraints, law: TimeLaw) -> bool:
     return steady_factor(constraints, law, INSIDE) >= 1.0
 
 
-def follow(constraints: Constraints, plan: Plan, catch_up: bool = True, progress: Progress | None = None) -> Plan:
+def follow(constraints: Constraints, plan: ScaledPlan, catch_up: bool = True, progress: Progress | None = None) -> ScaledPlan:
     """The motion nearest to a plan inside the limits; the plan itself if it is.
 
     catch_up : whether the motion may be faster than planned to make good a delay; it is never ahead of the plan
@@ -57,8 +57,8 @@ def follow(constraints: Constraints, plan: Plan, catch_up: bool = True, progress
     return _completed(constraints, plan, catch_up, [], [], 0, 0.0, progress=progress)
 
 
-def handed_over(constraints: Constraints, current: Plan, at: float, plan: Plan, catch_up: bool, offset: float,
-                progress: Progress | None = None) -> Plan:
+def handed_over(constraints: Constraints, current: ScaledPlan, at: float, plan: ScaledPlan, catch_up: bool, offset: float,
+                progress: Progress | None = None) -> ScaledPlan:
     """The current motion up to its time `at`, and from there the one nearest to the plan inside these limits.
 
     What is left of the current motion must be inside the limits, at all rates up to 1. offset: by how much the current
@@ -79,8 +79,9 @@ def handed_over(constraints: Constraints, current: Plan, at: float, plan: Plan, 
                       progress=progress)
 
 
-def _completed(constraints: Constraints, plan: Plan, catch_up: bool, pieces: list[TimeLaw], rests: list[tuple[float, float]],
-               number: int, late: float, waited: float = 0.0, progress: Progress | None = None) -> Plan:
+def _completed(constraints: Constraints, plan: ScaledPlan, catch_up: bool, pieces: list[TimeLaw],
+               rests: list[tuple[float, float]],
+               number: int, late: float, waited: float = 0.0, progress: Progress | None = None) -> ScaledPlan:
     """The pieces, and the plan's legs from `number` on.
 
     late: at the end of the pieces; waited: how long the motion rests there already.
@@ -101,10 +102,10 @@ def _completed(constraints: Constraints, plan: Plan, catch_up: bool, pieces: lis
             law = _nearest(constraints, plan, clock, catch_up, end, start + late, progress)
         late += law.duration - clock.duration
         pieces.append(law)
-    return Plan(plan.path, pieces[0].then(*pieces[1:]), tuple(rests))
+    return ScaledPlan(plan.path, pieces[0].then(*pieces[1:]), tuple(rests))
 
 
-def _nearest(constraints: Constraints, plan: Plan, clock: TimeLaw, catch_up: bool, until: float, now: float,
+def _nearest(constraints: Constraints, plan: ScaledPlan, clock: TimeLaw, catch_up: bool, until: float, now: float,
              progress: Progress | None) -> TimeLaw:
     """From rest to rest over the way of `clock`, the plan's own leg: see `_kept`."""
     ceiling, due = _kept(plan, catch_up, until, now)
@@ -126,7 +127,7 @@ def _nearest(constraints: Constraints, plan: Plan, clock: TimeLaw, catch_up: boo
     return timely if timely.duration <= WORTH * waiting.duration else waiting
 
 
-def _kept(plan: Plan, catch_up: bool, until: float, now: float) -> tuple[Curve | None, Curve | None]:
+def _kept(plan: ScaledPlan, catch_up: bool, until: float, now: float) -> tuple[Curve | None, Curve | None]:
     """What keeps a law to a leg of the plan, see `fastest`: a ceiling, or a time that it is due.
 
     until: when the leg is planned to end; now: planned time at the law's start.

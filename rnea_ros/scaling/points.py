@@ -17,7 +17,7 @@ from ..errors import InputError
 from . import law as laws
 from .law import TimeLaw
 from .path import Path, array, places, spline, through
-from .plan import Plan
+from .plan import ScaledPlan
 
 INTERPOLATIONS = ("positions", "velocities", "accelerations")
 SAME = 1e-9  # rad, m; points no further apart are one
@@ -43,8 +43,8 @@ class _Points:
         return (np.flatnonzero(resting[1:-1]) + 1).tolist()
 
 
-def planned(points: Any, times: Any, velocities: Any = None, accelerations: Any = None,
-            interpolation: str = "positions") -> Plan:
+def plan_from_waypoints(points: Any, times: Any, velocities: Any = None, accelerations: Any = None,
+            interpolation: str = "positions") -> ScaledPlan:
     """A plan through points (count, n) at times (count,) [s], with velocities and accelerations (count, n) where known.
 
     The law takes its speeds from velocities and accelerations. The path takes from them what `interpolation` says: nothing
@@ -64,7 +64,7 @@ def planned(points: Any, times: Any, velocities: Any = None, accelerations: Any 
         t = np.concatenate((given.left[i:i + 1], given.reached[i + 1:j + 1]))
         s = np.append(path.breaks[i:j], end)
         pieces.append(_leg(t, s, None if v is None else v[part], None if a is None else a[part]))
-    return Plan(path, pieces[0].then(*pieces[1:]), tuple(rests))
+    return ScaledPlan(path, pieces[0].then(*pieces[1:]), tuple(rests))
 
 
 def _checked(points: Any, times: Any, velocities: Any, accelerations: Any) -> _Points:
@@ -133,8 +133,7 @@ def _leg(t: np.ndarray, s: np.ndarray, v: Any, a: Any) -> TimeLaw:
         bends[1:-1] = a[1:-1]  # zero at both ends: else the torque would jump there
     for _ in range(ATTEMPTS):
         law = laws.hermite(t - t[0], s, speeds, bends)
-        inside, first = law.densely()
-        back = np.flatnonzero(np.minimum.reduceat(inside[1], first) < -1e-12 * (s[-1] - s[0]))
+        back = law.going_back()
         if not len(back):
             break
         for k in (back, back + 1):  # with both zero a quintic is monotone

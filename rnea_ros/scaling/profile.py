@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError
+from ..errors import InputError, RneaError, some
 from . import law as laws
 from .barrier import POINTS, Barrier, Spline, weighed
 from .closed_form import first_met, suspects
@@ -54,6 +54,7 @@ LOOKS = 201  # along the path, for what bounds acceleration
 MOVES = 1e-9  # of the way along the path, by a joint that moves
 INSTANT = 1e-7  # s; nothing does where limits let a motion have its whole way behind it within that
 PARTS = np.array([0.0, 0.5])  # shares of each interval at which a piece of the law begins
+HALVINGS = 12  # of such an interval, at most
 CLOSE = 0.02  # share of an interval
 Progress = Callable[[str, float], None]
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -89,7 +90,7 @@ def check_bounded(constraints: Constraints, start: float, end: float) -> None:
     if len(along):
         a, b = along[0], along[-1] + 1
         moves = np.abs(constraints.path(s[along])[1]).max(axis=0) > MOVES
-        joints = ", ".join(name for name, moving in zip(constraints.joint_names, moves) if moving)
+        joints = some(name for name, moving in zip(constraints.joint_names, moves) if moving)
         raise InputError(f"nothing bounds the acceleration from s = {s[a]:.4g} to {s[b]:.4g} of {constraints.path.length:.4g} "
                          f"on the path: what moves there ({joints}) has no mass, or no known limits of effort and "
                          "acceleration; give limits of acceleration")
@@ -112,7 +113,7 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
         check_rest(constraints, LEVEL)
         clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
     check_bounded(constraints, clock.start, clock.end)
-    wishes = _Wishes(moving, ceiling, due, progress)
+    wishes = _Objectives(moving, ceiling, due, progress)
     gap, knots = GAP if due is None else GAP_ON_SCHEDULE, clock.corners
     if not moving:
         starts = (clock,) if planned is None else (clock, planned)
@@ -130,7 +131,7 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
     return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c)[0])
 
 
-def _outlined(constraints: Constraints, clock: TimeLaw, resolution: float, wishes: _Wishes,
+def _outlined(constraints: Constraints, clock: TimeLaw, resolution: float, wishes: _Objectives,
               planned: TimeLaw | None = None) -> tuple[TimeLaw, np.ndarray]:
     """A law that is about right, with its knots: from uniform grids on the clock, each with half the intervals of the next."""
     spline = Spline(np.linspace(0.0, clock.duration, COARSE + 1))
@@ -149,11 +150,11 @@ def _outlined(constraints: Constraints, clock: TimeLaw, resolution: float, wishe
     return grid.law(c)
 
 
-def _grid_on(constraints: Constraints, clock: TimeLaw, knots: np.ndarray, wishes: _Wishes) -> _Grid:
+def _grid_on(constraints: Constraints, clock: TimeLaw, knots: np.ndarray, wishes: _Objectives) -> _Grid:
     return _Grid(constraints, clock, Spline(knots), _slow_start(constraints, clock, wishes), wishes)
 
 
-def _slow_start(constraints: Constraints, clock: TimeLaw, wishes: _Wishes) -> float:
+def _slow_start(constraints: Constraints, clock: TimeLaw, wishes: _Objectives) -> float:
     """A constant rate of the clock to start from that is inside the limits."""
     return 1.0 if wishes.moving else 0.95 * steady(constraints, clock, LEVEL)
 
@@ -194,7 +195,7 @@ def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> floa
     return first_met(suspects(polynomials, most).tolist(), most)[0]
 
 
-class _Wishes(NamedTuple):
+class _Objectives(NamedTuple):
     """What is asked of a law beside the limits: see `fastest`."""
 
     moving: bool = False
@@ -206,7 +207,7 @@ class _Wishes(NamedTuple):
 class _Grid(Barrier):
     """The limits of a path along a clock."""
 
-    def __init__(self, constraints: Constraints, clock: TimeLaw, spline: Spline, slow: float, wishes: _Wishes):
+    def __init__(self, constraints: Constraints, clock: TimeLaw, spline: Spline, slow: float, wishes: _Objectives):
         self.constraints, self.clock, self.slow, self.wishes = constraints, clock, slow, wishes
         self.level = MOVING if wishes.moving else LEVEL
         knots, steps = spline.knots, spline.steps
@@ -241,7 +242,19 @@ class _Grid(Barrier):
         raise NoLaw("no law inside the limits was found to start from")
 
     def law(self, c: np.ndarray) -> tuple[TimeLaw, np.ndarray]:
-        """s(t) of the clock at this rate, and the times of the knots."""
+        """s(t) of the clock at this rate, and the times of the knots.
+
+        A piece that would go back, as one may where the motion all but rests, is halved: what it stands for goes on.
+        """
+        for _ in range(HALVINGS):
+            law = self._drawn(c)
+            if not len(back := law.going_back()):
+                return law, law.breaks[np.isin(self._nodes, self.spline.knots)]
+            self._nodes = np.sort(np.append(self._nodes, 0.5 * (self._nodes[back] + self._nodes[back + 1])))
+        raise NoLaw("the law found would go back on the path where it all but rests")
+
+    def _drawn(self, c: np.ndarray) -> TimeLaw:
+        """Through its motion at the nodes."""
         sigma = self._nodes
         gauss, weights = np.polynomial.legendre.leggauss(5)
         between = sigma[:-1, None] + np.diff(sigma)[:, None] * 0.5 * (gauss + 1.0)
@@ -250,12 +263,12 @@ class _Grid(Barrier):
         t = np.concatenate(([0.0], np.cumsum(0.5 * np.diff(sigma) * (weights / k).sum(axis=1))))
         y, y1, _ = self.spline.values(c, sigma).T
         s, v, a, _ = self.clock(sigma)
-        speed, acceleration = v * np.sqrt(np.maximum(y, least)), a * y + 0.5 * v * y1
+        speed, acceleration = np.maximum(v, 0.0) * np.sqrt(np.maximum(y, least)), a * y + 0.5 * v * y1
         speed[-1] = 0.0
         if not self.wishes.moving:
             speed[0] = 0.0
-        knots = np.isin(sigma, self.spline.knots)
-        return laws.hermite(t, s, speed, acceleration, t[knots | np.isin(sigma, self.clock.corners)]), t[knots]
+        corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.clock.corners)
+        return laws.hermite(t, s, speed, acceleration, t[corners])
 
     def tighten(self, law: TimeLaw) -> bool:
         """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""

@@ -7,7 +7,8 @@ another payload are dealt with off the tick:
 1. The new rows are put along what is left of the law, and the closed form gives the largest constant rate inside them, with
    a little room.
 2. Until the clock has come down to it, transitions are verified with the new rows, each limit widened by just as much as the
-   law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse.
+   law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse. Once it is that slow, and its
+   transition can be verified with the rows as they are, they are in force.
 3. Then the rest of the motion is solved for anew, from a place a little ahead. Both laws pass that place with the same sd and
    sdd, so the new one takes over there without a step, whatever the clock's rate is.
 
@@ -27,11 +28,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError
+from ..errors import InputError, RneaError, in_words
 from . import clock as clocks
 from .assessment import ROOM, Assessment, assessed
-from .clock import Clock, Table
-from .plan import Plan, follow, handed_over
+from .clock import CoefficientTable, TimeScaling
+from .plan import ScaledPlan, follow, handed_over
 from .profile import NoLaw, Progress, check_rest, steady_factor
 from .terms import Constraints, use
 
@@ -55,7 +56,7 @@ class Reference(NamedTuple):
     done: bool
 
 
-class Status(NamedTuple):
+class ScalerStatus(NamedTuple):
     """late: behind the plan, pauses aside [s]; speed: sd over the planned one here; used, limit: of the limit used most."""
 
     late: float
@@ -71,11 +72,11 @@ class _Job:
 
     work: Callable[[], Any]
     then: Callable[[Any], None]
-    failed: Callable[[], None]
+    failed: Callable[[BaseException], None]
     future: Future | None = None
 
 
-class Replay:
+class TrajectoryScaler:
     """Plays a plan inside limits, from rest to rest.
 
     catch_up : whether it may be faster than planned to make good a delay; pauses and overrides put off the plan and are none
@@ -84,13 +85,14 @@ class Replay:
     Raises InputError where gravity alone exceeds a limit.
     """
 
-    def __init__(self, constraints: Constraints, plan: Plan, catch_up: bool = True, at_once: bool = False,
+    def __init__(self, constraints: Constraints, plan: ScaledPlan, catch_up: bool = True, at_once: bool = False,
                  worker: Executor | None = None, progress: Progress | None = None):
         if constraints.path is not plan.path:
             raise InputError("constraints on another path than the plan's: make them from plan.path")
         self.constraints, self.plan, self.catch_up = constraints, plan, catch_up
         self.t = 0.0
         self.message = ""  # why something that was asked for is not done
+        self.unkept = ""  # why the constraints that were asked for last are not kept
         self._override, self._held, self._stopping = 1.0, False, False
         self._waited = 0.0  # s, for pauses and overrides
         self._most = 1.0  # the largest rate inside new limits, until the clock has come down to it
@@ -101,7 +103,7 @@ class Replay:
         self._unsolved = False  # whether a law is still to be solved
         self._new: Assessment | None = None  # waits for a constant rate
         self._slow: Any = None  # the last one taken: where its factor is below 1, it waits for a rate small enough
-        self._takeover: tuple[float, Plan, Table] | None = None
+        self._takeover: tuple[float, ScaledPlan, CoefficientTable] | None = None
         factor = 1.0
         if at_once:
             check_rest(constraints, ROOM)
@@ -109,7 +111,7 @@ class Replay:
             self.current = plan.slower(factor) if factor < 1.0 else plan
         else:
             self.current = follow(constraints, plan, catch_up, progress)
-        self.clock = Clock(Table(constraints, self.current.law), clocks.horizon(constraints))
+        self.clock = TimeScaling(CoefficientTable(constraints, self.current.law), clocks.horizon(constraints))
         if factor < 1.0:
             self._ask_for_law()
 
@@ -135,12 +137,13 @@ class Replay:
     def change(self, constraints: Constraints) -> None:
         """Other limits or another payload on the same path, from now on.
 
-        Where gravity alone would exceed a limit further on, nothing changes: InputError without a worker, else `message` says
-        so. Robots that carry such a payload already should be told to stop.
+        Where gravity alone would exceed a limit further on, nothing changes: InputError without a worker, else `message` and
+        `unkept` say so. Robots that carry such a payload already should be told to stop.
         """
         if constraints.path is not self.plan.path:
             raise InputError("constraints on another path; a motion keeps its path")
         self._asked.append(constraints)
+        self.unkept = ""
         self._assess()
 
     # ------------------------------------------------------------------ the tick
@@ -153,6 +156,9 @@ class Replay:
         clock = self.clock
         if clock.steady:
             self._at_steady_rate()
+        if self._most < 1.0 and clock.rebase(self._slow.slow_table, self._slow.factor):  # slow enough for the new limits
+            self._most, self.current = 1.0, self._slow.slow
+            self._ask_for_law()
         if self._takeover is not None:
             self._take_over(*self._takeover)
         if self._new is None:
@@ -187,7 +193,7 @@ class Replay:
         qddd = q3 * sd**3 + q2 * (3.0 * sd * sdd) + q1 * sddd
         return Reference(self.t, q, q1 * sd, qdd, qddd, s, sd, sdd, sddd, k, self.done)
 
-    def status(self) -> Status:
+    def status(self) -> ScalerStatus:
         """For people; takes longer than a tick."""
         now = self.reference()
         planned_time = float(self.plan.law.time_at([now.s])[0])
@@ -196,7 +202,7 @@ class Replay:
         most = int(used.argmax())
         speed = now.sd / planned_speed if planned_speed > 0.0 else np.nan
         late, limit = self.due - planned_time, self.constraints.describe(most)
-        return Status(late, speed, float(used[most]), limit, self.message)
+        return ScalerStatus(late, speed, float(used[most]), limit, self.message)
 
     # ------------------------------------------------------------------ other limits, other laws
 
@@ -208,8 +214,8 @@ class Replay:
             return
         try:
             found = job.work()
-        except RneaError:
-            job.failed()
+        except RneaError as error:
+            job.failed(error)
             raise
         job.then(found)
 
@@ -220,25 +226,23 @@ class Replay:
         self._job = None
         try:
             found = job.future.result()
-        except Exception as error:  # whatever it is: what is being played is verified to its end
-            job.failed()
-            self.message = str(error) if isinstance(error, RneaError) else f"{type(error).__name__}: {error}"
+        except BaseException as error:  # whatever it is: what is being played is verified to its end
+            job.failed(error)
+            self.message = in_words(error)
         else:
             job.then(found)
 
     def _assess(self) -> None:
-        """Look at what was asked for last."""
+        """Look at what was asked for last, under the law that is played now; again when another one takes over."""
         constraints, current, sigma = self._asked[-1], self.current, self.clock.sigma
 
         def then(new: Assessment) -> None:
-            if self.current is not current:
-                self._assess()  # another law has taken over meanwhile
-                return
             self._asked.clear()
             self._takeover, self._new = None, new
 
-        def failed() -> None:
+        def failed(error: BaseException) -> None:
             """Nothing changes: what this had put aside goes on."""
+            self.unkept = self.unkept or in_words(error)
             self._asked.pop()
             if self._asked:
                 self._assess()
@@ -257,10 +261,6 @@ class Replay:
                 self._ask_for_law()
         if clock.sigma == 0.0:
             clock.k = clock.end = self._wanted  # at rest any rate will do
-        if self._most < 1.0 and clock.k <= self._most:  # slow enough for the new limits as they are
-            self._most, self.current = 1.0, self._slow.slow
-            clock.rebase(self._slow.slow_table, self._slow.factor)
-            self._ask_for_law()
 
     def _ask_for_law(self) -> None:
         """The motion nearest to the plan, from a place a little ahead. What was asked for comes first."""
@@ -273,25 +273,25 @@ class Replay:
         if at >= current.law.duration:
             return
 
-        def work() -> tuple[float, Plan, Table]:
+        def work() -> tuple[float, ScaledPlan, CoefficientTable]:
             motion = handed_over(constraints, current, at, plan, catch_up, offset, still_wanted)
-            return at, motion, Table(constraints, motion.law)
+            return at, motion, CoefficientTable(constraints, motion.law)
 
         def still_wanted(what: str, seconds: float) -> None:
             if self._job is not job:
                 raise NoLaw("another one was asked for")
 
-        def then(found: tuple[float, Plan, Table]) -> None:
+        def then(found: tuple[float, ScaledPlan, CoefficientTable]) -> None:
             self._takeover, self._unsolved = found, False
             self._lead = max(self._lead, SPARE * (self.t - asked))
 
-        job = _Job(work, then, lambda: None)
+        job = _Job(work, then, lambda error: None)
         try:
             self._submit(job)
         except RneaError as error:
             self.message = str(error)
 
-    def _take_over(self, at: float, motion: Plan, table: Table) -> None:
+    def _take_over(self, at: float, motion: ScaledPlan, table: CoefficientTable) -> None:
         """The new law, if the clock stays on the part that it shares with the present one until its rate is constant."""
         clock = self.clock
         if clock.reach < at:

@@ -78,7 +78,7 @@ def _worst(away: np.ndarray, s: np.ndarray, chosen: np.ndarray, tolerance: float
     return found
 
 
-def retimed(constraints: Constraints, progress: Progress | None = None) -> TimeLaw:
+def time_optimal(constraints: Constraints, progress: Progress | None = None) -> TimeLaw:
     """The fastest law over a path, at rest at both ends and at its stops. InputError where gravity alone exceeds a limit."""
     check_rest(constraints, LEVEL)
     order = 3 if constraints.third_order else 2

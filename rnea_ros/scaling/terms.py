@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, some
 from .path import Path
 
 BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
@@ -76,7 +76,7 @@ def terms(rate: Rate, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
     return Terms(m, c, f, g, rate_both - rate_forth - f, c1, f1, odd - c1)
 
 
-class Limits(NamedTuple):
+class PathLimits(NamedTuple):
     """(n,) each, the same either way; NaN where unknown, and then not enforced."""
 
     effort: Any
@@ -100,8 +100,8 @@ class Constraints:
         self.path, self.dynamics = path, dynamics
         self.joint_names = tuple(joint_names or (f"joint {k + 1}" for k in range(path.n)))
         if len(self.joint_names) != path.n:
-            raise InputError(f"the path has {path.n} joints, the robot {len(self.joint_names)}: {', '.join(self.joint_names)}")
-        self.limits = Limits(*(self._checked(name, getattr(limits, name)) for name in QUANTITIES))
+            raise InputError(f"the path has {path.n} joints, the robot {len(self.joint_names)}: {some(self.joint_names)}")
+        self.limits = PathLimits(*(self._checked(name, getattr(limits, name)) for name in QUANTITIES))
         known = {name: np.flatnonzero(np.isfinite(limit)) for name, limit in zip(QUANTITIES, self.limits)}
         if dynamics is None and (len(known["effort"]) or len(known["effort_rate"])):
             raise InputError("limits of effort and effort rate need the robot's dynamics")

@@ -1,0 +1,50 @@
+"""`rnea plan ROBOT.urdf --from Q .. --to Q ..`: the fastest motion between two poses, or the best trade of time and effort."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..motion.plan import plan_motion
+from ..planning import Settings, SolverProgress
+from . import motion_output
+
+DEFAULT = Settings()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Beside the robot description, which `rnea` adds to every command."""
+    parser.add_argument("--from", dest="start", nargs="+", type=float, required=True, metavar="Q",
+                        help="where it rests at the start, one number for each joint, order as in `rnea model` [rad, m]")
+    parser.add_argument("--to", dest="goal", nargs="+", type=float, required=True, metavar="Q", help="and at the end")
+    motion_output.add_arguments(parser)
+    parser.add_argument("--weights", nargs=2, type=float, default=(1.0, 0.0), metavar=("TIME", "EFFORT"),
+                        help="what is minimised: integral of TIME + EFFORT * sum of squared torques; default 1 0, the fastest")
+    parser.add_argument("--duration", nargs="+", type=float, metavar="S", help="given, or shortest and longest [s]")
+    parser.add_argument("--degree", type=int, default=DEFAULT.degree, help=f"of the B-splines, default {DEFAULT.degree}")
+    parser.add_argument("--spans", type=int, default=DEFAULT.spans, help=f"to begin with, default {DEFAULT.spans}")
+    parser.add_argument("--refinements", type=int, default=DEFAULT.refinements,
+                        help=f"halvings of spans where the plan asks for it, at most; default {DEFAULT.refinements}")
+    parser.add_argument("--best-of", type=int, default=1, metavar="N", help="plans from N different guesses; default 1")
+
+
+def run(args: argparse.Namespace) -> int:
+    robot, limits, forces = motion_output.robot_and_limits(args)
+    settings = Settings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
+    watch = motion_output.SolverLine()
+    plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1], limits=limits,
+                       joint_force=forces, duration=args.duration, settings=settings, report=lambda now: watch(_said(now)))
+    watch.close()
+    for note in plan.notes:
+        print(f"note: {note}", file=sys.stderr)
+    written = motion_output.write(args, robot, plan, limits)
+    print(f"{plan.duration:.6g} s, objective {plan.objective:.6g}, {plan.control_points} control points, {plan.iterations} "
+          f"iterations, {written}")
+    if "squared joint force" in plan.excess:
+        print(f"joint force  at most {100.0 * (1.0 + plan.excess['squared joint force']) ** 0.5:6.2f} % of its limit")
+    return 0
+
+
+def _said(now: SolverProgress) -> str:
+    return (f"{now.stage}: iteration {now.iteration}, {now.duration:.5g} s, {now.control_points} control points, "
+            f"limits within {max(now.violation, 0.0):.1e}")

@@ -1,0 +1,166 @@
+"""`rnea query`: the questions of query_node, asked in this process, without ROS. JSON or CSV in, JSON out.
+
+The state is a JSON object, in a file or on standard input (-); its keys are those of the services' requests:
+
+    {"joint_names": ["elbow", "shoulder"],                    any order; without it the robot's own
+     "samples": [{"position": [0.1, 0.2], "velocity": [1, 0], "acceleration": ..., "jerk": ..., "effort": ...}],
+     "base": [{"position": [0, 0, 1], "orientation": [0, 0, 0, 1], "velocity": [0, 0, 0, 0, 0, 0], ...}],
+     "wrenches": [{"link": "tool", "frame": "link", "wrench": [0, 0, -5, 0, 0, 0], "rate": ...}],
+     "base_motion_given": false, "of_rate": false}
+
+A single sample may stand for the whole: {"position": [0.1, 0.2]}. What is left out is zero, except the position. A CSV has
+columns t, q_<joint>, and qd_, qdd_, qddd_ where known; it holds no efforts. Units, frames and signs: rnea_msgs/srv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import math
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..query.handlers import (
+    ENERGY,
+    FLOATING_FORWARD_DYNAMICS,
+    FLOATING_INVERSE_DYNAMICS,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    JOINT_WRENCHES,
+    MASS_MATRIX,
+    SENSITIVITIES,
+    RequestHandler,
+    ask,
+)
+from ..query.request import BASE, FIELDS, WRENCH, Request
+from ..query.tree import tree
+from ..recordings import motion_csv
+from ..robots.robot import GRAVITY, Robot
+
+QUESTIONS: dict[str, tuple[RequestHandler, str]] = {
+    "torque": (INVERSE_DYNAMICS, "torque, torque rate, and the share of gravity in both"),
+    "forward": (FORWARD_DYNAMICS, "acceleration under given efforts"),
+    "matrix": (MASS_MATRIX, "mass matrix, bias and gravity torques"),
+    "sensitivities": (SENSITIVITIES, "partial derivatives of the torque, and with of_rate of its rate"),
+    "wrenches": (JOINT_WRENCHES, "force and moment inside every joint, and their rates"),
+    "energy": (ENERGY, "centre of mass, momentum, energy, power"),
+    "floating": (FLOATING_INVERSE_DYNAMICS, "torque and rate with a base that is free or moves as given"),
+    "floating-forward": (FLOATING_FORWARD_DYNAMICS, "acceleration of a free base and its joints under given efforts"),
+}
+TREE = "tree"
+URDF = "URDF; or, where xacro is installed, a .xacro, which is a program and is run"
+KEYS = {"samples": FIELDS, "base": tuple(BASE), "wrenches": WRENCH}
+LISTS = ("joint_names", *KEYS)
+FLAGS = ("base_motion_given", "of_rate")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = __doc__
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "questions:\n" + "\n".join(f"  {name:<18}{text}" for name, (_, text) in QUESTIONS.items()) + (
+        f"\n  {TREE:<18}joints, MDH tree, inertial and base parameters; needs no state")
+    parser.add_argument("urdf", metavar="ROBOT.urdf", help=URDF)
+    parser.add_argument("question", choices=(*QUESTIONS, TREE), metavar="QUESTION", help="one of those below")
+    parser.add_argument("--state", metavar="FILE", help=".json or .csv; - for JSON on standard input")
+    motion_csv.add_window(parser)
+    parser.add_argument("-o", "--output", metavar="OUT.json", help="instead of standard output")
+    parser.add_argument("--friction", action="store_true", help="use the URDF's damping and friction")
+    parser.add_argument("--gravity", nargs=3, type=float, default=GRAVITY, metavar=("X", "Y", "Z"),
+                        help="acceleration of gravity in the root link's frame, with a moving base in the world [m/s^2], "
+                             "default 0 0 -9.81")
+    parser.add_argument("--floating-base", action="store_true", help="tree: base parameters for a base that is free")
+    parser.add_argument("--backend", choices=("llvm", "python", "reference"), default="llvm")
+
+
+def run(args: argparse.Namespace) -> int:
+    robot = Robot.from_urdf(args.urdf, backend=args.backend, gravity=args.gravity, friction=args.friction, allow_xacro=True)
+    if args.question == TREE:
+        answer = tree(robot, args.floating_base)
+    else:
+        question = QUESTIONS[args.question][0]
+        answer = ask(robot, question, _request(args.state, robot, question, args.window))
+    text = _written({"model_id": robot.model_id, **answer})
+    if args.output:
+        Path(args.output).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+def _request(source: str | None, robot: Robot, question: RequestHandler, window: float | None) -> Request:
+    if source is None:
+        raise InputError("--state FILE is missing; an example that is right for this robot: "
+                         + json.dumps({"joint_names": robot.joint_names, "samples": [{"position": [0.0] * robot.n}]}))
+    if source.lower().endswith(".csv"):
+        if question in (FORWARD_DYNAMICS, FLOATING_FORWARD_DYNAMICS):
+            raise InputError(f"{source}: a CSV holds no efforts, which this question needs; give the state as JSON")
+        return _from_csv(source, robot, window)
+    piped, source = source == "-", "standard input" if source == "-" else source
+    try:
+        text = sys.stdin.read() if piped else Path(source).read_text(encoding="utf-8")
+        request = json.loads(text)
+    except (OSError, ValueError) as error:  # not UTF-8, no JSON
+        raise InputError(f"{source}: cannot be read as JSON: {error}") from None
+    return _checked(request, source)
+
+
+def _from_csv(source: str, robot: Robot, window: float | None) -> Request:
+    motion = motion_csv.read(source, robot.joint_names, window, robot.joint_types)
+    if motion.estimated:
+        print(motion_csv.said(motion.estimated, motion.window), file=sys.stderr)
+    columns = (motion.q, motion.qd, motion.qdd, motion.qddd)
+    return {"samples": [dict(zip(FIELDS, rows)) for rows in zip(*columns, strict=True)]}
+
+
+def _checked(request: Any, source: str) -> Request:
+    """The shape of a request; its numbers are looked at by question.py. A misspelt key must not pass for zeros."""
+    _known(request, (*LISTS, *FLAGS, *FIELDS), source)
+    alone = {name: request[name] for name in FIELDS if name in request}
+    if alone and "samples" in request:
+        raise InputError(f"{source}: '{next(iter(alone))}' stands beside samples; put it into each of them")
+    request = {name: value for name, value in request.items() if name not in alone} | ({"samples": [alone]} if alone else {})
+    for name in LISTS:
+        if not isinstance(request.get(name, []), list):
+            raise InputError(f"{source}: {name} is {request[name]!r:.80}; a list is needed")
+    for name in FLAGS:
+        if not isinstance(request.get(name, False), bool):
+            raise InputError(f"{source}: {name} is {request[name]!r:.80}; true or false is needed")
+    if not all(isinstance(name, str) for name in request.get("joint_names", [])):
+        raise InputError(f"{source}: joint_names holds something that is no name")
+    for name, keys in KEYS.items():
+        for k, entry in enumerate(request.get(name, [])):
+            _known(entry, keys, f"{source}: {name}[{k}]")
+    return request
+
+
+def _known(entry: Any, keys: Collection[str], where: str) -> None:
+    if not isinstance(entry, Mapping):
+        raise InputError(f"{where} is {entry!r:.80}; an object with keys {', '.join(keys)} is needed")
+    for key in entry:
+        if key not in keys:
+            close = difflib.get_close_matches(key, keys, n=1)
+            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            raise InputError(f"{where}: key '{key}' is not known{hint}; allowed are {', '.join(keys)}")
+
+
+def _written(answer: Mapping[str, Any]) -> str:
+    """JSON, a line for each key."""
+    lines = (f" {json.dumps(name)}: {json.dumps(_plain(value), allow_nan=False)}" for name, value in answer.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _plain(value: Any) -> Any:
+    """Lists for arrays, null for what is unknown."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,154 @@
+"""Program -> text of LLVM functions, over doubles or over vectors of doubles (several samples at once): the same steps.
+
+One table from operation to instruction. No fast-math: the code computes what the schedule says, step by step; ``fmuladd`` is
+one rounding where the processor can and two where it cannot.
+"""
+
+from __future__ import annotations
+
+from ..ir.program import Program
+from ..ir.schedule import CALLS, Operation, schedule
+from .sine_cosine import function_text
+from .types import splat, suffix, type_of
+
+PART = 1_000  # steps in one function
+_ARITHMETIC = {"add": "fadd {T} {0}, {1}", "sub": "fsub {T} {0}, {1}", "mul": "fmul {T} {0}, {1}", "div": "fdiv {T} {0}, {1}",
+               "neg": "fneg {T} {0}", "sqrt": "call {T} @llvm.sqrt.{S}({T} {0})",
+               "fma": "call {T} @llvm.fmuladd.{S}({T} {0}, {T} {1}, {T} {2})"}
+_NEGATIVE = {"fms": 2, "fnma": 0}  # which operand of a fused step has a minus sign
+
+
+def kernel_text(program: Program, samples: int, lanes: int) -> tuple[str, int]:
+    """(text, size of w) of ``void steps(x, y, w)``, which computes one sample, or `samples` = `lanes` of them at once.
+
+    x, y, w : arrays of doubles or vectors: inputs, results, workspace, 64 bytes aligned
+    lanes   : doubles in a vector of the machine; the sines of one sample are computed so many at a time
+
+    A long program is cut into functions of PART steps: the time to compile grows faster than the length of a function, and
+    long ones do not run faster.
+    """
+    steps = schedule(program, lanes)
+    parts = [steps[k:k + PART] for k in range(0, len(steps), PART)]
+    writer = _Writer(program, parts, samples, lanes)
+    lines = sorted({*_declarations(samples), *_declarations(lanes)})
+    used = {step.op for step in steps}
+    lines += [function_text(lanes)] if "sincos" in used else []
+    lines += [_one_by_one(name, samples) for name in CALLS if name in used and samples > 1]
+    for k, part in enumerate(parts):
+        lines += [f"define internal void @part{k}(ptr noalias %x, ptr noalias %y, ptr noalias %w) noinline {{",
+                  *writer.part(part), "  ret void", "}"]
+    lines += ["define internal void @steps(ptr noalias %x, ptr noalias %y, ptr noalias %w) noinline {",
+              *(f"  call void @part{k}(ptr %x, ptr %y, ptr %w)" for k in range(len(parts))), *writer.untouched(),
+              "  ret void", "}"]
+    return "\n".join(lines) + "\n", writer.size
+
+
+def _declarations(lanes: int) -> set[str]:
+    T, S = type_of(lanes), suffix(lanes)
+    return {f"declare {T} @llvm.fmuladd.{S}({T}, {T}, {T})", f"declare {T} @llvm.sqrt.{S}({T})"} | {
+        f"declare double @{name}(double)" for name in ("sin", "cos", *CALLS)}
+
+
+def _one_by_one(name: str, lanes: int) -> str:
+    """A function of the C library for each lane of a vector."""
+    T = type_of(lanes)
+    lines = [f"define internal {T} @{name}.{suffix(lanes)}({T} %v) noinline {{"]
+    for k in range(lanes):
+        lines += [f"  %x{k} = extractelement {T} %v, i64 {k}", f"  %y{k} = call double @{name}(double %x{k})",
+                  f"  %r{k} = insertelement {T} {f'%r{k - 1}' if k else 'poison'}, double %y{k}, i64 {k}"]
+    return "\n".join([*lines, f"  ret {T} %r{lanes - 1}", "}"])
+
+
+class _Writer:
+    """Instructions for steps. Values go from part to part, and from a "sincos" to their users, through places in w."""
+
+    def __init__(self, program: Program, parts: list[list[Operation]], samples: int, lanes: int):
+        self.T, self.S, self.samples, self.lanes = type_of(samples), suffix(samples), samples, lanes
+        self.slots: dict[int, list[int]] = {}
+        for slot, number in enumerate(program.results):
+            self.slots.setdefault(number, []).append(slot)
+        self.constants = {number: splat(node[1], samples) for number, node in program.nodes if node[0] == "const"}
+        self.home = {number: k for k, part in enumerate(parts) for step in part for number in step.results}
+        self.places = {number: ("x", node[1]) for number, node in program.nodes if node[0] == "input"}
+        self.starts: dict[tuple[int, ...], int] = {}  # of a "sincos"
+        self.size = 0
+        for step in (step for part in parts for step in part if step.op == "sincos"):
+            for k, number in enumerate(step.results):
+                half, lane = divmod(k, len(step.operands))
+                self.places[number] = ("w", self.size + half * lanes + lane)
+            self.starts[step.operands] = self.size
+            self.size += 2 * lanes
+        for k, part in enumerate(parts):
+            for operand in sorted({operand for step in part for operand in step.operands}):
+                if self.home.get(operand, k) != k and operand not in self.places:
+                    self.places[operand] = ("w", self.size)
+                    self.size += 1
+
+    def part(self, steps: list[Operation]) -> list[str]:
+        """The body of one function."""
+        self.lines: list[str] = []
+        self.names = dict(self.constants)  # what this function knows already
+        for step in steps:
+            if step.op == "sincos":
+                self._sincos(step)
+            else:
+                (number,) = step.results
+                instruction = self._instruction(step.op, [self._value(k) for k in step.operands], number)
+                self.lines.append(f"  %v{number} = {instruction}")
+                self.names[number] = f"%v{number}"
+                if number in self.places:
+                    self._store(*self.places[number], number)
+            for number in step.results:
+                for slot in self.slots.get(number, []):
+                    self._store("y", slot, number)
+        return self.lines
+
+    def _instruction(self, op: str, values: list[str], number: int) -> str:
+        if op in _NEGATIVE:
+            k = _NEGATIVE[op]
+            self.lines.append(f"  %n{number} = fneg {self.T} {values[k]}")
+            values[k], op = f"%n{number}", "fma"
+        if op in CALLS:
+            return f"call {self.T} @{op if self.samples == 1 else f'{op}.{self.S}'}({self.T} {values[0]})"
+        return _ARITHMETIC[op].format(*values, T=self.T, S=self.S)
+
+    def _sincos(self, step: Operation) -> None:
+        """All angles of one sample in a vector; or one angle of all samples after the other."""
+        start, V, angles = self.starts[step.operands], type_of(self.lanes), [self._value(number) for number in step.operands]
+        if self.samples > 1:
+            for k, angle in enumerate(angles):
+                self._sincos_of(angle, V, start + k)
+            return
+        packed = "zeroinitializer"
+        for k, angle in enumerate(angles):
+            self.lines.append(f"  %g{start + k} = insertelement {V} {packed}, double {angle}, i64 {k}")
+            packed = f"%g{start + k}"
+        self._sincos_of(packed, V, start)
+
+    def _sincos_of(self, angle: str, V: str, place: int) -> None:
+        self.lines.append(f"  %sc{place} = call {{{V}, {V}}} @sincos({V} {angle})")
+        for k in (0, 1):
+            self.lines += [f"  %sc{place}.{k} = extractvalue {{{V}, {V}}} %sc{place}, {k}",
+                           f"  %scp{place}.{k} = getelementptr {self.T}, ptr %w, i64 {place + k * self.lanes}",
+                           f"  store {V} %sc{place}.{k}, ptr %scp{place}.{k}, align 8"]
+
+    def untouched(self) -> list[str]:
+        """Stores of the results that nothing computes: inputs and constants."""
+        self.lines, self.names = [], dict(self.constants)
+        for number, places in self.slots.items():
+            for slot in places if number not in self.home else []:
+                self._store("y", slot, number)
+        return self.lines
+
+    def _value(self, number: int) -> str:
+        if number not in self.names:
+            array, slot = self.places[number]
+            self.lines.append(f"  %p{number} = getelementptr {self.T}, ptr %{array}, i64 {slot}")
+            self.lines.append(f"  %v{number} = load {self.T}, ptr %p{number}, align 8")
+            self.names[number] = f"%v{number}"
+        return self.names[number]
+
+    def _store(self, array: str, slot: int, number: int) -> None:
+        value = self._value(number)
+        self.lines.append(f"  %{array}{slot} = getelementptr {self.T}, ptr %{array}, i64 {slot}")
+        self.lines.append(f"  store {self.T} {value}, ptr %{array}{slot}, align 8")

@@ -1,0 +1,105 @@
+"""Text -> machine code in this process; the only place that knows llvmlite."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from ..ir.program import Program
+from ..native import python_call
+from ..native.batch import CREW, Batch
+from . import cache
+from .assembly import kernel_text
+from .tiles import batch_text
+
+if llvm.llvm_version_info < (16,):  # reads no pointers without a type; llvmlite 0.44 has LLVM 15, 0.45 has LLVM 20
+    raise ImportError(f"llvmlite {llvmlite.__version__} is too old, 0.45 or newer is needed")
+
+_ENTRY = """
+define void @kernel(ptr %x, ptr %y) {{
+  %w = alloca [{size} x double], align 64
+  call void @steps(ptr %x, ptr %y, ptr %w)
+  ret void
+}}
+define void @rows(ptr %x, ptr %y, i64 %count) {{
+entry:
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %loop, label %done
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %xo = mul i64 %k, {inputs}
+  %yo = mul i64 %k, {outputs}
+  %xk = getelementptr double, ptr %x, i64 %xo
+  %yk = getelementptr double, ptr %y, i64 %yo
+  call void @kernel(ptr %xk, ptr %yk)
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+
+def cross_compiled(program: Program, triple: str, cpu: str, lanes: int) -> bytes:
+    """An object file for another machine, with ``kernel``, ``rows`` and ``call``; it needs that machine's C library."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="default")
+    return machine.emit_object(llvm.parse_assembly(assembly(program, lanes)))
+
+
+def lanes() -> int:
+    """Doubles in a vector of this processor, as far as they pay: 8, or 4."""
+    return 8 if llvm.get_host_cpu_features().get("avx512f") else 4
+
+
+def assembly(program: Program, lanes: int) -> str:
+    """``kernel(x, y)`` of one sample, ``rows(x, y, count)`` of many, and ``call`` from Python."""
+    text, size = kernel_text(program, 1, lanes)
+    text += _ENTRY.format(size=max(1, size), inputs=program.input_size, outputs=len(program.results))
+    return text + (python_call.assembly(program) if python_call.usable() else "")
+
+
+class MachineCode:
+    """Functions of a compiled program; their addresses hold as long as this object.
+
+    kernel : address of ``void kernel(const double *x, double *y)``: one sample, blocks of inputs side by side
+    rows   : ``rows(x_address, y_address, count)``, samples one after another; releases the interpreter meanwhile
+    call   : the built-in function of python_call.py, or None
+    """
+
+    def __init__(self, program: Program):
+        text = assembly(program, lanes())
+        self._engine = engine = _compiled(text)
+        address = engine.get_function_address
+        self.kernel = address("kernel")
+        self.rows = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address("rows"))
+        self.call = None
+        if "@call(" in text:
+            self.call = python_call.connect(engine, address("call"), engine.get_global_value_address("api"))
+
+
+def batch(program: Program) -> Batch:
+    """Machine code for many samples of a program at a time."""
+    text, work = batch_text(program, lanes())
+    engine = _compiled(text + CREW)
+    return Batch(engine, engine.get_function_address("crew"), work, lanes(), sum(program.operation_counts.values()))
+
+
+def _compiled(text: str) -> Any:
+    """An engine that holds the machine code of a text, compiled now or, on the same processor, earlier."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target, cpu = llvm.Target.from_default_triple(), llvm.get_host_cpu_name()
+    features = llvm.get_host_cpu_features().flatten()
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=2)
+    made_by = (llvmlite.__version__, llvm.llvm_version_info, machine.triple, cpu, features)
+    code = cache.object_code(f"{made_by}\n{text}".encode(), lambda: machine.emit_object(llvm.parse_assembly(text)))
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine

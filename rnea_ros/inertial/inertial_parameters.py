@@ -1,0 +1,128 @@
+"""The parameters in which torques are linear, as one numbered list: their names, their values, and models made of them.
+
+For each link that a joint moves, in its MDH frame: mass, first moments, and the inertia about the frame's origin. For its
+joint, on demand: the rotor's inertia as the joint feels it, Coulomb and viscous friction, constant torque (joint_terms.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algebra.linear_forms import unknowns
+from ..errors import InputError
+from ..model import mdh
+from ..model.tree import JointDynamics, Link, Model, frozen
+
+INERTIAL = ("m", "msx", "msy", "msz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz")
+TERMS = ("Ia", "coulomb", "viscous", "offset")
+_UNITS = dict(zip(INERTIAL, ("kg", *["kg m"] * 3, *["kg m^2"] * 6), strict=True))
+_TURNING = dict(zip(TERMS, ("kg m^2", "N m", "N m s/rad", "N m"), strict=True))
+_SLIDING = dict(zip(TERMS, ("kg", "N", "N s/m", "N"), strict=True))
+
+
+class Parameter(NamedTuple):
+    """Of link number `link`. kind: one of INERTIAL or TERMS. owner: the link's name, for TERMS the joint's."""
+
+    link: int
+    kind: str
+    owner: str
+    unit: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}({self.owner})"
+
+
+class LinearTerm(NamedTuple):
+    """A joint term whose parameters need not be numbers: what joint_terms.py reads of a JointDynamics."""
+
+    armature: Any = 0.0
+    coulomb: Any = 0.0
+    viscous: Any = 0.0
+    offset: Any = 0.0
+    smoothing: float = 1e-2
+
+
+def parameters(model: Model, terms: Iterable[str] = (), root: bool = False) -> tuple[Parameter, ...]:
+    """All of them, link by link.
+
+    terms : which of TERMS are wanted for each joint
+    root  : whether those of the root link are wanted, which only the wrench at a free base feels
+    """
+    wanted = set(terms)
+    if not wanted <= set(TERMS):
+        raise InputError(f"joint parameters {sorted(wanted - set(TERMS))} do not exist; allowed are {', '.join(TERMS)}")
+    found = []
+    for k, link in enumerate(model.links):
+        if link.joint or (root and k == 0):
+            found += [Parameter(k, kind, link.name, _UNITS[kind]) for kind in INERTIAL]
+        if link.joint:
+            units = _SLIDING if link.sigma == mdh.PRISMATIC else _TURNING
+            found += [Parameter(k, kind, link.joint, units[kind]) for kind in TERMS if kind in wanted]
+    return tuple(found)
+
+
+def values(model: Model, listed: Sequence[Parameter]) -> np.ndarray:
+    """Their values in a model (p,)."""
+    links = [_values(link) for link in model.links]
+    return np.array([links[parameter.link][parameter.kind] for parameter in listed], dtype=float)
+
+
+def _values(link: Link) -> dict[str, Any]:
+    term = link.term
+    joint = (term.armature, term.coulomb, term.viscous, term.offset)
+    return dict(zip((*INERTIAL, *TERMS), (*ten(link.m, link.ms, link.J), *joint), strict=True))
+
+
+def with_values(model: Model, listed: Sequence[Parameter], new: Sequence[float] | np.ndarray) -> Model:
+    """The model with other values (p,) of the listed parameters; what is not listed stays.
+
+    Raises InputError for a negative Ia or friction, which no JointDynamics takes.
+    """
+    links = list(model.links)
+    for number, given in _by_link(listed, [float(x) for x in new]).items():
+        link = links[number]
+        m, ms, J = inertia({**_values(link), **given})
+        term = link.term
+        if given.keys() & set(TERMS):
+            rotor = given["Ia"] / term.gear_ratio**2 if "Ia" in given else term.rotor_inertia
+            term = replace(term, rotor_inertia=rotor, **{kind: given[kind] for kind in TERMS[1:] if kind in given})
+        links[number] = replace(link, m=m, ms=frozen(ms), J=frozen(J), term=term)
+    return replace(model, links=tuple(links))
+
+
+def with_unknowns(model: Model, listed: Sequence[Parameter]) -> Model:
+    """The model whose listed parameters are linear forms, numbered as in the list, and whose others are zero.
+
+    For algorithms that are linear in them; its links are not what Link's annotations say.
+    """
+    still = frozen(np.zeros(3))
+    links = [replace(link, m=0.0, ms=still, J=frozen(np.zeros((3, 3))), term=JointDynamics()) for link in model.links]
+    for number, given in _by_link(listed, unknowns(len(listed))).items():
+        names = {"armature" if kind == "Ia" else kind: given[kind] for kind in TERMS if kind in given}
+        form: dict[str, Any] = dict(zip(("m", "ms", "J"), inertia(given), strict=True))
+        form["term"] = LinearTerm(**names, smoothing=model.links[number].term.smoothing)
+        links[number] = replace(links[number], **form)
+    return replace(model, links=tuple(links))
+
+
+def _by_link(listed: Sequence[Parameter], given: Iterable[Any]) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for parameter, value in zip(listed, given, strict=True):
+        found.setdefault(parameter.link, {})[parameter.kind] = value
+    return found
+
+
+def inertia(given: Mapping[str, Any]) -> tuple[Any, np.ndarray, np.ndarray]:
+    """(m, ms (3,), J (3, 3)) from values by kind, zero where missing; any scalar."""
+    m, x, y, z, xx, xy, xz, yy, yz, zz = (given.get(kind, 0.0) for kind in INERTIAL)
+    return m, np.array([x, y, z]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def ten(m: Any, ms: Any, J: Any) -> np.ndarray:
+    """(m, ms, J) as the ten numbers of INERTIAL; any scalar."""
+    return np.array([m, *ms, J[0][0], J[0][1], J[0][2], J[1][1], J[1][2], J[2][2]])

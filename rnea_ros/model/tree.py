@@ -1,0 +1,242 @@
+"""The robot as a frozen tree of links in modified Denavit-Hartenberg frames.
+
+Links are numbered as in khalil-rne: link 0 is the root, and the antecedent of link j has a smaller number. A link with
+sigma = 2 is a massless frame fixed in its antecedent. Joint coordinates are the user's: several links may
+follow one coordinate (mimic joints), each with ``q_link = multiplier * q[coordinate] + offset``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from numbers import Real
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, near, shown, some
+from . import mdh
+
+NO_COORDINATE = -1
+
+
+def frozen(values: Any) -> np.ndarray:
+    """A read-only float copy."""
+    array = np.array(values, dtype=float)
+    array.flags.writeable = False
+    return array
+
+
+class Frozen:
+    """Base of dataclasses whose arrays are read-only: so are those of a copy that comes out of a pickle."""
+
+    def __reduce__(self) -> tuple:
+        given = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]  # of a dataclass
+        return _restored, (type(self), [dict(value) if isinstance(value, MappingProxyType) else value for value in given])
+
+
+def _restored(kind: type, values: list) -> Any:
+    return kind(*[frozen(value) if isinstance(value, np.ndarray) else value for value in values])
+
+
+@dataclass(frozen=True)
+class JointDynamics:
+    """What acts at a joint beside the rigid links: rotor behind a gear, friction, offset (khalil-rne (30), (44)).
+
+    rotor_inertia : inertia of the rotor about its own axis, before the gear [kg m^2]
+    gear_ratio    : rotor turns for one turn of the joint [-] (prismatic joints: rad/m)
+    coulomb       : Coulomb friction [N m or N]
+    viscous       : viscous friction [N m s/rad or N s/m]
+    offset        : constant torque [N m or N]
+    smoothing     : speed at which tanh replaces the jump of the Coulomb term [rad/s or m/s]
+    """
+
+    rotor_inertia: float = 0.0
+    gear_ratio: float = 1.0
+    coulomb: float = 0.0
+    viscous: float = 0.0
+    offset: float = 0.0
+    smoothing: float = 1e-2
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if not isinstance(value, Real) or not abs(value) <= sys.float_info.max:  # type: ignore[operator]
+                raise InputError(f"joint term {f.name} is {shown(value)}; it must be a finite number")
+        if self.rotor_inertia < 0 or self.coulomb < 0 or self.viscous < 0:
+            raise InputError(f"rotor_inertia, coulomb and viscous must not be negative, got {self}")
+        if self.smoothing <= 0:
+            raise InputError(f"smoothing is {self.smoothing}; it must be a speed above zero")
+        inertia, ratio = float(self.rotor_inertia), float(self.gear_ratio)
+        if not math.isfinite(inertia * (ratio * ratio)):  # ** would raise
+            raise InputError(f"gear_ratio is {ratio:g}: squared, times rotor_inertia {inertia:g}, it is beyond any number")
+
+    @property
+    def armature(self) -> float:
+        """Rotor inertia as the joint feels it, Ia."""
+        return self.rotor_inertia * self.gear_ratio**2
+
+
+@dataclass(frozen=True, eq=False)
+class Link(Frozen):
+    """One row of the tree.
+
+    name, joint : URDF names of the link and of the joint that moves it ("" for the root and fixed frames)
+    parent      : number of the antecedent, a(j)
+    sigma       : 0 revolute, 1 prismatic, 2 fixed frame
+    gamma, b, alpha, d, theta, r : see mdh.py; theta and r at joint variable zero
+    coordinate, multiplier, offset : the joint variable is multiplier * q[coordinate] + offset
+    m, ms, J    : mass [kg], first moments (3,) [kg m], inertia about the frame's origin (3, 3) [kg m^2], in frame j
+    """
+
+    name: str
+    joint: str = ""
+    parent: int = 0
+    sigma: int = mdh.FIXED
+    gamma: float = 0.0
+    b: float = 0.0
+    alpha: float = 0.0
+    d: float = 0.0
+    theta: float = 0.0
+    r: float = 0.0
+    coordinate: int = NO_COORDINATE
+    multiplier: float = 1.0
+    offset: float = 0.0
+    m: float = 0.0
+    ms: np.ndarray = field(default_factory=lambda: frozen(np.zeros(3)))
+    J: np.ndarray = field(default_factory=lambda: frozen(np.zeros((3, 3))))
+    term: JointDynamics = JointDynamics()
+
+    @property
+    def geometry(self) -> mdh.Parameters:
+        return mdh.Parameters(self.gamma, self.b, self.alpha, self.d, self.theta, self.r)
+
+    @cached_property
+    def _constant_part(self) -> tuple[np.ndarray, np.ndarray]:
+        C, D = mdh.constant_part(self.geometry)
+        return frozen(C), frozen(D)
+
+    @property
+    def C(self) -> np.ndarray:
+        """Rot(z, gamma) Rot(x, alpha)."""
+        return self._constant_part[0]
+
+    @property
+    def D(self) -> np.ndarray:
+        """Rot(z, gamma) (d, 0, b)."""
+        return self._constant_part[1]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A coordinate of the user: name, type ("revolute", "continuous", "prismatic") and limits, NaN where unknown."""
+
+    name: str
+    type: str
+    lower: float = np.nan
+    upper: float = np.nan
+    velocity: float = np.nan
+    effort: float = np.nan
+    acceleration: float = np.nan
+    jerk: float = np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Limits(Frozen):
+    """Limits of the n coordinates, read-only arrays (n,), NaN where unknown.
+
+    No URDF has a limit of effort_rate; acceleration and jerk came with URDF 1.2.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+    effort_rate: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Frame(Frozen):
+    """A URDF link frame: constant pose (R, P) in the frame of link number `link`."""
+
+    link: int
+    R: np.ndarray
+    P: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Model(Frozen):
+    """Frozen tree: geometry, inertias, joint terms, limits.
+
+    links  : link 0 (root) to N
+    joints : the n coordinates, in the order of every array of the public interface
+    frames : every URDF link by name
+    base   : "fixed" or "floating"
+    reconstruction_error : largest deviation of any frame from the URDF, over several poses [m, rad]
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    frames: Mapping[str, Frame]
+    base: str = "fixed"
+    reconstruction_error: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+
+    @property
+    def n(self) -> int:
+        return len(self.joints)
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in self.joints)
+
+    @cached_property
+    def limits(self) -> Limits:
+        known = {name: frozen([getattr(joint, name) for joint in self.joints])
+                 for name in ("lower", "upper", "velocity", "effort", "acceleration", "jerk")}
+        return Limits(**known, effort_rate=frozen(np.full(self.n, np.nan)))
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of all links, the root's included [kg]."""
+        return float(sum(link.m for link in self.links))
+
+    @cached_property
+    def model_id(self) -> str:
+        """Fingerprint of every name and number of the model: 16 hexadecimal digits."""
+        digest = hashlib.sha256(repr((self.name, self.base, self.joints)).encode())
+        for link in self.links:
+            rest = [getattr(link, f.name) for f in fields(link) if f.name not in ("ms", "J")]
+            digest.update(repr((rest, link.ms.tolist(), link.J.tolist())).encode())
+        return digest.hexdigest()[:16]
+
+    def frame(self, link_name: str) -> Frame:
+        """The frame of a URDF link; InputError names the links that exist."""
+        if link_name not in self.frames:
+            raise InputError(f"link '{link_name}' is not in robot '{self.name}'; its links: {some(self.frames)}"
+                             f"{near(link_name, self.frames)}")
+        return self.frames[link_name]
+
+    def mdh_table(self) -> list[tuple]:
+        """(name, parent, sigma, gamma, b, alpha, d, theta, r) of links 1..N; parent 0 is the root [rad, m]."""
+        return [(link.joint or link.name, link.parent, link.sigma, *link.geometry) for link in self.links[1:]]
+
+    def with_terms(self, terms: Mapping[str, JointDynamics]) -> Model:
+        """The model with other joint terms, by joint name (mimic joints included)."""
+        known = {link.joint for link in self.links if link.joint}
+        unknown = sorted(set(terms) - known)
+        if unknown:
+            raise InputError(f"joint terms for {some(unknown, quoted=True)}, but the moving joints are {some(sorted(known))}")
+        links = tuple(replace(link, term=terms.get(link.joint, link.term)) for link in self.links)
+        return replace(self, links=links)

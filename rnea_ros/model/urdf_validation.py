@@ -1,0 +1,227 @@
+"""What is wrong with a robot description, all of it at once: structure first, then the numbers.
+
+Works on the pruned XML, so that one report covers malformed numbers and a broken tree alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import some
+from .urdf_reader import SINCE
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+MAX_DEPTH = 256
+MOVING = ("revolute", "continuous", "prismatic")
+SUPPORTED = (*MOVING, "fixed", "planar", "floating")
+PLANAR_AXES = ("x", "y", "theta")
+LIMITED = ("effort", "velocity", "acceleration", "deceleration", "jerk")  # either way, so not negative
+STRICT = "1.2"  # from this version on urdfdom refuses limits that make no sense
+UNIT = 1e-3  # a quaternion this far from unit length was not rounded but wrong
+
+
+def problems(robot: _Element) -> list[str]:
+    """Every reason why this description cannot become a model, one sentence each."""
+    links = [link.get("name", "") for link in robot.iter("link")]
+    joints = list(robot.iter("joint"))
+    if not links:
+        return ["it has no <link>"]
+    found = _duplicates("link", links) + _duplicates("joint", [name for joint in joints for name in _names(joint)])
+    edges = []
+    for joint in joints:
+        found += _joint_problems(joint, set(links))
+        edges.append((_reference(joint, "parent"), _reference(joint, "child")))
+    found += _tree_problems(links, edges)
+    found += _floating_problems(joints, edges)
+    found += _mimic_problems(joints)
+    found += [problem for origin in robot.iter("origin") for problem in _origin_problems(origin)]
+    found += [f"link '{link.get('name')}': mass {mass:g} kg is negative"
+              for link in robot.iter("link") for mass in _masses(link) if mass < 0]
+    return found
+
+
+def _duplicates(kind: str, names: list[str]) -> list[str]:
+    found = [f"{count} {kind}s are named '{name}'" for name, count in Counter(names).items() if count > 1 and name]
+    return found + ([f"a {kind} has an empty name"] if "" in names else [])
+
+
+def _names(joint: _Element) -> list[str]:
+    """What a joint is called, and the coordinates that it makes."""
+    name = joint.get("name", "")
+    return [name] + ([f"{name}/{axis}" for axis in PLANAR_AXES] if joint.get("type") == "planar" else [])
+
+
+def _reference(joint: _Element, end: str) -> str | None:
+    element = joint.find(end)
+    return None if element is None else element.get("link")
+
+
+def _masses(link: _Element) -> list[float]:
+    return [v for element in link.iter("mass") for v in _numbers(element.get("value"))]
+
+
+def _numbers(text: str | None) -> list[float]:
+    """The numbers of an attribute; none if it is missing or malformed, which is reported elsewhere."""
+    try:
+        return [float(word) for word in (text or "").split()]
+    except ValueError:
+        return []
+
+
+def _joint_problems(joint: _Element, links: set[str]) -> list[str]:
+    where, kind = f"joint '{joint.get('name')}'", joint.get("type")
+    found = []
+    if kind is not None and kind not in SUPPORTED:
+        found.append(f"{where}: type '{kind}' is not supported; supported are {', '.join(SUPPORTED)}")
+    for end in ("parent", "child"):
+        link = _reference(joint, end)
+        if link is not None and link not in links:
+            found.append(f"{where}: {end} link '{link}' does not exist")
+    axis = joint.find("axis")
+    if axis is not None and kind in (*MOVING, "planar"):
+        xyz = _numbers(axis.get("xyz"))
+        if len(xyz) == 3 and math.hypot(*xyz) < 1e-9:
+            found.append(f"{where}: axis {xyz} has no direction")
+    limit = joint.find("limit")
+    if limit is not None and joint.getparent().get("version") >= STRICT:
+        found += [f"{where}: {problem}" for problem in _limit_problems(limit, kind)]
+    return found
+
+
+def _limit_problems(limit: _Element, kind: str | None) -> list[str]:
+    """What URDF 1.2 does not allow and earlier versions leave to their readers."""
+    found = [f"{name} limit {value:g} is negative" for name in LIMITED for value in _numbers(limit.get(name)) if value < 0.0]
+    missing = [name for name in ("lower", "upper") if limit.get(name) is None]
+    if missing and kind in ("revolute", "prismatic"):
+        found.append(f"<limit> has no {' and no '.join(missing)}; a {kind} joint needs both since URDF {STRICT}")
+    lower, upper = _numbers(limit.get("lower")), _numbers(limit.get("upper"))
+    if lower and upper and lower[0] > upper[0]:
+        found.append(f"lower limit {lower[0]:g} is above upper limit {upper[0]:g}")
+    return found
+
+
+def _origin_problems(origin: _Element) -> list[str]:
+    quaternion = _numbers(origin.get("quat_xyzw"))
+    found = []
+    if origin.get("rpy") is not None and origin.get("quat_xyzw") is not None:
+        found.append(f"{_place(origin)}: <origin> has both rpy and quat_xyzw; one of them is needed")
+    if len(quaternion) == 4 and math.hypot(*quaternion) < UNIT:
+        found.append(f"{_place(origin)}: <origin quat_xyzw=\"{origin.get('quat_xyzw')[:60]}\"> is no rotation: its length is "
+                     f"{math.hypot(*quaternion):g}, a unit quaternion is needed")
+    return found
+
+
+def _place(origin: _Element) -> str:
+    above = origin.getparent() if origin.getparent().tag == "joint" else origin.getparent().getparent()
+    return f"{above.tag} '{above.get('name')}'"
+
+
+def _tree_problems(links: list[str], edges: list[tuple[str | None, str | None]]) -> list[str]:
+    known = dict.fromkeys(links)
+    parents: dict[str, list[str]] = {name: [] for name in known}
+    children: dict[str, list[str]] = {name: [] for name in known}
+    for parent, child in edges:
+        if parent in known and child in known:
+            parents[child].append(parent)
+            children[parent].append(child)
+    found = [f"link '{name}' is the child of {len(above)} joints, from {above}"
+             for name, above in parents.items() if len(above) > 1]
+    roots = [name for name in known if not parents[name]]
+    if len(roots) > 1:
+        found.append(f"{len(roots)} links have no parent, exactly one root is needed: {some(roots, 8, quoted=True)}")
+    depth = dict.fromkeys(roots, 0)
+    front = list(roots)
+    while front:
+        name = front.pop()
+        for child in children[name]:
+            if child not in depth:
+                depth[child] = depth[name] + 1
+                front.append(child)
+    in_cycles = [name for name in known if name not in depth]
+    if in_cycles:
+        found.append(f"a cycle of joints, not reached from any root, through links {some(in_cycles, 8, quoted=True)}")
+    if max(depth.values(), default=0) > MAX_DEPTH:
+        found.append(f"{max(depth.values())} joints in series; at most {MAX_DEPTH} are supported")
+    return found
+
+
+
+
+def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str | None]]) -> list[str]:
+    parents, children = Counter(parent for parent, _ in edges), {child for _, child in edges}
+    return [f"joint '{joint.get('name')}': type 'floating' is supported only between the root and its single child, which "
+            "then is the base" for joint, (parent, _) in zip(joints, edges, strict=True)
+            if joint.get("type") == "floating" and (parent in children or parents[parent] > 1)]
+
+
+def _mimic_problems(joints: list[_Element]) -> list[str]:
+    follows = leaders(joints)
+    found: list[str] = []
+    settled: set[str] = set()
+    for name in follows:
+        path: dict[str, None] = {}
+        while name in follows and name not in settled and name not in path:
+            path[name] = None
+            name = follows[name]
+        if name in path:
+            circle = list(path)[list(path).index(name):]
+            found.append(f"joint '{name}': mimics itself through {some(circle, 8, quoted=True)}")
+        settled |= path.keys()
+    return found
+
+
+def leaders(joints: list[_Element]) -> dict[str, str]:
+    """follower -> leader for every <mimic> that has an effect: both joints exist and move."""
+    moving = {joint.get("name", "") for joint in joints if joint.get("type") in MOVING}
+    pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
+    return {name: leader for name, leader in pairs.items() if name in moving and leader in moving}
+
+
+def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> list[str]:
+    """What is doubtful, or has no effect, in a description without problems."""
+    version = robot.get("version")
+    found = [_left_out(tag, name, places, version) for (tag, name), places in left_out.items()]
+    for origin in robot.iter("origin"):
+        length = math.hypot(*(_numbers(origin.get("quat_xyzw")) or [1.0]))
+        if abs(length - 1.0) > UNIT:
+            found.append(f"{_place(origin)}: quat_xyzw has length {length:.4g} instead of 1: it is divided by that")
+    found += [f"joint '{joint.get('name')}': <limit> of a planar joint does not say whether of x, y or theta: unknown"
+              for joint in robot.iter("joint") if joint.get("type") == "planar" and joint.find("limit") is not None]
+    return found + _mimic_warnings(list(robot.iter("joint")))
+
+
+def _left_out(tag: str, name: str, places: list[str], version: str | None) -> str:
+    since = ".".join(map(str, SINCE.get(name, ())))
+    why = f"is ignored in URDF {version}: it came with {since}, <robot version=\"{since}\">" if since else (
+        "is not known in URDF: it has no effect")
+    return f"<{tag} {name[:60]}> {why} ({some(places, 8)})"
+
+
+def _mimic_warnings(joints: list[_Element]) -> list[str]:
+    """Mimic elements without effect. Real files have them, left over when a gripper was cut off or frozen."""
+    pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
+    followers = leaders(joints)
+    return [f"joint '{name}' mimics '{leader}', but not both are joints that move: <mimic> is ignored"
+            for name, leader in pairs.items() if name not in followers]
+
+
+def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[str]:
+    """What no rigid body has, with the numbers. inertia (3, 3): about the centre of mass [kg m^2]."""
+    a, b, c = np.linalg.eigvalsh(inertia)
+    moments = f"principal moments {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
+    slack = 1e-9 * max(abs(c), 1e-12)
+    found = []
+    if a < -slack:
+        found.append(f"{where}: inertia is not positive: {moments}")
+    elif a + b < c - 1e-6 * abs(c) - slack:
+        found.append(f"{where}: inertia breaks the triangle inequality, {a + b:.4g} < {c:.4g}: {moments}")
+    if mass == 0.0 and np.any(inertia):
+        found.append(f"{where}: mass is zero but the inertia is not: {moments}")
+    return found

@@ -1,0 +1,124 @@
+"""Planning a robot's motion: its limits, torques and sensitivities as the callables that planning/ takes.
+
+    plan = plan_motion(robot, start, goal)                            fastest, inside the limits of the URDF
+    plan = plan_motion(robot, start, goal, time=0.99, effort=0.01)    thesis (4.18) with u = 0.01
+    q, qd, qdd, qddd = plan(np.arange(0.0, plan.duration, 1e-3))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, some
+from ..model.tree import Limits
+from ..planning.planner import PlannedMotion, plan
+from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, of_motion
+from ..planning.settings import Report, Settings
+from ..robots.inputs import validation
+from ..robots.inputs.validation import Wrenches
+from ..robots.robot import Robot
+from ..scaling.path import FARTHEST
+
+FORCE = slice(0, 3)  # of a joint wrench
+
+
+def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
+                joint_force: Mapping[str, float] | None = None, duration: float | tuple[float, float] | None = None,
+                wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, settings: Settings = Settings(),
+                report: Report = lambda progress: None) -> PlannedMotion:
+    """The motion from start to goal that minimises the integral of  time + sum effort_j tau_j^2  inside all known limits.
+
+    start, goal : (n,) at rest there; or (2, n) with the velocity; or (3, n) with the acceleration too. Where none is given it
+                  is the plan's to choose; zero where torque rates are limited, for a torque must not jump at the ends either
+    time, effort: weights; effort for all joints or (n,) for each. Time alone: the fastest motion
+    limits      : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown
+    joint_force : {joint: largest internal force [N], norm of all that the joint transmits}, names as in robot.moving_joints
+    duration    : [s]; given, or (shortest, longest)
+    wrenches, world_wrenches : constant loads, see Robot.torque_and_rate
+    report      : called with the progress after each iteration of the solver
+    Raises InputError for what makes no sense and PlanningError where no motion is found; both say why.
+    """
+    if robot.model.base == "floating":
+        raise InputError(f"the base of robot '{robot.name}' is free; motions are planned for a base that is held")
+    if not robot.n:
+        raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
+    limits = validation.limits(robot.limits if limits is None else limits, robot.joint_names)
+    loads = {"wrenches": wrenches, "world_wrenches": world_wrenches}
+    tau = torque(robot, limits.effort, loads)
+    quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]
+    if joint_force:
+        quantities.append(joint_force_squared(robot, joint_force, loads))
+    weights = np.broadcast_to(validation.numbers("effort", effort), (robot.n,)) if np.size(effort) in (1, robot.n) else None
+    if weights is None:
+        raise InputError(f"effort has {np.size(effort)} weights; one, or one for each of {some(robot.joint_names)}")
+    smooth = len(quantities[5].enforced) > 0
+    problem = Problem(_state(robot, "start", start, smooth), _state(robot, "goal", goal, smooth), quantities,
+                      Cost(validation.vector("time", [time], 1)[0], weights, tau
+                           if weights.any() else None), _durations(duration))
+    return plan(problem, settings, report)
+
+
+def motion_limits(robot: Robot, limits: Limits) -> list[Quantity]:
+    """Position, velocity, acceleration and jerk of the joints as quantities. Continuous joints have no position limits."""
+    turning = np.array([kind == "continuous" for kind in robot.joint_types])
+    lower = np.where(turning & np.isnan(limits.lower), -np.inf, limits.lower)
+    upper = np.where(turning & np.isnan(limits.upper), np.inf, limits.upper)
+    symmetric = (limits.velocity, limits.acceleration, limits.jerk)
+    return [of_motion(0, robot.joint_names, lower, upper),
+            *(of_motion(order, robot.joint_names, -limit, limit) for order, limit in enumerate(symmetric, start=1))]
+
+
+def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Wrenches | None]) -> Quantity:
+    return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, **loads),
+                    lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit)
+
+
+def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Wrenches | None]) -> Quantity:
+    return Quantity("torque rate", robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
+                    lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit)
+
+
+def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mapping[str, Wrenches | None]) -> Quantity:
+    """Squares [N^2], because the norm has no slope where the force vanishes: d F.F = 2 F.dF."""
+    unknown = sorted(set(limits) - set(robot.moving_joints))
+    if unknown:
+        raise InputError(f"joint_force names {some(unknown, quoted=True)}; the joints that move a link are "
+                         f"{some(robot.moving_joints)}")
+    upper = np.array([float(validation.numbers("joint_force", limits.get(joint, np.inf))) for joint in robot.moving_joints])
+    if not (upper > 0.0).all():
+        raise InputError(f"joint_force is {dict(limits)}; forces above zero are needed [N]")
+
+    def value(*motion):
+        return (robot.joint_wrenches(*motion, **loads).wrench[..., FORCE] ** 2).sum(axis=-1)
+
+    def slope(*motion):
+        force = 2.0 * robot.joint_wrenches(*motion, **loads).wrench[..., FORCE]
+        _, *tables = robot.joint_wrench_sensitivities(*motion, **loads)
+        return [np.einsum("sjc,sjcn->sjn", force, table[..., FORCE, :]) for table in tables]
+
+    return Quantity("squared joint force", robot.moving_joints, 2, value, slope, np.full(len(upper), -np.inf), upper**2)
+
+
+def _state(robot: Robot, name: str, given: Any, smooth: bool) -> EndState:
+    rows = np.atleast_2d(validation.numbers(name, given))
+    if rows.ndim != 2 or len(rows) > 3:
+        raise InputError(f"{name} has shape {rows.shape}; ({robot.n},) is needed, or rows q, qd or q, qd, qdd")
+    q, *rest = (validation.coordinates(f"{name} {what}", row, robot.joint_names) for what,
+                row in zip(("q", "qd", "qdd"), rows))
+    if abs(q[k := int(np.abs(q).argmax())]) > FARTHEST:
+        raise InputError(f"{name} q is {q[k]:g} for {robot.joint_names[k]}; motions are planned no further than {FARTHEST:g} "
+                         "rad or m from zero")
+    qd = rest[0] if rest else np.zeros(robot.n)
+    return EndState(q, qd, rest[1] if len(rest) > 1 else np.full(robot.n, 0.0 if smooth else np.nan))
+
+
+def _durations(given: float | tuple[float, float] | None) -> tuple[float, float]:
+    if given is None:
+        return SHORTEST, LONGEST
+    values = validation.numbers("duration", given)
+    if values.size not in (1, 2):
+        raise InputError(f"duration is {given!r:.60}; one number, or shortest and longest [s]")
+    return float(values.min()), float(values.max())

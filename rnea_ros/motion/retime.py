@@ -1,0 +1,103 @@
+"""Retiming a robot's motion: the fastest way along a given path, as far as torque, torque rate and the other limits allow.
+
+    motion = retime_motion(robot, points)
+    q, qd, qdd, qddd = motion(np.arange(0.0, motion.duration, 1e-3))
+
+scaling/retime.py does it; here it gets the robot's dynamics and limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, some
+from ..model.tree import Limits
+from ..robots.inputs import validation
+from ..robots.robot import Robot
+from ..scaling.law import TimeLaw
+from ..scaling.profile import Progress
+from ..scaling.retime import Route, route, time_optimal
+from ..scaling.terms import QUANTITIES, Constraints
+from .path_dynamics import PathDynamics
+
+LOOKS = 2001  # along the path, for position limits
+
+
+@dataclass(frozen=True, eq=False)
+class Retimed:
+    """A motion along a route: q(s) by its path, s(t) by the law. notes: what is worth knowing, one sentence each."""
+
+    route: Route
+    law: TimeLaw
+    notes: tuple[str, ...] = ()
+
+    @property
+    def duration(self) -> float:
+        """[s]."""
+        return self.law.duration
+
+    def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """q, qd, qdd, qddd (samples, n) at times t (samples,); it rests after its duration."""
+        s, *rates = self.law(t)
+        q, q1, q2, q3 = self.route.path(s)
+        sd, sdd, sddd = (rate[:, None] for rate in rates)
+        return q, q1 * sd, q2 * sd**2 + q1 * sdd, q3 * sd**3 + 3.0 * q2 * sd * sdd + q1 * sddd
+
+
+def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Limits | None = None, tolerance: float = 1e-6,
+                  progress: Progress | None = None) -> Retimed:
+    """The fastest motion through points (count, n), at rest at both ends, inside all known limits but those of position.
+
+    velocities : (count, n); tells where it stops on its way. It also stops where points repeat
+    limits     : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown
+    tolerance  : how far points may lie off the path [rad, m]: more, for noisy recordings
+    progress   : called with what is being done and the duration so far
+    Raises InputError for what makes no sense, and where gravity alone exceeds a limit.
+    """
+    if robot.model.base == "floating":
+        raise InputError(f"the base of robot '{robot.name}' is free; motions are retimed for a base that is held")
+    if not robot.n:
+        raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to retime")
+    points = validation.coordinates("points", points, robot.joint_names)
+    if points.ndim != 2 or len(points) < 2:
+        raise InputError(f"points have shape {points.shape}; (count, {robot.n}) with two points at least are needed")
+    if velocities is not None:
+        velocities = validation.coordinates("velocities", velocities, robot.joint_names)
+        if velocities.shape != points.shape:
+            raise InputError(f"velocities have shape {velocities.shape}, points {points.shape}; they must be the same")
+    if not (np.isfinite(validation.numbers("tolerance", tolerance)) and tolerance >= 0.0):
+        raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
+    limits = validation.limits(robot.limits if limits is None else limits, robot.joint_names)
+    way, dynamics = route(points, velocities, tolerance), PathDynamics(robot)
+    constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names)
+    notes = (*_unknown(constraints), *_off_the_path(way, tolerance), *_outside(robot, limits, way))
+    return Retimed(way, time_optimal(constraints, progress), notes)
+
+
+def _unknown(constraints: Constraints) -> list[str]:
+    found = []
+    for quantity in QUANTITIES:
+        names = [constraints.joint_names[k] for k, which in constraints.unknown if which == quantity]
+        if names:
+            every = len(names) == len(constraints.joint_names)
+            found.append(quantity.replace("_", " ") + ("" if every else f" of {some(names)}"))
+    return [f"no limits known, hence not enforced: {'; '.join(found)}"] if found else []
+
+
+def _off_the_path(way: Route, tolerance: float) -> list[str]:
+    if way.deviation <= tolerance:
+        return []
+    return [f"points lie up to {way.deviation:.3g} off the path: they are too close together, or too noisy, to be followed "
+            "more closely"]
+
+
+def _outside(robot: Robot, limits: Limits, way: Route) -> list[str]:
+    """The path is given: where it leaves position limits can only be said."""
+    q = way.path(np.linspace(0.0, way.path.length, LOOKS))[0]
+    low, high = q.min(axis=0), q.max(axis=0)
+    return [f"the path takes {name} from {low[k]:.5g} to {high[k]:.5g}, outside its limits {limits.lower[k]:.5g} to "
+            f"{limits.upper[k]:.5g}" for k, name in enumerate(robot.joint_names)
+            if low[k] < limits.lower[k] or high[k] > limits.upper[k]]

@@ -1,0 +1,83 @@
+"""What the parameters say about the joints of a model: their limits and what acts at them beside the links."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+
+from rnea_ros import JointDynamics, Robot
+from rnea_ros.errors import some
+from rnea_ros.nodes.common.parameters import DERIVATIVES, LARGEST, ParameterSet, Values
+from rnea_ros.robots.robot import Limits
+
+FEW = 6  # names in a sentence
+
+
+def described(robot: Robot) -> Values:
+    """Every joint parameter of a model, with the value that its URDF gives. Mimic joints have dynamics but no limits.
+
+    Limits of 1e16 and the like mean that there is none: they become the largest that the parameter may have.
+    """
+    found: Values = {}
+    for k, joint in enumerate(robot.joint_names):
+        found[f"hold_joints.{joint}"] = math.nan
+        prefix = f"joint_limits.{joint}"
+        lower, upper = (float(np.clip(limit[k], -LARGEST, LARGEST)) for limit in (robot.limits.lower, robot.limits.upper))
+        found[f"{prefix}.has_position_limits"] = not math.isnan(lower + upper)
+        found[f"{prefix}.min_position"], found[f"{prefix}.max_position"] = lower, upper
+        for quantity in DERIVATIVES:
+            value = float(np.clip(getattr(robot.limits, quantity)[k], None, LARGEST))
+            found[f"{prefix}.has_{quantity}_limits"] = not math.isnan(value)
+            found[f"{prefix}.max_{quantity}"] = value
+    for link in robot.model.links:
+        if link.joint:
+            found |= {f"joint_dynamics.{link.joint}.{f.name}": float(getattr(link.term, f.name))
+                      for f in fields(JointDynamics)}
+    return found
+
+
+def joint_limits(values: Values, robot: Robot) -> Limits:
+    """The limits that the declared parameters amount to. A limit of zero is unknown: no actuator has it."""
+
+    def column(quantity: str, limit: str) -> np.ndarray:
+        heads = [f"joint_limits.{joint}" for joint in robot.joint_names]
+        known = (values[f"{head}.{limit}"] if values[f"{head}.has_{quantity}_limits"] else math.nan for head in heads)
+        return np.fromiter(known, dtype=float, count=len(heads))
+
+    found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
+    found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
+    return Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
+
+
+def warnings(parameters: ParameterSet, robot: Robot) -> list[str]:
+    """What the user said of joints that has no effect, and why."""
+    found, strangers = [], []
+    for name, value in parameters.given.items():
+        head, _, quantity = name.rpartition(".")
+        has = f"{head}.has_{quantity.removeprefix('max_').removeprefix('min_')}_limits"
+        if name not in parameters.values:
+            strangers.append(name)
+        elif not parameters.values.get(has, True) and value == value:  # NaN says no more than false does
+            found.append(f"parameter '{name}' has no effect while '{has}' is false")
+    if strangers:
+        names = some(strangers, FEW, quoted=True)
+        which = f"parameters {names} name" if len(strangers) > 1 else f"parameter {names} names"
+        found.append(f"{which} no joint of robot '{robot.name}' ({some(robot.joint_names)})")
+    return found
+
+
+def excesses(limits: Limits, joint_names: Sequence[str], motion: Sequence[np.ndarray]) -> list[str]:
+    """Where a motion (q, qd, qdd, qddd) is outside its limits, one sentence each: most often wrong units or a wrong URDF."""
+    found = []
+    q, *derivatives = motion
+    for k, joint in enumerate(joint_names):
+        if q[k] < limits.lower[k] or q[k] > limits.upper[k]:
+            found.append(f"{joint} is at {q[k]:.4g}, outside its limits {limits.lower[k]:.4g} to {limits.upper[k]:.4g}")
+        for quantity, values in zip(DERIVATIVES, derivatives):
+            limit = getattr(limits, quantity)[k]
+            if abs(values[k]) > limit:
+                found.append(f"{joint} has {quantity} {values[k]:.4g}, beyond its limit {limit:.4g}")
+    return found

@@ -1,0 +1,287 @@
+"""From a robot description to a model: as parameter or latched topic, late, repeated, swapped or broken.
+
+A model takes 0.1 to 1 s to build. That happens in a thread of its own; the executor gets the finished model between two
+callbacks, through a guard condition. A description that cannot be used never replaces a model that can, and parameters that
+turn out to make none go back to those of the model in use: what a node reports is what it computes with.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from std_msgs.msg import String
+
+from rnea_ros import InputError, RneaError, Robot
+from rnea_ros.errors import in_words, some
+from rnea_ros.nodes.common.joints import described, warnings
+from rnea_ros.nodes.common.parameters import MODEL, ParameterSet, Values
+from rnea_ros.nodes.fastpath.cdr import Malformed
+from rnea_ros.nodes.fastpath.executor import trigger
+from rnea_ros.nodes.fastpath.raw_messages import Reader
+
+LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+MODEL_NAMES = frozenset(entry.name for entry in MODEL)
+SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Everything that a model is made of; equal recipes make equal models."""
+
+    text: str
+    backend: str
+    gravity: tuple[float, ...]
+    use_friction: bool
+    terms: tuple[tuple[str, float], ...]  # parameters joint_dynamics.* that the user gave
+    payload: tuple[str, float, tuple[float, ...], tuple[float, ...]]
+
+    def bare(self) -> ModelRequest:
+        """Without the payload, which can be changed without compiling anything."""
+        return replace(self, payload=("", 0.0, (), ()))
+
+    def plain(self) -> ModelRequest:
+        """What the text alone makes."""
+        return replace(self.bare(), terms=())
+
+    def robot(self) -> Robot:
+        """Without payload. Raises RneaError."""
+        # as bytes: a text is never mistaken for the path of a file to open
+        draft = Robot.from_urdf(self.text.encode(errors="replace"), backend="reference", friction=self.use_friction)
+        given: dict[str, dict[str, float]] = {}
+        for name, value in self.terms:
+            joint, _, quantity = name.removeprefix("joint_dynamics.").rpartition(".")
+            given.setdefault(joint, {})[quantity] = value
+        terms = {link.joint: replace(link.term, **given[link.joint]) for link in draft.model.links if link.joint in given}
+        return Robot(draft.model.with_terms(terms), self.backend, self.gravity)
+
+    def load(self, robot: Robot) -> Robot:
+        """Put the payload on a bare robot. Raises RneaError."""
+        link, mass, com, (xx, xy, xz, yy, yz, zz) = self.payload
+        if not link and mass == 0.0:
+            return robot
+        try:
+            return robot.with_payload(link, mass, com, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
+        except RneaError as error:
+            hint = "" if link else " (set payload.link first, or payload.link and payload.mass in one atomic call)"
+            raise InputError(f"{error}{hint}") from None
+
+
+class RobotDescriptionSource:
+    """Builds the model that the parameters and the topic ask for, and hands it to the node.
+
+    accept(robot) is called with every new model, when the parameters of its joints are declared.
+    refuse(reason) is called for a model that cannot be built. Both are called by the executor, and logged here.
+    """
+
+    def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Robot], None],
+                 refuse: Callable[[str], None]):
+        self._node, self._parameters, self._accept, self._refuse = node, parameters, accept, refuse
+        self._heard = ""  # on the topic
+        self._spurned = ""  # of what was heard, the last one that made no model while there was another
+        self._wanted: ModelRequest | None = None  # the newest request, whatever became of it
+        self._bare: tuple[ModelRequest, Robot] | None = None  # the last one built, without payload
+        self._current: ModelRequest | None = None  # the one accepted last,
+        self._robot: Robot | None = None  # what was made of it,
+        self._kept: tuple[Values, Values] = {}, {}  # and the parameters, all and of joints, that it was made with
+        self._answered: ModelRequest | None = None  # the last one accepted or refused
+        self._finished: deque[tuple[ModelRequest, Robot | str]] = deque()
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
+        self._ready = node.create_guard_condition(self._deliver)
+        self._read = Reader(String)
+        self._topic = node.create_subscription(String, "robot_description", self._on_description, LATCHED, raw=True)
+        self.request()
+
+    @property
+    def topic_name(self) -> str:
+        return self._topic.topic_name
+
+    @property
+    def building(self) -> bool:
+        """Whether there will be a first model, if what was asked for can be built."""
+        return self._wanted is not None and self._current is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether what was asked for last has been accepted or refused."""
+        return self._wanted is self._answered
+
+    def check(self, names: Set[str]) -> None:
+        """Raise RneaError if what the parameters now ask for cannot become a model; `names` have just changed. Takes
+        milliseconds: compiles nothing."""
+        recipe = self._recipe()
+        if self._current is None and self._wanted is not None and self.settled:
+            # Nothing works, so nothing is lost. One bad value must not stand in the way of mending another.
+            if "robot_description" in names and recipe.text:
+                recipe.plain().robot()
+            return
+        if self._spurned:
+            spurned, self._spurned = self._spurned, ""
+            with suppress(Exception):
+                self._draft(self._recipe())  # this is what the text that was refused had been waiting for
+                return
+            self._spurned = spurned
+        self._draft(recipe)
+
+    def request(self) -> None:
+        """Build what is asked for now, unless that is what was asked for last."""
+        recipe = self._recipe()
+        if recipe.text and recipe != self._wanted:
+            before, self._wanted = self._wanted, recipe
+            try:
+                self._worker.submit(self._build, recipe)
+            except BaseException:  # no thread can be started any more
+                self._wanted = before
+                raise
+
+    def changed(self, names: set[str]) -> None:
+        """Parameters changed: build another model if they are the model's. Raises RneaError if they cannot become one."""
+        if any(map(_of_the_model, names)):
+            self.check(names)
+            self.request()
+            if not self.settled:
+                self._node.get_logger().info(f"accepted, the model is being built: {some(sorted(names))}")
+
+    def close(self) -> None:
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def _draft(self, recipe: ModelRequest) -> None:
+        if not recipe.text and self._wanted is not None:
+            raise InputError(f"robot_description is empty, and nothing was heard on {self.topic_name} to replace it")
+        if recipe.text:
+            recipe.load(self._bare[1] if self._bare is not None and self._bare[0] == recipe.bare() else recipe.robot())
+
+    @property
+    def _text(self) -> str:
+        """The parameter's, or else the topic's newest one that is of use."""
+        current = self._current
+        heard = current.text if current is not None and self._heard and self._heard == self._spurned else self._heard
+        return self._parameters.values["robot_description"] or heard
+
+    def _recipe(self) -> ModelRequest:
+        values = self._parameters.values
+        terms = {name: value for name, value in self._parameters.given.items() if name.startswith("joint_dynamics.")}
+        return ModelRequest(
+            text=self._text,
+            backend=values["backend"],
+            gravity=tuple(values["gravity"]),
+            use_friction=values["use_friction"],
+            terms=tuple(sorted(terms.items())),
+            payload=(values["payload.link"], values["payload.mass"],
+                     tuple(values["payload.com"]), tuple(values["payload.inertia"])),
+        )
+
+    def _on_description(self, data: bytes) -> None:
+        try:
+            message = self._read(data)
+        except Malformed as problem:
+            self._turn_down(f"{self.topic_name} carried what is no {String.__name__}: {problem}")
+            return
+        if self._parameters.values["robot_description"]:
+            self._node.get_logger().info(f"{self.topic_name} is not used: parameter robot_description is set", once=True)
+        if message.data.strip():
+            self._heard = message.data
+            self.request()
+        else:
+            self._turn_down(f"{self.topic_name} carried an empty text")
+
+    def _build(self, recipe: ModelRequest) -> None:
+        """In the worker. The result is what the executor will see, so nothing may escape as an exception."""
+        if recipe is not self._wanted:  # overtaken while it waited
+            return
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)  # tracing is pure Python: let callbacks have the interpreter soon
+        try:
+            if self._bare is None or self._bare[0] != recipe.bare():
+                self._bare = recipe.bare(), recipe.robot()
+            robot = recipe.load(self._bare[1])
+            _try(robot)
+            self._finished.append((recipe, robot))
+        except BaseException as error:  # whatever it is: it must not cost the model that works, nor end this thread unheard
+            self._finished.append((recipe, in_words(error)))
+        finally:
+            sys.setswitchinterval(interval)
+        trigger(self._ready)
+
+    def _deliver(self) -> None:
+        """In the executor, between two callbacks."""
+        while self._finished:
+            recipe, result = self._finished.popleft()
+            if recipe is not self._wanted:
+                continue
+            self._answered = recipe
+            reason = result if isinstance(result, str) else self._take(recipe, result)
+            if reason:
+                what = "parameters" if self._current is not None and self._current.text == recipe.text else "robot description"
+                self._turn_down(reason + self._go_back(), what)
+
+    def _take(self, recipe: ModelRequest, robot: Robot) -> str:
+        """Hand a model on. Returns why that did not work: a defect of ours, after which the node has its old model again."""
+        try:
+            self._hand_over(robot, self._current is None or self._current.bare() != recipe.bare())
+        except Exception as error:
+            self._node.get_logger().error(traceback.format_exc())
+            if self._robot is not None:
+                self._hand_over(self._robot, True)
+            return in_words(error)
+        self._current, self._robot = recipe, robot
+        if recipe.text == self._heard:
+            self._spurned = ""
+        self._kept = self._parameters.values, self._parameters.given
+        self._node.get_logger().info(f"model {robot.model_id}: robot '{robot.name}', {robot.n} joints, "
+                                     f"backend {robot.backend}")
+        return ""
+
+    def _hand_over(self, robot: Robot, another: bool) -> None:
+        """another: whether more than the payload is new."""
+        if another:
+            self._announce(robot)
+        self._accept(robot)
+
+    def _go_back(self) -> str:
+        """What was asked for cannot be had. Where there is a model, what is asked for from now on is that one. Returns what
+        that means for the parameters."""
+        if self._current is None:
+            return ""
+        self._wanted = self._answered = self._current
+        if not self._parameters.values["robot_description"] and self._text != self._current.text:
+            self._spurned = self._heard  # it may be the topic's fault: without it, the parameters get what they ask for
+            self.request()
+            return ""
+        back = self._parameters.go_back(*self._kept, _of_the_model)
+        self.request()  # what was heard meanwhile
+        values = ", ".join(f"{name} = {value!r:.60}" for name, value in sorted(back.items()))
+        return f"; parameters go back to those of the model in use: {values}" if back else ""
+
+    def _announce(self, robot: Robot) -> None:
+        self._parameters.declare_joints(described(robot))
+        for doubt in (*robot.warnings, *warnings(self._parameters, robot)):
+            self._node.get_logger().warning(doubt)
+
+    def _turn_down(self, reason: str, what: str = "robot description") -> None:
+        stays = "no model yet" if self._robot is None else f"model {self._robot.model_id} stays"
+        self._node.get_logger().error(f"{what} refused, {stays}: {reason}")
+        self._refuse(reason)
+
+
+def _of_the_model(name: str) -> bool:
+    """Whether a parameter says what the model is."""
+    return name in MODEL_NAMES or name.startswith("joint_dynamics.")
+
+
+def _try(robot: Robot) -> None:
+    """Compile what nodes need, and refuse a model that has no torques to tell, at rest with all joints at zero."""
+    try:
+        with np.errstate(all="ignore"):
+            robot.dynamics(*np.zeros((4, robot.n)))
+    except InputError as error:
+        raise InputError(f"robot '{robot.name}' at rest, with all joints at zero: {error}; masses, lengths, gravity or "
+                         "payload are too large") from None

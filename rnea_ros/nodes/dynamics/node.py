@@ -1,0 +1,232 @@
+"""dynamics_node: joint states and desired motion in, exact joint torques and torque rates out.
+
+Subscribes robot_description, joint_states, ~/desired_motion. Publishes ~/joint_effort, ~/joint_effort_rate,
+~/joint_dynamics for every usable joint state, stamped as that state; ~/model_info (latched); ~/markers; ~/speed_scaling;
+/diagnostics.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import MarkerArray
+
+from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
+from rnea_ros import RneaError, Robot
+from rnea_ros.errors import some
+from rnea_ros.nodes.common import process
+from rnea_ros.nodes.common.diagnostics import Health, NodeState, Stream, Watchdog, counted
+from rnea_ros.nodes.common.joints import excesses, joint_limits
+from rnea_ros.nodes.common.parameters import TABLE, ParameterSet
+from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
+from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.dynamics.markers import Markers
+from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Jumped, Rejected, model_info
+from rnea_ros.nodes.dynamics.motion_source import MotionSource
+from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
+from rnea_ros.nodes.fastpath.cdr import Malformed
+from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
+
+QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
+SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
+TICK = 0.1  # s; of watchdog and markers
+OFTEN, LATELY = 3, 2.0  # jumps of stamps within this time [s], which are no accident
+GID = 16  # bytes of a publisher's identity
+SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
+
+
+class DynamicsNode(Node):
+    """Thin: reads messages into a motion, has the robot evaluate it, publishes; the rest is bookkeeping."""
+
+    def __init__(self) -> None:
+        super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
+        self._robot: Robot | None = None
+        self._stamps_jumped: deque[float] = deque(maxlen=OFTEN)  # when, by the steady clock [s]
+        self._settings = ParameterSet(self, TABLE, self._on_parameters)
+        process.settle(self._settings.values)
+        self.lean = self._settings.values["process.executor"] == "lean"
+        self._health = Health(self.get_fully_qualified_name())
+        self._results = (self.create_publisher(JointState, "~/joint_effort", QUEUE),
+                         self.create_publisher(JointState, "~/joint_effort_rate", QUEUE),
+                         self.create_publisher(JointDynamics, "~/joint_dynamics", QUEUE))
+        self._outlets = [RawPublisher(publisher) for publisher in self._results]
+        self._decode_state = Decoder(JointState, ("position", "velocity"))
+        self._decode_desired = Decoder(JointMotion, ("acceleration", "jerk"))
+        self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
+        self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
+        self._scaler = SpeedScaler(self)
+        diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
+        # desired motion first: of two messages that wait together, it is taken before the state that needs it
+        self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
+        self._states = self.create_subscription(
+            JointState, "joint_states", self._on_state, SENSOR, raw=True,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
+        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
+        self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
+        self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results[-1].topic_name}")
+
+    def destroy_node(self) -> None:
+        self._intake.close()
+        super().destroy_node()
+
+    # ------------------------------------------------------------------ input
+
+    def _on_desired(self, data: bytes) -> None:
+        stream = self._health.desired
+        stream.received += 1
+        try:
+            source = self._model()[1]
+            stream.accept(time.monotonic_ns(), source.desired.read(self._decode_desired(data)))
+        except (Rejected, Malformed) as rejected:
+            stream.drop(rejected)
+        except Exception as error:  # whatever a message contains, the node stays up and says so
+            self._fail(stream, error)
+
+    def _on_state(self, data: bytes, info: Mapping[str, Any]) -> None:
+        began = time.monotonic_ns()
+        stream = self._health.states
+        stream.received += 1
+        try:
+            robot, source = self._model()
+            stream.accept(began, source.hear(self._decode_state(data), _sender(info)))
+            motion = source.at_state(self._health.desired.age(began))
+            result = robot.dynamics(*motion)
+            self._out.fill(source.state.when, motion, result)
+            self._publish(began)
+            if self._settings.values["publish_speed_scaling"]:
+                self._scaler.publish(source.state.stamp, motion, result)
+        except (Rejected, Malformed) as rejected:
+            stream.drop(rejected)
+            if isinstance(rejected, Jumped):
+                self._stamps_jumped.append(time.monotonic())
+        except RneaError as error:  # the library refuses the motion
+            stream.drop(Rejected("motion_refused", str(error)))
+        except Exception as error:
+            self._fail(stream, error)
+
+    def _model(self) -> tuple[Robot, MotionSource]:
+        if self._robot is None:
+            raise Rejected("no_model", "there is no model yet", passing=True)  # which the node's state says
+        return self._robot, self._motion
+
+    def _publish(self, began: int) -> None:
+        out = self._out
+        for outlet, sent in zip(self._outlets, out.sent):
+            if outlet.listeners():
+                outlet.send(sent.packed(out.stamp))
+        self._health.done(began, out.use)
+
+    def _fail(self, stream: Stream, error: Exception) -> None:
+        if self.context.ok():  # a signal ends the context at any point of a callback; that is no failure
+            stream.drop(Rejected("internal_error", repr(error)))
+            self._health.fault = f"internal error, please report it: {error!r}"
+            self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
+
+    def _on_jump(self, jump: TimeJump) -> None:
+        if self._robot is not None:
+            self._motion.forget()
+
+    # ------------------------------------------------------------------ model and parameters
+
+    def _use(self, robot: Robot) -> None:
+        """A model is ready. The history of the joints survives if the joints do."""
+        if self._robot is None or robot.joint_names != self._robot.joint_names:
+            self._motion = MotionSource(robot.joint_names, self._settings.values, robot.joint_types,
+                                        lambda: self.get_clock().now().nanoseconds)
+        self._motion.configure(self._settings.values)
+        self._robot = robot
+        self._health.set_model(robot)
+        self._arrange()
+        process.model_is_ready(self._settings.values)
+
+    def _refuse(self, reason: str) -> None:
+        self._health.model_error = reason
+
+    def _arrange(self) -> None:
+        """Everything that the messages show of both the model and the parameters."""
+        if self._robot is not None:
+            values = self._settings.values
+            self._limits = joint_limits(values, self._robot)
+            self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"])
+            self._marks: Markers | None = None  # made when they are first wanted
+            if values["publish_speed_scaling"]:
+                self._scaler.configure(self._robot, self._limits, values)
+            self._info.publish(model_info(self._robot, self._limits, self.get_clock().now().to_msg()))
+
+    def _on_parameters(self, changed: set[str]) -> None:
+        self._intake.changed(changed)
+        if self._robot is not None:
+            self._motion.configure(self._settings.values)
+        if any(name in SHOWN or name.startswith(("joint_limits.", "speed_scaling.")) for name in changed):
+            self._arrange()
+
+    # ------------------------------------------------------------------ from time to time
+
+    def _tick(self) -> None:
+        values = self._settings.values
+        self._health.preparing = self._intake.building
+        state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
+        if values["publish_markers"] and state is NodeState.ACTIVE and self._robot is not None:
+            marks = self._marks = self._marks or Markers(self._robot, values["markers.size"])
+            marks.fill(self._out.header.stamp, self._out)
+            self._markers.publish(marks.message)
+
+    def _hints(self, state: NodeState) -> list[str]:
+        if state is NodeState.WAITING_MODEL:
+            return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
+        if state is NodeState.WAITING_STATE:
+            return [f"{self._states.topic_name} has {counted(self.count_publishers(self._states.topic_name), 'publisher')}"]
+        if state is NodeState.ACTIVE and self._robot is not None:
+            shown = self._out.dynamics
+            motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
+            late = self._motion.doubts(self._health.desired.age(time.monotonic_ns()))
+            scaling = self._scaler.doubts() if self._settings.values["publish_speed_scaling"] else []
+            return self._senders() + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
+        return self._senders()
+
+    def _senders(self) -> list[str]:
+        """Whether the joint states of the same joints come from more than one."""
+        if self._robot is None:
+            return []
+        senders, joints = self._motion.state.rivals()
+        again = len(self._stamps_jumped) == OFTEN and time.monotonic() - self._stamps_jumped[0] < LATELY
+        if not senders and not again:
+            return []
+        topic = self._states.topic_name
+        known = sorted(f"{found.node_namespace.rstrip('/')}/{found.node_name}"
+                       for found in self.get_publishers_info_by_topic(topic)
+                       if not senders or bytes(found.endpoint_gid[:GID]) in senders)
+        if senders:
+            return [f"{len(senders)} senders tell of {some(joints)} on {topic}: {some(known)}"]
+        if len(known) > 1:
+            return [f"stamps jump again and again: does more than one of {some(known)} tell of the same joints on {topic}?"]
+        return []
+
+
+def _sender(info: Mapping[str, Any]) -> bytes:
+    """Who sent a message; nothing where the middleware, or an older rclpy, does not say."""
+    publisher = info.get("publisher_gid")
+    return publisher["data"] if publisher else b""
+
+
+def main(args: list[str] | None = None) -> int:
+    return run(DynamicsNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

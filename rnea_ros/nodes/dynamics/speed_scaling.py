@@ -1,0 +1,79 @@
+"""The largest speed factor inside the limits of effort and effort rate, as a signal for a trajectory controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from std_msgs.msg import Float64
+
+from rnea_ros import Robot
+from rnea_ros.errors import some
+from rnea_ros.motion.joint_shares import JointShares
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.robot_description import LATCHED
+from rnea_ros.robots.robot import Dynamics, Limits
+from rnea_ros.scaling.closed_form import SpeedScaling, speed_factor
+
+try:
+    from control_msgs.msg import SpeedScalingFactor  # since Jazzy
+except ImportError:
+    SpeedScalingFactor = None
+
+LONGEST = 0.1  # s; a longer gap between two states counts as this much
+SLOWEST = 0.01  # of an executed motion, from which the planned speed is still told
+
+
+class SpeedScaler:
+    """Publishes ~/speed_scaling, and ~/speed_scaling_factor as control_msgs where those have it, when it is first wanted."""
+
+    def __init__(self, node: Node):
+        self._node = node
+        self._number = Float64()
+        self._publisher: Any = None
+        self._controller: Any = None
+        self._last = 0
+        self._scaling = SpeedScaling()
+        self._hint = ""
+
+    def configure(self, robot: Robot, limits: Limits, values: Values) -> None:
+        """Another model, limits or parameters. The factor goes on from where it is."""
+        fall, rise, most = (values[f"speed_scaling.{name}"] for name in ("fall", "rise", "most"))
+        self._scaling = SpeedScaling(fall, rise, most, self._scaling.value)
+        self._executed = values["speed_scaling.motion"] == "executed"
+        self._names, self._limits, self._shares = robot.joint_names, limits, JointShares(robot.model)
+        self._warn_of_unknown_limits()
+        if self._publisher is None:
+            self._publisher = self._node.create_publisher(Float64, "~/speed_scaling", LATCHED)
+            if SpeedScalingFactor is not None:
+                self._controller = self._node.create_publisher(SpeedScalingFactor, "~/speed_scaling_factor", LATCHED)
+
+    def publish(self, stamp: int, motion: Any, result: Dynamics) -> None:
+        """For a motion (q, qd, qdd, qddd) at a stamp [ns]."""
+        _, qd, qdd, _ = motion
+        still, still_rate, viscous, viscous_rate = self._shares(qd, qdd)
+        found = speed_factor(result.tau, result.tau_rate, result.gravity + still, result.gravity_rate + still_rate,
+                             self._limits.effort, self._limits.effort_rate, viscous, viscous_rate)
+        factor = float(found.factor)
+        if self._executed:  # what is seen runs at the present factor already
+            factor *= max(self._scaling.value, SLOWEST)
+        dt = min(max(stamp - self._last, 0) * 1e-9, LONGEST)
+        self._last = stamp
+        self._number.data = self._scaling.tick(dt, factor)
+        self._hint = found.describe(self._names) if factor < 1.0 else ""
+        self._publisher.publish(self._number)
+        if self._controller is not None:
+            self._controller.publish(SpeedScalingFactor(factor=self._number.data))
+
+    def doubts(self) -> list[str]:
+        """What binds just now."""
+        return [self._hint] if self._hint else []
+
+    def _warn_of_unknown_limits(self) -> None:
+        for quantity in ("effort", "effort_rate"):
+            unknown = [name for name, limit in zip(self._names, getattr(self._limits, quantity)) if np.isnan(limit)]
+            if unknown:
+                words = quantity.replace("_", " ")
+                text = f"speed scaling: no {words} limit of {some(unknown)} is known: not enforced"
+                self._node.get_logger().warning(text)

@@ -1,0 +1,223 @@
+"""An executor that hands on messages straight from a wait set it keeps, and that no failing callback ends.
+
+rclpy's own gathers every entity of a node, makes a wait set, a task and a coroutine anew for each callback, and wakes itself
+up twice after it: most of what a message costs. Here the executor waits for the subscriptions alone and calls their callbacks
+itself. A second thread waits for what is rare (timers, services, actions, guard conditions, events) and does nothing else: it
+wakes the executor, which has rclpy serve them. So every callback still runs in one thread, one after another.
+
+A guard condition may lose what it was told: rmw_fastrtps reads it, then resets it, and what comes in between is gone. So
+nothing here waits for one for ever, and what is to be done is written down before it is triggered.
+
+This uses what rclpy's executors are made of, the same from Humble to Kilted but no promise of rclpy's: where a part is
+missing, rclpy's own way is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor, TimeoutException
+from rclpy.guard_condition import GuardCondition
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.subscription import Subscription
+from rclpy.waitable import NumberOfEntities
+
+rcl: Any = rclpy_implementation
+PATIENCE = 0.2  # s; what was lost is found after no more than this. A node's timer of 0.1 s mostly comes before
+NANOSECONDS = round(PATIENCE * 1e9)
+WITH_INFO = Subscription.CallbackType.WithMessageInfo
+_RARE = {"timer": "timers", "service": "services", "client": "clients"}  # beside guard conditions and events
+
+
+def trigger(guard: GuardCondition) -> None:
+    """From any thread, so that its callback is called for certain: rclpy, too, serves those that are marked so."""
+    guard._executor_triggered = True
+    guard.trigger()
+
+
+class LeanExecutor(SingleThreadedExecutor):
+    """For nodes whose subscriptions have plain callbacks. `lean` is to be set before spin()."""
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.lean = False
+        self.on_failure: Callable[[str, Exception], None] | None = None  # (what failed, how); None: a failure ends spin()
+        self._rare = GuardCondition(callback=None, callback_group=None, context=self._context)
+        self._served = threading.Event()
+        self._served.set()
+        self._done = False
+        self._failure: Exception | None = None  # of the watcher
+
+    def spin(self) -> None:
+        self.lean = self.lean and hasattr(rcl, "WaitSet") and hasattr(self, "_guard") and hasattr(self, "_sigint_gc")
+        if self.lean:
+            self._spin_lean()
+            return
+        while self._context.ok() and not self._is_shutdown:
+            with suppress(TimeoutException, ShutdownException):
+                self._serve(PATIENCE)
+
+    def _spin_lean(self) -> None:
+        watcher = threading.Thread(target=self._watch, args=_scheduling(), name="watcher", daemon=True)
+        watcher.start()
+        try:
+            while self._context.ok() and not self._is_shutdown:
+                self._spin_until_something_rare()
+                with suppress(TimeoutException, ShutdownException):
+                    while True:
+                        self._serve(0.0)
+                self._served.set()
+                failure, self._failure = self._failure, None
+                if failure is not None and not self._is_shutdown:
+                    self._failed(None, failure)
+        finally:
+            self._done = True
+            self._served.set()
+            self.wake()
+            watcher.join()
+
+    def _spin_until_something_rare(self) -> None:
+        """Serve subscriptions, in the order of their creation, one message each."""
+        with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
+            subscriptions = {entity.handle.pointer: entity for entity in self._entities("subscriptions", held)}
+            handles = [entity.handle for entity in subscriptions.values()]
+            guards = self._handles(held, self._rare, self._sigint_gc)  # a context that ends triggers one of them
+            wait_set = self._wait_set(held, NumberOfEntities(len(handles), len(guards)))
+            while True:
+                wait_set.clear_entities()
+                for handle in handles:
+                    wait_set.add_subscription(handle)
+                for handle in guards:
+                    wait_set.add_guard_condition(handle)
+                wait_set.wait(NANOSECONDS)
+                rare = not self._served.is_set() or wait_set.get_ready_entities("guard_condition")
+                if rare and not self._context.ok():
+                    raise ExternalShutdownException()
+                for pointer in wait_set.get_ready_entities("subscription"):  # in the order in which they were added
+                    subscription = subscriptions[pointer]
+                    try:
+                        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+                        if taken is not None:  # (message, what is known of it)
+                            subscription.callback(*taken if subscription._callback_type is WITH_INFO else taken[:1])
+                    except Exception as error:
+                        self._failed(subscription, error)
+                if rare or self._is_shutdown:
+                    return
+
+    def can_execute(self, entity: Any) -> bool:
+        """Asked by rclpy, which would answer each message by waking this executor twice."""
+        return super().can_execute(entity) and not (self.lean and isinstance(entity, Subscription))
+
+    def _serve(self, timeout: float) -> None:
+        """One callback, by rclpy. Raises TimeoutException if none is ready in time [s]."""
+        handler, entity, _ = self.wait_for_ready_callbacks(timeout_sec=timeout)
+        handler()
+        error = handler.exception()
+        if error is not None:
+            self._failed(entity, error)
+
+    def _failed(self, entity: Any, error: BaseException) -> None:
+        """A callback, or what rclpy does around it, has raised this."""
+        if not isinstance(error, Exception) or isinstance(error, ExternalShutdownException) or self.on_failure is None:
+            raise error
+        if not self._context.ok():  # a signal ended it in the middle of something: that is no failure
+            return
+        if getattr(entity, "_executor_event", False):  # failed when it was taken: rclpy would never ask for it again,
+            entity._executor_event = False
+            entity.callback_group.ending_execution(entity)  # nor for any other of its group
+            self.wake()
+        self.on_failure(described(entity), error)
+
+    # ------------------------------------------------------------------ in the watcher
+
+    def _watch(self, *scheduling: Any) -> None:
+        """In a thread of its own: wait, wake the executor, sleep until it has served.
+
+        It runs at the executor's priority: whoever holds the interpreter and is not let run keeps the executor waiting.
+        Where it cannot wait it still lets the executor look every PATIENCE.
+        """
+        self._try(lambda: os.sched_setscheduler(0, *scheduling) if scheduling else None)
+        while not self._done:
+            self._try(self._wait_for_something_rare)
+            self._served.clear()
+            while not self._done:
+                self._rare.trigger()
+                if self._served.wait(PATIENCE):
+                    break
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # is for the executor to tell
+            self._failure = error
+            time.sleep(PATIENCE)
+
+    def _wait_for_something_rare(self) -> None:
+        """For no longer than PATIENCE."""
+        with ExitStack() as held:
+            entities = {kind: self._entities(plural, held) for kind, plural in _RARE.items()}
+            guards, others = self._entities("guards", held), self._entities("waitables", held)  # events, action servers
+            # Fast DDS wakes who waits for a subscription's events with each of its messages: these are served with the next
+            # thing that is rare, a node's timer at the latest.
+            noisy = {id(event) for node in self.get_nodes() for subscription in node.subscriptions
+                     for event in subscription.event_handlers}
+            others = [waitable for waitable in others if id(waitable) not in noisy]
+            count = NumberOfEntities(0, len(guards) + 1, *(len(entities[kind]) for kind in ("timer", "client", "service")))
+            for waitable in others:
+                count += waitable.get_num_entities()
+            wait_set = self._wait_set(held, count)
+            wait_set.clear_entities()
+            for kind, found in entities.items():
+                for entity in found:
+                    getattr(wait_set, f"add_{kind}")(entity.handle)
+            for handle in self._handles(held, *guards, self._guard):  # the last one: something was added, removed, is to end
+                wait_set.add_guard_condition(handle)
+            for waitable in others:
+                waitable.add_to_wait_set(wait_set)
+            wait_set.wait(NANOSECONDS)
+            for place, guard in enumerate(guards):  # a wait resets a guard condition: tell rclpy, as it tells itself
+                if wait_set.is_ready("guard_condition", place):
+                    guard._executor_triggered = True
+
+    def _entities(self, plural: str, held: ExitStack) -> list[Any]:
+        """Those of all nodes that still exist, their handles in use until `held` is closed."""
+        found = []
+        for node in self.get_nodes():
+            for entity in getattr(node, plural):
+                try:
+                    held.enter_context(entity if plural == "waitables" else entity.handle)
+                    found.append(entity)
+                except rcl.InvalidHandle:  # is just being destroyed
+                    continue
+        return found
+
+    def _handles(self, held: ExitStack, *guards: Any) -> list[Any]:
+        """In use until `held` is closed. None: shutdown() was called."""
+        handles = [guard.handle for guard in guards if guard is not None]
+        for handle in handles:
+            held.enter_context(handle)
+        return handles
+
+    def _wait_set(self, held: ExitStack, count: NumberOfEntities) -> Any:
+        held.enter_context(self._context.handle)
+        return rcl.WaitSet(count.num_subscriptions, count.num_guard_conditions, count.num_timers, count.num_clients,
+                           count.num_services, count.num_events, self._context.handle)
+
+
+def _scheduling() -> tuple[Any, ...]:
+    """Of this thread, to be given to another."""
+    return (os.sched_getscheduler(0), os.sched_getparam(0)) if hasattr(os, "sched_getscheduler") else ()
+
+
+def described(entity: Any) -> str:
+    """For people: which subscription, service, timer ... this is; None is a task."""
+    kind = "task" if entity is None else type(entity).__name__.lower()
+    for name in ("service_name", "srv_name", "topic_name"):
+        with suppress(AttributeError, rcl.InvalidHandle):
+            return f"{kind} {getattr(entity, name)}"
+    return f"{kind} {getattr(getattr(entity, 'callback', None), '__qualname__', '')}".rstrip()

@@ -1,0 +1,134 @@
+"""query_node: answers what may be asked of a robot, one service for each kind of question; see rnea_msgs/srv.
+
+Subscribes robot_description. Serves ~/get_tree, ~/compute_... (queries.py has the list). Publishes ~/model_info (latched).
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.task import Future
+
+from rnea_msgs.msg import ModelInfo
+from rnea_ros import RneaError, Robot
+from rnea_ros.nodes.common.joints import joint_limits
+from rnea_ros.nodes.common.parameters import QUERY, ParameterSet
+from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
+from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.dynamics.messages import model_info
+from rnea_ros.nodes.fastpath.executor import trigger
+from rnea_ros.nodes.query.messages import SERVICES, fill, plain
+from rnea_ros.query.request import Request, shape
+
+QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the default, 10, loses some of a burst of many clients
+
+
+class QueryNode(Node):
+    """Thin: a request becomes plain arrays, a function of answers.py answers them, the answer becomes a response.
+
+    One question is answered at a time, in a millisecond, except the first of its kind to a model: that one compiles, for
+    seconds on a humanoid. It is answered in a thread of its own, so that others need not wait for it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("query_node", automatically_declare_parameters_from_overrides=True)
+        self._robot: Robot | None = None
+        self._refusal = ""
+        self._compiled: set[tuple] = set()  # kinds of questions that the robot has answered
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="first")
+        self._wake = self.create_guard_condition(lambda: None)  # executors do not notice what other threads finish
+        self._settings = ParameterSet(self, QUERY, self._on_parameters)
+        self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
+        group = ReentrantCallbackGroup()  # a question that waits for the worker does not block the next
+        for name, (kind, _) in SERVICES.items():
+            self.create_service(kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
+        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
+
+    def destroy_node(self) -> None:
+        self._worker.shutdown(wait=True, cancel_futures=True)
+        self._intake.close()
+        super().destroy_node()
+
+    # ------------------------------------------------------------------ questions
+
+    def _server(self, name: str) -> Callable:
+        async def serve(request: Any, response: Any) -> Any:
+            robot = self._robot
+            try:
+                if robot is None:
+                    response.message = self._no_model()
+                    return response
+                response.model_id = robot.model_id
+                fill(response, await self._answer(name, robot, plain(request)))
+                response.success = True
+            except RneaError as error:
+                response.message = str(error)
+            except Exception as error:  # whatever a request contains, the node stays up and says so
+                response.message = f"internal error, please report it: {error!r}"
+                self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
+            return response
+
+        return serve
+
+    async def _answer(self, name: str, robot: Robot, request: Request) -> dict[str, Any]:
+        """Raises RneaError."""
+        answer, limits = SERVICES[name][1], joint_limits(self._settings.values, robot)
+        kind = (robot, name, shape(request))
+        if kind in self._compiled:
+            return answer(robot, request, limits)
+        job, done = self._worker.submit(answer, robot, request, limits), Future(executor=self.executor)
+
+        def tell(_job: Any) -> None:
+            done.set_result(None)
+            trigger(self._wake)
+
+        job.add_done_callback(tell)
+        await done
+        error = job.exception()
+        if error is not None and not isinstance(error, Exception):  # nobody above would hear of it, but the node would end
+            raise RuntimeError(repr(error)) from error
+        found = job.result()
+        if robot is self._robot:
+            self._compiled.add(kind)
+        return found
+
+    # ------------------------------------------------------------------ model and parameters
+
+    def _no_model(self) -> str:
+        ways = f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"
+        if self._refusal:
+            return f"no model yet; the robot description was refused: {self._refusal}"
+        return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {ways}"
+
+    def _use(self, robot: Robot) -> None:
+        self._robot, self._refusal = robot, ""
+        self._compiled.clear()
+        self._tell()
+
+    def _refuse(self, reason: str) -> None:
+        self._refusal = reason
+
+    def _tell(self) -> None:
+        if self._robot is not None:
+            limits = joint_limits(self._settings.values, self._robot)
+            self._info.publish(model_info(self._robot, limits, self.get_clock().now().to_msg()))
+
+    def _on_parameters(self, changed: set[str]) -> None:
+        self._intake.changed(changed)
+        if any(name.startswith("joint_limits.") for name in changed):
+            self._tell()
+
+
+def main(args: list[str] | None = None) -> int:
+    return run(QueryNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""~/follow_joint_trajectory of scaling_node, where control_msgs is installed: by this action MoveIt and others command arms.
+
+A goal is a trajectory like those on ~/joint_trajectory, whose sender wants to know what becomes of it. What is wrong at a
+glance rejects it; what is found when its motion is prepared, or when it has to stop on its way, aborts it when it is at rest.
+A goal that is cancelled comes to rest on its path, and then is. The robot itself is not watched: success is the last
+reference at the goal.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_ros.execution.goal import Goal, Refused
+from rnea_ros.execution.motion import ExecutedMotion, Sample
+from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.execution.turns import nearest
+from rnea_ros.nodes.scaling.health import ScalingHealth
+from rnea_ros.nodes.scaling.messages import duration
+
+try:
+    from control_msgs.action import FollowJointTrajectory
+except ImportError:
+    FollowJointTrajectory = None
+
+PERIOD = 0.05  # s; between two messages of feedback
+TURN = 0.1  # s; that the executor is given for what it has to do
+CODES = {"unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
+         "too_late": "OLD_HEADER_TIMESTAMP"}  # the others: INVALID_GOAL
+TOLERANCES = ("path_tolerance", "component_path_tolerance", "goal_tolerance", "component_goal_tolerance",
+              "goal_time_tolerance")
+
+
+class Server(ActionServer):
+    """Others execute the goals; what rclpy executes is the end of one, and so it answers who asked for the result."""
+
+    def __init__(self, node: Node, kind: Any, name: str, **callbacks: Any):
+        super().__init__(node, kind, name, execute_callback=lambda handle: kind.Result(), **callbacks)
+
+    def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
+        if execute_callback is not None:
+            super().notify_execute(goal_handle, execute_callback)
+
+
+@dataclass(eq=False)
+class Pursuit:
+    """A goal that was accepted, and what became of it."""
+
+    handle: Any
+    then: Callable[[Pursuit], None]
+    reason: str = ""
+    sentence: str = ""
+
+    def ended(self, reason: str, sentence: str) -> None:
+        """Told once, by any thread."""
+        self.reason, self.sentence = reason, sentence
+        self.then(self)
+
+
+class FollowAction:
+    """Serves the action.
+
+    read    : a message as a goal; may raise Refused
+    attempt : does what it is given; what is refused on the way is counted and returned
+    where   : joint names -> measured positions (n,), NaN where nothing tells
+    """
+
+    def __init__(self, node: Node, performer: TrajectoryExecutor, health: ScalingHealth,
+                 read: Callable[[JointTrajectory], Goal],
+                 attempt: Callable[[Callable[[], object]], Refused | None], where: Callable[[tuple[str, ...]], np.ndarray],
+                 kind: Any = FollowJointTrajectory, server: Any = Server):
+        self._node, self._performer, self._health, self._kind = node, performer, health, kind
+        self._read, self._attempt, self._where = read, attempt, where
+        self._pursuits: list[Pursuit] = []
+        self._server = server(node, kind, "~/follow_joint_trajectory", goal_callback=self._consider,
+                              handle_accepted_callback=self._accept, cancel_callback=self._cancel)
+        self._timer = node.create_timer(PERIOD, self._tell, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer.cancel()  # until there is something to tell
+
+    def destroy(self) -> None:
+        self._server.destroy()
+
+    def flush(self) -> None:
+        """Called by another thread: wait until who asked for a result has it, if the executor takes its turns."""
+        for _ in range(3):  # what ended is concluded, its result is sent; which comes first in a turn differs among rclpys
+            turned = threading.Event()
+            self._node.executor.create_task(turned.set)
+            turned.wait(TURN)
+
+    # all that follows is called by the executor
+
+    def _consider(self, request: Any) -> GoalResponse:
+        self._health.trajectories.received += 1
+        return GoalResponse.REJECT if self._attempt(lambda: self._check(request)) else GoalResponse.ACCEPT
+
+    def _check(self, request: Any) -> None:
+        """Raises Refused."""
+        if request.multi_dof_trajectory.points:
+            raise Refused("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
+        self._performer.check(self._read(request.trajectory), self._node.get_clock().now().nanoseconds)
+        given = [name for name in TOLERANCES if getattr(request, name) not in ([], Duration())]
+        if given:
+            self._node.get_logger().warning(f"{', '.join(given)} of the goal: for whoever controls the robot, not watched")
+
+    def _accept(self, handle: Any) -> None:
+        pursuit = Pursuit(handle, lambda it: self._server.notify_execute(handle, lambda _: self._conclude(it)))
+        self._pursuits.append(pursuit)
+        self._timer.reset()
+        handle.execute()  # says that it is being executed
+
+        def take() -> None:
+            goal = replace(self._read(handle.request.trajectory), ended=pursuit.ended)
+            self._performer.take(goal, self._node.get_clock().now().nanoseconds)
+
+        refusal = self._attempt(take)
+        if refusal is not None:
+            pursuit.ended(refusal.reason, refusal.detail)
+
+    def _cancel(self, handle: Any) -> CancelResponse:
+        found = [pursuit for pursuit in self._pursuits if pursuit.handle == handle]
+        failed = self._attempt(lambda: [self._performer.stop("the goal was cancelled", it.ended) for it in found])
+        return CancelResponse.REJECT if failed else CancelResponse.ACCEPT
+
+    def _conclude(self, pursuit: Pursuit) -> Any:
+        self._pursuits.remove(pursuit)
+        if not self._pursuits:
+            self._timer.cancel()
+        handle, code = pursuit.handle, "SUCCESSFUL"
+        if not pursuit.reason:
+            handle.succeed()
+        elif handle.is_cancel_requested:
+            handle.canceled()
+        else:
+            handle.abort()
+            code = CODES.get(pursuit.reason, "INVALID_GOAL")
+        return self._kind.Result(error_code=getattr(self._kind.Result, code), error_string=pursuit.sentence)
+
+    def _tell(self) -> None:
+        """Of the goal that moves."""
+        if self._health.last is None or self._health.last[0] is not self._performer.motion:
+            return
+        motion, sample = self._health.last
+        for pursuit in self._pursuits:
+            if pursuit.ended == motion.goal.ended:
+                pursuit.handle.publish_feedback(self._feedback(motion, sample, len(pursuit.handle.request.trajectory.points)))
+
+    def _feedback(self, motion: ExecutedMotion, sample: Sample, points: int) -> Any:
+        reference, times = sample.reference, motion.goal.times
+        message = self._kind.Feedback(joint_names=list(motion.joint_names))
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        message.desired = JointTrajectoryPoint(
+            positions=reference.q.tolist(), velocities=reference.qd.tolist(), accelerations=reference.qdd.tolist(),
+            effort=sample.tau.tolist(), time_from_start=duration(reference.t))
+        measured = self._where(motion.joint_names)
+        if not np.isnan(measured).any():
+            message.actual = JointTrajectoryPoint(positions=measured.tolist())
+            error = reference.q - nearest(measured, reference.q, motion.turns)
+            message.error = JointTrajectoryPoint(positions=error.tolist())
+        if hasattr(message, "index"):  # of newer versions: the point that comes next, of those that were sent
+            following = int(np.searchsorted(times, sample.planned)) - (len(times) - points)
+            message.index = min(max(following, 0), points - 1)
+        return message

@@ -1,0 +1,122 @@
+"""What /diagnostics says of scaling_node: the motion, trajectories refused and why, how well the control rate is held."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+from std_msgs.msg import Header
+
+from rnea_ros import Robot
+from rnea_ros.errors import some
+from rnea_ros.execution.goal import Refused
+from rnea_ros.execution.motion import ExecutedMotion, Sample
+from rnea_ros.execution.rate_loop import RateLoop
+from rnea_ros.execution.trajectory_executor import Phase, TrajectoryExecutor
+from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Said, Stream, counted
+from rnea_ros.nodes.dynamics.messages import Rejected
+
+FEW = 0.01  # share of missed ticks that is not worth a warning
+
+
+class ScalingHealth:
+    """Counts what happens and publishes it: at once if something was refused or the phase changed, else from time to time."""
+
+    def __init__(self, node: Node, performer: TrajectoryExecutor, ticker: RateLoop):
+        self._node, self._performer, self._ticker = node, performer, ticker
+        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self.trajectories, self.states = Stream("trajectory"), Stream("joint_states")
+        self.robot: Robot | None = None
+        self.model_error = ""
+        self.preparing = False  # the first model
+        self.not_enforced: dict[str, list[str]] = {}
+        self.lost = 0.0  # s by which motions were delayed, since the control rate was not held
+        self.last: tuple[ExecutedMotion, Sample] | None = None
+        self._notes: deque[str] = deque(maxlen=4)
+        self._shown, self._dropped = Phase.NO_MODEL, 0
+        self._reported, self._cpu = time.monotonic(), time.process_time()
+        self._began, self._said = self._reported, Said()
+
+    def sent(self, motion: ExecutedMotion, sample: Sample) -> None:
+        self.last = motion, sample
+
+    def refused(self, refusal: Refused) -> None:
+        self.trajectories.drop(Rejected(refusal.reason, refusal.detail))
+        self._node.get_logger().error(f"trajectory refused, {refusal.reason}: {refusal.detail}")
+
+    def told(self, well: bool, sentence: str) -> None:
+        if well:
+            self._node.get_logger().info(sentence)
+        else:
+            self._notes.append(sentence)
+            self._node.get_logger().warning(sentence)
+
+    def look(self, period: float, hint: str) -> None:
+        """Call this more often than the period [s]."""
+        phase, dropped = self._performer.phase, self.trajectories.dropped.total()
+        if phase is not self._shown or dropped != self._dropped or time.monotonic() - self._reported >= period:
+            status = self._report(phase, hint)
+            header = Header(stamp=self._node.get_clock().now().to_msg())
+            self._publisher.publish(DiagnosticArray(header=header, status=[status]))
+            self._shown, self._dropped = phase, dropped
+            waited = time.monotonic() - self._began > GRACE
+            if phase is Phase.NO_MODEL and waited and status.level != DiagnosticStatus.OK:
+                self._node.get_logger().warning(status.message, throttle_duration_sec=AGAIN)
+        for reason, text in self.states.fresh().items():
+            if self._said.due(reason):
+                self._node.get_logger().warning(f"{self.states.name} refused, {text}")
+
+    def _report(self, phase: Phase, hint: str) -> DiagnosticStatus:
+        now, cpu = time.monotonic(), time.process_time()
+        elapsed, used = now - self._reported, cpu - self._cpu
+        self._reported, self._cpu = now, cpu
+        notes = list(self._notes)
+        self._notes.clear()
+        preparing = phase is Phase.NO_MODEL and self.preparing and not self.model_error
+        if phase is Phase.NO_MODEL and not preparing:
+            notes.append(self.model_error or hint)
+        elif self.model_error:
+            notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
+        robot, sentence = self.robot, NodeState.PREPARING.value if preparing else phase.value
+        values = {"state": phase.name, "paused": self._performer.paused, "override": f"{self._performer.override:g}",
+                  "model_id": robot.model_id if robot else "", "model_error": self.model_error,
+                  **self._motion_values(), **self._tick_values(elapsed, notes), "cpu_percent": f"{100.0 * used / elapsed:.1f}"}
+        for stream in (self.trajectories, self.states):
+            received, dropped = stream.since_last_report()
+            values |= {f"{stream.name}.received": stream.received, f"{stream.name}.rate_hz": f"{received / elapsed:.1f}",
+                       f"{stream.name}.last_drop": stream.last_drop}
+            values |= {f"dropped.{stream.name}.{reason}": count for reason, count in sorted(stream.dropped.items())}
+            if dropped:
+                notes.append(f"{counted(dropped, f'{stream.name} message')} refused, last: {stream.last_drop}")
+        values |= {f"not_enforced.{quantity}": some(names) for quantity, names in self.not_enforced.items() if names}
+        level = DiagnosticStatus.WARN if notes else DiagnosticStatus.OK
+        if phase is Phase.NO_MODEL and self.model_error:
+            level = DiagnosticStatus.ERROR
+        return DiagnosticStatus(
+            level=level, name=f"{self._node.get_fully_qualified_name()}: scaling", message="; ".join([sentence, *notes]),
+            hardware_id=robot.name if robot else "no robot description",
+            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])
+
+    def _motion_values(self) -> dict[str, object]:
+        """Of the motion under way, or of the last one."""
+        if self.last is None:
+            return {}
+        (motion, sample), reference = self.last, self.last[1].reference
+        plan, current = motion.replay.plan, motion.replay.current
+        return {"motion": motion.number, "done": reference.done, "progress": f"{reference.s / plan.path.length:.4f}",
+                "time_s": f"{reference.t:.3f}", "planned_s": f"{plan.law.duration:.3f}",
+                "expected_s": f"{current.law.duration:.3f}",  # without pauses and overrides to come
+                "lateness_s": f"{sample.lateness:.3f}", "speed_scaling": f"{sample.speed:.4f}",
+                "binding": motion.described(sample.joint, sample.quantity), "use": f"{sample.use:.4f}",
+                "peak_use": f"{motion.peak:.4f}", "peak_of": motion.peak_of}
+
+    def _tick_values(self, elapsed: float, notes: list[str]) -> dict[str, object]:
+        count, missed, intervals = self._ticker.record()
+        p50, p99, most = np.percentile(intervals, (50, 99, 100)) * 1e3 if len(intervals) else [np.nan] * 3
+        if missed > FEW * (count + missed):
+            notes.append(f"{missed} of {count + missed} ticks missed: control_rate {self._ticker.rate:g} Hz is not held")
+        return {"tick.count": count, "tick.missed": missed, "tick.interval_p50_ms": f"{p50:.3f}",
+                "tick.interval_p99_ms": f"{p99:.3f}", "tick.interval_max_ms": f"{most:.3f}", "tick.lost_s": f"{self.lost:.3f}"}

@@ -1,0 +1,101 @@
+"""Trajectories <-> goals and samples. ScalingMessages messages are made once per motion, and their arrays filled in place."""
+
+from __future__ import annotations
+
+import array
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from rclpy.duration import Duration as Span
+from rclpy.node import Node
+from std_msgs.msg import Float64, Float64MultiArray, Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_msgs.msg import ScaledMotion
+from rnea_ros.execution.goal import Goal, TrajectoryPoint, read
+from rnea_ros.execution.motion import ExecutedMotion, Sample
+from rnea_ros.execution.trajectory_executor import Phase
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.dynamics.messages import nanoseconds
+
+QUEUE = 10
+GONE = 0.2  # s
+PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPING}
+
+
+def goal(message: JointTrajectory, joint_names: tuple[str, ...]) -> Goal:
+    """Raises Refused."""
+    points = [TrajectoryPoint(nanoseconds(p.time_from_start) * 1e-9, p.positions, p.velocities, p.accelerations)
+              for p in message.points]
+    return read(joint_names, list(message.joint_names), points, nanoseconds(message.header.stamp))
+
+
+def duration(seconds: float) -> Duration:
+    whole, part = divmod(round(seconds * 1e9), 1_000_000_000)
+    return Duration(sec=whole, nanosec=part)
+
+
+class ScalingMessages:
+    """Publishes samples: ~/reference, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing that nobody hears."""
+
+    def __init__(self, node: Node):
+        self._reference = node.create_publisher(JointTrajectory, "~/reference", QUEUE)
+        self._scaled = node.create_publisher(ScaledMotion, "~/scaled_motion", QUEUE)
+        self._speed = node.create_publisher(Float64, "~/speed_scaling", QUEUE)
+        self._commands = node.create_publisher(Float64MultiArray, "~/commands", QUEUE)
+        self._motion: ExecutedMotion | None = None
+
+    def publish(self, motion: ExecutedMotion, sample: Sample, phase: Phase, override: float, stamp: Time,
+                values: Values) -> None:
+        if motion is not self._motion:
+            self._motion = motion
+            self._arrange(motion)
+        reference = sample.reference
+        now = {"position": reference.q, "velocity": reference.qd, "acceleration": reference.qdd, "jerk": reference.qddd,
+               "effort": sample.tau, "effort_rate": sample.tau_rate}
+        if _heard(self._scaled):
+            message = self._message
+            message.header.stamp, message.header.frame_id = stamp, values["frame_id"] or motion.robot.root_link
+            message.phase = ScaledMotion.ENDED if reference.done else PHASES.get(phase, ScaledMotion.MOVING)
+            for field, view in self._views.items():
+                view[:] = now[field]
+            message.t, message.s, message.progress = reference.t, reference.s, reference.s / motion.replay.plan.path.length
+            message.lateness, message.override_share, message.speed_scaling = sample.lateness, override, sample.speed
+            message.use, message.binding_joint = sample.use, motion.joint_names[sample.joint]
+            message.binding_limit = sample.quantity
+            self._scaled.publish(message)
+        if _heard(self._reference):
+            point = self._point
+            point.positions, point.velocities, point.accelerations = (
+                array.array("d", now[field].tobytes()) for field in ("position", "velocity", "acceleration"))
+            point.effort = array.array("d", now["effort"].tobytes() if values["reference_effort"] else b"")
+            point.time_from_start = duration(1.0 / values["control_rate"])
+            self._reference.publish(self._trajectory)
+        if values["commands"] != "none" and _heard(self._commands):
+            self._commands.publish(Float64MultiArray(data=array.array("d", now[values["commands"]].tobytes())))
+        if sample.speed == sample.speed and _heard(self._speed):
+            self._speed.publish(Float64(data=sample.speed))
+
+    def flush(self) -> None:
+        """Wait until what was published has been received, for no longer than GONE."""
+        end = time.monotonic() + GONE
+        for publisher in (self._reference, self._commands, self._scaled, self._speed):
+            with suppress(Exception):  # not every middleware can tell
+                publisher.wait_for_all_acked(Span(seconds=max(end - time.monotonic(), 0.0)))
+
+    def _arrange(self, motion: ExecutedMotion) -> None:
+        names, size = list(motion.joint_names), len(motion.joint_names)
+        self._point = JointTrajectoryPoint()
+        self._trajectory = JointTrajectory(joint_names=names, points=[self._point])  # stamp zero: begins when it comes
+        self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names)
+        self._views: dict[str, np.ndarray] = {}
+        for field in ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate"):
+            setattr(self._message, field, array.array("d", bytes(8 * size)))
+            self._views[field] = np.frombuffer(getattr(self._message, field))
+
+
+def _heard(publisher: Any) -> bool:
+    return publisher.get_subscription_count() > 0

@@ -1,0 +1,161 @@
+"""Motions as CSV: a header ``t, q_<joint>, qd_<joint>, qdd_<joint>, qddd_<joint>`` in any order, one row for each sample."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputError, some
+from ..estimation.differentiation import ENOUGH, WINDOW, Window, estimate_derivatives
+
+BLOCKS = ("q", "qd", "qdd", "qddd")
+CHUNK = 20_000  # rows between two reports of progress
+
+
+@dataclass
+class RecordedMotion:
+    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; over which windows."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    estimated: tuple[str, ...] = ()
+    window: Window | None = None
+    ignored: tuple[str, ...] = field(default=())
+
+
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """The option of every command that estimates derivatives."""
+    parser.add_argument("--window", type=float, metavar="S",
+                        help="time over which derivatives that the file does not have are estimated, by polynomials [s]; "
+                             f"default {WINDOW:g}, or what {ENOUGH} samples take. Wider: less noise, less detail")
+
+
+def said(estimated: Sequence[str], window: Window | None) -> str:
+    """For people: what was estimated, and how."""
+    return f"not in the file, estimated by polynomials over {window}: {some(estimated)}"
+
+
+def read(path: str | Path, joint_names: Sequence[str], window: float | None = None,
+         joint_types: Sequence[str] = ()) -> RecordedMotion:
+    """The motion of the named joints. Derivatives that the file does not have for every joint are estimated.
+
+    window [s], joint_types: as in estimate_derivatives. Raises InputError for a missing column or value, with row and column.
+    """
+    t, known, ignored = known_columns(path, joint_names)
+    estimated = tuple(block for block in BLOCKS if block not in known)
+    if estimated:
+        guesses = estimate_derivatives(t, known["q"], known.get("qd"), known.get("qdd"), window,
+                                       joint_types=joint_types)
+        known |= {name: getattr(guesses, name) for name in estimated}
+    q, qd, qdd, qddd = (known[block] for block in BLOCKS)
+    return RecordedMotion(t, q, qd, qdd, qddd, estimated, guesses.window if estimated else None, ignored)
+
+
+def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:
+    """t (samples,), the blocks q .. qddd (samples, n) that the file has for every joint, and the columns not used."""
+    blocks, ignored = columns_of(path, joint_names, BLOCKS, ("q",))
+    return blocks.pop("t"), blocks, ignored
+
+
+def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str],
+               needed: Sequence[str]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """"t" (samples,), those of the blocks (samples, n) that the file has for every joint, and the columns not used.
+
+    Raises InputError if t or one of the needed blocks is not whole, or a value is no finite number.
+    """
+    header = _header(path)
+    names = {block: [f"{block}_{joint}" for joint in joint_names] for block in blocks}
+    missing = [name for name in ("t", *(name for block in needed for name in names[block])) if name not in header]
+    if missing:
+        raise InputError(f"{path}: no column {some(missing, 6, quoted=True)}; the header has {some(header, 6, quoted=True)}")
+    known = {block: columns for block, columns in names.items() if set(columns) <= set(header)}
+    used = ["t", *(name for columns in known.values() for name in columns)]
+    table = _numbers(path, header, [header.index(name) for name in used])
+    parts = np.split(table[:, 1:], np.cumsum([len(columns) for columns in known.values()])[:-1], axis=1)
+    ignored = tuple(name for name in header if name and name not in used)
+    return {"t": table[:, 0], **dict(zip(known, parts, strict=True))}, ignored
+
+
+def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
+    """Rows of 17 digits, so that reading gives the same doubles back; report(rows so far) after each chunk."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerow(names)
+        rows = 0
+        for chunk in chunks:
+            np.savetxt(file, chunk, fmt="%.17g", delimiter=",")
+            rows += len(chunk)
+            report(rows)
+
+
+def _header(path: str | Path) -> list[str]:
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            header = [name.strip() for name in next(csv.reader(file), [])]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not header:
+        raise InputError(f"{path}: the file is empty")
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            raise InputError(f"{path}: its columns are parted by {name}; commas are needed, and points in numbers")
+    if all(_is_number(name) for name in header):
+        raise InputError(f"{path}: the first row holds numbers; the names of the columns are needed there, as t, q_<joint>")
+    twice = sorted({name for name in header if name and header.count(name) > 1})
+    if twice:
+        raise InputError(f"{path}: columns {some(twice, 6, quoted=True)} stand twice in the header")
+    return header
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
+    """(samples, columns)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an empty table is reported below
+            table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2, encoding="utf-8-sig")
+        if table.size and (table.shape[1] != len(header) or not np.isfinite(table).all()):
+            raise ValueError
+        table = table[:, columns] if table.size else table
+    except ValueError:
+        table = _one_by_one(path, header, columns)
+    if not table.size:
+        raise InputError(f"{path}: no rows below the header")
+    return table
+
+
+def _one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
+    """The same for a file in which something is odd: text in columns that are not used, or else an error that says where."""
+    found = []
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file, skipinitialspace=True)
+        next(rows)
+        for row in rows:
+            if not row or row[0].startswith("#"):
+                continue
+            if len(row) == len(header) + 1 and not row[-1].strip():
+                row.pop()  # a comma at the end
+            if len(row) != len(header):
+                raise InputError(f"{path}: row {rows.line_num} has {len(row)} values, the header {len(header)} columns")
+            for k in columns:
+                if not _is_number(row[k]) or not math.isfinite(float(row[k])):
+                    raise InputError(f"{path}: row {rows.line_num}, column '{header[k]}' is '{row[k].strip():.40}'; a finite "
+                                     "number is needed")
+            found.append([float(row[k]) for k in columns])
+    return np.array(found)

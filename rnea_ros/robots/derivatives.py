@@ -1,0 +1,98 @@
+"""The part of Robot that answers how torques, their rates and internal joint wrenches change with the motion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..algorithms.joint_wrenches import moving
+from ..model.tree import Model
+from .inputs.validation import Wrenches
+
+
+class TorqueSensitivities(NamedTuple):
+    """(n, n) or (samples, n, n) each: a row for each torque, a column for each coordinate. The last is the mass matrix."""
+
+    dtau_dq: np.ndarray
+    dtau_dqd: np.ndarray
+    dtau_dqdd: np.ndarray
+
+
+class RateSensitivities(NamedTuple):
+    """Of tau_rate: (n, n) or (samples, n, n) each, as in TorqueSensitivities. The last is the mass matrix."""
+
+    drate_dq: np.ndarray
+    drate_dqd: np.ndarray
+    drate_dqdd: np.ndarray
+    drate_dqddd: np.ndarray
+
+
+class JointWrenches(NamedTuple):
+    """What passes through the joints: (joints, 6) or (samples, joints, 6), force first [N, N m].
+
+    A row for each joint that moves a link, mimic joints included, named by `joints`: the wrench exerted BY the parent link ON
+    the child link, about the origin of the child link's frame and seen in it. It is all that the joint transmits, bearing
+    and drive; its component along the axis is the torque less friction, rotor inertia and offset.
+    rate [N/s, N m/s]: of the six numbers; None where no jerk was given.
+    """
+
+    joints: tuple[str, ...]
+    wrench: np.ndarray
+    rate: np.ndarray | None
+
+
+class JointWrenchSensitivities(NamedTuple):
+    """Of JointWrenches.wrench: (joints, 6, n) or (samples, joints, 6, n) each, a column for each coordinate."""
+
+    joints: tuple[str, ...]
+    dw_dq: np.ndarray
+    dw_dqd: np.ndarray
+    dw_dqdd: np.ndarray
+
+
+class Sensitivities:
+    """Base of Robot. Motions are (n,) or (samples, n).
+
+    wrenches, wrench_rates : external wrenches held by links, see Robot.torque_and_rate
+    world_wrenches         : {URDF link: (6,) or (samples, 6)} force, then moment about the link frame's origin, exerted BY the
+                             environment ON the link, seen in the ROOT link's frame, where they stay while the link turns
+    """
+
+    if TYPE_CHECKING:
+        model: Model
+
+        def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, ...]: ...
+
+    def sensitivities(self, q, qd, qdd, wrenches: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
+        """Partial derivatives of the torques, joint terms included: Barman, thesis, chapter 3, in closed form."""
+        return tuple.__new__(TorqueSensitivities, self._evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
+                                                                 world_wrenches=world_wrenches))
+
+    def rate_sensitivities(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                           world_wrenches: Wrenches | None = None) -> RateSensitivities:
+        """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
+        return tuple.__new__(RateSensitivities, self._evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
+                                                               wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+
+    def joint_wrenches(self, q, qd, qdd, qddd=None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None) -> JointWrenches:
+        """Internal force and moment of every joint and, where the jerk qddd is given, their rates."""
+        given = {"wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches}
+        if qddd is None:
+            return JointWrenches(self.moving_joints, self._evaluate("joint_wrenches", q, qd, qdd, **given)[0], None)
+        wrench, rate = self._evaluate("joint_wrenches_and_rates", q, qd, qdd, qddd, **given)
+        return JointWrenches(self.moving_joints, wrench, rate)
+
+    def joint_wrench_sensitivities(self, q, qd, qdd, wrenches: Wrenches | None = None,
+                                   world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
+        """Partial derivatives of the internal wrenches of `joint_wrenches`."""
+        tables = self._evaluate("joint_wrench_sensitivities", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+        return JointWrenchSensitivities(self.moving_joints, *tables)
+
+    @property
+    def moving_joints(self) -> tuple[str, ...]:
+        """Every joint that moves a link, mimic joints included: the rows of the internal joint wrenches."""
+        return tuple(self.model.links[k].joint for k in moving(self.model))

@@ -1,0 +1,129 @@
+"""State of a base that moves: where it is, how it is turned, how fast it goes; and what follows from the rate of each.
+
+Conventions, for all of the package:
+
+* pose: position of the base link's origin in the world, quaternion x y z w that takes vectors from the base to the world;
+* velocity: of the origin, then angular, both relative to the world and seen along the axes of the base (a body twist);
+* acceleration: second time derivative of the origin's position, then time derivative of the angular velocity, both taken in
+  the world and then seen along the axes of the base. An accelerometer at the origin that hangs still in free fall shows this
+  less gravity. It is often called classical; `spatial` gives the body's spatial acceleration, which Pinocchio uses, and which
+  is the rate of the six numbers of `velocity`: linear part less w x v, angular part the same;
+* jerk: time derivatives of both accelerations, taken in the world and then seen along the axes of the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...algebra.taylor import Jet, derivative, jets
+from ...errors import InputError
+from . import validation
+
+QUATERNION_SLACK = 1e-3  # a longer way from unit length is no rounding
+
+
+@dataclass(frozen=True, eq=False)
+class BaseState:
+    """position (3,) [m], quaternion (4,) x y z w, velocity (6,) [m/s, rad/s]; or (samples, ...) each. See the module."""
+
+    position: Any = (0.0, 0.0, 0.0)
+    quaternion: Any = (0.0, 0.0, 0.0, 1.0)
+    velocity: Any = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        for name, size in (("position", 3), ("quaternion", 4), ("velocity", 6)):
+            array = np.array(validation.numbers(f"base {name}", getattr(self, name)))
+            if array.ndim not in (1, 2) or array.shape[-1] != size or not np.isfinite(array).all():
+                raise InputError(f"base {name} is {getattr(self, name)!r:.120}; ({size},) or (samples, {size}) finite numbers "
+                                 "are needed")
+            object.__setattr__(self, name, array)
+        length = np.linalg.norm(self.quaternion, axis=-1, keepdims=True)
+        if (np.abs(length - 1.0) > QUATERNION_SLACK).any():
+            raise InputError(f"base quaternion {self.quaternion.tolist()!r:.120} has length {length.ravel()[0]:.6g}; it must "
+                             "be 1, in the order x y z w")
+        object.__setattr__(self, "quaternion", self.quaternion / length)
+
+    @property
+    def rotation(self) -> np.ndarray:
+        """(3, 3) or (samples, 3, 3): from base to world."""
+        x, y, z, w = np.moveaxis(self.quaternion, -1, 0)
+        rows = [[1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
+                [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
+                [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)]]
+        return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+    def into_world(self, v: Any) -> np.ndarray:
+        """Vectors (..., 3) of the base, along the axes of the world; six numbers as two vectors."""
+        return _turn(self.rotation, v)
+
+    def into_base(self, v: Any) -> np.ndarray:
+        """Vectors (..., 3) of the world, along the axes of the base; six numbers as two vectors."""
+        return _turn(np.swapaxes(self.rotation, -1, -2), v)
+
+    def spatial(self, acceleration: Any) -> np.ndarray:
+        """Body's spatial acceleration (6,), the rate of the numbers of `velocity`, from the true one."""
+        return np.asarray(acceleration) - self._turning()
+
+    def classical(self, spatial: Any) -> np.ndarray:
+        """True acceleration (6,) from the body's spatial one."""
+        return np.asarray(spatial) + self._turning()
+
+    def _turning(self) -> np.ndarray:
+        wxv = np.cross(self.velocity[..., 3:], self.velocity[..., :3])
+        return np.concatenate((wxv, np.zeros_like(wxv)), axis=-1)
+
+    def vector(self) -> np.ndarray:
+        """The 13 numbers, for integrators: position, quaternion, velocity."""
+        return np.concatenate((self.position, self.quaternion, self.velocity), axis=-1)
+
+    def vector_rate(self, acceleration: Any) -> np.ndarray:
+        """Rates of the 13 numbers under a true acceleration (6,)."""
+        w, (xyz, s) = self.velocity[..., 3:], np.split(self.quaternion, [3], axis=-1)
+        turn = np.concatenate((s * w + np.cross(xyz, w), -(xyz * w).sum(axis=-1, keepdims=True)), axis=-1) / 2.0
+        return np.concatenate((self.into_world(self.velocity[..., :3]), turn, self.spatial(acceleration)), axis=-1)
+
+    @classmethod
+    def from_vector(cls, x: np.ndarray) -> BaseState:
+        """From the 13 numbers of an integrator, which lets the quaternion's length drift."""
+        q = x[..., 3:7]
+        return cls(x[..., :3], q / np.linalg.norm(q, axis=-1, keepdims=True), x[..., 7:13])
+
+
+def _turn(R: np.ndarray, v: Any) -> np.ndarray:
+    v = np.asarray(v, dtype=float)
+    pairs = v.reshape(*v.shape[:-1], -1, 3)
+    turned = np.einsum("...ij,...kj->...ki", R, pairs)
+    return turned.reshape(*turned.shape[:-2], v.shape[-1])
+
+
+def quaternion(R: np.ndarray) -> np.ndarray:
+    """x y z w (4,) of a rotation (3, 3): eigenvector of the largest eigenvalue of a symmetric 4 x 4, right for any angle."""
+    A = R - R.T
+    K = np.empty((4, 4))
+    K[:3, :3] = R + R.T - np.eye(3) * np.trace(R)
+    K[:3, 3] = K[3, :3] = A[2, 1], A[0, 2], A[1, 0]
+    K[3, 3] = np.trace(R)
+    q = np.linalg.eigh(K)[1][:, -1]
+    return q if q[3] >= 0.0 else -q
+
+
+def along(pose: Callable[[Any], tuple[Any, Any]], t: Any) -> tuple[BaseState, np.ndarray, np.ndarray]:
+    """State, acceleration (6,) and jerk (6,) of a base whose pose is given over time, exact.
+
+    pose : t -> (position (3,), rotation (3, 3) from base to world), with plain operators and numpy functions: it is called
+           with a jet instead of a number, and so differentiates itself
+    t    : time [s], a number or (samples,)
+    """
+    if np.ndim(t):
+        states, accelerations, jerks = zip(*(along(pose, one) for one in np.asarray(t, dtype=float)), strict=True)
+        columns = (np.array([getattr(state, name) for state in states]) for name in ("position", "quaternion", "velocity"))
+        return BaseState(*columns), np.array(accelerations), np.array(jerks)
+    p, R = (np.array([derivative(part, k) for k in range(4)], dtype=float) for part in pose(Jet([float(t), 1.0, 0.0, 0.0])))
+    spin = jets(*R[1:]) @ jets(*R[:3]).T  # [w] = Rdot R^T in the world
+    w, wd, wdd = (np.array([W[2, 1], W[0, 2], W[1, 0]], dtype=float) for W in (derivative(spin, k) for k in range(3)))
+    velocity, acceleration, jerk = (np.concatenate((R[0].T @ x, R[0].T @ y)) for x, y in zip(p[1:], (w, wd, wdd), strict=True))
+    return BaseState(p[0], quaternion(R[0]), velocity), acceleration, jerk

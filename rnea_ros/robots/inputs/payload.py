@@ -1,0 +1,60 @@
+"""A rigid body carried by a link: checked once, then ten numbers that a kernel adds to the link's own inertia."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...algebra.vectors import rotate_inertia, shift
+from ...errors import InputError
+from ...model.tree import Frozen, Model, frozen
+from .validation import numbers
+
+_UPPER = np.triu_indices(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Payload(Frozen):
+    """Who carries it, and what a kernel adds to that link.
+
+    parameters (10,): m, m com (3), Jxx Jxy Jxz Jyy Jyz Jzz, in the MDH frame of link `link_number`, J about its origin.
+    """
+
+    link_number: int
+    mass: float
+    parameters: np.ndarray
+
+    @classmethod
+    def on_link(cls, model: Model, link: str, mass: float, com: Sequence[float], inertia: Any) -> Payload:
+        """From com (3,) in the URDF link's frame and inertia (3, 3) about the com in its axes."""
+        frame = model.frame(link)
+        m, centre = numbers("payload mass", mass), numbers("payload com", com)
+        about_com = np.zeros((3, 3)) if inertia is None else numbers("payload inertia", inertia)
+        if m.shape != () or centre.shape != (3,) or about_com.shape != (3, 3):
+            raise InputError(f"payload: mass is a number, com needs 3 numbers and inertia 3 x 3; got shapes {m.shape}, "
+                             f"{centre.shape} and {about_com.shape}")
+        if not (np.isfinite(m) and np.isfinite(centre).all() and np.isfinite(about_com).all()) or m < 0.0:
+            raise InputError(f"payload: mass {mass} must be finite and not negative, com and inertia finite")
+        if not np.allclose(about_com, about_com.T) or np.linalg.eigvalsh(about_com)[0] < -1e-12:
+            raise InputError(f"payload: inertia {about_com.tolist()} must be symmetric and not negative")
+        with np.errstate(all="ignore"):  # what comes of it is said in words
+            J, ms = rotate_inertia(frame.R, *shift(about_com, np.zeros(3), m, centre))
+            J, ms = shift(J, ms, m, frame.P)
+        if not (np.isfinite(J).all() and np.isfinite(ms).all()):
+            raise InputError(f"payload: mass {m:g} kg at {centre.tolist()} m has moments larger than any number")
+        return cls(frame.link, float(m), frozen([m, *ms, *J[_UPPER]]))
+
+    @staticmethod
+    def added(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple]:
+        """{link number: (m, ms, J)} with the payload of the k-th carrier at block[10 k: 10 k + 10]; any scalar."""
+        inertias: dict[int, tuple] = {}
+        for k, number in enumerate(carriers):
+            link = model.links[number]
+            m, ms, J = inertias.get(number, (link.m, link.ms, link.J))
+            p = block[10 * k:10 * k + 10]
+            extra = np.array([[p[4], p[5], p[6]], [p[5], p[7], p[8]], [p[6], p[8], p[9]]])
+            inertias[number] = (m + p[0], ms + p[1:4], J + extra)
+        return inertias

@@ -1,0 +1,96 @@
+"""The motion of a platform in the base frame: pose, twist, acceleration and jerk, checked, and made from angles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...algebra.taylor import Jet, derivative
+from ...algebra.vectors import rpy
+from ...errors import InputError
+from .validation import numbers
+
+ORTHONORMAL = 1e-9
+REST = (0.0,) * 6
+
+
+class PlatformMotion(NamedTuple):
+    """One sample, or many along a first axis.
+
+    position     (..., 3)     of the platform frame's origin in the base frame [m]
+    rotation     (..., 3, 3)  takes vectors from the platform frame to the base frame
+    velocity     (..., 6)     of that origin, then the angular velocity w, in the base frame [m/s, rad/s]
+    acceleration (..., 6)     time derivative of the velocity's six numbers
+    jerk         (..., 6)     and of the acceleration's
+    """
+
+    position: Any
+    rotation: Any
+    velocity: Any = REST
+    acceleration: Any = REST
+    jerk: Any = REST
+
+    @classmethod
+    def from_rpy(cls, position: Sequence[Any], angles: Sequence[Any]) -> PlatformMotion:
+        """From four arrays each, (3,) or (samples, 3): value and first three time derivatives of position and URDF's rpy.
+
+        The rotation is evaluated on series in time; w is read off dR/dt R^T.
+        """
+        P, given = ([np.asarray(x, dtype=float) for x in values] for values in (position, angles))
+        taylor = [x / factorial for x, factorial in zip(given, (1.0, 1.0, 2.0, 6.0), strict=True)]
+        series = [Jet([x[..., k] for x in taylor]) for k in range(3)]
+        R = rpy(*series)
+        turning = _rates(R) @ _shortened(R).T
+        w = [turning[2, 1], turning[0, 2], turning[1, 0]]
+        wds = [np.stack(list(derivative(w, order)), axis=-1) for order in range(3)]
+        rotation = np.stack([np.stack([x + 0.0 * P[0][..., 0] for x in row], axis=-1) for row in derivative(R, 0)], axis=-2)
+        return cls(P[0], rotation, *(np.concatenate((v, wd), axis=-1) for v, wd in zip(P[1:], wds, strict=True)))
+
+    def checked(self) -> PlatformMotion:
+        """The same as arrays of fitting shapes; InputError says what does not fit."""
+        shapes = ((3,), (3, 3), (6,), (6,), (6,))
+        arrays = [_array(name, value, shape) for name, value, shape in zip(self._fields, self, shapes, strict=True)]
+        counts = {len(array) for array, shape in zip(arrays, shapes, strict=True) if array.ndim > len(shape)}
+        if len(counts) > 1:
+            raise InputError(f"platform motion: arrays have different numbers of samples, {sorted(counts)}")
+        for count in counts:
+            arrays = [np.broadcast_to(array, (count, *shape)) for array, shape in zip(arrays, shapes, strict=True)]
+        R = arrays[1]
+        if np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0) > ORTHONORMAL or (np.linalg.det(R) < 0.0).any():
+            raise InputError("platform rotation is not a rotation matrix: its columns must be orthonormal and right-handed to "
+                             f"{ORTHONORMAL:g}")
+        return PlatformMotion(*arrays)
+
+    def rows(self) -> np.ndarray:
+        """(30,) or (samples, 30): rotation row by row, position, velocity, acceleration, jerk."""
+        P, R, *rates = self
+        return np.concatenate((np.reshape(R, (*np.shape(P)[:-1], 9)), P, *rates), axis=-1)
+
+
+def _array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    array = numbers(f"platform {name}", value)
+    if array.shape[-len(shape):] != shape or array.ndim > len(shape) + 1:
+        many = ("samples", *shape)
+        raise InputError(f"platform {name} has shape {array.shape}; {shape} or ({', '.join(map(str, many))}) is needed")
+    if not np.isfinite(array).all():
+        raise InputError(f"platform {name} holds a number that is not finite")
+    return array
+
+
+def _rates(R: np.ndarray) -> np.ndarray:
+    """Series of the time derivative."""
+    return _each(R, lambda x: Jet([(k + 1) * c for k, c in enumerate(x.c[1:])]))
+
+
+def _shortened(R: np.ndarray) -> np.ndarray:
+    return _each(R, lambda x: Jet(x.c[:-1]))
+
+
+def _each(R: np.ndarray, function: Any) -> np.ndarray:
+    result = np.empty(R.shape, dtype=object)
+    for index in np.ndindex(R.shape):
+        x = R[index]
+        result[index] = function(x if isinstance(x, Jet) else Jet([x, 0.0, 0.0, 0.0]))
+    return result

@@ -1,0 +1,154 @@
+"""The door of Robot: what users hand in is checked here, once, and becomes the flat input of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError, shown, some
+from ...model.tree import Limits, Model, frozen
+
+Wrenches = Mapping[str, Any]
+# Blocks that are not coordinates.
+SIZES = {"point": 3, "base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6}
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """An array of floats, of any shape."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    if any(np.ma.is_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray)):
+        raise InputError(f"{name} has masked values; every value must be a number: fill them, or leave those samples out")
+    try:
+        if not np.iscomplexobj(value):  # numpy would drop the imaginary part
+            return np.asarray(value, dtype=float)
+    except OverflowError:
+        raise InputError(f"{name} is {shown(value)}; no number may be larger than 1.8e308") from None
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"{name} is not an array of numbers: {shown(value)}")
+
+
+def vector(name: str, value: Any, size: int) -> np.ndarray:
+    """A read-only vector of `size` finite numbers."""
+    array = np.array(numbers(name, value))
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise InputError(f"{name} is {value!r:.80}; {size} finite numbers are needed")
+    array.flags.writeable = False
+    return array
+
+
+def block(name: str, value: Any, joint_names: Sequence[str], finite: bool = True) -> np.ndarray:
+    """(size,) or (samples, size) finite numbers of a kernel's input block: coordinates, or those of SIZES.
+
+    finite : whether to look at every number of many samples; a kernel does so itself, but cannot say where
+    """
+    if name not in SIZES:
+        return coordinates(name, value, joint_names, finite)
+    array = numbers(name, value)
+    if array.ndim not in (1, 2) or array.shape[-1] != SIZES[name] or not np.isfinite(array).all():
+        raise InputError(f"{name} is {value!r:.120}; ({SIZES[name]},) or (samples, {SIZES[name]}) finite numbers are needed")
+    return array
+
+
+def coordinates(name: str, value: Any, joint_names: Sequence[str], finite: bool = True) -> np.ndarray:
+    """(n,) or (samples, n) finite numbers, a column for each joint."""
+    array = numbers(name, value)
+    if array.ndim not in (1, 2) or array.shape[-1] != len(joint_names):
+        n, names = len(joint_names), some(joint_names) or "no joints"
+        raise InputError(f"{name} has shape {array.shape}; ({n},) or (samples, {n}) is needed, one column for each of {names}")
+    if (finite or array.ndim == 1) and not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(f"{name}{where.tolist()} is {array[tuple(where)]} (joint '{joint_names[where[-1]]}'); every value "
+                         "must be a finite number")
+    return array
+
+
+def limits(value: Any, joint_names: Sequence[str]) -> Limits:
+    """Arrays (n,); those beside position above zero, infinite for no limit, NaN for an unknown one."""
+    if not isinstance(value, Limits):
+        raise InputError(f"limits are {value!r:.80}; Limits are needed: dataclasses.replace(robot.limits, effort_rate=...)")
+    found = {}
+    for field in fields(Limits):
+        found[field.name] = given = numbers(f"limits.{field.name}", getattr(value, field.name))
+        if given.shape != (len(joint_names),):
+            raise InputError(f"limits.{field.name} has shape {given.shape}; ({len(joint_names)},) is needed, in the order of "
+                             f"{some(joint_names)}")
+        if field.name not in ("lower", "upper") and (given <= 0.0).any():
+            k = int(np.flatnonzero(given <= 0.0)[0])
+            raise InputError(f"limits.{field.name} of {joint_names[k]} is {given[k]:g}; a number above zero is needed, or NaN "
+                             "where it is unknown")
+    return Limits(**{name: frozen(array) for name, array in found.items()})
+
+
+def held_base(model: Model) -> None:
+    """InputError where the base is free: what is asked for would hold it still without a word."""
+    if model.base != "fixed":
+        raise InputError(f"the base of robot '{model.name}' is free: FloatingRobot says how it moves, base='fixed' holds it")
+
+
+def results(what: str, found: Sequence[np.ndarray]) -> None:
+    """InputError where finite inputs gave what is too large for a number, or the difference of two such."""
+    if not all(np.isfinite(part).all() for part in found):
+        raise too_large(what)
+
+
+def too_large(what: str) -> InputError:
+    return InputError(f"{what} comes out too large for a number (1.8e308): motion, loads or model are too extreme")
+
+
+def loaded_links(model: Model, wrenches: Wrenches | None, rates: Wrenches | None = None) -> tuple[int, ...]:
+    """Numbers of the links that carry external wrenches."""
+    alone = sorted(set(rates or {}) - set(wrenches or {}))
+    if alone:
+        raise InputError(f"wrench rates without a wrench on links {alone}")
+    return tuple(sorted({model.frame(link).link for link in wrenches or {}}))
+
+
+def wrench_block(model: Model, loaded: Sequence[int], wrenches: Wrenches) -> np.ndarray:
+    """Wrenches moved from URDF link frames to MDH frames and added up: six numbers for each loaded link."""
+    total = {number: np.zeros(6) for number in loaded}
+    for name, value in wrenches.items():
+        frame, wrench = model.frame(name), _wrench(name, value)
+        f, n = wrench[..., :3] @ frame.R.T, wrench[..., 3:] @ frame.R.T
+        moved = np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
+        beside([total[frame.link], moved])  # refuses different numbers of samples on links of one body
+        total[frame.link] = total[frame.link] + moved
+    return beside(list(total.values()))
+
+
+def world_blocks(model: Model, world_wrenches: Wrenches | None) -> dict[str, np.ndarray]:
+    """Wrenches held in the root frame, link by link: they are turned inside the kernel."""
+    given = world_wrenches or {}
+    for name in given:
+        model.frame(name)  # refuses a link that does not exist
+    return {name: _wrench(name, given[name]) for name in sorted(given)}
+
+
+def _wrench(name: str, value: Any) -> np.ndarray:
+    try:
+        wrench = numbers("wrench", value)
+    except InputError:
+        wrench = np.empty(0)
+    if wrench.shape[-1:] != (6,) or wrench.ndim > 2 or not np.isfinite(wrench).all():
+        raise InputError(f"wrench on link '{name}' is {shown(value, 120)}; (6,) or (samples, 6) finite numbers are needed, "
+                         "force first")
+    return wrench
+
+
+def samples(arrays: Sequence[np.ndarray]) -> int | None:
+    """How many samples there are in arrays (size,) or (samples, size); None for a single one."""
+    counts = {len(array) for array in arrays if array.ndim == 2}
+    if len(counts) > 1:
+        raise InputError(f"arrays have different numbers of samples: {sorted(counts)}")
+    return counts.pop() if counts else None
+
+
+def beside(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays (size,) or (samples, size) side by side; single ones serve all samples."""
+    count = samples(arrays)
+    if count is None:
+        return np.concatenate(arrays)
+    return np.concatenate([np.broadcast_to(array, (count, array.shape[-1])) for array in arrays], axis=1)

@@ -1,0 +1,91 @@
+"""What the kernels of a robot with a free or moving base evaluate; same form as evaluations.py.
+
+base_velocity, base_acceleration, base_jerk (6,) : linear, then angular, in the base's frame; see base_state.py
+base_gravity (3,) : acceleration of gravity in the base's frame; the constant `gravity`, of the world, is not used here
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...algebra.linalg import pivots
+from ...algorithms import energy, floating_base, mass_matrix
+from ...algorithms import torque_rate as newton_euler
+from ...algorithms.torque_rate import BaseMotion
+
+STATE = ("q", "qd", "base_velocity", "base_gravity")
+
+
+def values_only(options):
+    """Options of algorithms that have no rates."""
+    return {name: value for name, value in options.items() if name != "wrench_rates"}
+
+
+def inverse_dynamics(model, gravity, options, q, qd, base_velocity, base_gravity, qdd):
+    """Base acceleration, tau, and the inertia that the base felt and its scale."""
+    options = values_only(options)
+    found = floating_base.inverse_dynamics(model, q, qd, qdd, base_velocity[3:], base_gravity, **options)
+    return *found, *_felt_by_base(model, q, options)
+
+
+def torque_and_rate(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd):
+    """Base acceleration and jerk, tau, tau_rate, and the inertia that the base felt and its scale."""
+    found = floating_base.torque_and_rate(model, q, qd, qdd, qddd, base_velocity[3:], base_gravity, **options)
+    return *found, *_felt_by_base(model, q, options)
+
+
+def _felt_by_base(model, q, options):
+    A11 = mass_matrix.base_inertia(model, q, options.get("inertias"))
+    return pivots(A11), np.diag(A11)
+
+
+def forward_dynamics(model, gravity, options, q, qd, base_velocity, base_gravity, tau):
+    """Base acceleration, qdd, and the inertias that base and joints felt and would feel with all others locked."""
+    options = values_only(options)
+    Vd0, qdd, felt = floating_base.forward_dynamics(model, q, qd, tau, base_velocity[3:], base_gravity, **options)
+    base, joints = mass_matrix.locked(model, q, options.get("inertias"))
+    return Vd0, qdd, felt, base + joints
+
+
+def prescribed(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration, base_jerk):
+    """tau, tau_rate, base wrench and the rates of its components."""
+    motion = BaseMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
+    return floating_base.prescribed(model, q, qd, qdd, qddd, motion, base_gravity, **options)
+
+
+def free_mass_matrix(model, gravity, options, q):
+    """A of base and joints."""
+    return [floating_base.mass_matrix(model, q, **options)]
+
+
+def free_energy(model, gravity, options, q, qd, base_velocity, base_gravity):
+    """(2,): kinetic energy, and the potential energy as if the base were at the world's origin."""
+    return [energy.energy(model, q, qd, base_gravity, base_velocity[:3], base_velocity[3:], **options)]
+
+
+def free_center_of_mass(model, gravity, options, q, qd, base_velocity):
+    """Place, velocity, momentum about it, in the base's frame."""
+    c, velocity, p, L = energy.center_of_mass(model, q, qd, base_velocity[:3], base_velocity[3:], **options)
+    return c, velocity, np.concatenate((p, L))
+
+
+def link_velocities(model, gravity, options, q, qd, base_velocity):
+    """(N + 1, 6) velocities of the links' frames: the accelerations of a robot at rest whose qdd is qd."""
+    rest = q * 0.0
+    base = BaseMotion(a=base_velocity[:3], wd=base_velocity[3:])
+    motion = newton_euler.kinematics(model, q, rest, qd, rest, base)
+    return [[np.concatenate(pair) for pair in zip(motion.a, motion.wd, strict=True)]]
+
+
+KERNEL_FUNCTIONS: dict[str, tuple[Callable, tuple[str, ...]]] = {
+    "free_inverse_dynamics": (inverse_dynamics, (*STATE, "qdd")),
+    "free_torque_and_rate": (torque_and_rate, (*STATE, "qdd", "qddd")),
+    "free_forward_dynamics": (forward_dynamics, (*STATE, "tau")),
+    "prescribed": (prescribed, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+    "free_mass_matrix": (free_mass_matrix, ("q",)),
+    "free_energy": (free_energy, STATE),
+    "free_center_of_mass": (free_center_of_mass, STATE[:3]),
+    "link_velocities": (link_velocities, STATE[:3]),
+}

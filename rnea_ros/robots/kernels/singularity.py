@@ -1,0 +1,43 @@
+"""Where no mass resists a torque, acceleration has no answer: found, and said with the joint's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from ...algebra.linalg import pivots
+from ...errors import InputError
+from ..inputs.validation import too_large
+
+LEAST = 1e-12  # share of a joint's inertia that may be left when other joints are free; doubles leave 1e-16 of nothing
+
+
+def check_nonsingular(felt: np.ndarray, locked: np.ndarray, names: Sequence[str]) -> None:
+    """InputError where the inertia felt, (n,) or (samples, n), is nothing beside that with all other joints locked."""
+    if b"\0" in (felt > LEAST * locked).tobytes():  # one is False; found in a tenth of the time that .all() takes
+        raise _error(felt, locked, names)
+
+
+@contextmanager
+def nonsingular(mass_matrix: Callable[[], np.ndarray], names: Sequence[str]) -> Iterator[None]:
+    """The same for what is massless by its structure already, and divides by zero while a kernel is made."""
+    try:
+        with np.errstate(divide="raise", invalid="raise"):
+            yield
+    except (ZeroDivisionError, FloatingPointError):
+        M = mass_matrix()
+        M = M.reshape(-1, *M.shape[-2:])[0]
+        with np.errstate(all="ignore"):
+            felt = np.array(pivots(M[::-1, ::-1])[::-1])
+        some = not np.all(felt > LEAST * np.diag(M))
+        raise (_error(felt, np.diag(M), names) if some else too_large("the acceleration")) from None
+
+
+def _error(felt: np.ndarray, locked: np.ndarray, names: Sequence[str]) -> InputError:
+    felt, locked = (np.reshape(x, (-1, len(names))) for x in (felt, locked))
+    loose = np.any(felt <= LEAST * locked, axis=0).tolist()  # not what is NaN, which follows from another's zero
+    which = ", ".join(f"'{name}'" for name, free in zip(names, loose, strict=True) if free) or "some joint"
+    return InputError(f"the mass matrix is singular: {which} moves no mass (joints beyond it give way), so its acceleration "
+                      "has no answer; give its links mass and inertia, or its joint a rotor inertia")

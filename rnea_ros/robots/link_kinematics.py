@@ -1,0 +1,65 @@
+"""Forward kinematics of every link: what Robot, SpringRobot and ElasticRobot inherit, and the other robots ask.
+
+The convention, for all robots of the package:
+
+* a pose is (R, p) of the link's frame in the frame of the root link, or in the world where the base floats: R (3, 3) takes
+  vectors from the link's frame, p (3,) is the place of its origin, or of the point asked for [m];
+* velocities and Jacobians have six rows: velocity of the point, then angular velocity of the link, both along the axes of the
+  root link, or of the world [m/s, rad/s]. Pinocchio calls it LOCAL_WORLD_ALIGNED;
+* a point is given in the link's frame, and moves with the link; the frame's origin by default;
+* Jacobians have a column for each joint; six for a floating base before them, for BaseState.velocity. With closed loops they
+  have a column for each active joint.
+
+So link_velocity = jacobian @ qd, and acceleration of the point = jacobian @ qdd + jacobian_rate @ qd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..algorithms.kinematics import Pose
+from .inputs import validation
+from .kernels import link_functions
+from .kernels.link_functions import LinkFunction
+from .kernels.store import KernelStore
+
+
+class LinkKinematics:
+    """Poses, velocities and Jacobians of URDF links: moving ones, and those fixed to them. See the module's convention.
+
+    link  : name of a URDF link; InputError names those that exist
+    q, qd : (n,) or (samples, n)
+    point : (3,) or (samples, 3) in the link's frame [m]; its origin if left out
+    """
+
+    _link_kernels: KernelStore
+
+    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> Pose:
+        """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
+        return Pose(*self._on_link(link_functions.link_pose, link, point, q=q))
+
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> np.ndarray:
+        """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
+        return self._on_link(link_functions.link_velocity, link, point, q=q, qd=qd)[0]
+
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> np.ndarray:
+        """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
+        return self._on_link(link_functions.jacobian, link, point, q=q)[0]
+
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> np.ndarray:
+        """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
+        return self._on_link(link_functions.jacobian_rate, link, point, q=q, qd=qd)[0]
+
+    def _on_link(self, function: Callable, link: str, point: ArrayLike | None, *, base: dict[str, np.ndarray] | None = None,
+                 **motion: Any) -> tuple[np.ndarray, ...]:
+        model = self._link_kernels.model
+        one = LinkFunction(function, model, model.frame(link))
+        blocks = {name: validation.coordinates(name, value, model.joint_names) for name, value in motion.items()}
+        blocks["point"] = validation.block("point", (0.0, 0.0, 0.0) if point is None else point, model.joint_names)
+        found = self._link_kernels(one, blocks | (base or {}), masses=False)
+        validation.results(function.__name__, found)
+        return found

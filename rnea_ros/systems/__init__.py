@@ -1,1 +1,0 @@
-"""Robots that are more than a fixed tree: free bases, elastic joints, closed loops, platforms."""

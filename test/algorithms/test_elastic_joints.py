@@ -1,0 +1,203 @@
+"""Joints held by springs alone (khalil-rne section 6): golden numbers, Pinocchio's matrices, energy, and what is refused."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, JointDynamics, ModelError, Robot
+from rnea_ros.robots.springs import SpringRobot
+from support.golden_models import from_table
+from support.oracles import GOLDEN, PinocchioOracle, difference, worst
+from support.robots import INERTIAL, LinkSpec, arm, random_state, random_tree
+
+SEEDS = range(8)
+
+
+def golden_robot(backend="llvm"):
+    case = GOLDEN["elastic_tree_khalil"]
+    model = from_table("tree4", GOLDEN["tree4"]["links"], [JointDynamics(rotor_inertia=x) for x in case["Ia"]])
+    springs = {f"j{k + 1}": {"stiffness": case["K"][k], "rest": case["q_rest"][k]} for k in range(4) if case["elastic"][k]}
+    return SpringRobot(Robot(model, backend, GOLDEN["tree4"]["gravity"]), {"springs": springs})
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
+def test_golden_tree(backend):
+    case, tree, robot = GOLDEN["elastic_tree_khalil"], GOLDEN["tree4"], golden_robot(backend)
+    tau, qdd = robot.inverse_dynamics(tree["q"], tree["qd"], case["qdd_rigid_prescribed"])
+    assert worst(tau, case["Gamma"]) < 1e-11 and worst(qdd, case["qdd"]) < 1e-11
+    assert worst(robot.forward_dynamics(tree["q"], tree["qd"], tau), case["qdd"]) < 1e-11
+
+
+def test_what_is_asked_of_a_spring_joint_is_not_read():
+    tree, robot = GOLDEN["tree4"], golden_robot()
+    free = [k for k, name in enumerate(robot.joint_names) if name in robot.spring_joints]
+    asked = np.array([1.0, 2.0, 3.0, 4.0])
+    other = asked.copy()
+    other[free] += 100.0
+    for one, two in zip(robot.torque_and_rate(tree["q"], tree["qd"], asked, asked),
+                        robot.torque_and_rate(tree["q"], tree["qd"], other, other), strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(robot.forward_dynamics(tree["q"], tree["qd"], asked),
+                                  robot.forward_dynamics(tree["q"], tree["qd"], other))
+
+
+@cache
+def tree(seed):
+    """A random tree in which every joint moves mass; springs on some joints that no mimic joint follows."""
+    grown = random_tree(seed)
+    grown.links = [LinkSpec(link.name, INERTIAL) for link in grown.links]
+    terms = {"rotor_inertia": 0.3, "gear_ratio": 2.0, "viscous": 0.4, "coulomb": 0.2, "smoothing": 0.5}
+    robot = Robot.from_urdf(grown.text(), gravity=(1.0, -2.0, -9.0))
+    names = [link.joint for link in robot.model.links if link.joint]
+    robot = Robot(robot.model.with_terms({name: JointDynamics(**terms) for name in names[::2]}), gravity=robot.gravity_vector)
+    rng = np.random.default_rng(seed)
+    leaders = [link.joint for link in robot.model.links if link.joint and link.joint not in robot.joint_names]
+    followed = {robot.joint_names[link.coordinate] for link in robot.model.links if link.joint in leaders}
+    springs = {name: {"stiffness": float(rng.uniform(1.0, 90.0)), "rest": float(rng.normal())}
+               for name in robot.joint_names if name not in followed and rng.random() < 0.6}
+    return grown, robot, springs
+
+
+ELASTIC = [seed for seed in SEEDS if tree(seed)[2]]
+
+
+@pytest.mark.parametrize("seed", ELASTIC)
+def test_accelerations_and_torques_solve_pinocchios_equations(seed):
+    """(68)-(71): A and H by Pinocchio, the rows of the springs solved for their accelerations."""
+    grown, robot, springs = tree(seed)
+    oracle, elastic = PinocchioOracle(grown.plain(), robot), SpringRobot(robot, {"springs": springs})
+    q, qd, qdd, _ = random_state(np.random.default_rng(seed), robot.n)
+    terms = {link.joint: link.term for link in robot.model.links}
+    rows = [(link.coordinate, link.multiplier, terms[link.joint]) for link in robot.model.links if link.joint]
+    A = oracle.mass_matrix(q)
+    H = oracle.torque_and_rate(q, qd, 0 * q, 0 * q)[0]
+    for c, k, term in rows:
+        A[c, c] += k * k * term.armature
+        H[c] += k * (term.viscous * k * qd[c] + term.coulomb * np.tanh(k * qd[c] / term.smoothing))
+    free = np.array([name in springs for name in robot.joint_names])
+    torque = np.array([-springs[name]["stiffness"] * (x - springs[name]["rest"]) if name in springs else 0.0
+                       for name, x in zip(robot.joint_names, q)])
+    expected = qdd.copy()
+    expected[free] = np.linalg.solve(A[np.ix_(free, free)], (torque - H)[free] - A[np.ix_(free, ~free)] @ qdd[~free])
+    tau, moved = elastic.inverse_dynamics(q, qd, qdd)
+    scale = np.linalg.cond(A[np.ix_(free, free)])
+    assert worst(moved, expected) < 1e-13 * scale
+    assert worst(tau, A @ expected + H) < 1e-13 * scale
+    np.testing.assert_allclose(tau[free], torque[free], rtol=1e-9, atol=1e-10)
+    assert worst(elastic.forward_dynamics(q, qd, tau), moved) < 1e-13 * np.linalg.cond(A)
+
+
+@pytest.mark.parametrize("seed", ELASTIC)
+def test_rates_are_derivatives_along_the_motion(seed):
+    _, robot, springs = tree(seed)
+    elastic = SpringRobot(robot, {"springs": springs})
+    q, qd, qdd, qddd = random_state(np.random.default_rng(seed + 100), robot.n)
+    wrenches = {robot.model.links[-1].name: np.arange(1.0, 7.0)}
+    tau, tau_rate, acceleration, jerk = elastic.torque_and_rate(q, qd, qdd, qddd, wrenches, wrenches)
+    same = elastic.inverse_dynamics(q, qd, qdd, wrenches, wrenches)
+    assert worst(tau, same.tau) < 1e-12 and worst(acceleration, same.qdd) < 1e-12
+
+    def straight(t):  # leaves the motion only at second order, so its derivative at zero is that of the motion
+        return np.array(elastic.inverse_dynamics(q + t * qd, qd + t * acceleration, qdd + t * qddd, wrenches, wrenches))
+
+    scale = 1e-9 * max(1.0, np.abs(acceleration).max(), np.abs(jerk).max())
+    rates = difference(straight, 1e-3 / max(1.0, np.abs(acceleration).max()))
+    assert np.abs(rates[0] - tau_rate).max() < scale and np.abs(rates[1] - jerk).max() < scale
+
+
+@pytest.mark.parametrize("seed", ELASTIC)
+def test_wrenches_do_what_robots_wrenches_do(seed):
+    """On the link or held in the world: the torques that the Robot needs at the accelerations that came out."""
+    _, robot, springs = tree(seed)
+    elastic = SpringRobot(robot, {"springs": springs}).with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
+    loaded = robot.with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
+    rng = np.random.default_rng(seed)
+    q, qd, qdd, _ = random_state(rng, robot.n)
+    names = list(robot.model.frames)[:: max(1, len(robot.model.frames) // 3)]
+    wrenches, held = ({name: rng.normal(size=6) for name in names} for _ in range(2))
+    tau, moved = elastic.inverse_dynamics(q, qd, qdd, wrenches, held)
+    assert worst(loaded.inverse_dynamics(q, qd, moved, wrenches, held), tau) < 1e-8
+    tau, moved = elastic.inverse_dynamics(q, qd, qdd, wrenches)
+    assert worst(elastic.forward_dynamics(q, qd, tau, wrenches), moved) < 1e-8
+
+
+@pytest.mark.parametrize("seed", ELASTIC)
+def test_springs_alone_keep_the_energy(seed):
+    """No motor turns, no friction: kinetic energy, gravity's and the springs' stay constant. Energies by Pinocchio."""
+    grown, robot, springs = tree(seed)
+    bare = Robot(robot.model.with_terms({link.joint: JointDynamics() for link in robot.model.links if link.joint}),
+                 gravity=robot.gravity_vector)
+    oracle, elastic = PinocchioOracle(grown.plain(), bare), SpringRobot(bare, {"springs": springs})
+    free = np.array([name in springs for name in bare.joint_names])
+    q, qd, _, _ = random_state(np.random.default_rng(seed), bare.n)
+    qd[~free] = 0.0
+    _tau, qdd = elastic.inverse_dynamics(q, qd, 0.0 * q)
+
+    def energy(t):
+        x, v = q + t * qd, qd + t * qdd
+        stored = sum(s["stiffness"] * (x[bare.joint_names.index(name)] - s["rest"])**2 / 2 for name, s in springs.items())
+        return oracle.energy(x, v) + stored
+
+    assert abs(difference(energy, 1e-3 / max(1.0, np.abs(qdd).max()))) < 1e-7 * max(1.0, abs(energy(0.0)), np.abs(qdd).max())
+
+
+def test_a_batch_is_its_samples():
+    robot = golden_robot()
+    motion = np.random.default_rng(0).normal(size=(4, 5, 4))
+    together = robot.torque_and_rate(*motion)
+    for k in range(5):
+        for whole, one in zip(together, robot.torque_and_rate(*motion[:, k]), strict=True):
+            np.testing.assert_array_equal(whole[k], one)
+    tau = robot.forward_dynamics(motion[0], motion[1], np.ones(4))
+    np.testing.assert_array_equal(tau[2], robot.forward_dynamics(motion[0][2], motion[1][2], np.ones(4)))
+
+
+def test_declared_beside_the_urdf(tmp_path):
+    urdf = tmp_path / "fingers.urdf"
+    urdf.write_text(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}))
+    (tmp_path / "fingers.elastic.yaml").write_text("springs:\n  j2: {stiffness: 4e1, rest: 0.5}\n")
+    robot = SpringRobot.from_urdf(urdf)
+    assert robot.spring_joints == ("j2",)
+    assert robot.springs[1] == (40.0, 0.5)
+
+
+ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})
+
+
+@pytest.mark.parametrize(("springs", "message"), [
+    ({"j2": {"stiffness": -40.0}}, "joint 'j2': stiffness is -40.0; a number above zero is needed"),
+    ({"j2": {"stiffness": 0}}, "joint 'j2': stiffness is 0; a number above zero"),
+    ({"j2": {"stiffness": float("inf")}}, "stiffness is inf"),
+    ({"j2": {"rest": 0.1}}, "joint 'j2': stiffness is missing"),
+    ({"j2": {"stiffness": 1.0, "gear_ratio": 3.0}}, "gear_ratio is not known; allowed are stiffness, rest"),
+    ({"elbow": {"stiffness": 1.0}}, "joint 'elbow' is not in robot 'arm'; its joints: j1, j2"),
+    ({"j3": {"stiffness": 1.0}}, "joint 'j3' only follows 'j1'"),
+    ({"j1": {"stiffness": 1.0}}, "joint 'j1' is followed by"),
+    ({}, "SpringRobot needs a section 'springs' with at least one joint"),
+])
+def test_bad_declarations_are_refused(springs, message):
+    with pytest.raises(ModelError) as error:
+        SpringRobot.from_urdf(ARM, {"springs": springs})
+    assert message in str(error.value)
+
+
+def test_wrong_section_points_to_the_right_class():
+    with pytest.raises(ModelError, match="'joints', which ElasticRobot reads"):
+        SpringRobot.from_urdf(ARM, {"joints": {"j2": {"stiffness": 1.0, "motor_inertia": 1.0}}})
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
+def test_a_spring_without_load_is_named(backend):
+    urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}).replace(INERTIAL, "").replace('<link name="l1">',
+                                                                                      f'<link name="l1">{INERTIAL}')
+    robot = SpringRobot.from_urdf(urdf, {"springs": {"j2": {"stiffness": 1.0}}}, backend=backend)
+    with pytest.raises(InputError, match="'j2' moves no mass"):
+        robot.inverse_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+
+
+def test_a_free_base_is_refused():
+    with pytest.raises(InputError, match="base='fixed'"):
+        SpringRobot(Robot.from_urdf(ARM, base="floating"), {"springs": {"j2": {"stiffness": 1.0}}})

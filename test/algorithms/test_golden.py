@@ -1,0 +1,120 @@
+"""The numbers of golden.json, from its MDH tables: the recursions by themselves, without URDF."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import JointDynamics, Robot
+from rnea_ros.algorithms import component_rate, torque_rate
+from rnea_ros.algorithms.torque_rate import BaseMotion
+from support.golden_models import from_table, planar_rr
+from support.oracles import GOLDEN, worst
+
+TEXTS = (torque_rate.torque_and_rate, component_rate.torque_and_rate)
+
+
+def golden_robot(name, terms=None, **options):
+    return Robot(from_table(name, GOLDEN[name]["links"], terms), gravity=GOLDEN[name]["gravity"], **options)
+
+
+def check_golden(robot, state, tau, rate):
+    """The kernel, and each text on plain numbers."""
+    for ours, rates in (robot.torque_and_rate(*state),
+                        *(text(robot.model, *state, robot.gravity_vector) for text in TEXTS)):
+        assert worst(ours, tau) < 1e-11 and worst(rates, rate) < 1e-11
+
+
+def state_of(case):
+    return [np.array(case[key], dtype=float) for key in ("q", "qd", "qdd", "qddd")]
+
+
+@pytest.mark.parametrize("state", range(3))
+def test_golden_stanford_arm(state):
+    case = GOLDEN["stanford_arm"]["states"][state]
+    check_golden(golden_robot("stanford_arm"), state_of(case), case["tau"], case["dtau"])
+
+
+def test_golden_external_wrench():
+    """There: by link 6 on the environment, rates in the inertial frame. Here: on the link, rates of the components."""
+    case, robot = GOLDEN["stanford_arm"]["external"], golden_robot("stanford_arm")
+    motion = state_of(case)
+    w = robot.recursion(*motion)[0].w[6]
+    f, n, fdot, ndot = (np.array(case[key]) for key in ("f", "n", "fdot", "ndot"))
+    wrench, rate = -np.concatenate((f, n)), -np.concatenate((fdot - np.cross(w, f), ndot - np.cross(w, n)))
+    results = [robot.torque_and_rate(*motion, wrenches={"l6": wrench}, wrench_rates={"l6": rate})]
+    results += [text(robot.model, *motion, robot.gravity_vector, wrenches={6: wrench}, wrench_rates={6: rate})
+                for text in TEXTS]
+    for tau, tau_rate in results:
+        assert worst(tau, case["tau"]) < 1e-11 and worst(tau_rate, case["dtau"]) < 1e-11
+
+
+def stanford_motion(t):
+    """The quintic of golden.json, rest to rest in two seconds; t (samples,)."""
+    pi = np.pi
+    start, end = np.array([pi / 2, 0, 0, pi / 2, pi / 4, pi / 2]), np.array([pi / 4, pi / 2, 2, pi / 4, pi / 2, 0])
+    s = np.asarray(t)[:, None] / 2.0
+    shape = (10 * s**3 - 15 * s**4 + 6 * s**5, (30 * s**2 - 60 * s**3 + 30 * s**4) / 2,
+             (60 * s - 180 * s**2 + 120 * s**3) / 4, (60 - 360 * s + 360 * s**2) / 8)
+    return (start + (end - start) * shape[0], *((end - start) * x for x in shape[1:]))
+
+
+def stanford_with_motors():
+    return golden_robot("stanford_arm", [JointDynamics(rotor_inertia=Ia)
+                                         for Ia in GOLDEN["stanford_arm"]["with_actuator_inertia"]["Ia"]])
+
+
+@pytest.mark.parametrize("state", range(3))
+def test_golden_actuator_inertia(state):
+    case = GOLDEN["stanford_arm"]["with_actuator_inertia"]["states"][state]
+    check_golden(stanford_with_motors(), [x[0] for x in stanford_motion([case["t"]])], case["tau"], case["dtau"])
+
+
+@pytest.mark.parametrize(("key", "step", "tolerance"), [
+    ("Ts_1e_4", 1e-4, 1e-5), ("Ts_1e_3", 1e-3, 1e-6), ("Ts_1e_2", 1e-2, 1e-6)])
+def test_golden_backward_difference_of_the_paper(key, step, tolerance):
+    expected = GOLDEN["stanford_arm"]["with_actuator_inertia"]["backward_difference_max"][key]
+    t = np.arange(round(2.0 / step) + 1) * step
+    tau, rate = stanford_with_motors().torque_and_rate(*stanford_motion(t))
+    found = np.abs(rate[1:] - np.diff(tau, axis=0) / step).max(axis=0)
+    assert found == pytest.approx(expected, rel=tolerance)
+    if key == "Ts_1e_4":
+        assert found[0] == pytest.approx(0.02462, rel=3e-4)  # printed in the paper
+
+
+def test_golden_tree():
+    case, robot = GOLDEN["tree4"], golden_robot("tree4")
+    q, qd, *_ = state_of(case)
+    check_golden(robot, state_of(case), case["tau"], case["dtau"])
+    assert worst(robot.mass_matrix(q), case["M"]) < 1e-11
+    assert worst(robot.bias(q, qd), case["H"]) < 1e-11
+
+
+def test_golden_tree_with_motors_and_friction():
+    case = GOLDEN["tree4"]  # its friction jumps with the sign of the speed; ours does as the smoothing goes to zero
+    terms = [JointDynamics(rotor_inertia=Ia / 9.0, gear_ratio=-3.0, viscous=Fv, coulomb=Fs, smoothing=1e-3)
+             for Ia, Fv, Fs in zip(case["Ia"], case["Fv"], case["Fs"])]
+    robot = golden_robot("tree4", terms)
+    check_golden(robot, state_of(case), case["tau_with_Ia_friction"], case["dtau_with_Ia_friction"])
+    q, qd, *_ = state_of(case)
+    assert worst(robot.forward_dynamics(q, qd, case["fd"]["Gamma"]), case["fd"]["qdd"]) < 1e-11
+
+
+def test_golden_two_link_arm():
+    case = GOLDEN["two_link_RR_thesis"]
+    rows = planar_rr(*(case["params"][key] for key in ("L", "lc", "m", "Izz")))
+    check_golden(Robot(from_table("rr", rows), gravity=(0, 0, 0)), state_of(case), case["tau"], case["dtau"])
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_moving_base_is_a_moving_link(cut):
+    """The links beyond one, on a base that moves as that link does in the whole arm, need the torques that they need there."""
+    case, rows = GOLDEN["stanford_arm"], GOLDEN["stanford_arm"]["links"]
+    rest = from_table("rest", [row | {"parent": row["parent"] - cut} for row in rows[cut:]])
+    for state in case["states"]:
+        motion = state_of(state)
+        moved = golden_robot("stanford_arm").recursion(*motion)[0]
+        base = BaseMotion(*(getattr(moved, name)[cut] for name in BaseMotion._fields))  # felt: gravity is taken off already
+        assert cut == 1 or np.abs(base.j).max() > 0.01
+        tau, rate = torque_rate.torque_and_rate(rest, *(x[cut:] for x in motion), base=base)
+        assert worst(tau, state["tau"][cut:]) < 1e-11 and worst(rate, state["dtau"][cut:]) < 1e-11

@@ -1,0 +1,357 @@
+"""Rigid and elastic joints with motors on any link: golden numbers, Pinocchio with rotors as bodies, laws of mechanics."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.algorithms import mixed_joints
+from rnea_ros.robots.elastic import ElasticRobot
+from support.oracles import GOLDEN, difference, worst
+from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, arm, random_tree
+from support.rotor_trees import RotorTree, declare, four_joints, inertial, polynomial
+
+CASE = GOLDEN["mixed_rigid_elastic_hua"]
+
+
+# ------------------------------------------------------------------ golden.json
+
+
+def angles(R):
+    """rpy of a rotation."""
+    R = np.asarray(R)
+    return (math.atan2(R[2, 1], R[2, 2]), math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0])), math.atan2(R[1, 0], R[0, 0]))
+
+
+@cache
+def golden_robot(backend="llvm"):
+    """The paper's frame i + 1, fixed to link i, is the link 'frame<i+1>' here; frame i turns by q_i, then by C_i into it."""
+    C = [np.eye(3), *(np.array(c) for c in CASE["C"])]
+    tree = Tree("hua", [LinkSpec("link0")])
+    for i, link in enumerate(CASE["links_without_rotors"], start=1):
+        body = inertial(link["m"], C[i] @ link["c"], C[i] @ np.array(link["I"]) @ C[i].T)
+        tree.links.append(LinkSpec(f"link{i}", body))
+        tree.joints.append(JointSpec(f"joint{i}", "continuous", f"link{i - 1}", f"link{i}",
+                                     xyz=tuple(C[i - 1] @ CASE["r"][i - 1]), rpy=angles(C[i - 1]), axis=(0, 0, 1)))
+    for i in range(4):
+        tree.links.append(LinkSpec(f"frame{i + 1}"))
+        tree.joints.append(JointSpec(f"turn{i + 1}", "fixed", f"link{i}", f"frame{i + 1}", rpy=angles(C[i])))
+    tree.links.append(LinkSpec("tip"))
+    tree.joints.append(JointSpec("tip joint", "fixed", "frame4", "tip", xyz=tuple(CASE["r"][3])))
+    joints = {}
+    for i, (motor, l) in enumerate(zip(CASE["rotors"], CASE["motor_on_link"], strict=True)):
+        joints[f"joint{i + 1}"] = {
+            "gear_ratio": CASE["eta"][i], "motor_inertia": CASE["I_mz"][i], "motor_link": f"frame{l + 1}",
+            "motor_axis": CASE["z_m_in_frame_lm_plus_1"][i], "motor_mass": motor["m"],
+            "motor_transverse_inertia": motor["I_xx_yy"], "motor_position": motor["position_in_frame_lm_plus_1_from_O_lm"]}
+    joints[f"joint{CASE['elastic_joint']}"]["stiffness"] = CASE["K"]
+    return ElasticRobot.from_urdf(tree.text(), {"joints": joints}, backend, CASE["gravity"])
+
+
+def golden_torques(**options):
+    robot = golden_robot()
+    q, theta = ([np.array(CASE[name + d]) for d in ("", "d", "dd")] for name in ("q", "theta"))
+    return mixed_joints.inverse_dynamics(robot.model, robot.motors, q, theta, np.array(CASE["gravity"]), **options)
+
+
+def test_golden_unified_bodies():
+    model = golden_robot().model
+    for body in CASE["unified"]:
+        link, k = model.links[body["link"]], body["link"]
+        turn = model.frame(f"frame{k + 1}").R
+        centre = model.frame(f"frame{k + 1}").P + turn @ body["c"]
+        assert worst(link.m, body["m"]) < 1e-14 and worst(link.ms, link.m * centre) < 1e-14
+        about = link.J - link.m * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+        assert worst(turn.T @ about @ turn, body["I_about_unified_COM"]) < 1e-14
+
+
+def test_golden_inverse_dynamics():
+    torques = golden_torques()
+    assert worst(torques.motor, CASE["tau_motor"]) < 1e-11
+    assert worst(torques.load, CASE["joint_axis_moment"]) < 1e-11
+
+
+def test_golden_external_force():
+    """There: by the robot on the environment, at O_4 in frame 4. Here: on the link, about its frame's origin."""
+    frame, f = golden_robot().model.frame("tip"), -np.array(CASE["external"]["f_by_robot_on_environment_at_O4_frame4"])
+    f = frame.R @ f
+    torques = golden_torques(wrenches={frame.link: np.concatenate((f, np.cross(frame.P, f)))})
+    assert worst(torques.motor, CASE["external"]["tau_motor"]) < 1e-11
+    assert worst(torques.load, CASE["external"]["joint_axis_moment"]) < 1e-11
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
+def test_golden_equations_of_motion(backend):
+    robot, state = golden_robot(backend), [CASE[name] for name in ("q", "theta", "qd", "thetad")]
+    assert worst(robot.mass_matrix(CASE["q"]), CASE["A"]) < 1e-11
+    assert worst(robot.bias(*state), CASE["zeta"]) < 1e-11
+    acceleration = np.concatenate(robot.forward_dynamics(*state, CASE["FD"]["tau_m"]))
+    assert worst(acceleration, CASE["FD"]["qdd_thetadd"]) < 1e-11
+
+
+# ------------------------------------------------------------------ random trees against Pinocchio
+
+SEEDS = [seed for seed in range(11) if any(joint.kind not in ("fixed", "planar") for joint in random_tree(seed).joints)]
+
+
+@cache
+def grown(seed):
+    """(tree, declaration, robot, Pinocchio): motors anywhere, also on what their own joint moves."""
+    tree = random_tree(seed)
+    tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
+    rigid, rng = Robot.from_urdf(tree.text(), gravity=(1.0, -2.0, -9.0)), np.random.default_rng(seed)
+    followed = {rigid.joint_names[link.coordinate] for link in rigid.model.links
+                if link.joint and link.joint not in rigid.joint_names}
+    driven = [joint.name for joint in tree.joints if joint.name in rigid.joint_names]
+    joints = declare(rng, tree, driven, followed if seed % 2 else ())
+    robot = ElasticRobot(rigid, {"joints": joints})
+    return tree, joints, robot, RotorTree(tree, joints, robot)
+
+
+def random_numbers(seed, robot, count):
+    """count rows of (joints, motors of elastic joints)."""
+    return np.random.default_rng(seed + 50).normal(size=(count, robot.n + len(robot.elastic_joints)))
+
+
+def parts(robot, x):
+    return x[:robot.n], x[robot.n:]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equations_of_motion_are_pinocchios(seed):
+    *_, robot, oracle = grown(seed)
+    x, v, a = random_numbers(seed, robot, 3)
+    (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
+    A, zeta = robot.mass_matrix(q), robot.bias(q, theta, qd, thetad)
+    scale = 1e-13 * max(1.0, np.abs(oracle.mass_matrix(x)).max(), np.abs(oracle.torques(x, v, 0 * a)).max())
+    assert np.abs(A - oracle.mass_matrix(x)).max() < scale
+    # zeta holds no springs on the load's side: (31) has them on the right, as tau_q.
+    springs = np.concatenate((np.zeros(robot.n), oracle.stiffness[robot.n:] @ x))
+    expected = oracle.torques(x, v, 0 * a) - oracle.stiffness @ x + springs
+    assert np.abs(zeta - expected).max() < scale
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mass_matrix_is_symmetric_and_positive(seed):
+    *_, robot, _ = grown(seed)
+    A = robot.mass_matrix(random_numbers(seed, robot, 1)[0][:robot.n])
+    assert worst(A, A.T) < 1e-13 * max(1.0, np.abs(A).max())
+    assert np.linalg.eigvalsh((A + A.T) / 2.0).min() > 1e-6
+    m = robot.elastic_motors
+    B = np.diag([motor.term.gear_ratio**2 * motor.term.rotor_inertia for motor in m])
+    np.testing.assert_allclose(A[robot.n:, robot.n:], B, rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_accelerations_need_the_torques_that_caused_them(seed):
+    """Algorithm 2 put into Pinocchio: what the motors gave comes out again, and the springs' joints are in balance."""
+    *_, robot, oracle = grown(seed)
+    x, v = random_numbers(seed, robot, 2)
+    tau = np.random.default_rng(seed).normal(size=robot.n)
+    (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
+    a = np.concatenate(robot.forward_dynamics(q, theta, qd, thetad, tau))
+    given = oracle.torques(x, v, a)
+    elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
+    expected = np.concatenate((tau, tau[elastic]))
+    expected[elastic] = 0.0
+    scale = max(1.0, np.abs(oracle.mass_matrix(x) @ np.abs(a)).max(), np.abs(oracle.stiffness @ x).max())
+    assert np.abs(given - expected).max() < 1e-12 * scale
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_energy_is_kept_without_motors_torque(seed):
+    *_, robot, oracle = grown(seed)
+    x, v = random_numbers(seed, robot, 2)
+    (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
+    a = np.concatenate(robot.forward_dynamics(q, theta, qd, thetad, np.zeros(robot.n)))
+    power = difference(lambda t: oracle.energy(x + t * v, v + t * a), 1e-3 / max(1.0, np.abs(a).max() ** 0.5))
+    assert abs(power) < 1e-8 * max(1.0, abs(oracle.energy(x, v)), np.abs(v * (oracle.mass_matrix(x) @ a)).sum())
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_inverse_dynamics_gives_a_motion_that_forward_dynamics_confirms(depth):
+    robot, oracle = four_joints(depth=depth)
+    assert robot.order == 2 + 2 * depth
+    motion = polynomial(1, 4, robot.order)(0.0)
+    found = robot.inverse_dynamics(*motion)
+    qdd, thetadd = robot.forward_dynamics(motion[0], found.q_motor, motion[1], found.qd_motor, found.tau)
+    scale = 1e-12 * np.linalg.cond(robot.mass_matrix(motion[0]))
+    assert worst(qdd, motion[2]) < scale and worst(thetadd, found.qdd_motor) < scale * max(1.0, np.abs(found.qdd_motor).max())
+    assert worst(found.load, robot.stiffness * (found.q_motor - motion[0])) < 1e-9
+    x, v, a = (np.concatenate(pair) for pair in zip(motion[:3], (found.q_motor, found.qd_motor, found.qdd_motor)))
+    assert worst(oracle.torques(x, v, a), np.concatenate((np.zeros(4), found.tau))) < 1e-9
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_rates_are_derivatives_along_the_motion(depth):
+    robot, _ = four_joints(depth=depth)
+    order = robot.order + 1
+    motion = polynomial(2, 4, order)
+    wrenches = {"link4": np.arange(6.0), "link2": -np.arange(6.0)}
+    tau, rate = robot.torque_and_rate(*motion(0.0), wrenches=wrenches, world_wrenches=wrenches)
+    now = robot.inverse_dynamics(*motion(0.0), wrenches=wrenches, world_wrenches=wrenches)
+    np.testing.assert_allclose(tau, now.tau, rtol=1e-12, atol=1e-12)
+
+    def at(t):
+        return robot.inverse_dynamics(*motion(t), wrenches=wrenches, world_wrenches=wrenches)
+
+    for name, expected in (("tau", rate), ("q_motor", now.qd_motor), ("qd_motor", now.qdd_motor)):
+        found = difference(lambda t, name=name: getattr(at(t), name), 1e-2)
+        assert np.abs(found - expected).max() < 1e-7 * max(1.0, np.abs(expected).max()), name
+
+
+def test_link_sides_rate_is_robots_torque_rate():
+    """No motor is carried beyond the elastic joint: d theta / dt = tau_rate / K + qd with the Robot's own recursion."""
+    robot = golden_robot()
+    motion = polynomial(3, 3, 4)(0.0)
+    tau, rate = Robot(robot.model).torque_and_rate(*motion[:4])
+    found = robot.inverse_dynamics(*motion)
+    assert worst(found.q_motor, tau[2:] / CASE["K"] + motion[0][2:]) < 1e-14
+    assert worst(found.qd_motor, rate[2:] / CASE["K"] + motion[1][2:]) < 1e-14
+
+
+def test_stiffer_springs_approach_the_rigid_robot():
+    """The difference falls as 1 / K."""
+    rigid, _ = four_joints(elastic=False)
+    assert rigid.order == 2
+    motion = polynomial(4, 4, 4)(0.0)
+    tau = rigid.inverse_dynamics(*motion[:3]).tau
+    errors = []
+    for K in (1e4, 1e6, 1e8):
+        soft, _ = four_joints(stiffness=K)
+        found = soft.inverse_dynamics(*motion)
+        errors.append(max(np.abs(found.tau - tau).max(), np.abs(found.q_motor - motion[0]).max()))
+    assert errors[0] > 1e-3 and all(0.008 < b / a < 0.012 for a, b in pairwise(errors))
+
+
+def test_joints_without_a_motor_are_driven_directly():
+    urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"kind": "prismatic", "axis": (1, 0, 0)})
+    robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": {"gear_ratio": 2.0}}})
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 3))
+    assert worst(robot.inverse_dynamics(q, qd, qdd).tau, robot.robot.inverse_dynamics(q, qd, qdd)) < 1e-14
+
+
+def test_a_motor_without_a_place_is_a_rotor_inertia():
+    """motor_link left out: on a rigid joint as JointDynamics has it, on an elastic one as a motor in the base has it."""
+    urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 0.6, 0.8), "xyz": (0.3, 0, 0), "rpy": (0.3, -0.2, 0.5)})
+    short, motion = {"gear_ratio": 9.0, "motor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
+    rigid = ElasticRobot.from_urdf(urdf, {"joints": {"j1": short, "j2": short}})
+    term = JointDynamics(rotor_inertia=0.01, gear_ratio=9.0)
+    robot = Robot.from_urdf(urdf, joint_terms={"j1": term, "j2": term})
+    assert worst(rigid.inverse_dynamics(*motion[:3]).tau, robot.inverse_dynamics(*motion[:3])) < 1e-13
+    assert worst(rigid.torque_and_rate(*motion[:4]), robot.torque_and_rate(*motion[:4])) < 1e-13
+    springs = [{"joints": {"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}}}
+               for place in ({}, {"motor_link": "base", "motor_axis": [0.3, 0.4, 0.5]})]
+    placed = [ElasticRobot.from_urdf(urdf, declared) for declared in springs]
+    assert placed[0].order == 4
+    for one, two in zip(*(each.inverse_dynamics(*motion) for each in placed), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-13, atol=1e-14)
+
+
+def test_friction_of_joint_and_motor_stand_on_their_sides():
+    urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
+    joint = {"stiffness": 50.0, "gear_ratio": 9.0, "motor_inertia": 0.01}
+    rubbing = {"motor_viscous": 0.3, "motor_coulomb": 0.5}
+    terms = {"j2": JointDynamics(viscous=0.7, coulomb=0.2, offset=0.1)}
+    smooth = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint}})
+    rough = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint | rubbing}}, joint_terms=terms)
+    q, qd, theta, thetad = np.array([0.3, -0.4]), np.array([0.5, 0.02]), [0.2], [-0.03]
+    extra = rough.bias(q, theta, qd, thetad) - smooth.bias(q, theta, qd, thetad)
+    expected = [0.0, 0.7 * 0.02 + 0.2 * math.tanh(0.02 / 1e-2) + 0.1, 0.3 * -0.03 + 0.5 * math.tanh(-0.03 / 1e-2)]
+    np.testing.assert_allclose(extra, expected, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(rough.mass_matrix(q), smooth.mass_matrix(q), rtol=0, atol=1e-15)
+
+
+def test_wrenches_on_links_and_in_the_world():
+    robot, oracle = four_joints()
+    x, v, a = np.random.default_rng(1).normal(size=(3, 8))
+    (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
+    f = np.array([1.0, -2.0, 3.0, 0.4, 0.5, -0.6])
+    expected = oracle.torques(x, v, 0 * a, {"joint3": pin.Force(f)}) - oracle.torques(x, v, 0 * a)
+    found = robot.bias(q, theta, qd, thetad, wrenches={"link3": f}) - robot.bias(q, theta, qd, thetad)
+    assert np.abs(found - expected).max() < 1e-12
+    pin.forwardKinematics(oracle.model, oracle.data, oracle.configuration(x))
+    R = oracle.data.oMi[oracle.model.getJointId("joint3")].rotation
+    held = np.concatenate((R @ f[:3], R @ f[3:]))
+    turned = robot.bias(q, theta, qd, thetad, world_wrenches={"link3": held}) - robot.bias(q, theta, qd, thetad)
+    assert np.abs(turned - expected).max() < 1e-12
+    tau = np.ones(4)
+    assert worst(*(np.concatenate(robot.forward_dynamics(q, theta, qd, thetad, tau, **{kind: {"link3": w}}))
+                   for kind, w in (("wrenches", f), ("world_wrenches", held)))) < 1e-11
+
+
+def test_a_payload_is_part_of_its_link():
+    robot, _ = four_joints()
+    heavy = robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015]))
+    q = np.random.default_rng(2).normal(size=4)
+    rest = [np.zeros(4)] * 4
+    loads = heavy.inverse_dynamics(q, *rest).load - robot.inverse_dynamics(q, *rest).load
+    alone = robot.robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2)).gravity(q) - robot.robot.gravity(q)
+    assert worst(loads, alone) < 1e-12
+    M = robot.robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015])).mass_matrix(q)
+    gained = heavy.mass_matrix(q) - robot.mass_matrix(q)
+    assert np.abs(gained[:4, :4] - (M - robot.robot.mass_matrix(q))).max() < 1e-12 and np.abs(gained[4:]).max() < 1e-12
+    lighter = heavy.with_payload("link4", 0.0)
+    assert worst(lighter.mass_matrix(q), robot.mass_matrix(q)) < 1e-14
+
+
+def test_a_batch_is_its_samples():
+    robot = golden_robot()
+    motion = np.random.default_rng(3).normal(size=(5, 6, 3))
+    together = robot.inverse_dynamics(*motion)
+    for k in range(6):
+        for whole, one in zip(together, robot.inverse_dynamics(*motion[:, k]), strict=True):
+            np.testing.assert_array_equal(whole[k], one)
+    q, theta = motion[0], together.q_motor
+    qdd, _ = robot.forward_dynamics(q, theta, motion[1], together.qd_motor, together.tau)
+    assert qdd.shape == (6, 3) and worst(qdd, motion[2]) < 1e-9
+    assert robot.mass_matrix(q).shape == (6, 4, 4)
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
+    urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
+    entry = {"stiffness": 50.0, "motor_inertia": 0.01, "motor_link": "l2", "motor_axis": [0, 1, 0]}
+    robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": entry}})
+    with pytest.raises(InputError, match=r"the motor of joint 'j2' rides on what its own spring moves.*use forward_dynamics"):
+        robot.inverse_dynamics(*np.zeros((5, 2)))
+    assert np.isfinite(robot.forward_dynamics([0, 0], [0], [0, 0], [0], [0, 0])[0]).all()
+
+
+def test_missing_derivatives_are_named():
+    with pytest.raises(InputError, match="2 derivatives of q are given, 4 are needed with joint3 elastic: q, qd, qdd, qddd"):
+        golden_robot().inverse_dynamics(*np.zeros((3, 3)))
+    with pytest.raises(InputError, match="5 are needed"):
+        golden_robot().torque_and_rate(*np.zeros((5, 3)))
+
+
+def test_wrong_sizes_are_named():
+    robot = golden_robot()
+    with pytest.raises(InputError, match=r"q_motor has shape \(2,\); \(1,\).*joint3"):
+        robot.forward_dynamics(np.zeros(3), np.zeros(2), np.zeros(3), np.zeros(1), np.zeros(3))
+    with pytest.raises(InputError, match="tau has shape"):
+        robot.forward_dynamics(np.zeros(3), np.zeros(1), np.zeros(3), np.zeros(1), np.zeros(4))
+    with pytest.raises(InputError, match="link 'hand' is not in robot"):
+        robot.bias(np.zeros(3), np.zeros(1), np.zeros(3), np.zeros(1), world_wrenches={"hand": np.zeros(6)})
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
+def test_a_joint_without_mass_is_named(backend):
+    urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}).replace(INERTIAL, "").replace('<link name="l1">',
+                                                                                      f'<link name="l1">{INERTIAL}')
+    robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": {"stiffness": 1.0, "motor_inertia": 1.0}}}, backend)
+    with pytest.raises(InputError, match="'j2' moves no mass"):
+        robot.forward_dynamics([0, 0], [0], [0, 0], [0], [0, 0])
+
+
+def test_a_free_base_is_refused():
+    with pytest.raises(InputError, match="base='fixed'"):
+        ElasticRobot(Robot.from_urdf(arm({}), base="floating"), {"joints": {"j1": {"gear_ratio": 2.0}}})

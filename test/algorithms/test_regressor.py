@@ -1,0 +1,213 @@
+"""tau = Y params and tau_rate = Yd params: column by column against Pinocchio, and in time against jets and differences."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, JointDynamics, ModelError, Robot
+from rnea_ros.algebra.linear_forms import coefficients, unknowns
+from rnea_ros.algebra.taylor import derivative, jets
+from rnea_ros.algorithms.regressor import regressor
+from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
+from rnea_ros.codegen.ir.program import trace
+from rnea_ros.identification.regressor_kernel import Regressor
+from rnea_ros.inertial.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
+from support.oracles import along, difference, example_urdfs, worst
+from support.regressor_oracle import RegressorOracle
+from support.robots import arm, random_state, random_tree
+
+SEEDS = [seed for seed in range(40) if any(joint.kind != "fixed" for joint in random_tree(seed).joints)]
+TERM = JointDynamics(rotor_inertia=2e-3, gear_ratio=-30.0, coulomb=0.6, viscous=0.4, offset=-0.3, smoothing=0.2)
+
+
+@cache
+def robot(seed, backend="python"):
+    """A random tree with friction and rotors everywhere."""
+    bare = Robot.from_urdf(random_tree(seed).text(), gravity=(1.0, -2.0, -9.0))
+    terms = {link.joint: TERM for link in bare.model.links if link.joint}
+    return Robot(bare.model.with_terms(terms), backend, bare.gravity_vector)
+
+
+def at(model, listed, motion, gravity, **options):
+    """Y and Yd by the text itself, on floats."""
+    return regressor(with_unknowns(model, listed), len(listed), *motion, gravity, **options)
+
+
+# ---------------------------------------------------------------------- Pinocchio
+
+def test_every_column_on_every_example_robot():
+    seen = 0
+    for path in example_urdfs():
+        try:
+            ours = Robot.from_urdf(path, backend="python")
+        except ModelError:
+            continue
+        if ours.n > 50 or any(word in path.stem for word in ("_box", "_limited", "_corrected")):  # same links and joints again
+            continue
+        oracle, listed = RegressorOracle(path, ours), parameters(ours.model)
+        motion = random_state(np.random.default_rng(seen), ours.n)
+        Y, Yd = at(ours.model, listed, motion, ours.gravity_vector)
+        assert worst(Y, oracle.regressor(*motion[:3])) < 1e-12, path
+        for found, truth in zip((Y, Yd), oracle.torque_and_rate(*motion)):
+            assert worst(found @ values(ours.model, listed), truth) < 1e-11, path
+        seen += 1
+    assert seen > 50
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5, 8])
+def test_wrench_at_a_moving_base(seed):
+    """Pinocchio's free-flyer: six more rows, and the root's own columns. Its base acceleration is spatial, ours a point's."""
+    rng = np.random.default_rng(seed)
+    path = next(path for path in example_urdfs() if path.stem == ("solo12", "talos_left_arm")[seed % 2])
+    ours = Robot.from_urdf(path)
+    oracle, listed = RegressorOracle(path, ours, free_root=True), parameters(ours.model, root=True)
+    q, qd, qdd, _ = random_state(rng, ours.n)
+    quaternion, (v, w, a, wd) = rng.normal(size=4), rng.normal(size=(4, 3))
+    quaternion /= np.linalg.norm(quaternion)
+    x, y, z, s = quaternion
+    R = np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - s * z), 2 * (x * z + s * y)],
+                  [2 * (x * y + s * z), 1 - 2 * (x * x + z * z), 2 * (y * z - s * x)],
+                  [2 * (x * z - s * y), 2 * (y * z + s * x), 1 - 2 * (x * x + y * y)]])
+    truth = oracle.free_regressor(quaternion, q, np.concatenate((v, w, qd)), np.concatenate((a, wd, qdd)))
+    base = BaseMotion(w=w, wd=wd, a=a + np.cross(w, v))
+    Y, _ = at(ours.model, listed, (q, qd, qdd, 0 * q), R.T @ ours.gravity_vector, base=base, root=True)
+    assert worst(Y, truth) < 1e-12
+
+
+# ---------------------------------------------------------------------- the recursion itself
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_joint_terms_and_mimic_joints_count(seed):
+    ours = robot(seed)
+    motion, listed = random_state(np.random.default_rng(seed), ours.n), parameters(ours.model, TERMS)
+    for found, truth in zip(at(ours.model, listed, motion, ours.gravity_vector), ours.torque_and_rate(*motion)):
+        assert worst(found @ values(ours.model, listed), truth) < 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS[:6])
+def test_base_rows_are_the_wrench_on_the_root(seed):
+    """Its rate is that of the components, against differences along a motion of the base."""
+    model, rng = robot(seed).model, np.random.default_rng(seed)
+    listed, params = parameters(model, root=True), values(model, parameters(model, root=True))
+    state, (w, wd, wdd, a, j) = random_state(rng, model.n), rng.normal(size=(5, 3))
+
+    def wrench(t):
+        """Of a base whose w and a are polynomials of time, seen in its own frame: their rates add w x, but for w itself."""
+        wt, slope, at_t = w + wd * t + wdd * t * t / 2, wd + wdd * t, a + j * t
+        base = BaseMotion(wt, slope, wdd + np.cross(wt, slope), at_t, j + np.cross(wt, at_t))
+        moving = along(*state, t)
+        motion = kinematics(model, *moving, state[3], base)
+        forces = dynamics(model, motion, *moving[1:], state[3])
+        return np.concatenate((forces.f[0], forces.n[0])), base
+
+    Y, Yd = at(model, listed, state, np.zeros(3), base=wrench(0.0)[1], root=True)
+    assert worst(Y[:6] @ params, wrench(0.0)[0]) < 1e-12
+    assert worst(Yd[:6] @ params, difference(lambda t: wrench(t)[0])) < 1e-8
+
+
+# ---------------------------------------------------------------------- its rate is its derivative
+
+@pytest.mark.parametrize("seed", SEEDS[:8])
+def test_rate_regressor_is_the_derivative_of_the_regressor(seed):
+    """Entry by entry: by jets, by complex steps and by differences."""
+    ours = robot(seed)
+    model, gravity, state = ours.model, ours.gravity_vector, random_state(np.random.default_rng(seed), ours.n)
+    q, qd, qdd, qddd = state
+    listed = parameters(model, TERMS)
+    Y, Yd = at(model, listed, state, gravity)
+    by_jets, _ = at(model, listed, (jets(q, qd), jets(qd, qdd), jets(qdd, qddd), jets(qddd, 0 * q)), gravity)
+    assert worst(derivative(by_jets, 0).astype(float), Y) < 1e-13
+    assert worst(derivative(by_jets, 1).astype(float), Yd) < 1e-12
+    h = 1e-30
+    stepped, _ = at(model, listed, (q + 1j * h * qd, qd + 1j * h * qdd, qdd + 1j * h * qddd, qddd), gravity)
+    assert worst(np.imag(stepped.astype(complex)) / h, Yd) < 1e-12
+    assert worst(difference(lambda t: at(model, listed, (*along(*state, t), qddd), gravity)[0]), Yd) < 1e-8
+
+
+# ---------------------------------------------------------------------- kernels
+
+@pytest.mark.parametrize("seed", SEEDS[:4])
+def test_kernels_and_batches(seed):
+    listed = parameters(robot(seed).model, ("viscous",))
+    motions = np.random.default_rng(seed).normal(size=(4, 5, robot(seed).n))
+    answers = []
+    for backend in ("llvm", "python", "reference"):
+        compiled = Regressor(robot(seed, backend), listed)
+        Y, Yd = compiled.with_rate(*motions)
+        assert Y.shape == Yd.shape == (5, robot(seed).n, len(listed))
+        for k in range(5):
+            single, single_rate = compiled.with_rate(*motions[:, k])
+            assert np.array_equal(single, Y[k]) and np.array_equal(single_rate, Yd[k])
+        assert worst(compiled(*motions[:3]), Y) < 1e-13
+        answers.append((Y, Yd))
+    for other in answers[1:]:
+        assert worst(other[0], answers[0][0]) < 1e-13 and worst(other[1], answers[0][1]) < 1e-13
+
+
+def operations(n):
+    """Of Y and Yd of a chain of n joints in general position, for each entry that is not zero."""
+    model = Robot.from_urdf(arm(*[{"xyz": (0.1, 0.2, 0.3), "rpy": (0.4, 0.5, 0.6), "axis": (0, 0, 1)}] * n)).model
+    unknown, count, gravity = with_unknowns(model, parameters(model)), 10 * n, np.array([0.0, 0.0, -9.81])
+
+    def function(q, qd, qdd, qddd):
+        return regressor(unknown, count, q, qd, qdd, qddd, gravity)
+
+    program = trace(function, dict.fromkeys(("q", "qd", "qdd", "qddd"), n))
+    zeros = {number for number, node in program.nodes if node == ("const", 0.0)}
+    entries = sum(number not in zeros for number in program.results)
+    counts = program.operation_counts
+    return (counts["mul"] + counts["add"] + counts["sub"]) / entries
+
+
+def test_cost_of_an_entry_does_not_grow_with_the_robot():
+    """None costs more for being farther from the joint; those of the first joints, which move less, cost less."""
+    four, eight, sixteen = operations(4), operations(8), operations(16)
+    assert sixteen < 30.0 and sixteen - eight < 0.7 * (eight - four)
+
+
+# ---------------------------------------------------------------------- parameters and forms
+
+@pytest.mark.parametrize("seed", SEEDS[:6])
+def test_values_come_back(seed):
+    model = robot(seed).model
+    listed = parameters(model, TERMS)
+    new = np.random.default_rng(seed).uniform(0.1, 1.0, len(listed))
+    changed = with_values(model, listed, new)
+    assert worst(values(changed, listed), new) < 1e-14
+    motion = random_state(np.random.default_rng(seed), model.n)
+    tau, rate = Robot(changed, "python", robot(seed).gravity_vector).torque_and_rate(*motion)
+    Y, Yd = at(model, listed, motion, robot(seed).gravity_vector)
+    assert worst(tau, Y @ new) < 1e-12 and worst(rate, Yd @ new) < 1e-12
+
+
+def test_what_is_not_linear_is_refused():
+    p, q = unknowns(2)
+    for wrong in (lambda: p * q, lambda: p / q, lambda: 1.0 / p, lambda: p + 1.0, lambda: 2.0 - q, lambda: p - 1j):
+        with pytest.raises(TypeError):
+            wrong()
+    assert (3.0 * p - q / 2.0 + 0.0).c == {0: 3.0, 1: -0.5}
+    assert (0.0 - p + p).c == {}
+    with pytest.raises(TypeError, match="something else was added"):
+        coefficients([1.0], 2)
+
+
+def test_names_and_units():
+    slide = parameters(Robot.from_urdf(arm({"kind": "prismatic"}, {})).model, ("Ia", "viscous"))[10:12]
+    assert [(p.name, p.unit) for p in slide] == [("Ia(j1)", "kg"), ("viscous(j1)", "N s/m")]
+    turn = parameters(Robot.from_urdf(arm({})).model, TERMS)
+    assert [p.name for p in turn[:5]] == ["m(l1)", "msx(l1)", "msy(l1)", "msz(l1)", "Jxx(l1)"]
+    assert [p.unit for p in turn[10:]] == ["kg m^2", "N m", "N m s/rad", "N m"]
+
+
+def test_errors():
+    ours = Robot.from_urdf(arm({}))
+    with pytest.raises(InputError, match=r"\['spring'\] do not exist; allowed are Ia, coulomb, viscous, offset"):
+        parameters(ours.model, ("spring",))
+    with pytest.raises(InputError, match="qd has shape"):
+        Regressor(ours, parameters(ours.model))([0.0], [0.0, 1.0], [0.0])
+    listed = parameters(ours.model, TERMS)
+    with pytest.raises(InputError, match="must not be negative"):
+        with_values(ours.model, listed, np.full(len(listed), -1.0))

@@ -1,0 +1,225 @@
+"""The `rnea` command as a user meets it: output, exit codes, messages."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import Robot
+from rnea_ros.cli import main
+from rnea_ros.recordings import motion_csv
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+STANFORD = str(ROOT / "urdf" / "stanford.urdf")
+BRANCHED = str(ROOT / "urdf" / "branched.urdf")
+MOTION = ROOT / "test" / "data" / "stanford_motion.csv"
+
+
+def columns(path, prefix):
+    names = Path(path).read_text().splitlines()[0].split(",")
+    table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    return table[:, [k for k, name in enumerate(names) if name.startswith(prefix)]]
+
+
+def edited_motion(tmp_path, edit):
+    """A copy of the motion with its lines (lists of words) changed."""
+    lines = [line.split(",") for line in MOTION.read_text().splitlines()]
+    path = tmp_path / "motion.csv"
+    path.write_text("\n".join(",".join(line) for line in edit(lines)) + "\n")
+    return str(path)
+
+
+def test_model_as_table_names_every_joint_and_follower(capsys):
+    assert main.main(["model", BRANCHED]) == 0
+    text = capsys.readouterr().out
+    robot = Robot.from_urdf(BRANCHED)
+    assert all(name in text for name in robot.joint_names)
+    assert "follows left_finger" in text
+    assert f"{robot.total_mass:.6g} kg" in text
+
+
+def test_model_as_json_is_complete(capsys):
+    assert main.main(["model", STANFORD, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    robot = Robot.from_urdf(STANFORD)
+    assert [joint["name"] for joint in found["joints"]] == list(robot.joint_names)
+    assert found["model_id"] == robot.model_id
+    for row, link in zip(found["links"], robot.model.links, strict=True):
+        assert (row["gamma"], row["b"], row["alpha"], row["d"], row["theta"], row["r"]) == tuple(link.geometry)
+        assert np.array_equal(row["J"], link.J)
+
+
+def test_check_says_what_is_doubtful(tmp_path, capsys):
+    assert main.main(["check", STANFORD]) == 0
+    doubtful = tmp_path / "doubtful.urdf"
+    doubtful.write_text(
+        '<robot name="d"><link name="a"/><link name="b"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="c"/>'
+        '<joint name="ab" type="revolute"><parent link="a"/><child link="b"/></joint>'
+        '<joint name="bc" type="continuous"><parent link="b"/><child link="c"/></joint></robot>')
+    assert main.main(["check", str(doubtful)]) == 1
+    text = capsys.readouterr().out
+    assert "triangle inequality" in text and "'ab' has no <limit>" in text and "'bc' moves no mass" in text
+
+
+def test_torque_writes_what_the_library_computes(tmp_path, capsys):
+    out, picture = tmp_path / "out.csv", tmp_path / "out.png"
+    assert main.main(["torque", STANFORD, str(MOTION), "-o", str(out), "--plot", str(picture)]) == 0
+    motion = [columns(MOTION, f"{block}_joint") for block in ("q", "qd", "qdd", "qddd")]
+    tau, tau_rate = Robot.from_urdf(STANFORD).torque_and_rate(*motion)
+    assert np.array_equal(columns(out, "tau_joint"), tau)
+    assert np.array_equal(columns(out, "tau_rate_joint"), tau_rate)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "201 samples of 6 joints" in capsys.readouterr().out
+
+
+def test_torque_in_any_column_order_with_extra_columns(tmp_path, capsys):
+    words = [["note" if k == 0 else "1"] for k in range(202)]
+    shuffled = edited_motion(tmp_path, lambda lines: [line[::-1] + word for line, word in zip(lines, words)])
+    out, plain = tmp_path / "out.csv", tmp_path / "plain.csv"
+    assert main.main(["torque", STANFORD, shuffled, "-o", str(out)]) == 0
+    assert "columns not used: 'note'" in capsys.readouterr().err
+    assert main.main(["torque", STANFORD, str(MOTION), "-o", str(plain)]) == 0
+    assert out.read_text() == plain.read_text()
+
+
+def test_files_as_people_have_them(tmp_path):
+    """From Windows, with a BOM, quoted numbers, spaces, an empty row, commas at the end, and text in a column of no use."""
+    header, *rows = MOTION.read_text().splitlines()
+    rows = ["".join(f'"{word}", ' for word in row.split(",")) + "slow," for row in rows]
+    strange = tmp_path / "strange.csv"
+    strange.write_bytes("\r\n".join((header.replace(",", ", ") + ",note", *rows[:7], "", *rows[7:])).encode("utf-8-sig"))
+    names = Robot.from_urdf(STANFORD, backend="python").joint_names
+    found, expected = (motion_csv.read(path, names) for path in (strange, MOTION))
+    assert found.ignored == ("note",) and not found.estimated
+    for field in ("t", "q", "qd", "qdd", "qddd"):
+        np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
+
+
+@pytest.mark.parametrize("kept, said", [(7, "qd, qdd, qddd"), (13, "qdd, qddd"), (19, "qddd")])
+def test_torque_estimates_missing_derivatives_and_says_so(tmp_path, capsys, kept, said):
+    out = tmp_path / "out.csv"
+    motion = edited_motion(tmp_path, lambda lines: [line[:kept] for line in lines])
+    assert main.main(["torque", STANFORD, motion, "-o", str(out)]) == 0
+    assert f"estimated by polynomials over windows of 0.15 s (15 samples): {said}\n" in capsys.readouterr().out
+    exact = Robot.from_urdf(STANFORD).torque_and_rate(*(columns(MOTION, f"{b}_joint") for b in ("q", "qd", "qdd", "qddd")))
+    assert np.allclose(columns(out, "tau_joint"), exact[0], atol=1e-6)
+    assert np.allclose(columns(out, "tau_rate_joint"), exact[1], atol=1e-4)
+
+
+def test_a_recording_of_a_joint_that_wraps(tmp_path):
+    """A continuous joint told from -pi to pi: the same torques as of one that counts its turns, from every reader."""
+    urdf, out, t = tmp_path / "one.urdf", tmp_path / "out.csv", np.arange(0.0, 4.0, 0.01)
+    urdf.write_text(arm({"kind": "continuous", "axis": (0, 1, 0)}))
+    counted, answers = 3.0 * t + 0.3 * np.sin(2.0 * t), []
+    for name, q in (("counted", counted), ("wrapped", (counted + np.pi) % (2.0 * np.pi) - np.pi)):
+        motion, answer = tmp_path / f"{name}.csv", tmp_path / f"{name}.json"
+        np.savetxt(motion, np.column_stack((t, q)), delimiter=",", header="t,q_j1", comments="")
+        assert main.main(["torque", str(urdf), str(motion), "-o", str(out)]) == 0
+        assert main.main(["query", str(urdf), "torque", "--state", str(motion), "-o", str(answer)]) == 0
+        told = json.loads(answer.read_text())
+        answers.append((columns(out, "tau_"), told["effort"], told["effort_rate"]))
+    for one, two in zip(*answers, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+def test_query_says_what_it_estimates_beside_its_answer(tmp_path, capsys):
+    motion = edited_motion(tmp_path, lambda lines: [line[:7] for line in lines])
+    for options, used in (((), "0.15 s (15 samples)"), (("--window", "0.1"), "0.1 s (11 samples)")):
+        assert main.main(["query", STANFORD, "torque", "--state", motion, "-o", str(tmp_path / "out.json"), *options]) == 0
+        assert f"estimated by polynomials over windows of {used}: qd, qdd, qddd\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_torque_of_a_log_as_robots_give_it(tmp_path, capsys, seed):
+    """500 Hz, positions of an encoder with 2^17 counts: windows of nine samples, as once, give a rate 100 times too large."""
+    urdf, step = ROOT / "urdf" / "seven_r.urdf", 2.0 * np.pi / 2**17
+    arm, rng, t = Robot.from_urdf(urdf), np.random.default_rng(seed), np.arange(1500) / 500.0
+    w, phase = rng.uniform(1.0, 4.0, arm.n), rng.uniform(0.0, 6.0, arm.n)
+    exact = [0.7 * w**k * np.sin(np.outer(t, w) + phase + k * np.pi / 2.0) for k in range(4)]
+    log, out = tmp_path / "log.csv", tmp_path / "out.csv"
+    np.savetxt(log, np.column_stack((t, np.round(exact[0] / step) * step)), fmt="%.9g", delimiter=",", comments="",
+               header=",".join(["t", *(f"q_{name}" for name in arm.joint_names)]))
+    errors = {}
+    for window in (None, 0.25):
+        options = [] if window is None else ["--window", str(window)]
+        assert main.main(["torque", str(urdf), str(log), "-o", str(out), *options]) == 0
+        assert f"estimated by polynomials over windows of {window or 0.15} s (" in capsys.readouterr().out
+        found = columns(out, "tau_joint"), columns(out, "tau_rate_joint")
+        errors[window] = [np.std(a - b) / np.std(b) for a, b in zip(found, arm.torque_and_rate(*exact), strict=True)]
+    assert errors[None][0] < 0.005 and errors[None][1] < 0.2
+    assert errors[0.25][1] < 0.5 * errors[None][1]
+    assert main.main(["torque", str(urdf), str(log), "-o", str(out), "--window", "0.01"]) == 2
+    assert "a window of 0.01 s holds too few samples: degree 5 needs 7 of them, which take 0.012 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("edit, said", [
+    (lambda lines: [line[:3] + line[4:] for line in lines], "no column 'q_joint3'"),
+    (lambda lines: [line[1:] for line in lines], "no column 't'"),
+    (lambda lines: lines[:1], "no rows"),
+    (lambda lines: [*lines[:5], ["nan", *lines[5][1:]], *lines[6:]], "row 6, column 't' is 'nan'; a finite number"),
+    (lambda lines: [*lines[:5], ["zero", *lines[5][1:]], *lines[6:]], "row 6, column 't' is 'zero'; a finite number"),
+    (lambda lines: [*lines[:5], [*lines[5][:3], "", *lines[5][4:]], *lines[6:]], "row 6, column 'q_joint3' is ''"),
+    (lambda lines: [*lines[:5], lines[5][:-1], *lines[6:]], "row 6 has 24 values, the header 25 columns"),
+    (lambda lines: [["; ".join(line)] for line in lines], "its columns are parted by semicolons; commas are needed"),
+    (lambda lines: [["\t".join(line)] for line in lines], "its columns are parted by tabs; commas are needed"),
+    (lambda lines: [["# planned"], *lines], "no column 't', 'q_joint1'"),
+    (lambda lines: lines[1:], "the first row holds numbers; the names of the columns are needed there"),
+    (lambda lines: [["t", *lines[0][1:2], *lines[0][1:-1]], *lines[1:]], "stand twice"),
+    (lambda lines: [lines[0][:7], *[line[:7] for line in lines[:0:-1]]], "time must increase"),
+    (lambda lines: [line[:7] for line in lines[:4]], "too few"),
+])
+def test_bad_motions_are_refused_with_the_reason(tmp_path, capsys, edit, said):
+    assert main.main(["torque", STANFORD, edited_motion(tmp_path, edit), "-o", str(tmp_path / "out.csv")]) == 2
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize("words, said", [
+    (["model", "nowhere.urdf"], "nowhere.urdf"),
+    (["torque", STANFORD, "nowhere.csv", "-o", "out.csv"], "nowhere.csv"),
+    (["torque", STANFORD, str(MOTION), "-o", "no/such/folder/out.csv"], "no/such/folder"),
+])
+def test_files_that_are_not_there(words, said, capsys):
+    assert main.main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_options_change_the_result(tmp_path):
+    out = tmp_path / "out.csv"
+    assert main.main(["torque", STANFORD, str(MOTION), "-o", str(out), "--gravity", "0", "0", "0", "--backend", "python"]) == 0
+    motion = [columns(MOTION, f"{block}_joint") for block in ("q", "qd", "qdd", "qddd")]
+    tau = Robot.from_urdf(STANFORD, gravity=(0.0, 0.0, 0.0)).torque_and_rate(*motion)[0]
+    assert np.allclose(columns(out, "tau_joint"), tau, rtol=1e-12, atol=1e-13)
+
+
+def test_progress_appears_only_when_the_work_is_long(capsys, monkeypatch):
+    progress = main.ProgressLine()
+    progress("computed", 1, 10)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "start", progress.start - 5.0)
+    monkeypatch.setattr(progress, "last", progress.last - 5.0)
+    progress("computed", 5, 10)
+    assert "5 of 10 samples, 50 %" in capsys.readouterr().err
+
+
+def test_version_is_the_installed_packages(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"rnea_ros {metadata.version('rnea_ros')}\n"
+
+
+def test_version_of_a_source_tree(capsys, monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    with pytest.raises(SystemExit):
+        main.main(["--version"])
+    assert "not installed but run from" in capsys.readouterr().out

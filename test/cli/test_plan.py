@@ -1,0 +1,128 @@
+"""`rnea plan` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+
+import numpy as np
+import pytest
+
+from rnea_ros.cli import main, motion_output
+from rnea_ros.cli.motion_output import BLOCKS
+from support.planning_cases import ROOT, RR_OPTIMUM, robot
+
+RR = str(ROOT / "urdf" / "rr.urdf")
+ENDS = ["--from", "0", "-2", "--to", "1", "-1"]
+
+
+def table(path) -> dict[str, np.ndarray]:
+    """Blocks (samples, n) and t."""
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    numbers = np.array(rows, dtype=float)
+    found = {block: numbers[:, [k for k, name in enumerate(header) if re.fullmatch(rf"{block}_joint\d", name)]]
+             for block in BLOCKS}
+    return found | {"t": numbers[:, header.index("t")]}
+
+
+def run(tmp_path, *words, ends=ENDS):
+    out = tmp_path / "plan.csv"
+    return main.main(["plan", RR, *ends, "-o", str(out), *map(str, words)]), out
+
+
+def test_the_thesis_arm_by_default(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "plan.png"
+    code, out = run(tmp_path, "--plot", picture)
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    found = table(out)
+    assert found["t"][-1] == pytest.approx(RR_OPTIMUM, rel=5e-3) and found["t"][0] == 0.0
+    np.testing.assert_allclose(np.diff(found["t"])[:-1], 1e-3, rtol=1e-9)
+    np.testing.assert_allclose(found["q"][[0, -1]], [[0.0, -2.0], [1.0, -1.0]], atol=1e-8)
+    tau, rate = robot("rr").torque_and_rate(*(found[block] for block in BLOCKS[:4]))
+    np.testing.assert_allclose(found["tau"], tau, atol=1e-9)
+    np.testing.assert_allclose(found["tau_rate"], rate, atol=1e-6)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"{len(found['t'])} rows -> {out}, {picture}" in said.out
+    assert re.search(r"effort +at most +(100.00|99.\d\d) % of its limit, joint[12]", said.out)
+    assert "note: no limits known, hence not enforced: acceleration; jerk; torque rate" in said.err
+
+
+def test_limits_weights_duration_and_settings(tmp_path, capsys):
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("joint_limits: {joint1: {max_effort_rate: 300.0, max_joint_force: 25.0}, joint2: {max_velocity: 6.0}}")
+    code, out = run(tmp_path, "--limits", limits, "--refinements", 1, "--rate", 5000)
+    said = capsys.readouterr().out
+    found = table(out)
+    assert code == 0 and np.abs(found["tau_rate"][:, 0]).max() <= 300.0 * (1.0 + 1e-6)
+    assert np.abs(found["qd"][:, 1]).max() <= 6.0 * (1.0 + 1e-6)
+    force = np.linalg.norm(robot("rr").joint_wrenches(*(found[b] for b in BLOCKS[:3])).wrench[:, 0, :3], axis=1)
+    assert force.max() <= 25.0 * (1.0 + 1e-6)
+    assert re.search(r"effort rate +at most +\d+\.\d\d % of its limit, joint1", said)
+    assert re.search(r"joint force +at most +\d+\.\d\d % of its limit", said)
+    code, out = run(tmp_path, "--weights", 0, 1, "--duration", 0.8, "--refinements", 0, "--degree", 5, "--spans", 5,
+                    "--rate", 100)
+    assert code == 0 and table(out)["t"][-1] == pytest.approx(0.8, abs=1e-8)
+    assert re.search(r"0\.8 s, objective \d\.\d+, 10 control points", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--rate", "0"], "--rate is 0; a number of rows per second above zero"),
+    (["--rate", "1e12"], "--rate 1e.12 makes .* rows"),
+    (["--degree", "2"], "degree is 2; 3 to 7 is allowed"),
+    (["--duration", "0.05", "--spans", "4"], "no motion found"),
+    (["--weights", "0", "0"], "one above zero"),
+    (["--limits", "nowhere.yaml"], "nowhere.yaml.* cannot be read"),
+    (["--plot", "plan.xyz"], "plan.xyz"),
+])
+def test_errors_are_explained(tmp_path, capsys, words, message):
+    code, out = run(tmp_path, "--refinements", 0, *words)
+    said = capsys.readouterr().err
+    assert code == 2 and re.search(message, said) and said.splitlines()[-1].startswith("rnea plan: ")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(("ends", "message"), [
+    (["--from", "0", "--to", "1", "-1"], r"start q has shape \(1,\)"),
+    (["--from", "nan", "0", "--to", "1", "-1"], r"start q\[0\] is nan"),
+    (["--from", "0", "0", "--to", "9", "0"], "goal: position of joint1 is 9 there, outside its limits"),
+])
+def test_bad_poses_are_explained(tmp_path, capsys, ends, message):
+    code, out = run(tmp_path, ends=ends)
+    assert code == 2 and re.search(message, capsys.readouterr().err) and not out.exists()
+
+
+def test_where_nothing_moves(tmp_path, capsys):
+    code, out = run(tmp_path, ends=["--from", "1", "0", "--to", "1", "0"])
+    assert code == 0 and "nothing moves" in capsys.readouterr().err
+    found = table(out)
+    assert found["t"].tolist() == [0.0] and found["q"].tolist() == [[1.0, 0.0]]
+
+
+def test_negative_numbers_with_exponents(tmp_path, capsys):
+    code, out = run(tmp_path, ends=["--from", "-1e-3", "-2.0E0", "--to", "-.001", "-2"])
+    assert code == 0, capsys.readouterr().err
+    np.testing.assert_array_equal(table(out)["q"], [[-0.001, -2.0]])
+
+
+def test_long_work_shows_how_far_it_is(tmp_path, capsys, monkeypatch):
+    seconds = iter(np.arange(0.0, 1e6, 0.4))
+    monkeypatch.setattr(motion_output.time, "monotonic", lambda: next(seconds))
+    assert run(tmp_path, "--refinements", 0)[0] == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 3
+    assert re.match(r"guess 1: iteration \d+, \d\.\d+ s, 15 control points, limits within \d\.\de[-+]\d\d", lines[0])
+
+
+def test_quick_work_is_quiet(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(motion_output.time, "monotonic", time.monotonic_ns().__float__)  # a clock that stands still
+    assert run(tmp_path, "--refinements", 0)[0] == 0
+    assert all(line.startswith("note:") for line in capsys.readouterr().err.splitlines())
+
+
+def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
+    code, _ = run(tmp_path, ends=["--from", "0", "0", "--to", "0", "1e300"])
+    assert code == 2 and "goal q is 1e+300 for joint2; motions are planned no further than 1e+09" in capsys.readouterr().err

@@ -1,0 +1,308 @@
+"""Many samples at once: the numbers of one sample at a time to the last bit, from any layout, in any number of threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_codegen import random_text
+
+from rnea_ros import InputError, Robot
+from rnea_ros.codegen import kernel
+from rnea_ros.codegen.native import batch
+from support.robots import arm
+
+pytest.importorskip("llvmlite")
+ROOT = Path(__file__).resolve().parents[2]
+COUNTS = (1, 2, 7, 8, 9, 16, 31, 100)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(kernel, "MANY", 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed):
+    compiled = kernel.build(random_text(seed), {"x": 4}, "llvm")
+    for count in COUNTS:
+        x = np.random.default_rng(count).normal(size=(count, 4))
+        expected = np.array([compiled.call(row)[0] for row in x])
+        np.testing.assert_array_equal(compiled(x)[0], expected)
+        np.testing.assert_array_equal(compiled.samples([x], count)[0], expected)
+
+
+def products(a, b, c):
+    return [[x * b[0] + c[-1] for x in a], [[b[0] * a[-1]], [np.tanh(c[0])]], c[0] * 2.0, []]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 9, 15, 17, 24])
+def test_blocks_of_any_size(size):
+    compiled = kernel.build(products, {"a": size, "b": 1, "c": 2}, "llvm")
+    rng = np.random.default_rng(size)
+    for count in COUNTS:
+        a, b, c = rng.normal(size=(count, size)), rng.normal(size=(count, 1)), rng.normal(size=(count, 2))
+        found = compiled.samples([a, b, c], count)
+        np.testing.assert_allclose(found[0], a * b + c[:, 1:], rtol=1e-12, atol=1e-15)
+        np.testing.assert_array_equal(found[1][:, 0, 0], b[:, 0] * a[:, -1])
+        np.testing.assert_array_equal(found[2], 2.0 * c[:, 0])
+        assert [part.shape for part in found] == [(count, size), (count, 2, 1), (count,), (count, 0)]
+    none = compiled.samples([np.zeros((0, size)), np.zeros((0, 1)), np.zeros((0, 2))], 0)
+    assert [part.shape for part in none] == [(0, size), (0, 2, 1), (0,), (0, 0)]
+
+
+def test_results_are_apart():
+    """They come in one piece of memory, of which each has its own part."""
+    compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, "llvm")
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(40, 3)), rng.normal(size=(40, 1)), rng.normal(size=(40, 2))
+    found = compiled.samples([a, b, c], 40)
+    kept = [part.copy() for part in found]
+    for k, part in enumerate(found):
+        part[...] = np.nan
+        for other, expected in zip(found[k + 1:], kept[k + 1:], strict=True):
+            np.testing.assert_array_equal(other, expected)
+    again = compiled.samples([a, b, c], 40)
+    for part, expected in zip(again, kept, strict=True):
+        np.testing.assert_array_equal(part, expected)
+
+
+def test_layouts():
+    compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, "llvm")
+    rng = np.random.default_rng(0)
+    plain = [rng.normal(size=(50, 3)), rng.normal(size=(50, 1)), rng.normal(size=(50, 2))]
+    expected = compiled.samples(plain, 50)
+    wide = np.concatenate(plain, axis=1)
+    odd = np.zeros(50 * 3 * 8 + 1, dtype=np.uint8)[1:].view(float).reshape(50, 3)
+    odd[:] = plain[0]
+    for a in (np.asfortranarray(plain[0]), plain[0][::-1][::-1], wide[:, :3], np.repeat(plain[0], 2, axis=1)[:, ::2],
+              np.repeat(plain[0], 3, axis=0)[::3], odd, plain[0][:, ::-1][:, ::-1]):
+        for b in (plain[1], wide[:, 3:4], np.asfortranarray(plain[1])):
+            for x, y in zip(compiled.samples([a, b, plain[2]], 50), expected, strict=True):
+                np.testing.assert_array_equal(x, y)
+    for x, y in zip(compiled(wide), expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+    single = compiled.samples([plain[0], plain[1][7], plain[2][3]], 50)
+    repeated = compiled.samples([plain[0], np.repeat(plain[1][7:8], 50, axis=0), np.repeat(plain[2][3:4], 50, axis=0)], 50)
+    for x, y in zip(single, repeated, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_seen_anywhere(value):
+    compiled = kernel.build(lambda a, b, c: [[x * 1e-9 for x in [*a, *b, *c]]], {"a": 9, "b": 1, "c": 2}, "llvm")
+    for count in (1, 8, 21):
+        blocks = [np.ones((count, 9)), np.ones((count, 1)), np.ones((count, 2))]
+        assert compiled.samples(blocks, count)
+        for block in blocks:
+            for place in np.ndindex(block.shape):
+                block[place] = value
+                assert compiled.samples(blocks, count) is None
+                block[place] = 1.7976931348623157e308
+        assert compiled.samples([np.full_like(block, -1.7976931348623157e308) for block in blocks], count)
+
+
+def test_results_that_are_not_finite_are_seen_anywhere():
+    """Numbers whose product is too large for one."""
+    compiled = kernel.build(products, {"a": 5, "b": 1, "c": 2}, "llvm")
+    for count in (1, 8, 21):
+        blocks = [np.ones((count, 5)), np.ones((count, 1)), np.ones((count, 2))]
+        for row in range(count):
+            for block, column in ((0, 2), (0, 4), (2, 0)):
+                blocks[block][row, column] = blocks[1][row] = 1e200
+                if block == 2:
+                    blocks[2][row, 0] = 1e308
+                assert compiled.samples(blocks, count) is None
+                blocks[block][row, column] = blocks[1][row] = 1.0
+        assert compiled.samples(blocks, count)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_threads(monkeypatch, threads):
+    monkeypatch.setenv(batch.THREADS, str(threads))
+    monkeypatch.setattr(batch, "PIECE", 2000)
+    compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
+    x = np.random.default_rng(0).normal(size=(3001, 4))
+    np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
+    x[2222, 2] = np.nan
+    assert compiled.samples([x], len(x)) is None and compiled._batch
+
+
+def test_callers_at_once_share_the_threads(monkeypatch):
+    monkeypatch.setenv(batch.THREADS, "3")
+    monkeypatch.setattr(batch, "PIECE", 2000)
+    compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
+    x = np.random.default_rng(0).normal(size=(8, 2001, 4))
+    expected = [compiled(part)[0] for part in x]
+    with ThreadPoolExecutor(8) as callers:
+        for _ in range(5):
+            for found, wanted in zip(callers.map(compiled, x), expected, strict=True):
+                np.testing.assert_array_equal(found[0], wanted)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_that_forks():
+    script = """
+import os, signal, sys
+import numpy as np
+from rnea_ros import Robot
+robot = Robot.from_urdf(sys.argv[1])
+motion = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 20_000, robot.n))
+before = robot.torque_and_rate(*motion)
+child = os.fork()
+signal.alarm(20)
+after = robot.torque_and_rate(*motion)
+assert np.array_equal(before, after)
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    run_with_threads(script)
+
+
+def run_with_threads(script):
+    command = [sys.executable, "-W", "ignore", "-c", script, str(ROOT / "urdf" / "seven_r.urdf")]
+    subprocess.run(command, check=True, timeout=60.0, env={**os.environ, batch.THREADS: "3", "PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
+def test_no_thread_outlives_a_call_that_an_exception_leaves():
+    """Arrays of an interrupted call are free, and soon somebody else's: nothing may write into them, however often it is
+    interrupted."""
+    run_with_threads("""
+import os, signal, sys, time
+import numpy as np
+from rnea_ros import Robot
+
+class Interrupt(BaseException):
+    pass
+
+def interrupt(_, frame):
+    while frame:
+        if frame.f_code is Robot.torque_and_rate.__code__:
+            raise Interrupt
+        frame = frame.f_back
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+robot = Robot.from_urdf(sys.argv[1])
+rng = np.random.default_rng(0)
+whole = rng.normal(size=(60_000, robot.n))
+robot.torque_and_rate(*[whole] * 4)
+before, cut = threads(), 0
+signal.signal(signal.SIGALRM, interrupt)
+for again in range(400):
+    motion = whole[:rng.integers(1_000, len(whole))].copy()
+    signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 3e-3), (0.0, 3e-4)[again % 2])
+    try:
+        robot.torque_and_rate(*[motion] * 4)
+    except Interrupt:
+        cut += 1
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    end = time.monotonic() + 5.0
+    while threads() > before:  # one that has ended is still listed for a moment
+        assert time.monotonic() < end, f"{threads()} threads, {before} before"
+    del motion
+    others = [np.ones(rng.integers(10, 400_000)) for _ in range(3)]
+    assert all((other == 1.0).all() for other in others)
+assert cut > 20, cut
+""")
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_threads_that_the_system_does_not_give(monkeypatch, given):
+    """Where there is no such function, and where it fails."""
+    refuse = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *_: 11)
+    functions = (ctypes.cast(refuse, ctypes.c_void_p).value,) * 2 if given else (None, None)
+    monkeypatch.setattr(batch, "_thread_functions", lambda: functions)
+    monkeypatch.setenv(batch.THREADS, "3")
+    monkeypatch.setattr(batch, "PIECE", 2000)
+    compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
+    x = np.random.default_rng(0).normal(size=(3001, 4))
+    np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
+
+
+def test_many_calls_make_a_batch(monkeypatch):
+    monkeypatch.setenv(batch.THREADS, "3")
+    monkeypatch.setattr(batch, "PIECE", 2000)
+    monkeypatch.setattr(batch, "PIECES", 1)
+    compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
+    x = np.random.default_rng(0).normal(size=(3001, 4))
+    np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
+    for row in (3, 3000):
+        y = x.copy()
+        y[row, 1] = np.inf
+        assert compiled.samples([y], len(y)) is None and compiled._batch
+
+
+def test_number_of_threads(monkeypatch):
+    for given, expected in (("3", 3), ("1", 1)):
+        monkeypatch.setenv(batch.THREADS, given)
+        assert batch.threads() == expected
+    for given in ("", "0", "many", "-2", "1.5"):
+        monkeypatch.setenv(batch.THREADS, given)
+        assert batch.threads() >= 1
+    monkeypatch.delenv(batch.THREADS)
+    assert batch.threads() >= 1
+
+
+def test_nothing_is_written_beside_the_results():
+    compiled = kernel.build(products, {"a": 5, "b": 1, "c": 2}, "llvm")
+    compiled(np.zeros((9, 8)))
+    for count in COUNTS:
+        stores = [np.full(count * size + 32, 7.0) for size in (5, 2, 1, 0)]
+        outs = [store[16:16 + count * size].reshape(count, size) for store, size in zip(stores, (5, 2, 1, 0), strict=True)]
+        assert compiled._batch([np.ones((count, 5)), np.ones(1), np.ones((count, 2))], outs, count)
+        for store, out in zip(stores, outs, strict=True):
+            assert (store[:16] == 7.0).all() and (store[16 + out.size:] == 7.0).all() and (out != 7.0).all()
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
+def test_a_robot(backend):
+    text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
+    robot = Robot.from_urdf(text, backend=backend).with_payload("l3", 1.5, (0.1, 0.2, 0.3))
+    motion = np.random.default_rng(0).normal(size=(4, 37, 3))
+    wrenches = {"l2": np.random.default_rng(1).normal(size=(37, 6)), "l3": np.ones(6)}
+    found = robot.torque_and_rate(*motion, wrenches=wrenches)
+    for k in range(37):
+        one = robot.torque_and_rate(*motion[:, k], wrenches={"l2": wrenches["l2"][k], "l3": wrenches["l3"]})
+        np.testing.assert_array_equal([part[k] for part in found], one)
+    assert [part.shape for part in robot.torque_and_rate(*motion[:, :0])] == [(0, 3), (0, 3)]
+    motion[2, 30, 1] = np.inf
+    with pytest.raises(InputError, match=r"qdd\[30, 1\] is inf \(joint 'j2'\)"):
+        robot.torque_and_rate(*motion)
+    with pytest.raises(InputError, match=r"qd\[1\] is nan"):
+        robot.torque_and_rate(motion[0], np.array([0.0, np.nan, 0.0]), motion[0], motion[0])
+
+
+def test_a_few_samples_are_not_compiled_for(monkeypatch):
+    monkeypatch.setattr(kernel, "MANY", 100)
+    compiled = kernel.build(random_text(5), {"x": 4}, "llvm")
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    first = compiled(x)[0]
+    assert compiled._batch is None
+    np.testing.assert_array_equal(compiled(x)[0], first)
+    assert compiled._batch is not None
+
+
+def test_memory_for_many_samples():
+    """No copy of the inputs, nothing beside the results but a workspace for each thread."""
+    robot = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}))
+    motion = np.random.default_rng(0).normal(size=(4, 200_000, 2))
+    robot.torque_and_rate(*motion[:, :300])
+    tracemalloc.start()
+    try:
+        found = robot.torque_and_rate(*motion)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < sum(part.nbytes for part in found) + 1_000_000
+    np.testing.assert_array_equal([part[-1] for part in found], robot.torque_and_rate(*motion[:, -1]))

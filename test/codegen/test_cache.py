@@ -1,0 +1,158 @@
+"""Machine code on disk: found again, never trusted blindly, never in the way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rnea_ros
+from rnea_ros import Robot
+from rnea_ros.codegen.llvm import cache
+
+pytest.importorskip("llvmlite")
+ROOT = Path(rnea_ros.__file__).parents[1]
+URDF = ROOT / "urdf" / "rr.urdf"
+MOTION = np.random.default_rng(0).normal(size=(4, 2))
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.FOLDER, str(tmp_path / "kernels"))
+    cache.counts.clear()
+    return tmp_path / "kernels"
+
+
+def result():
+    return np.array(Robot.from_urdf(URDF).torque_and_rate(*MOTION))
+
+
+def expected():
+    return np.array(Robot.from_urdf(URDF, backend="python").torque_and_rate(*MOTION))
+
+
+def test_found_again(place):
+    first = result()
+    assert cache.counts == {"compiled": 1} and len(list(place.iterdir())) == 1
+    assert place.stat().st_mode & 0o777 == 0o700 and next(place.iterdir()).stat().st_mode & 0o777 == 0o600
+    np.testing.assert_array_equal(result(), first)
+    assert cache.counts == {"compiled": 1, "found": 1}
+    np.testing.assert_allclose(first, expected(), rtol=1e-12)
+
+
+def test_everything_from_disk(place):
+    """The built-in function and the code for batches too."""
+    rows = np.repeat(MOTION[:, None], 300, axis=1)
+    first = result(), Robot.from_urdf(URDF).torque_and_rate(*rows)
+    cache.counts.clear()
+    robot = Robot.from_urdf(URDF)
+    np.testing.assert_array_equal(robot.torque_and_rate(*MOTION), first[0])
+    np.testing.assert_array_equal(robot.torque_and_rate(*rows), first[1])
+    assert cache.counts == {"found": 2} and type(robot.kernel().call).__name__ == "builtin_function_or_method"
+
+
+@pytest.mark.parametrize("damage", [
+    lambda b: b"", lambda b: b[:20], lambda b: b[:-1], lambda b: b + b"\0", lambda b: b[:200] + bytes([b[200] ^ 1]) + b[201:],
+    lambda b: bytes([b[0] ^ 1]) + b[1:], lambda b: b[:30] + bytes([b[30] ^ 255]) + b[31:], lambda b: b"\x7fELF" * 1000])
+def test_damaged_files_are_compiled_anew(place, damage):
+    first = result()
+    (file,) = place.iterdir()
+    sound = file.read_bytes()
+    file.write_bytes(damage(sound))
+    np.testing.assert_array_equal(result(), first)
+    assert cache.counts == {"compiled": 2, "damaged": 1} and file.read_bytes() == sound
+
+
+def test_the_key_is_the_content(place):
+    result()
+    Robot.from_urdf(URDF, gravity=(0.0, 0.0, -9.80665)).torque_and_rate(*MOTION)
+    Robot.from_urdf(URDF.read_text().replace("rr", "other")).torque_and_rate(*MOTION)
+    assert cache.counts["compiled"] == 2 and cache.counts["found"] == 1, "a name is no content"
+    first = cache.object_code(b"key", lambda: b"one")
+    assert cache.object_code(b"key", lambda: b"two") == first == b"one" and cache.object_code(b"kez", lambda: b"two") == b"two"
+
+
+def test_a_folder_that_cannot_be_used(place, monkeypatch, tmp_path):
+    for bad in (tmp_path / "file" / "below", Path("/proc/nothing"), Path("/dev/null")):
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv(cache.FOLDER, str(bad))
+        cache.counts.clear()
+        np.testing.assert_allclose(result(), expected(), rtol=1e-12)
+        assert cache.counts["compiled"] == 1 and cache.counts["unusable"] >= 1
+    monkeypatch.setenv(cache.FOLDER, "")
+    cache.counts.clear()
+    result()
+    assert cache.counts == {"compiled": 1} and cache.folder() is None
+
+
+def test_a_full_disk(place, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    result()
+    assert cache.counts == {"compiled": 1, "unusable": 1} and not list(place.iterdir())
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_may_write_to_is_not_used(place, mode):
+    place.mkdir()
+    place.chmod(mode)
+    result()
+    assert cache.counts["unusable"] and not list(place.iterdir())
+
+
+def test_where_it_is(monkeypatch, tmp_path):
+    monkeypatch.delenv(cache.FOLDER)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / "rnea_ros"
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for given in ("", "relative/path"):
+        monkeypatch.setenv("XDG_CACHE_HOME", given)
+        assert cache.folder() == tmp_path / "home" / ".cache" / "rnea_ros"
+
+
+def test_it_does_not_grow_for_ever(place, monkeypatch):
+    monkeypatch.setattr(cache, "LIMIT", 10_000)
+    for k in range(30):
+        cache.object_code(f"{k}".encode(), lambda: b"x" * 900)
+        for file in place.iterdir():
+            os.utime(file, ns=(0, file.stat().st_mtime_ns - 10**9))
+    assert sum(file.stat().st_size for file in place.iterdir()) <= 10_000
+    assert cache.object_code(b"29", lambda: b"lost") == b"x" * 900, "the newest stays"
+    assert cache.object_code(b"0", lambda: b"anew") == b"anew"
+
+
+PROCESS = """
+import sys, numpy as np
+from rnea_ros import Robot
+from rnea_ros.codegen.llvm import cache
+motion = np.random.default_rng(0).normal(size=(4, 2))
+for k in range(6):
+    robot = Robot.from_urdf(sys.argv[1], gravity=(0.0, 0.0, -float(k)))
+    print(*np.concatenate(robot.torque_and_rate(*motion)).tolist())
+assert not cache.counts["damaged"] and not cache.counts["unusable"], cache.counts
+"""
+
+
+def test_several_processes_at_once(place):
+    started = [subprocess.Popen([sys.executable, "-c", PROCESS, str(URDF)], stdout=subprocess.PIPE, cwd=ROOT, text=True)
+               for _ in range(4)]
+    printed = {process.communicate(timeout=60)[0] for process in started}
+    assert len(printed) == 1 and all(process.returncode == 0 for process in started)
+    assert len(list(place.iterdir())) == 6 and not list(place.glob("*.part"))
+
+
+def test_several_threads_at_once(place):
+    found: list[np.ndarray] = []
+    threads = [threading.Thread(target=lambda: found.append(result())) for _ in range(6)]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
+    assert len(found) == 6
+    for other in found:
+        np.testing.assert_array_equal(other, found[0])

@@ -1,0 +1,297 @@
+"""`rnea demo`: its checks catch what is wrong, its processes never outlive it, and it says what is missing."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rnea_ros import Robot
+from rnea_ros.cli import main
+from rnea_ros.demo import checks as demo_checks
+from rnea_ros.demo import motion as demo_motion
+from rnea_ros.demo import run as demo
+from rnea_ros.demo import scaling_checks, scaling_plot
+from rnea_ros.demo.table import LiveTable
+from rnea_ros.demo.task import motion, parameters, too_fast
+from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.scaling.plan import follow
+from rnea_ros.scaling.terms import Constraints
+
+ROOT = Path(__file__).resolve().parents[2]
+STANFORD = ROOT / "urdf" / "stanford.urdf"
+FINGER = """<robot name="r"><link name="base"/><link name="upper"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link><link name="tip"/>
+<joint name="arm" type="continuous"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/></joint>
+<joint name="finger" type="continuous"><parent link="upper"/><child link="tip"/></joint></robot>"""
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(STANFORD, joint_terms=demo_checks.STANFORD_TERMS)
+
+
+@pytest.fixture(scope="module")
+def recording(robot):
+    return demo_checks.played(robot, demo_motion.stanford(), seconds=5.0, rate=500.0)
+
+
+# --- the checks -------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_library_says_passes(robot, recording):
+    assert demo_checks.same_as_library(robot, recording.motion, recording.tau, recording.tau_rate).passed
+    assert demo_checks.rate_is_derivative(recording, robot.joint_names).passed
+
+
+def test_one_wrong_bit_is_found(robot, recording):
+    tau = recording.tau.copy()
+    tau[1234, 5] = np.nextafter(tau[1234, 5], np.inf)
+    verdict = demo_checks.same_as_library(robot, recording.motion, tau, recording.tau_rate)
+    assert not verdict.passed and "1 of " in verdict.text
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01, -1.0])
+def test_a_wrong_rate_of_one_joint_is_found(robot, recording, factor):
+    rate = recording.tau_rate.copy()
+    rate[:, 3] *= factor
+    verdict = demo_checks.rate_is_derivative(replace(recording, tau_rate=rate), robot.joint_names)
+    assert not verdict.passed and "joint4" in verdict.text
+
+
+def test_lost_messages_do_not_look_like_wrong_rates(robot, recording):
+    kept = np.random.default_rng(2).uniform(size=len(recording.t)) > 0.1
+    some = demo_checks.DemoRecording(*(getattr(recording, name)[kept] for name in vars(recording)))
+    assert demo_checks.rate_is_derivative(some, robot.joint_names).passed
+
+
+def test_a_desired_motion_that_came_late_does_not_look_like_a_wrong_rate(robot, recording):
+    qdd, qddd = recording.qdd.copy(), recording.qddd.copy()
+    qdd[700:720], qddd[700:720] = qdd[699:719], qddd[699:719]
+    late = demo_checks.DemoRecording(recording.t, recording.q, recording.qd, qdd, qddd,
+                                 *robot.torque_and_rate(recording.q, recording.qd, qdd, qddd))
+    assert demo_checks.rate_is_derivative(late, robot.joint_names).passed
+
+
+def test_too_little_of_a_motion_is_no_proof(robot, recording):
+    rough = replace(recording, qdd=np.random.default_rng(3).normal(size=recording.qdd.shape))
+    assert not demo_checks.rate_is_derivative(rough, robot.joint_names).passed
+
+
+def test_slopes_are_exact_for_parabolas_at_unequal_distances():
+    t = np.cumsum(np.random.default_rng(4).uniform(0.5, 2.0, 20))
+    np.testing.assert_allclose(demo_checks.slopes(t, (3 * t**2 - t + 7)[:, None])[:, 0], (6 * t - 1)[1:-1], rtol=1e-12)
+
+
+def test_the_papers_figure_needs_the_actuators(robot):
+    assert demo_checks.papers_figure(robot).passed
+    without = demo_checks.papers_figure(Robot.from_urdf(STANFORD))
+    assert not without.passed and "2.40222e-02" in without.text
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+class Terminal(StringIO):
+    def isatty(self):
+        return True
+
+
+def message(robot, share):
+    values, shares = np.full(robot.n, -12.3456), np.full(robot.n, share)
+    return SimpleNamespace(joint_names=list(robot.joint_names), effort=values, effort_utilization=shares,
+                           effort_rate=values, effort_rate_utilization=np.full(robot.n, np.nan))
+
+
+def test_table_has_a_line_for_each_joint_with_units_and_limits(robot):
+    head, *rows = LiveTable(robot, StringIO()).lines(message(robot, 0.42))
+    assert [row.split()[0] for row in rows] == list(robot.joint_names)
+    assert "-12.346 N m " in rows[0] and "-12.346 N/s" in rows[2] and "[####      ]  42%" in rows[0] and "unknown" in rows[0]
+    assert head.startswith("joint")
+    assert "[##########] 150%" in LiveTable(robot, StringIO()).lines(message(robot, 1.5))[1]
+
+
+def test_table_is_redrawn_in_a_terminal_and_printed_elsewhere(robot, monkeypatch):
+    clock = iter(np.arange(0.0, 100.0, 1.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    for out, ups in ((Terminal(), 1), (StringIO(), 0)):
+        table = LiveTable(robot, out)
+        table.show(message(robot, 0.1))
+        table.show(message(robot, 0.2))
+        assert out.getvalue().count(f"\x1b[{robot.n + 1}A") == ups
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_without_ros_the_library_plays_and_is_checked(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "demo.png"
+    assert main.main(["demo", "--no-ros", "--seconds", "3", "--plot", str(picture)]) == 0
+    output = capsys.readouterr().out
+    assert "2.46201e-02" in output and "guarino-gfd prints 2.462e-02" in output and "FAILED" not in output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["rr", "pr", "seven_r", "branched"])
+def test_without_ros_any_robot_plays(name, capsys):
+    assert main.main(["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / f"{name}.urdf"), "--plot", ""]) == 0
+    assert "FAILED" not in capsys.readouterr().out
+
+
+def test_missing_ros_is_explained(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.split(".")[0] == "rclpy" or name.startswith("rnea_ros.nodes")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rclpy", None)
+    assert main.main(["demo", "--plot", ""]) == 1
+    error = capsys.readouterr().err
+    assert "needs ROS 2" in error and "rclpy" in error and "make env" in error and "--no-ros" in error
+
+
+def test_a_robot_without_joints_is_refused(tmp_path, capsys):
+    (tmp_path / "stone.urdf").write_text('<robot name="stone"><link name="stone"/></robot>')
+    assert main.main(["demo", "--no-ros", "--urdf", str(tmp_path / "stone.urdf")]) == 2
+    assert "no joints that move" in capsys.readouterr().err
+
+
+# --- with scaling -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def slowed():
+    """The demo's task, and the samples that the library would make of it."""
+    robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
+    task = too_fast(robot)
+    dynamics = PathDynamics(robot)
+    plan = follow(Constraints(task.plan.path, dynamics, dynamics.limits(task.limits), robot.joint_names), task.plan)
+    t = np.arange(0.0, plan.law.duration + 0.01, 0.01)
+    state = motion(plan, t)
+    s = plan.law(t)[0]
+    phase = np.where(np.arange(len(t)) < 3, 2, 1)
+    return robot, task, scaling_checks.Played(t, s, *state, *robot.dynamics(*state)[:2], phase, np.ones(len(t)))
+
+
+def test_the_scaling_demo_asks_twice_too_much(slowed):
+    robot, task, _ = slowed
+    assert task.times[-1] == pytest.approx(task.fastest / 2.0)
+    assert (task.points > robot.limits.lower).all() and (task.points < robot.limits.upper).all()
+    tau, rate = robot.torque_and_rate(*motion(task.plan, np.linspace(0.0, task.times[-1], 300)))
+    assert np.abs(tau / task.limits.effort).max() > 1.5 and np.abs(rate / task.limits.effort_rate).max() > 3.0
+
+
+def test_the_checks_of_the_scaling_demo_find_what_is_wrong(slowed):
+    robot, task, played = slowed
+    checks = (lambda p: scaling_checks.inside(robot, task, p), lambda p: scaling_checks.on_path(task, p),
+              lambda p: demo_checks.same_as_library(robot, p.motion, p.tau, p.tau_rate),
+              lambda p: scaling_checks.arrived(task, p))
+    assert all(check(played).passed for check in checks)
+    faster = [played.qd * 1.2, played.qdd * 1.44, played.qddd * 1.728]
+    beside, wrong, short = played.q.copy(), played.tau.copy(), {name: x[:-20] for name, x in played._asdict().items()}
+    beside[100, 2] += 1e-6
+    wrong[7, 1] = np.nextafter(wrong[7, 1], np.inf)
+    spoilt = (played._replace(qd=faster[0], qdd=faster[1], qddd=faster[2]), played._replace(q=beside),
+              played._replace(tau=wrong), scaling_checks.Played(**short))
+    for check, sample in zip(checks, spoilt):
+        assert not check(sample).passed
+
+
+def test_the_picture_of_the_scaling_demo(slowed, tmp_path):
+    pytest.importorskip("matplotlib")
+    scaling_plot.draw(*slowed, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_massless_joint_has_no_limits_in_the_scaling_demo():
+    robot = Robot.from_urdf(FINGER, backend="python")
+    task = too_fast(robot)
+    assert np.isnan(task.limits.effort).tolist() == [False, True]
+    assert {name.split(".")[1] for name in parameters(robot, task.limits)} == {"arm"}
+
+
+def test_the_scaling_demo_needs_ros(capsys):
+    assert main.main(["demo", "--scaling", "--no-ros"]) == 2
+    assert "cannot be had with --no-ros" in capsys.readouterr().err
+
+
+# --- with processes ---------------------------------------------------------------------------------------------------
+
+
+def start(*arguments, cwd):
+    pytest.importorskip("rclpy")
+    pytest.importorskip("rnea_msgs.msg")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+    return subprocess.Popen([sys.executable, "-u", "-m", "rnea_ros.cli.main", "demo", *arguments], cwd=cwd, env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def children(line):
+    return [int(number) for number in re.search(r"as processes (\d+) and (\d+)", line).groups()]
+
+
+@pytest.mark.ros
+@pytest.mark.slow
+def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path):
+    process = start("--seconds", "3", "--plot", "", cwd=tmp_path)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, output
+    assert output.count("  ok  ") == 3 and "to the last bit" in output, output
+    assert not any(alive(pid) for pid in children(output))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.ros
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [None, "joint{}", "joint_{}.0"])
+def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp_path_factory, names):
+    """Also with joints whose names contain dots, as an Allegro hand's do."""
+    words = []
+    if names:
+        urdf = tmp_path_factory.mktemp("urdf") / "stanford.urdf"
+        urdf.write_text(re.sub(r'joint name="joint(\d)"', lambda found: f'joint name="{names.format(found[1])}"',
+                               STANFORD.read_text()))
+        words = ["--urdf", str(urdf)]
+    process = start("--scaling", "--plot", "", *words, cwd=tmp_path)
+    output = process.communicate(timeout=100)[0]
+    assert process.returncode == 0, output
+    assert output.count("  ok  ") == 4 and "paused at" in output, output
+    assert not alive(int(re.search(r"as process (\d+)", output).group(1)))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.ros
+@pytest.mark.slow
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
+    process = start("--seconds", "60", "--plot", "", cwd=tmp_path)
+    pids = children(process.stdout.readline())
+    assert all(alive(pid) for pid in pids)
+    time.sleep(2.0)
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert process.returncode == code
+    assert not any(alive(pid) for pid in pids)
+
+
+@pytest.mark.ros
+def test_a_node_that_ends_is_quoted(monkeypatch, capfd):
+    pytest.importorskip("rnea_msgs.msg")
+    monkeypatch.setattr(demo, "NODES", ("no_such_node", "demo_robot"))
+    assert main.main(["demo", "--plot", ""]) == 1
+    error = capfd.readouterr().err
+    assert "no_such_node, exit code 1" in error and "No module named rnea_ros.nodes.no_such_node" in error

@@ -1,0 +1,104 @@
+"""demo_robot in a process of its own: what it sends fits together, and it starts and ends as a node should."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from rnea_msgs.msg import JointMotion
+from rnea_ros import Robot
+from rnea_ros.demo import motion as demo_motion
+from support.ros_helpers import LATCHED, world
+
+pytestmark = pytest.mark.ros
+
+URDFS = Path(__file__).resolve().parents[2] / "urdf"
+TEXT = {name: (URDFS / f"{name}.urdf").read_text() for name in ("stanford", "branched", "rr")}
+
+
+@pytest.fixture
+def ros(tmp_path):
+    with world(tmp_path) as made:
+        yield made
+
+
+def nanoseconds(message):
+    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+
+
+@pytest.mark.parametrize("name", ["stanford", "branched"])
+def test_states_and_derivatives_are_those_of_the_motion(ros, name):
+    states, desired = ros.listen(JointState, "joint_states"), ros.listen(JointMotion, "dynamics_node/desired_motion")
+    ros.start("demo_robot", {"robot_description": TEXT[name]})
+    ros.until(lambda: len(states) > 200 and len(desired) > 200)
+    by_stamp = {nanoseconds(message): message for message in desired}
+    pairs = [(state, by_stamp[nanoseconds(state)]) for state in states if nanoseconds(state) in by_stamp]
+    assert len(pairs) > 150
+    robot = Robot.from_urdf(TEXT[name].encode(), backend="reference")
+    for state, motion in pairs:
+        assert tuple(state.name) == tuple(motion.joint_names) == robot.joint_names
+        assert state.header.frame_id == motion.header.frame_id == "base_link"
+        assert len(state.position) == len(state.velocity) == robot.n and np.isnan(state.effort).all()
+    times = np.array([nanoseconds(state) for state, _ in pairs]) * 1e-9
+    position = np.array([state.position for state, _ in pairs])
+    velocity = np.array([state.velocity for state, _ in pairs])
+    acceleration = np.array([motion.acceleration for _, motion in pairs])
+    step = np.diff(times)[:, None]
+    predicted = position[:-1] + velocity[:-1] * step + acceleration[:-1] * step**2 / 2
+    near = step[:, 0] < 0.01
+    assert near.sum() > 100
+    np.testing.assert_allclose(position[1:][near], predicted[near], atol=1e-5)
+
+
+def test_rate_and_duration_are_as_asked(ros):
+    states = ros.listen(JointState, "joint_states")
+    ros.start("demo_robot", {"robot_description": TEXT["stanford"], "rate": 100.0, "duration": 4.0})
+    ros.until(lambda: len(states) > 100)
+    assert np.median(np.diff([nanoseconds(state) for state in states])) == pytest.approx(1e7, rel=0.2)
+    slow = demo_motion.stanford(4.0)
+    played = np.array([np.concatenate(slow(t)[:2]) for t in np.arange(0.0, 8.0, 1e-3)])
+    for state in states[::10]:
+        assert np.abs(played - np.concatenate([state.position, state.velocity])).max(axis=1).min() < 2e-3
+
+
+def test_description_may_come_late_and_broken_ones_are_survived(ros):
+    states = ros.listen(JointState, "robot/joint_states")
+    process = ros.start("demo_robot", {}, "robot")
+    publisher = ros.node.create_publisher(String, "robot/robot_description", LATCHED)
+    ros.until(lambda: "waiting for a URDF on /robot/robot_description" in process.log)
+    publisher.publish(String(data="<robot"))
+    ros.until(lambda: "waiting for another URDF" in process.log and "not well-formed" in process.log)
+    publisher.publish(String(data=TEXT["rr"]))
+    ros.until(lambda: states)
+    assert list(states[0].name) == ["joint1", "joint2"] and process.alive
+
+
+@pytest.mark.parametrize("parameters, words", [
+    ({"motion": "dance"}, "allowed are auto, stanford, sweep"),
+    ({"motion": "stanford"}, "not for 'rr'"),
+    ({"rate": 0.0}, "rate is 0"),
+    ({"robot_description": "<robot"}, "not well-formed"),
+])
+def test_bad_parameters_end_it_with_the_reason(ros, parameters, words):
+    process = ros.start("demo_robot", {"robot_description": TEXT["rr"], **parameters})
+    ros.until(lambda: not process.alive)
+    assert process.stop() == 1 and words in process.log and "Traceback" not in process.log
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("parameters", [{}, {"robot_description": TEXT["rr"]}], ids=["waiting", "moving"])
+def test_ends_cleanly(ros, parameters, how):
+    process = ros.start("demo_robot", parameters)
+    ros.until(lambda: "moving the 2 joints" in process.log or "waiting for a URDF" in process.log)
+    ros.spin(0.2)
+    assert process.stop(how) == 0
+    assert "Traceback" not in process.log

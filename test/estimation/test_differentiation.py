@@ -1,0 +1,252 @@
+"""Derivative estimates: exact on polynomials, and as noisy and as late as their documentation says."""
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.estimation.differentiation import WINDOW, CausalEstimator, estimate_derivatives
+
+EPOCH = 1_700_000_000_123_456_789  # ns; stamps of today leave a double no digits to spare
+
+
+def polynomial(t, coefficients):
+    """Columns of values, and of their first three derivatives: (4, len(t), columns)."""
+    columns = [np.polynomial.Polynomial(c) for c in coefficients]
+    return np.array([np.stack([p.deriv(order)(t) for p in columns], axis=-1) for order in range(4)])
+
+
+def stream(estimator, t, q, qd=None):
+    for k, seconds in enumerate(t):
+        estimator.push(EPOCH + round(seconds * 1e9), q[k], np.full(q.shape[1], np.nan) if qd is None else qd[k])
+    return estimator.estimate()
+
+
+def uneven(rng, samples, step):
+    return np.cumsum(rng.integers(1, 10, samples)) * step / 5.0
+
+
+@pytest.mark.parametrize("degree", [3, 4, 5])
+@pytest.mark.parametrize("with_velocity", [False, True])
+def test_causal_fit_is_exact_on_polynomials(degree, with_velocity):
+    rng = np.random.default_rng(degree)
+    t = uneven(rng, 60, 0.001)
+    motion = polynomial(t, rng.uniform(-2, 2, (3, degree + 1)))
+    estimates = stream(CausalEstimator(3, 0.05, degree), t, motion[0], motion[1] if with_velocity else None)
+    for estimate, exact, tolerance in zip(estimates, motion[1:, -1], (1e-9, 1e-6, 1e-3)):  # rounding, divided by T^order
+        np.testing.assert_allclose(estimate, exact, atol=tolerance)
+
+
+def test_causal_fit_forgets_what_is_outside_its_window():
+    t = np.arange(0.0, 3.0, 0.001)  # wraps the buffer many times
+    motion = polynomial(t, [[0.0, 1.0, -3.0, 2.0]])
+    motion[:, :2900] = 99.0
+    _, _, qddd = stream(CausalEstimator(1, 0.05), t, motion[0], motion[1])
+    assert qddd == pytest.approx(motion[3, -1], rel=1e-6)
+
+
+def test_causal_fit_of_a_slow_stream_takes_what_it_needs():
+    t = np.arange(6) * 0.2
+    motion = polynomial(t, [[1.0, -2.0, 3.0, 4.0]])
+    estimator = CausalEstimator(1, 0.05)
+    assert not estimator.ready
+    for estimate, exact in zip(stream(estimator, t, motion[0]), motion[1:, -1]):
+        assert estimate == pytest.approx(exact)
+
+
+def test_a_repeated_stamp_is_no_sample_and_one_that_goes_back_begins_anew():
+    estimator = CausalEstimator(1, 1.0)
+    taken = [estimator.push(stamp, np.zeros(1), np.zeros(1)) for stamp in (10, 20, 20, 30)]
+    assert taken == [True, True, False, True] and not estimator.ready  # three samples, a cubic needs four
+    estimator.push(40, np.zeros(1), np.zeros(1))
+    assert estimator.ready
+    estimator.clear()
+    assert not estimator.ready
+    t = np.arange(20) * 0.002
+    before, after = (polynomial(t, [[0.0, 1.0, speed, 2.0]]) for speed in (3.0, -5.0))
+    stream(estimator, 100.0 + t, before[0], before[1])
+    assert estimator.push(EPOCH, after[0, 0], after[1, 0]) and not estimator.ready  # as of a clock that was set back
+    for estimate, exact in zip(stream(estimator, t[1:], after[0, 1:], after[1, 1:]), after[1:, -1]):
+        np.testing.assert_allclose(estimate, exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("with_velocity", [False, True])
+def test_a_joint_that_wraps_is_fitted_across_the_turn(with_velocity):
+    rng = np.random.default_rng(7)
+    t = uneven(rng, 3000, 0.001)
+    motion = polynomial(t, [[3.0, 9.0, 0.1, -0.2], [-1.0, -7.0, 0.2, 0.1], [0.0, 11.0, 0.0, 0.1]])
+    wrapped = motion[0].copy()
+    wrapped[:, :2] = (wrapped[:, :2] + np.pi) % (2 * np.pi) - np.pi  # the last one counts its turns
+    jumps = np.flatnonzero(np.abs(np.diff(wrapped[:, :2], axis=0)).max(axis=1) > 3.0)
+    assert len(jumps) > 5
+    estimator = CausalEstimator(3, 0.05, turning=(0, 1, 2))
+    for k, seconds in enumerate(t):
+        estimator.push(EPOCH + round(seconds * 1e9), wrapped[k], motion[1, k] if with_velocity else np.full(3, np.nan))
+        if estimator.ready:
+            qd, qdd, _ = estimator.estimate()
+            np.testing.assert_allclose(qd, motion[1, k], atol=1e-6)
+            np.testing.assert_allclose(qdd, motion[2, k], atol=1e-3)
+    estimator.clear()  # and where no history is, nothing is wrapped against it
+    fresh = CausalEstimator(3, 0.05)
+    assert all(map(np.array_equal, stream(estimator, t[:9], motion[0] + 40.0), stream(fresh, t[:9], motion[0] + 40.0)))
+
+
+def test_velocities_tell_how_far_a_joint_has_turned_between_slow_samples():
+    t = np.arange(12) * 0.1
+    motion = polynomial(t, [[0.0, 40.0, -1.0, 0.5]])  # two thirds of a turn each time
+    wrapped = (motion[0] + np.pi) % (2 * np.pi) - np.pi
+    for estimate, exact in zip(stream(CausalEstimator(1, 0.5, turning=[0]), t, wrapped, motion[1]), motion[1:, -1]):
+        np.testing.assert_allclose(estimate, exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("degree", "qdd_noise", "qddd_noise", "qdd_error", "qddd_error"), [
+    (3, 161, 317, 0.11, 0.50), (4, 563, 2539, 0.014, 0.11), (5, 1502, 11427, 0.0013, 0.015)])
+def test_documented_noise_and_lag(degree, qdd_noise, qddd_noise, qdd_error, qddd_error):
+    """The fit is linear: its answers to an impulse at each sample are the weights that noise is summed with."""
+    samples, window = 200, 0.2
+    t = np.linspace(0.0, window, samples)
+    _, qdd, qddd = stream(CausalEstimator(samples, window, degree), t, np.eye(samples))
+    assert np.linalg.norm(qdd) * window**2 * samples**0.5 == pytest.approx(qdd_noise, rel=0.1)
+    assert np.linalg.norm(qddd) * window**3 * samples**0.5 == pytest.approx(qddd_noise, rel=0.1)
+    motion = polynomial(t, [[0.0] * (degree + 1) + [1.0]])
+    unmatched = np.prod(np.arange(1.0, degree + 2))  # the constant derivative of order degree + 1
+    _, qdd, qddd = stream(CausalEstimator(1, window, degree), t, motion[0])
+    assert abs(qdd[0] - motion[2, -1, 0]) / unmatched / window ** (degree - 1) == pytest.approx(qdd_error, rel=0.1)
+    assert abs(qddd[0] - motion[3, -1, 0]) / unmatched / window ** (degree - 2) == pytest.approx(qddd_error, rel=0.1)
+
+
+@pytest.mark.parametrize(("degree", "qdd_noise", "qddd_noise"), [(3, 13.6, 26), (4, 34.3, 159), (5, 68.9, 560)])
+def test_documented_noise_of_velocities(degree, qdd_noise, qddd_noise):
+    samples, window = 200, 0.2
+    t = np.linspace(0.0, window, samples)
+    _, qdd, qddd = stream(CausalEstimator(samples, window, degree), t, np.zeros((samples, samples)), np.eye(samples))
+    assert np.linalg.norm(qdd) * window * samples**0.5 == pytest.approx(qdd_noise, rel=0.1)
+    assert np.linalg.norm(qddd) * window**2 * samples**0.5 == pytest.approx(qddd_noise, rel=0.1)
+
+
+@pytest.mark.parametrize("known", [1, 2, 3])
+@pytest.mark.parametrize("samples", [4, 7, 50, 5000])
+def test_recording_is_exact_on_polynomials(known, samples):
+    rng = np.random.default_rng(samples)
+    t = 5.0 + uneven(rng, samples, 0.01)
+    motion = polynomial((t - t[0]) / (t[-1] - t[0]), rng.uniform(-1, 1, (2, 4)))
+    motion /= ((t[-1] - t[0]) ** np.arange(4))[:, None, None]
+    estimates = estimate_derivatives(t, *motion[:known])
+    for order, (estimate, exact) in enumerate(zip(estimates[:3], motion[1:]), start=1):
+        np.testing.assert_allclose(estimate, exact, atol=1e-13 / np.diff(t).min() ** order)
+
+
+def test_recording_of_a_smooth_motion():
+    t = np.linspace(0.0, 2.0, 401)
+    exact = np.array([np.sin(2 * t), 2 * np.cos(2 * t), -4 * np.sin(2 * t), -8 * np.cos(2 * t)])[:, :, None]
+    _, qdd, qddd, inside, _ = estimate_derivatives(t, exact[0])
+    assert inside[15:-15].all() and not inside[[14, -15]].any()
+    np.testing.assert_allclose(qdd[inside], exact[2, inside], atol=3e-6)
+    np.testing.assert_allclose(qddd[inside], exact[3, inside], atol=5e-6)
+    _, _, qddd, *_ = estimate_derivatives(t, *exact[:3])
+    np.testing.assert_allclose(qddd[inside], exact[3, inside], atol=5e-5)
+    np.testing.assert_allclose(qddd, exact[3], atol=2e-3)
+
+
+def test_recording_keeps_what_is_given():
+    t, q = np.arange(10.0), np.zeros((10, 1))
+    given = np.random.default_rng(1).normal(size=(10, 1))
+    assert np.array_equal(estimate_derivatives(t, q, given).qd, given)
+    assert np.array_equal(estimate_derivatives(t, q, qdd=given).qdd, given)
+
+
+def test_recording_with_accelerations_but_no_velocities():
+    t = np.linspace(0.0, 1.0, 60)
+    motion = polynomial(t, [[1.0, 2.0, 3.0, 4.0, 5.0]])
+    qd, _, qddd, *_ = estimate_derivatives(t, motion[0], qdd=motion[2])
+    np.testing.assert_allclose(qd, motion[1], rtol=1e-9)
+    np.testing.assert_allclose(qddd, motion[3], rtol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [200, 1000])
+def test_documented_noise_and_error_of_a_recording(rate):
+    window, t = 0.2, np.arange(0.0, 0.6, 1.0 / rate)
+    samples, at = window * rate + 1.0, len(t) // 2
+    _, qdd, qddd, inside, used = estimate_derivatives(t, np.eye(len(t)), window=window)
+    assert inside[at] and used.samples == samples
+    assert np.linalg.norm(qdd[at]) * window**2 * samples**0.5 == pytest.approx(93, rel=0.1)
+    assert np.linalg.norm(qddd[at]) * window**3 * samples**0.5 == pytest.approx(1410, rel=0.1)
+    x = (t - t[at]) / window
+    powers = np.stack((x**6, x**7), axis=1)  # q6 = 720 / T^6, q7 = 5040 / T^7
+    _, qdd, qddd, *_ = estimate_derivatives(t, powers, window=window)
+    assert abs(qdd[at, 0]) * window**2 / 720 == pytest.approx(8.0e-5, rel=0.1)
+    assert abs(qddd[at, 1]) * window**3 / 5040 == pytest.approx(5.6e-5, rel=0.1)
+
+
+def test_a_recordings_window_is_a_time():
+    """Of the stamps, whatever their spacing; widened where nobody asked and it would hold too few."""
+    times = {rate: np.arange(5 * rate) / rate for rate in (1000, 500, 20)}
+    said = {rate: str(estimate_derivatives(t, t[:, None]).window) for rate, t in times.items()}
+    assert said == {1000: "windows of 0.15 s (151 samples)", 500: "windows of 0.15 s (75 samples)",
+                    20: "windows of 0.4 s (9 samples, 0.15 s would hold too few)"}
+    t = np.append(np.arange(0.0, 2.0, 0.002), np.arange(2.0, 4.0, 0.01))  # the recorder changed its rate
+    noise = np.random.default_rng(0).normal(size=(len(t), 1))
+    _, _, qddd, inside, _ = estimate_derivatives(t, noise)
+    fast, slow = (qddd[inside & part].std() for part in (t < 1.9, t > 2.1))
+    assert 1.5 < slow / fast < 3.5  # 5 ** 0.5 by the law of the documentation; with windows of so many samples, less than 0.01
+
+
+def test_windows_of_a_recording_do_not_reach_across_gaps():
+    rng = np.random.default_rng(4)
+    t = np.concatenate([start + uneven(rng, 300, 0.002) for start in (0.0, 10.0)])
+    late = t > 9.0
+    motion = polynomial(t, [[1.0, 2.0, 3.0, -1.0]])
+    motion[:, late] = polynomial(t[late] - 10.0, [[-4.0, 1.0, 2.0, 5.0]])
+    estimates = estimate_derivatives(t, motion[0])
+    for estimate, exact, tolerance in zip(estimates[:3], motion[1:], (1e-9, 1e-6, 1e-3)):
+        np.testing.assert_allclose(estimate, exact, atol=tolerance)
+    ends = np.array([t[0], t[~late][-1], t[late][0], t[-1]])
+    assert np.array_equal(estimates.centred, (np.abs(t[:, None] - ends) >= 0.5 * WINDOW).all(axis=1))
+
+
+def test_continuous_joints_of_a_recording_may_wrap():
+    t = np.arange(0.0, 2.0, 0.01)
+    motion = polynomial(t, [[3.0, 4.0, -2.0, 1.0, 0.5], [0.0, -9.0, 2.0]])
+    wrapped = (motion[0] + np.pi) % (2.0 * np.pi) - np.pi
+    assert np.abs(np.diff(wrapped, axis=0)).max() > 6.0
+    estimates = estimate_derivatives(t, wrapped, joint_types=("continuous", "continuous"))
+    for estimate, exact, tolerance in zip(estimates[:3], motion[1:], (1e-9, 1e-7, 1e-5)):
+        np.testing.assert_allclose(estimate, exact, atol=tolerance)
+    assert np.abs(estimate_derivatives(t, wrapped, joint_types=("revolute", "revolute")).qd).max() > 50.0
+
+
+def test_where_samples_are_lost_the_nearest_are_taken():
+    t = np.delete(np.arange(0.0, 3.0, 0.02), slice(60, 90, 2))
+    t = np.delete(t, slice(65, 68))
+    motion = polynomial(t, [[1.0, 2.0, 3.0, -1.0, 0.5, 0.2]])
+    estimates = estimate_derivatives(t, motion[0], window=0.15)
+    assert estimates.window.fewest == 6 and "in places 6" in str(estimates.window)
+    np.testing.assert_allclose(estimates.qddd, motion[3], atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("rate", [125, 500, 1000])
+def test_recording_of_an_encoder(seed, rate):
+    """Positions of 2^-17 turn, stamps that jitter, one sample of a hundred lost; brisk and smooth motion."""
+    rng = np.random.default_rng(seed)
+    t = np.sort(np.arange(0.0, 5.0, 1.0 / rate) + 0.1 / rate * rng.uniform(-1.0, 1.0, 5 * rate))[rng.random(5 * rate) > 0.01]
+    w, phase, step = rng.uniform(1.0, 4.0, 6), rng.uniform(0.0, 6.0, 6), 2.0 * np.pi / 2**17
+    exact = [w**k * np.sin(np.outer(t, w) + phase + k * np.pi / 2.0) for k in range(4)]
+    _, qdd, qddd, inside, _ = estimate_derivatives(t, np.round(exact[0] / step) * step)
+    for estimate, true, share in ((qdd, exact[2], 0.005), (qddd, exact[3], 0.2)):
+        assert np.std((estimate - true)[inside]) < share * np.std(true)
+
+
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    ({"t": [0.0, 1.0, 1.0, 2.0], "q": np.zeros((4, 1))}, "sample 2 is at 1 s"),
+    ({"t": [0.0, 1.0, 2.0], "q": np.zeros((3, 1))}, "too few"),
+    ({"t": np.arange(9.0), "q": np.zeros((8, 1))}, r"\(8, 1\)"),
+    ({"t": np.arange(9.0), "q": np.zeros((9, 1)), "degree": 2}, "degree is 2"),
+    ({"t": np.arange(9.0), "q": np.zeros((9, 1)), "window": 5.0}, "5 s holds too few .* needs 7 .* take 6 s .* 8 s"),
+    ({"t": np.arange(9.0), "q": np.zeros((9, 1)), "window": 15.0}, "the window is 15; seconds above zero .* at most 8"),
+    ({"t": np.arange(9.0) / 9, "q": np.zeros((9, 1)), "window": 9}, "the window is 9; seconds above zero .* at most 2"),
+    ({"t": np.arange(9.0), "q": np.zeros((9, 1)), "window": np.nan}, "the window is nan"),
+    ({"t": [0.0, np.nan, 2.0, 3.0], "q": np.zeros((4, 1))}, "time must increase"),
+])
+def test_errors_say_what_is_wrong(arguments, complaint):
+    with pytest.raises(InputError, match=complaint):
+        estimate_derivatives(**arguments)

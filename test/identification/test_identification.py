@@ -1,0 +1,431 @@
+"""Identification: parameters come back from simulated motion, with the uncertainty claimed; what is possible; excitation."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, JointDynamics, ModelError, RneaError, Robot
+from rnea_ros.cli import identify as identify_cli
+from rnea_ros.identification.excitation import FourierMotion, excite
+from rnea_ros.identification.identification import Measurements, identify
+from rnea_ros.identification.least_squares import Equations
+from rnea_ros.identification.physical_consistency import impossible_bodies, nearest, pseudo_inertia
+from rnea_ros.inertial.base_parameters import base_parameters
+from rnea_ros.inertial.inertial_parameters import TERMS, parameters, values, with_values
+from support.golden_models import from_table, planar_rr
+from support.oracles import difference
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+NOISE = np.array([0.5, 1.0, 0.3, 0.3, 0.1, 0.05])
+SIX = [{"axis": axis, "xyz": xyz} for axis, xyz in
+       (((0, 0, 1), (0, 0, 0.3)), ((0, 1, 0), (0, 0.1, 0.1)), ((0, 1, 0), (0, 0, 0.4)),
+        ((1, 0, 0), (0.1, 0, 0)), ((0, 1, 0), (0.3, 0, 0)), ((1, 0, 0), (0.1, 0, 0)))]
+
+
+@cache
+def robots():
+    """(the model, the truth): other masses, friction and rotors."""
+    model = Robot.from_urdf(arm(*SIX)).model
+    rng = np.random.default_rng(1)
+    listed = parameters(model, TERMS)
+    prior = values(model, listed)
+    new = prior.copy()
+    for k, parameter in enumerate(listed):
+        if parameter.kind == "m":  # a body scaled as a whole is a body
+            new[k:k + 10] *= rng.uniform(0.7, 1.4)
+        if parameter.kind in TERMS:
+            new[k] = rng.uniform(0.1, 0.8)
+    return Robot(model), Robot(with_values(model, listed, new))
+
+
+@cache
+def recorded(seconds=10.0, rate=200.0, seed=0):
+    """t, motion and exact torques and rates of the true robot; a Fourier motion, so the derivatives are exact."""
+    rng = np.random.default_rng(seed)
+    motion = FourierMotion(10.0, np.zeros(6), *rng.normal(size=(2, 5, 6)))
+    t = np.arange(0.0, seconds, 1.0 / rate)
+    blocks = motion(t)
+    return t, *blocks, *robots()[1].torque_and_rate(*blocks)
+
+
+def noisy(seed, size=NOISE):
+    t, q, qd, qdd, qddd, tau, _ = recorded()
+    return Measurements(t, q, tau + np.random.default_rng(seed).normal(size=tau.shape) * size, qd, qdd, qddd)
+
+
+@cache
+def from_noise(seed):
+    return identify(robots()[0], noisy(seed))
+
+
+def truth(found):
+    return found.base.of(robots()[1].model)
+
+
+# ---------------------------------------------------------------------- parameters come back
+
+def test_perfect_data_give_the_parameters_back():
+    t, q, qd, qdd, _, tau, _ = recorded()
+    found = identify(robots()[0], Measurements(t, q, tau, qd, qdd))
+    assert np.abs(found.beta - truth(found)).max() < 1e-11
+    assert np.abs(found.prior - truth(found)).max() > 0.1, "there was something to find"
+    assert max(found.solution.misfit.values()) < 1e-12
+    assert found.solution.equations == 6 * len(t) and 5.0 < found.solution.condition_number < 200.0
+
+
+def test_derivatives_are_estimated_where_they_are_missing():
+    t, q, qd, _, _, tau, _ = (block[:800] for block in recorded())
+    for recording in (Measurements(t, q, tau), Measurements(t, q, tau, qd)):
+        found = identify(robots()[0], recording)
+        assert np.abs(found.beta - truth(found)).max() < 1e-4
+        assert found.solution.equations == 6 * (len(t) - 30), "ends, where estimates are poor, are left out"
+        assert found.estimated == (("qd", "qdd") if recording.qd is None else ("qdd",)) and found.window.seconds == 0.15
+    with pytest.raises(InputError, match=r"too short: derivatives are estimated over windows of 0.145 s \(30 samples\)"):
+        identify(robots()[0], Measurements(t[:30], q[:30], tau[:30]))
+
+
+def test_a_log_as_robots_give_it_is_possible():
+    """Positions of 2^-17 turn at 500 Hz, noisy torques: a window of nine samples finds parameters that no robot has."""
+    t, q, _, _, _, tau, _ = recorded(rate=500.0)
+    step = 2.0 * np.pi / 2**17
+    tau = tau + np.random.default_rng(2).normal(size=tau.shape) * NOISE
+    found = identify(robots()[0], Measurements(t, np.round(q / step) * step, tau))
+    assert nearest(robots()[0].model, found.base, found.beta, found.solution.covariance).possible
+    assert np.abs((found.beta - truth(found)) / found.std).max() < 5.0
+    worse = identify(robots()[0], Measurements(t, np.round(q / step) * step, tau), window=0.016)
+    assert not nearest(robots()[0].model, worse.base, worse.beta, worse.solution.covariance).possible
+
+
+def test_noise_is_measured_and_standard_deviations_are_true():
+    """Over ten recordings: errors are normal in units of the claimed standard deviation, channel noise is found."""
+    z, noise = [], []
+    for seed in range(10):
+        found = from_noise(seed)
+        z.append((found.beta - truth(found)) / found.std)
+        noise.append(list(found.solution.noise.values()))
+    z = np.array(z)
+    assert 0.93 < z.std() < 1.07 and abs(z.mean()) < 0.1
+    assert np.mean(np.abs(z) < 3.0) > 0.99
+    assert np.mean(noise, axis=0) == pytest.approx(NOISE, rel=0.02)
+
+
+def test_weights_make_it_better():
+    """Equal weights for joints of different noise cost precision: the reason for weighting."""
+    found = from_noise(0)
+    equal = identify(robots()[0], noisy(0), noise=np.full(6, 0.5))
+    known = identify(robots()[0], noisy(0), noise=NOISE)
+    errors = [np.sqrt(np.mean((each.beta - truth(each)) ** 2)) for each in (found, equal, known)]
+    assert errors[0] < 0.85 * errors[1] and errors[0] == pytest.approx(errors[2], rel=0.1)
+    assert known.std == pytest.approx(found.std, rel=0.05)
+
+
+def test_torque_rates_are_equations_too():
+    t, q, qd, qdd, qddd, tau, rate = recorded()
+    rng = np.random.default_rng(3)
+    measured, derived = tau + rng.normal(size=tau.shape) * NOISE, rate + rng.normal(size=tau.shape) * NOISE
+    alone = identify(robots()[0], Measurements(t, q, measured, qd, qdd))
+    both = identify(robots()[0], Measurements(t, q, measured, qd, qdd, qddd, derived))
+    assert both.solution.equations == 2 * alone.solution.equations
+    assert list(both.solution.noise)[6:] == [f"tau_rate_j{k}" for k in range(1, 7)]
+    assert list(both.solution.noise.values())[6:] == pytest.approx(NOISE, rel=0.05)
+    inertial = [k for k, name in enumerate(both.base.names) if not name.startswith("offset")]
+    assert np.all(both.std[inertial] < alone.std[inertial] * 1.01)
+    assert np.median(both.std[inertial] / alone.std[inertial]) < 0.8
+    assert np.mean(np.abs((both.beta - truth(both)) / both.std) < 3.0) > 0.95
+    exact = identify(robots()[0], Measurements(t, q, tau, qd, qdd, qddd, rate))
+    assert np.abs(exact.beta - truth(exact)).max() < 1e-11
+
+
+def test_decimation_removes_noise_above_the_band_and_nothing_else():
+    t, q, qd, qdd, _, tau, _ = recorded()
+    exact = identify(robots()[0], Measurements(t, q, tau, qd, qdd), decimate=5)
+    assert np.abs(exact.beta - truth(exact)).max() < 1e-10, "regressor and torque pass the same filter"
+    buzz = tau + 2.0 * np.sin(2.0 * np.pi * 90.0 * t + np.arange(6)[:, None]).T
+    raw, quiet = (identify(robots()[0], Measurements(t, q, buzz, qd, qdd), decimate=k) for k in (1, 5))
+    assert np.abs(quiet.beta - truth(quiet)).max() < 0.05 * np.abs(raw.beta - truth(raw)).max()
+    assert max(quiet.solution.noise.values()) < 0.02
+
+
+def test_the_identified_robot_predicts_another_motion():
+    found = from_noise(0)
+    _, q, qd, qdd, _, tau, _ = recorded(seed=5)
+    before = np.abs(robots()[0].inverse_dynamics(q, qd, qdd) - tau).max(axis=0)
+    after = np.abs(found.torque(robots()[0], q, qd, qdd) - tau).max(axis=0)
+    assert np.all(after < 0.2 * before) and np.all(after < 0.5)
+
+
+def test_payloads_count_as_part_of_the_model():
+    found = identify(robots()[0].with_payload("l6", 1.0, (0.1, 0, 0)), noisy(0))
+    assert np.abs(found.prior - from_noise(0).prior).max() > 0.1
+    assert np.array_equal(found.beta, from_noise(0).beta)
+
+
+# ---------------------------------------------------------------------- what cannot be identified is said
+
+def test_too_few_samples():
+    t, q, qd, qdd, _, tau, _ = recorded()
+    with pytest.raises(InputError, match=r"30 equations for \d+ unknowns: more are needed"):
+        identify(robots()[0], Measurements(t[:5], q[:5], tau[:5], qd[:5], qdd[:5]))
+
+
+def test_what_the_motion_does_not_show_is_named():
+    t, q, qd, qdd, _, tau, _ = recorded()
+    still = [np.where(np.arange(6) == 3, value, block) for value, block in ((0.4, q), (0.0, qd), (0.0, qdd))]
+    with pytest.raises(InputError, match=r"Ia\(j4\).* cannot be told \(apart\)") as error:
+        identify(robots()[0], Measurements(t, still[0], tau, *still[1:]))
+    assert "viscous(j4)" in str(error.value) and "coulomb(j4)" in str(error.value)
+    assert "viscous(j2)" not in str(error.value)
+    nothing = np.zeros_like(q)
+    with pytest.raises(InputError, match="does not show"):
+        identify(robots()[0], Measurements(t, q[:1] + nothing, tau, nothing, nothing))
+
+
+def test_bad_recordings():
+    robot = robots()[0]
+    t, q, qd, qdd, _, tau, _ = recorded()
+    for message, recording, options in (
+            (r"needs q and tau of shape \(2000, 6\).*'tau': \(1999, 6\)", Measurements(t, q, tau[:-1], qd, qdd), {}),
+            ("qd has shape", Measurements(t, q, tau, qd[:, :5], qdd), {}),
+            ("finite", Measurements(t, q, tau * np.nan, qd, qdd), {}),
+            ("decimate is 0", Measurements(t, q, tau, qd, qdd), {"decimate": 0}),
+            ("evenly spaced", Measurements(t**1.1, q, tau, qd, qdd), {"decimate": 2}),
+            ("noise is", Measurements(t, q, tau, qd, qdd), {"noise": [1.0, 2.0]}),
+            ("noise is", Measurements(t, q, tau, qd, qdd), {"noise": np.zeros(6)}),
+            ("do not exist", Measurements(t, q, tau, qd, qdd), {"terms": ("backlash",)}),
+            ("time must increase", Measurements(t[::-1], q, tau), {})):
+        with pytest.raises(InputError, match=message):
+            identify(robot, recording, **options)
+
+
+# ---------------------------------------------------------------------- least squares
+
+def test_compressed_equations_are_the_equations():
+    """Against numpy on the whole matrix, for given noise."""
+    rng = np.random.default_rng(0)
+    W, y, sigma = rng.normal(size=(600, 5)), rng.normal(size=600), (0.3, 2.0)
+    equations = Equations("abcde")
+    for start in range(0, 600, 100):  # two channels in turn, in pieces
+        equations.add(("one", "two")[start // 100 % 2], W[start:start + 100], y[start:start + 100])
+    scale = np.repeat(np.tile(sigma, 3), 100)
+    solution = equations.solve(sigma)
+    assert solution.x == pytest.approx(np.linalg.lstsq(W / scale[:, None], y / scale, rcond=None)[0], rel=1e-12)
+    assert solution.covariance == pytest.approx(np.linalg.inv((W / scale[:, None]).T @ (W / scale[:, None])), rel=1e-10)
+    residual = (W @ solution.x - y)[scale == 2.0]
+    assert solution.misfit["two"] == pytest.approx(np.sqrt(np.mean(residual**2) / np.mean(y[scale == 2.0] ** 2)))
+
+
+# ---------------------------------------------------------------------- physically possible
+
+def slider():
+    """A horizontal slide with friction: its mass, with the rotor's, and two coefficients."""
+    model = Robot.from_urdf(arm({"kind": "prismatic", "axis": (1, 0, 0)})).model
+    base = base_parameters(model, terms=("coulomb", "viscous"))
+    assert base.names == ("m(l1)", "coulomb(j1)", "viscous(j1)")
+    return model, base
+
+
+@pytest.mark.parametrize(("mass", "viscous", "expected"),
+                         [(-0.5, 0.2, 5.0), (-0.1, 0.2, 1.0), (0.4, 0.2, 0.0), (-0.3, -0.4, 5.0)])
+def test_distance_in_closed_form(mass, viscous, expected):
+    """Mass and friction are not negative: the distance to that corner, in standard deviations of 0.1."""
+    model, base = slider()
+    found = nearest(model, base, np.array([mass, 0.3, viscous]), np.eye(3) * 0.01)
+    assert found.distance == pytest.approx(expected, abs=0.03)
+    assert found.possible == (expected < found.limit) and found.limit == pytest.approx(3.368, rel=2e-3)  # chi-square, 3, 99 %
+    assert ("l1" in found.thin, "viscous(j1)" in found.thin) == (mass < 0.0, viscous < 0.0)
+    assert base.of(found.model) == pytest.approx(np.maximum([mass, 0.3, viscous], 0.0), abs=5e-3)
+    assert not impossible_bodies(found.model)
+
+
+def test_correlated_measurements_move_along_their_ellipse():
+    """Nearest point of a half-space in the metric of the covariance: the other parameters follow by correlation."""
+    model, base = slider()
+    covariance = np.array([[0.04, 0.0, 0.03], [0.0, 0.04, 0.0], [0.03, 0.0, 0.04]])
+    found = nearest(model, base, np.array([-0.2, 0.3, 0.2]), covariance)
+    assert found.distance == pytest.approx(1.0, abs=0.02)
+    assert base.of(found.model) == pytest.approx([0.0, 0.3, 0.2 + 0.2 * 0.03 / 0.04], abs=5e-3)
+
+
+def test_true_parameters_are_possible_and_the_model_settles_the_rest():
+    t, q, qd, qdd, _, tau, _ = recorded()
+    robot, true = robots()
+    exact = identify(robot, Measurements(t, q, tau, qd, qdd))
+    found = nearest(robot.model, exact.base, exact.beta, exact.solution.covariance)
+    assert found.possible and found.distance < 1e-3 and not found.thin
+    assert np.abs(Robot(found.model).inverse_dynamics(q, qd, qdd) - tau).max() < 1e-6
+    same = nearest(true.model, exact.base, exact.beta, exact.solution.covariance)
+    assert same.parameters == pytest.approx(values(true.model, exact.base.parameters), rel=1e-6)
+
+
+def test_noise_pushes_to_the_edge_but_not_beyond_what_it_explains():
+    for seed in range(3):
+        found = nearest(robots()[0].model, from_noise(seed).base, from_noise(seed).beta, from_noise(seed).solution.covariance)
+        assert found.possible and not impossible_bodies(found.model)
+        listed = found.parameters.reshape(-1, 14)
+        assert np.all([np.linalg.eigvalsh(pseudo_inertia(row[:10]))[0] > 0.0 for row in listed])
+        assert np.all(listed[:, 10:13] > 0.0)
+
+
+def test_no_robot_at_all():
+    """A measurement that only negative friction, or a body turned inside out, explains."""
+    found = from_noise(0)
+    for name, value in (("viscous(j2)", -3.0), ("Jzz(l6)", -1.0)):
+        wrong = found.beta.copy()
+        wrong[found.base.names.index(name)] = value
+        verdict = nearest(robots()[0].model, found.base, wrong, found.solution.covariance)
+        assert not verdict.possible and verdict.distance > 2.0 * verdict.limit
+        assert set(verdict.thin) & {name, "l6"}
+
+
+def test_nearest_is_a_minimum():
+    """Certificate: the slope of the squared distance is in the dual cone and square to the robot, so that none is nearer."""
+    robot, found = robots()[0], from_noise(0)
+    wrong = found.beta.copy()
+    wrong[found.base.names.index("Jzz(l6)")] = -0.2
+    nearby = nearest(robot.model, found.base, wrong, found.solution.covariance)
+    slope = found.base.grouping.T @ np.linalg.solve(found.solution.covariance, found.base.grouping @ nearby.parameters - wrong)
+    directions = np.array([pseudo_inertia(unit) for unit in np.eye(10)]).reshape(10, 16)
+    for row, body in zip(slope.reshape(-1, 14), nearby.parameters.reshape(-1, 14)):
+        dual = np.linalg.lstsq(directions, row[:10], rcond=None)[0].reshape(4, 4)  # <dual, S> = row @ parameters
+        scale = np.sqrt(np.diagonal(pseudo_inertia(body[:10])))
+        assert np.linalg.eigvalsh(dual * np.outer(scale, scale))[0] > -1e-3 * nearby.distance**2
+        assert np.all(row[10:13] * body[10:13] > -1e-3 * nearby.distance**2)
+    assert abs(slope @ nearby.parameters) < 1e-2 * nearby.distance**2
+
+
+# ---------------------------------------------------------------------- exciting motions
+
+def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
+    robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
+    found = excite(robot, period=8.0, guesses=5, iterations=2)
+    t = np.linspace(0.0, 8.0, 2001)
+    q, qd, qdd, _ = found.motion(t)
+    limits = robot.limits
+    assert np.all(q > limits.lower) and np.all(q < limits.upper) and np.all(np.abs(qd) < limits.velocity)
+    assert np.all(np.abs(qdd) < 5.02), "limits are kept on a grid"
+    used = np.maximum(np.abs(q - (limits.lower + limits.upper) / 2).max(axis=0) / (limits.upper - limits.lower) * 2,
+                      np.maximum(np.abs(qd).max(axis=0) / limits.velocity, 0.9 * np.abs(qdd).max(axis=0) / 5.0))
+    assert np.all(used > 0.88), "each joint meets one of them"
+    for end in (0, -1):
+        assert np.abs(qd[end]).max() < 1e-12 and np.abs(qdd[end]).max() < 1e-12
+        assert np.allclose(q[end], q[0])
+    for k in range(3):
+        slope = difference(lambda h, k=k: found.motion([1.0 + h])[k][0])
+        assert slope == pytest.approx(found.motion([1.0])[k + 1][0], abs=1e-8)
+    assert found.condition_number < found.first
+
+
+def test_the_better_the_motion_the_better_the_parameters():
+    """Its condition number is that of the identification, and the worst of random motions says less."""
+    robot = Robot(robots()[0].model, "llvm")
+    good = excite(robot, guesses=10, iterations=3)
+    poor = max((excite(robot, guesses=1, iterations=0, seed=seed) for seed in range(5)), key=lambda e: e.condition_number)
+    shares = []
+    for motion, condition in ((good.motion, good.condition_number), (poor.motion, poor.condition_number)):
+        t = np.arange(100) * 0.1
+        q, qd, qdd, _ = motion(t)
+        found = identify(robot, Measurements(t, q, robots()[1].inverse_dynamics(q, qd, qdd), qd, qdd), noise=np.ones(6))
+        assert found.solution.condition_number == pytest.approx(condition, rel=1e-6)
+        shares.append(np.median(found.std))
+    assert good.condition_number < 0.6 * poor.condition_number and shares[0] < shares[1]
+
+
+def test_unknown_limits_and_bad_questions():
+    model = from_table("rr", planar_rr(1.0, 0.5, 2.0, 0.1))
+    found = excite(Robot(model), terms=(), guesses=2, iterations=0)
+    q, qd, qdd, _ = found.motion(np.linspace(0, 10, 500))
+    assert np.abs(q).max() < 0.91 and np.abs(qd).max() < 0.91 and np.abs(qdd).max() < 5.02
+    for wrong in ({"harmonics": 2}, {"period": 0.0}, {"margin": 1.5}, {"guesses": 0}, {"acceleration": -1.0}):
+        with pytest.raises(InputError, match="are needed"):
+            excite(Robot(model), **wrong)
+
+
+# ---------------------------------------------------------------------- command line
+
+def arguments(*words):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("urdf")
+    parser.add_argument("--base", default="fixed")
+    identify_cli.add_arguments(parser)
+    return parser.parse_args([str(word) for word in words])
+
+
+def write_csv(path, robot, seed=0, noise=0.0, blocks=("q", "qd", "qdd")):
+    t, q, qd, qdd, *_ = recorded(rate=50.0)
+    tau = robot.inverse_dynamics(q, qd, qdd)
+    tau = tau + np.random.default_rng(seed).normal(size=tau.shape) * NOISE * noise
+    given = {"q": q, "qd": qd, "qdd": qdd}
+    names = ["t", *(f"{block}_{joint}" for block in (*blocks, "tau") for joint in robot.joint_names), "temperature"]
+    table = np.column_stack([t, *(given[block] for block in blocks), tau, 0.0 * t])
+    np.savetxt(path, table, fmt="%.17g", delimiter=",", header=",".join(names), comments="")
+
+
+def test_command_line(tmp_path, capsys):
+    (tmp_path / "robot.urdf").write_text(arm(*SIX))
+    write_csv(tmp_path / "motion.csv", robots()[1], noise=0.2)
+    assert identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.json")) == 0
+    printed = capsys.readouterr()
+    assert "columns not used: 'temperature'" in printed.err and "estimated" not in printed.err + printed.out
+    assert "condition number" in printed.out and "tau_j6" in printed.out and "a physical robot explains them" in printed.out
+    result = json.loads((tmp_path / "out.json").read_text())
+    found = {row["name"]: row for row in result["base_parameters"]}
+    base = base_parameters(robots()[0].model, terms=TERMS)
+    for name, expected in zip(base.names, base.of(robots()[1].model)):
+        assert abs(found[name]["value"] - expected) < 5.0 * found[name]["std"]
+    assert result["physical"]["possible"] and set(result["links"]) == {f"l{k}" for k in range(1, 7)}
+    assert result["channels"]["tau_j1"]["noise"] == pytest.approx(0.1, rel=0.2)
+
+
+def test_command_line_gives_bodies_in_urdf_terms(tmp_path, capsys):
+    """Perfect data of the robot of the file: its own <inertial> elements come back."""
+    robot = robots()[0]
+    (tmp_path / "robot.urdf").write_text(arm(*SIX))
+    write_csv(tmp_path / "motion.csv", robot)
+    arguments_ = arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.json", "--terms")
+    assert identify_cli.run(arguments_) == 0
+    write_csv(tmp_path / "positions.csv", robot, blocks=("q",))
+    identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "positions.csv", "-o", tmp_path / "estimated.json",
+                               "--window", 0.2))
+    assert "estimated by polynomials over windows of 0.2 s (11 samples): qd, qdd\n" in capsys.readouterr().out
+    said = [json.loads((tmp_path / f"{name}.json").read_text())["estimated"] for name in ("out", "estimated")]
+    assert said == [{"derivatives": [], "window": None}, {"derivatives": ["qd", "qdd"], "window": 0.2}]
+    links = json.loads((tmp_path / "out.json").read_text())["links"]
+    for body in links.values():
+        assert body["mass"] == pytest.approx(1.5, rel=1e-5) and body["com"] == pytest.approx([0.1, -0.2, 0.05], abs=1e-5)
+    assert identify_cli.inertials(robot.model)["l3"]["mass"] == 1.5
+    assert identify_cli.inertials(robot.model)["l3"]["com"] == pytest.approx([0.1, -0.2, 0.05])
+
+
+def test_command_line_errors(tmp_path, capsys):
+    (tmp_path / "robot.urdf").write_text(arm(*SIX))
+    (tmp_path / "motion.csv").write_text("t,q_j1,tau_j1\n0,0,0\n")
+    with pytest.raises(InputError, match=r"no column 'q_j2', .*; the header has 't', 'q_j1', 'tau_j1'"):
+        identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv"))
+    with pytest.raises((ModelError, RneaError)):
+        identify_cli.run(arguments(tmp_path / "missing.urdf", tmp_path / "motion.csv"))
+    robot = Robot(robots()[0].model.with_terms({"j3": JointDynamics(viscous=4.0)}))
+    t, q, qd, qdd, *_ = recorded(rate=50.0)
+    tau = 2.0 * robots()[0].inverse_dynamics(q, qd, qdd) - robot.inverse_dynamics(q, qd, qdd)  # friction that drives
+    names = ["t", *(f"{block}_{joint}" for block in ("q", "qd", "qdd", "tau") for joint in robot.joint_names)]
+    table = np.column_stack((t, q, qd, qdd, tau))
+    np.savetxt(tmp_path / "wrong.csv", table, delimiter=",", header=",".join(names), comments="")
+    assert identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "wrong.csv")) == 1
+    assert "NO physical robot explains them" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------------- example
+
+def test_example(tmp_path):
+    found = runpy.run_path(str(ROOT / "examples" / "identification.py"))["main"](tmp_path, small=True)
+    assert (tmp_path / "identification.png").stat().st_size > 20_000
+    assert found["base parameters"] == 69 and found["largest error in standard deviations"] < 5.0
+    assert found["errors above 3 standard deviations"] <= 6, "the encoder's counts are a noise that the equations do not know"
+    assert found["rms of torque error after [N m]"] < 0.02 * found["rms of torque error before [N m]"]

@@ -1,0 +1,250 @@
+"""What the bytes of a message are held against: the middleware's own serializer, its own deserializer, and hand-made bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseWithCovarianceStamped
+from rcl_interfaces.msg import ParameterDescriptor, ParameterEvent
+from rcl_interfaces.srv import SetParameters
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import Image, Imu, JointState, MultiDOFJointState, PointCloud2
+from std_msgs.msg import Empty, Header, String, UInt8MultiArray
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
+from type_description_interfaces.msg import TypeDescription
+from visualization_msgs.msg import MarkerArray
+
+from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo, ScaledMotion
+from rnea_ros.nodes.fastpath.cdr import SIZES, Malformed, checker
+from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
+from support import fuzz_messages, node_bench, scaling_bench
+from support.node_bench import ARM
+from support.ros_helpers import LATCHED, PATH, world
+
+KINDS = [Empty, Header, String, UInt8MultiArray, JointState, JointMotion, JointDynamics, ModelInfo, ScaledMotion,
+         JointTrajectory, MultiDOFJointTrajectory, MultiDOFJointState, Imu, Image, PointCloud2, DiagnosticArray,
+         DiagnosticStatus, MarkerArray, PoseWithCovarianceStamped, ParameterDescriptor, ParameterEvent,
+         SetParameters.Request, SetParameters.Response, SetBool.Request, SetBool.Response, TypeDescription]
+
+
+@pytest.fixture
+def ros(tmp_path):
+    with world(tmp_path) as made:
+        yield made
+
+
+def some(rng, slot):
+    """A random value of a field."""
+    what = type(slot).__name__
+    if what == "BasicType":
+        name, bits = slot.typename, 8 * SIZES[slot.typename]
+        if name in ("float", "double"):
+            return rng.choice((0.0, 1.5, -2.0))
+        if name in ("boolean", "octet"):
+            return bool(rng.randrange(2)) if name == "boolean" else rng.randbytes(1)
+        return rng.randrange(2**bits) if name.startswith("u") else rng.randrange(2**(bits - 1))
+    if what == "NamespacedType":
+        return filled(rng, getattr(sys.modules[".".join(slot.namespaces)], slot.name))
+    if what.endswith("String"):
+        return "".join(rng.choices("abc \u00e4", k=rng.randrange(8)))
+    most = min(getattr(slot, "maximum_size", 4), 4)
+    size = slot.size if what == "Array" else rng.randrange(most + 1)
+    return [some(rng, slot.value_type) for _ in range(size)]
+
+
+def filled(rng, kind):
+    return kind(**{name: some(rng, slot) for name, slot in zip(kind.get_fields_and_field_types(), kind.SLOT_TYPES)})
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_what_the_middleware_serializes_is_a_message(kind):
+    rng, check = random.Random(kind.__name__), checker(kind)
+    check(serialize_message(kind()))
+    for _ in range(60):
+        message = filled(rng, kind)
+        data = serialize_message(message)
+        check(data)
+        assert deserialize_message(data, kind) == message
+
+
+@pytest.mark.parametrize("kind", [JointTrajectory, SetParameters.Request, PoseWithCovarianceStamped, MarkerArray,
+                                  TypeDescription], ids=lambda kind: kind.__name__)
+def test_what_is_cut_is_refused_wherever_the_middleware_refuses_it(kind):
+    """And what is let pass is read."""
+    rng, check = random.Random(kind.__name__), checker(kind)
+    refused = 0
+    for _ in range(20):
+        data = serialize_message(filled(rng, kind))
+        for end in rng.sample(range(len(data)), min(len(data), 30)):
+            try:
+                check(data[:end])
+            except Malformed as problem:
+                assert problem.reason in ("malformed_truncated", "malformed_header")
+                refused += 1
+            else:
+                deserialize_message(data[:end], kind)
+    assert refused > 200
+
+
+def by_hand(order, names=("turn", "spin"), position=(1.0, 2.0)):
+    """A JointState, as OMG CDR says."""
+    def text(data, value):
+        data += bytes(-len(data) % 4)
+        return data + struct.pack(f"{order}I", len(value) + 1) + value.encode() + b"\0"
+
+    data = text(struct.pack(f"{order}iI", 7, 9), "base")
+    data += bytes(-len(data) % 4) + struct.pack(f"{order}I", len(names))
+    for name in names:
+        data = text(data, name)
+    for numbers in (position, (), ()):
+        data += bytes(-len(data) % 4) + struct.pack(f"{order}I", len(numbers))
+        data += bytes(-len(data) % 8 if numbers else 0) + struct.pack(f"{order}{len(numbers)}d", *numbers)
+    return {"<": b"\0\1\0\0", ">": b"\0\0\0\0"}[order] + data
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_both_byte_orders_are_read(order):
+    decode = Decoder(JointState, ("position",))
+    for k in range(4):
+        data = by_hand(order, position=(float(k), 2.0))
+        checker(JointState)(data)
+        checker(JointState)(data[:3] + b"\2" + data[4:] + b"xx")  # two bytes that fill up the last word
+        message = decode(data)
+        assert (message.header.stamp.sec, message.name, list(message.position)) == (7, ["turn", "spin"], [float(k), 2.0])
+
+
+def spoiled(data, **changes):
+    """Of the little-endian bytes: a count at a place. Names begin at 20, the first at 24."""
+    data = bytearray(data)
+    for at, value in changes.items():
+        struct.pack_into("<I", data, int(at.removeprefix("at")), value)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(("data", "reason", "words"), [
+    (b"", "header", "begins with ''"),
+    (b"\0\1\0", "header", "'00 01 00'"),
+    (b"\0\x08\0\2" * 30, "header", "plain CDR begins with 00 00 or 00 01"),
+    (b"\0\1\0\0" + b"\0\x08\0\2" * 30, "truncated", "frame_id: a text of 33556480 bytes"),
+    (by_hand("<")[:-1], "truncated", "effort: a count"),
+    (by_hand("<")[:3] + b"\1" + by_hand("<")[4:], "truncated", "effort: a count"),
+    (by_hand("<") + bytes(500), "left_over", "JointState ends after"),
+    (spoiled(by_hand("<"), at12=2**32 - 1), "truncated", "header: frame_id: a text of 4294967295 bytes"),
+    (spoiled(by_hand("<"), at12=4), "string", "header: frame_id: a text without zero"),
+    (spoiled(by_hand("<"), at24=2**31), "truncated", "name: 2147483648 entries"),
+    (spoiled(by_hand("<"), at28=2**20), "truncated", "name: [0]: a text of 1048576 bytes"),
+    (spoiled(by_hand("<"), at52=2**29), "truncated", "position: 536870912 entries"),
+    (spoiled(by_hand("<"), at52=10), "truncated", ""),
+])
+def test_what_is_wrong_is_said(data, reason, words):
+    with pytest.raises(Malformed) as caught:
+        Reader(JointState)(data)
+    assert caught.value.reason == f"malformed_{reason}" and words in caught.value.detail
+
+
+def test_bounds_and_truths():
+    data = serialize_message(SetBool.Request(data=True))
+    with pytest.raises(Malformed, match="2 is neither 0 nor 1"):
+        checker(SetBool.Request)(data[:4] + b"\2")
+    descriptor = serialize_message(ParameterDescriptor(name="n"))
+    at = descriptor.rindex(struct.pack("<II", 0, 0))  # floating_point_range and integer_range: one entry at most
+    with pytest.raises(Malformed, match="floating_point_range: 2 entries; at most 1"):
+        checker(ParameterDescriptor)(descriptor[:at] + struct.pack("<II", 2, 0) + bytes(100))
+
+
+def test_a_malformed_message_leaves_what_was_learnt():
+    decode = Decoder(JointState, ("position", "velocity", "effort"))
+    first = decode(by_hand("<"))
+    for bad in (by_hand("<")[:-9], b"\0\1\0\0" + b"\0\x08\0\2" * 30):
+        with pytest.raises(Malformed):
+            decode(bad)
+    assert decode(by_hand("<", position=(7.0, 8.0))) is first and list(first.position) == [7.0, 8.0]
+
+
+def test_texts_whose_encoding_differs_among_middlewares_are_not_guessed():
+    class WString:
+        pass
+
+    class Kind:
+        SLOT_TYPES = (type("UnboundedWString", (), {})(),)
+        get_fields_and_field_types = staticmethod(lambda: {"text": "wstring"})
+
+    with pytest.raises(TypeError, match="UnboundedWString"):
+        checker(Kind)
+
+
+def test_fuzz(tmp_path):
+    """Through every decoder, in a process of its own; 1 000 000 by hand."""
+    last = tmp_path / "last"
+    command = [sys.executable, fuzz_messages.__file__, "10000", "--last", str(last)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "PYTHONPATH": PATH})
+    found = last.read_bytes() if last.exists() else b"????"
+    assert run.returncode == 0, f"{found[4:][:int.from_bytes(found[:4], 'little')].hex(' ')}\n{run.stderr}"
+    counts = json.loads(run.stdout)
+    for became in counts.values():
+        assert {"malformed_header", "malformed_truncated", "malformed_string"} <= set(became)
+        assert "malformed_unread" not in became  # the middleware reads whatever is let pass
+    assert all(counts[name]["read"] > 50 for name in ("JointState", "JointMotion", "String", "DiagnosticArray"))
+
+
+# --- live nodes -------------------------------------------------------------------------------------------------------
+
+PAYLOADS = [b"", b"\0\1", b"\0\x08\0\2", *(head + b"\0\x08\0\2" * 40 for head in (b"\0\x08\0\2", b"\0\1\0\0", b"\0\0\0\0")),
+            by_hand("<")[:-3], spoiled(by_hand("<"), at24=2**31), by_hand("<") + bytes(700), bytes(range(100))]
+
+
+def send(ros, kind, topic, node, payloads=PAYLOADS, qos=10):
+    publisher = ros.node.create_publisher(kind, topic, qos)
+    ros.until(publisher.get_subscription_count, what=f"{node} does not hear {topic}")
+    for payload in payloads * 3:
+        publisher.publish(payload)
+        ros.spin(0.01)
+    return publisher
+
+
+def malformed(values, topic):
+    return sum(int(count) for key, count in values.items() if key.startswith(f"dropped.{topic}.malformed"))
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("executor", ["lean", "rclpy"])
+def test_dynamics_node_survives_and_counts(ros, executor):
+    bench = node_bench.Bench(ros, robot_description=ARM, **{"process.executor": executor}).ready()
+    send(ros, JointState, "/joint_states", bench.node)
+    send(ros, JointMotion, f"{bench.node}/desired_motion", bench.node)
+    values = bench.diagnostics.next()
+    assert malformed(values, "joint_states") > 10 and malformed(values, "desired_motion") > 10
+    assert bench.alive() and "Traceback" not in bench.process.log
+
+
+@pytest.mark.ros
+def test_scaling_node_survives_and_counts(ros):
+    bench = scaling_bench.Bench(ros).ready()
+    send(ros, JointState, "/joint_states", bench.node)
+    send(ros, JointTrajectory, f"{bench.node}/joint_trajectory", bench.node)
+    values = bench.diagnostics.next()
+    assert malformed(values, "joint_states") > 10 and malformed(values, "trajectory") > 10
+    assert bench.alive() and "Traceback" not in bench.process.log
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("module", ["dynamics_node", "scaling_node", "query_node"])
+def test_a_malformed_description_is_refused_and_a_good_one_taken(ros, module):
+    process = ros.start(module, {})
+    topic = send(ros, String, "/robot_description", module, [p for p in PAYLOADS if p], LATCHED)
+    ros.until(lambda: "malformed_truncated" in process.log, of=process)
+    topic.publish(String(data=ARM))
+    ros.until(lambda: "robot 'arm', 3 joints" in process.log, of=process)
+    assert process.stop() == 0 and "Traceback" not in process.log

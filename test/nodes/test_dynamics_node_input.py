@@ -1,0 +1,265 @@
+"""What dynamics_node makes of its input: bad, missing, late, without velocities, without desired motion."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from rnea_msgs.msg import JointDynamics, JointMotion
+from rnea_ros import Robot
+from rnea_ros.estimation.differentiation import CausalEstimator
+from support.node_bench import ARM, NAMES, NODE, Bench
+from support.ros_helpers import stamp, world
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """One node for all checks, which leave it as they found it."""
+    with world(tmp_path_factory.mktemp("ros")) as ros:
+        limits = {"has_effort_rate_limits": True, "max_effort_rate": 100.0}
+        yield Bench(ros, robot_description=ARM, **{"joint_limits.turn." + k: v for k, v in limits.items()}).ready()
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(ARM)
+
+
+BAD_STATES = [
+    ("empty", {"name": [], "position": [], "velocity": [], "effort": []}),
+    ("duplicate_joint", {"name": ["turn", "spin", "turn"]}),
+    ("other_joints", {"name": ["one", "or", "other"]}),
+    ("stamp_went_back", {"header": Header(stamp=stamp(1.0))}),
+    ("wrong_size", {"position": [0.0, 0.0]}),
+    ("wrong_size", {"position": []}),
+    ("wrong_size", {"velocity": [0.0]}),
+    ("position_not_finite", {"position": [0.0, math.nan, 0.0]}),
+    ("position_not_finite", {"position": [math.inf] * 3}),
+    ("velocity_missing", {"velocity": []}),
+    ("velocity_missing", {"velocity": [0.0, math.nan, 0.0]}),
+    ("motion_refused", {"velocity": [1e200] * 3}),
+]
+BAD_MOTIONS = [
+    ("empty", {"joint_names": [], "acceleration": [], "jerk": []}),
+    ("joint_missing", {"joint_names": ["turn", "spin"], "acceleration": [0.0, 0.0], "jerk": [0.0, 0.0]}),
+    ("wrong_size", {"jerk": []}),
+    ("acceleration_not_finite", {"acceleration": [math.nan, 0.0, 0.0]}),
+    ("jerk_not_finite", {"jerk": [0.0, 0.0, -math.inf]}),
+]
+
+
+@pytest.mark.parametrize(("reason", "fields"), BAD_STATES)
+def test_bad_state_is_dropped_and_counted(bench, reason, fields):
+    before, results = int(bench.diagnostics.next().get(f"dropped.joint_states.{reason}", 0)), len(bench.results)
+    bench.state(**fields)
+    bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", reason) == before + 1)
+    assert len(bench.results) == results
+    assert bench.diagnostics.values["joint_states.last_drop"].startswith(reason)
+    assert bench.alive()
+
+
+@pytest.mark.parametrize(("reason", "fields"), BAD_MOTIONS)
+def test_bad_desired_motion_is_dropped_and_counted(bench, reason, fields):
+    before = int(bench.diagnostics.next().get(f"dropped.desired_motion.{reason}", 0))
+    message = JointMotion(joint_names=NAMES, acceleration=[0.0] * 3, jerk=[0.0] * 3)
+    message.header.stamp = stamp(bench.tick())
+    for name, value in fields.items():
+        setattr(message, name, value)
+    bench.desired.publish(message)
+    bench.ros.until(lambda: bench.diagnostics.dropped("desired_motion", reason) == before + 1)
+    assert bench.alive()
+
+
+def test_effort_of_the_state_does_not_matter(bench):
+    for effort in ([], [math.nan] * 3, [1.0], [math.inf] * 7):
+        bench.state(effort=effort)
+        assert bench.answer(stamp(bench.clock)) is not None
+
+
+def test_stale_input_ends_the_output_and_new_input_revives_it(bench):
+    assert bench.alive()
+    results = len(bench.results)
+    bench.ros.until(lambda: bench.diagnostics.state == "STALE")
+    assert len(bench.results) == results  # nothing is repeated
+    assert bench.alive()
+    bench.active()
+
+
+def stopped_for_a_while(bench):
+    """Stamps of the states sent meanwhile and the number of results before; None if sending was held up.
+
+    A process that is stopped while it holds a lock of the middleware's shared memory holds up whoever publishes to it: then
+    it is not the node that is looked at.
+    """
+    bench.process.send(signal.SIGSTOP)
+    before, stamps, began = len(bench.results), [], time.monotonic()
+    for _ in range(95):
+        bench.state()
+        stamps.append(stamp(bench.clock))
+    held_up = time.monotonic() - began > 1.0
+    bench.process.send(signal.SIGCONT)
+    return None if held_up else (stamps, before)
+
+
+def test_a_node_that_is_not_let_run_answers_later(bench):
+    """A tenth of a second at 1 kHz: nothing is lost, and nothing changes its order."""
+    for _ in range(5):
+        assert bench.alive()
+        found = stopped_for_a_while(bench)
+        if found:
+            break
+        bench.ros.spin(2.0)  # until the rest has come
+    assert found, "sending was held up each time"
+    stamps, before = found
+    bench.ros.until(lambda: len(bench.results) >= before + len(stamps))
+    assert [message.header.stamp for message in bench.results[before:]] == stamps
+
+
+@pytest.mark.parametrize(("policy", "jerk"), [("zero_jerk", 0.0), ("hold", 5.0), ("stop", None)])
+def test_desired_timeout(bench, policy, jerk):
+    assert not bench.ros.set(NODE, on_desired_timeout=policy)
+    motion = np.array([[0.1] * 3, [0.0] * 3, [2.0] * 3, [5.0] * 3])
+    assert list(bench.send(motion).jerk) == [5.0] * 3
+    bench.ros.spin(0.15)  # desired_timeout is 0.1 s
+    bench.state()
+    result = bench.answer(stamp(bench.clock), timeout=0.3)
+    if policy != "stop":
+        bench.ros.until(lambda: "no desired motion for" in bench.diagnostics.status.message)
+    if policy == "stop":
+        assert result is None
+        bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", "desired_timeout") > 0)
+    else:
+        assert (list(result.acceleration), list(result.jerk)) == ([2.0] * 3, [jerk] * 3)
+    assert not bench.ros.set(NODE, on_desired_timeout="zero_jerk")
+
+
+def test_diagnostics_say_how_it_is(bench):
+    values = bench.diagnostics.next()
+    for _ in range(30):
+        bench.send(np.array([[0.1] * 3, [0.0] * 3, [0.0] * 3, [1000.0] * 3]))
+        values = bench.diagnostics.values
+        if "100" in bench.diagnostics.status.message or "of its effort_rate limit" in bench.diagnostics.status.message:
+            break
+    assert values["state"] == "ACTIVE"
+    assert "turn reached" in bench.diagnostics.status.message and "effort_rate limit" in bench.diagnostics.status.message
+    assert float(values["turn.effort_rate_utilization"]) > 1.0 and values["spin.effort_utilization"] == "nan"
+    assert 0.0 < float(values["latency_p50_us"]) <= float(values["latency_p99_us"])
+    assert float(values["joint_states.rate_hz"]) > 0.0
+    assert bench.diagnostics.status.hardware_id == "arm"
+
+
+def test_estimated_motion(bench, robot):
+    """Positions and velocities of a cubic: acceleration and jerk are exact, and those of the package's estimator."""
+    assert not bench.ros.set(NODE, motion_source="estimated")
+    estimator = CausalEstimator(3, 0.05, 3)
+    c, start = np.array([[0.1, -0.2, 0.3], [1.0, 0.5, -0.4], [2.0, 0.0, 1.0], [-3.0, 2.0, 6.0]]), bench.clock
+    for _ in range(8):
+        t = bench.tick() - start
+        q, qd = c[0] + c[1] * t + c[2] * t**2 / 2 + c[3] * t**3 / 6, c[1] + c[2] * t + c[3] * t**2 / 2
+        when = stamp(bench.clock)
+        estimator.push(when.sec * 10**9 + when.nanosec, q, qd)
+        bench.clock -= bench.dt
+        bench.state(position=q.tolist(), velocity=qd.tolist())
+        bench.ros.spin(0.01)
+    result = bench.answer(when)
+    _, qdd, qddd = estimator.estimate()
+    assert (list(result.acceleration), list(result.jerk)) == (qdd.tolist(), qddd.tolist())
+    assert list(result.effort_rate) == robot.dynamics(q, qd, qdd, qddd).tau_rate.tolist()
+    np.testing.assert_allclose(result.jerk, c[3], rtol=1e-6)
+    assert not bench.ros.set(NODE, motion_source="desired")
+
+
+def test_missing_velocity_can_be_differentiated(bench):
+    assert not bench.ros.set(NODE, missing_velocity="differentiate")
+    for velocity in ([], [math.nan, 7.0, math.nan]):
+        start = bench.clock
+        for _ in range(8):
+            t = bench.tick() - start
+            when = stamp(bench.clock)
+            bench.clock -= bench.dt
+            bench.state(position=[t, t * t, t**3], velocity=velocity)
+            bench.ros.spin(0.01)
+        expected = [1.0, 7.0 if velocity else 2 * t, 3 * t * t]
+        np.testing.assert_allclose(bench.answer(when).velocity, expected, rtol=1e-6)
+        bench.clock += 10.0  # a gap: the next fit starts anew
+    assert not bench.ros.set(NODE, missing_velocity="refuse")
+
+
+def test_parts_of_a_joint_state_are_merged(bench, robot):
+    """An arm and its gripper, each in messages of its own: computed with both, stamped with the newest."""
+    q, qd = [0.3, -0.2, 0.1], [0.5, 0.4, -0.3]
+    assert bench.alive()
+    bench.state(name=NAMES[:2], position=q[:2], velocity=qd[:2])
+    bench.ros.spin(0.05)
+    for names, at in ((NAMES[2:], slice(2, 3)), (NAMES[:2], slice(0, 2))):
+        bench.state(name=[*names, "other"], position=[*q[at], 9.0], velocity=[*qd[at], 9.0])
+        result = bench.answer(stamp(bench.clock))
+        assert (list(result.position), list(result.velocity)) == (q, qd)
+        assert list(result.effort) == robot.dynamics(q, qd, *np.zeros((2, 3))).tau.tolist()
+    before = int(bench.diagnostics.next().get("dropped.joint_states.joint_too_old", 0))
+    bench.clock += 1.0
+    bench.state(name=NAMES[:2], position=q[:2], velocity=qd[:2])
+    bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", "joint_too_old") == before + 1)
+    assert "slide: up to 1.0" in bench.diagnostics.values["joint_states.last_drop"]
+    assert bench.answer(stamp(bench.clock), timeout=0.1) is None and bench.alive()
+
+
+def test_a_clock_that_is_set_costs_a_message_and_the_history(bench):
+    """What was before a jump is in no fit after it."""
+    assert not bench.ros.set(NODE, motion_source="estimated")
+
+    def play(slope: float) -> JointDynamics | None:
+        for k in range(8):
+            bench.state(position=[slope * bench.dt * k] * 3, velocity=[slope] * 3)
+            bench.ros.spin(0.01)
+        return bench.answer(stamp(bench.clock))
+
+    before = int(bench.diagnostics.next().get("dropped.joint_states.stamp_went_back", 0))
+    for slope, jump in ((1.0, 10.0), (-3.0, -0.3), (2.0, -0.3)):
+        bench.clock += jump
+        np.testing.assert_allclose(play(slope).acceleration, 0.0, atol=1e-6)
+    bench.clock = time.time() - 1.0
+    np.testing.assert_allclose(play(4.0).acceleration, 0.0, atol=1e-3)  # these times have rounding of their own
+    bench.clock += 3600.0
+    bench.state()
+    bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", "stamp_ahead") == 1)
+    assert bench.diagnostics.dropped("joint_states", "stamp_went_back") == before + 2
+    bench.clock -= 3600.0
+    np.testing.assert_allclose(play(5.0).acceleration, 0.0, atol=1e-3)
+    assert not bench.ros.set(NODE, motion_source="desired")
+
+
+def test_two_senders_of_the_same_joints_are_named(bench):
+    other = Node("driver", context=bench.ros.context, enable_rosout=False, start_parameter_services=False)
+    states = other.create_publisher(JointState, "/joint_states", 10)
+    bench.ros.until(lambda: states.get_subscription_count())
+    ours = bench.states
+    try:
+        for _ in range(200):
+            for bench.states in (ours, states):
+                bench.state()
+            bench.ros.spin(0.01)
+            if "senders tell of" in bench.diagnostics.status.message:
+                break
+        said = bench.diagnostics.status.message
+        assert "2 senders tell of turn, spin, slide on /joint_states: /driver, /probe" in said
+    finally:
+        bench.states = ours
+        other.destroy_node()
+    bench.ros.spin(2.1)
+    bench.active()
+    bench.diagnostics.next()
+    assert "senders" not in bench.diagnostics.status.message

@@ -1,0 +1,309 @@
+"""What must not end a node: wake-ups that are lost, callbacks that fail, requests that nobody foresaw."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterType, ParameterValue
+from rcl_interfaces.srv import ListParameters, SetParameters, SetParametersAtomically
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.waitable import NumberOfEntities, Waitable
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+
+from rnea_ros.nodes.common.failures import Failures, refusal
+from rnea_ros.nodes.common.shutdown import graceful_shutdown
+from rnea_ros.nodes.fastpath.executor import LeanExecutor, trigger
+from support import scaling_bench
+from support.node_bench import ARM
+from support.ros_helpers import Diagnostics, world
+
+BOTH = pytest.mark.parametrize("lean", [True, False])
+NO_TYPE = 10  # of a parameter: there are 0 to 9
+
+
+@pytest.fixture
+def ros(tmp_path):
+    with world(tmp_path) as made:
+        yield made
+
+
+def spinning(ros, lean, node=None):
+    """An executor for the node, not yet spun."""
+    spun = LeanExecutor(context=ros.context)
+    spun.lean = lean
+    if node is None:
+        ros._executor.remove_node(ros.node)
+    spun.add_node(node or ros.node)
+    return spun
+
+
+def spin(spun, condition, meanwhile=lambda: None, patience=20.0):
+    """Until the condition holds, which nothing tells the executor; meanwhile is called 500 times a second."""
+    end = time.monotonic() + patience
+
+    def watch():
+        while not condition() and time.monotonic() < end:
+            meanwhile()
+            time.sleep(0.002)
+        spun.context.try_shutdown()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with suppress(ExternalShutdownException):
+        spun.spin()
+    watcher.join()
+    assert condition()
+
+
+# --- wake-ups ---------------------------------------------------------------------------------------------------------
+
+
+def test_timers_go_on_while_wake_ups_are_lost(ros):
+    """Nine of ten are swallowed here, as a middleware does with one in some ten thousand; messages come all the time."""
+    spun, rng, ticks, heard = spinning(ros, True), random.Random(5), [], []
+    told = spun._rare.trigger
+    spun._rare.trigger = lambda: rng.random() > 0.1 or told()
+    publisher = ros.node.create_publisher(Float64MultiArray, "topic", 10)
+    ros.node.create_subscription(Float64MultiArray, "topic", heard.append, 10)
+    ros.node.create_timer(0.002, lambda: ticks.append(1))
+    spin(spun, lambda: len(ticks) > 300 and len(heard) > 300, lambda: publisher.publish(Float64MultiArray()))
+
+
+def test_timers_go_on_where_every_wake_up_is_lost(ros):
+    spun, ticks = spinning(ros, True), []
+    spun._rare.trigger = lambda: None
+    ros.node.create_timer(0.01, lambda: ticks.append(1))
+    spin(spun, lambda: len(ticks) > 5)
+
+
+@BOTH
+def test_what_other_threads_trigger_is_served_where_that_is_lost(ros, lean):
+    """The node has no timer that would wake the executor."""
+    spun, served = spinning(ros, lean), []
+    guard = ros.node.create_guard_condition(lambda: served.append("guard"))
+    guard.trigger = spun._guard.trigger = lambda: None
+
+    def act():
+        time.sleep(0.3)
+        trigger(guard)
+        spun.create_task(lambda: served.append("task"))
+
+    threading.Thread(target=act).start()
+    spin(spun, lambda: sorted(served) == ["guard", "task"])
+
+
+# --- callbacks that fail ----------------------------------------------------------------------------------------------
+
+
+class Stubborn(Waitable):
+    """Is ready once, and cannot be taken."""
+
+    def __init__(self, node):
+        super().__init__(MutuallyExclusiveCallbackGroup())
+        self.asked, self.others = 0, node
+        node.add_waitable(self)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        pass
+
+    def is_ready(self, wait_set):
+        self.asked += 1
+        return self.asked < 3
+
+    def take_data(self):
+        raise UnicodeDecodeError("utf-8", b"", 0, 1, "not to be read")
+
+    def get_num_entities(self):
+        return NumberOfEntities()
+
+    def add_to_wait_set(self, wait_set):
+        pass
+
+
+@BOTH
+def test_callbacks_that_fail_are_told_and_the_others_go_on(ros, lean):
+    spun, told, ticks = spinning(ros, lean), [], []
+    spun.on_failure = lambda what, error: told.append((what, type(error)))
+
+    def fail(*_):
+        raise ValueError("out of a callback")
+
+    node = ros.node
+    publisher = node.create_publisher(Float64MultiArray, "topic", 10)
+    node.create_subscription(Float64MultiArray, "topic", fail, 10)
+    node.create_timer(0.05, fail)
+    node.create_service(Trigger, "asked", fail)
+    client = node.create_client(Trigger, "asked")
+    guard = node.create_guard_condition(fail)
+    stubborn = Stubborn(node)
+
+    def tick():
+        ticks.append(1)
+        publisher.publish(Float64MultiArray())
+        trigger(guard)
+        if len(ticks) % 10 == 0 and client.service_is_ready():
+            client.call_async(Trigger.Request())
+            spun.create_task(fail)
+
+    node.create_timer(0.02, tick)
+    kinds = {"subscription /topic", "service /asked", "task", "stubborn", "timer", "guardcondition"}
+    spin(spun, lambda: kinds <= {what.partition(" test_")[0] for what, _ in told} and stubborn.asked > 2)
+    assert {error for _, error in told} == {ValueError, UnicodeDecodeError}
+
+
+@BOTH
+def test_without_anybody_to_tell_a_failure_ends_it(ros, lean):
+    spun = spinning(ros, lean)
+    ros.node.create_timer(0.01, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        spun.spin()
+
+
+def test_a_watcher_that_fails_is_told_and_goes_on(ros, monkeypatch):
+    spun, told, ticks = spinning(ros, True), [], []
+    spun.on_failure = lambda what, error: told.append(str(error))
+    wait = spun._wait_for_something_rare
+
+    def fail_twice():
+        if len(told) < 2:
+            raise OSError("no wait set")
+        wait()
+
+    monkeypatch.setattr(spun, "_wait_for_something_rare", fail_twice)
+    ros.node.create_timer(0.05, lambda: ticks.append(1))
+    spin(spun, lambda: len(ticks) > 10)
+    assert told == ["no wait set"] * 2
+
+
+@BOTH
+def test_failures_are_answered_logged_once_and_counted(ros, lean):
+    """A service that fails, in the node of a program; the test's own node asks."""
+    program = Node("program", context=ros.context)
+    calls = []
+
+    def fail(request, response):
+        calls.append(1)
+        raise ValueError("of the service")
+
+    program.create_service(Trigger, "~/asked", fail)
+    program.create_timer(0.1, lambda: 1 / 0)
+    spun = spinning(ros, lean, program)
+    spun.on_failure = Failures(program).add
+    thread = threading.Thread(target=spun.spin)
+    thread.start()
+    try:
+        seen = Diagnostics(ros, "/program", "callbacks")
+        for _ in range(3):
+            answer = ros.call(Trigger, "/program/asked", Trigger.Request())
+            assert not answer.success and answer.message == "asked failed: ValueError('of the service')"
+        ros.until(lambda: seen.values.get("failed.service /program/asked") == "3")
+        ros.until(lambda: any("timer" in key and int(count) > 3 for key, count in seen.values.items()))
+        assert "ZeroDivisionError" in seen.status.message and len(calls) == 3
+    finally:
+        spun.shutdown()
+        thread.join()
+        program.destroy_node()
+
+
+def test_a_refusal_has_the_words_of_its_type():
+    assert refusal(Trigger.Response(), "why") == Trigger.Response(success=False, message="why")
+    (result,) = refusal(SetParameters.Response(), "why").results
+    assert (result.successful, result.reason) == (False, "why")
+    result = refusal(SetParametersAtomically.Response(), "why").result
+    assert (result.successful, result.reason) == (False, "why")
+    assert refusal(ListParameters.Response(), "why") == ListParameters.Response()
+
+
+# --- the nodes --------------------------------------------------------------------------------------------------------
+
+
+def number(name, value, kind=ParameterType.PARAMETER_DOUBLE):
+    return ParameterMessage(name=name, value=ParameterValue(type=kind, double_value=value))
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize(("module", "name", "executor"), [
+    ("dynamics_node", "state_timeout", "lean"), ("dynamics_node", "state_timeout", "rclpy"),
+    ("scaling_node", "state_timeout", "lean"), ("scaling_node", "state_timeout", "rclpy"), ("query_node", "payload.mass", "")])
+def test_a_parameter_of_no_type_is_refused_and_the_node_goes_on(ros, module, name, executor):
+    node = f"/{module}"
+    process = ros.start(module, {"robot_description": ARM, **({"process.executor": executor} if executor else {})})
+    seen = Diagnostics(ros, node, "callbacks")
+    wanted = [number(name, 0.7), number(name, 0.8, NO_TYPE), number("frame_id", 0.0), number("unknown", 1.0, NO_TYPE)]
+    results = ros.call(SetParameters, f"{node}/set_parameters", SetParameters.Request(parameters=wanted)).results
+    assert [result.successful for result in results] == [module != "query_node", False, False, False]
+    assert "10 is not a valid" in results[1].reason and "set_parameters failed" in results[3].reason
+    answer = ros.call(SetParametersAtomically, f"{node}/set_parameters_atomically",
+                      SetParametersAtomically.Request(parameters=wanted[1:2]))
+    assert not answer.result.successful and "10 is not a valid" in answer.result.reason
+    ros.until(lambda: seen.values.get(f"failed.service {node}/set_parameters") == "2", of=process)
+    ros.until(lambda: seen.values.get(f"failed.service {node}/set_parameters_atomically") == "1")
+    assert ros.get(node, name) == (0.0 if module == "query_node" else 0.7)
+    assert process.log.count("Traceback") == 2  # one for each service
+    assert process.stop() == 0
+
+
+BROKEN = """
+from pathlib import Path
+from rnea_ros.nodes.fastpath import executor
+from rnea_ros.nodes.scaling import node as scaling_node
+
+def spoiled(function):
+    def act(*args, **options):
+        if Path("broken").exists():
+            raise RuntimeError("the middleware is gone")
+        return function(*args, **options)
+    return act
+
+class Spoiled(executor.LeanExecutor):
+    _wait_set = spoiled(executor.LeanExecutor._wait_set)
+    wait_for_ready_callbacks = spoiled(executor.LeanExecutor.wait_for_ready_callbacks)
+
+from rnea_ros.nodes.common import run
+run.LeanExecutor = Spoiled
+raise SystemExit(scaling_node.main())
+"""
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("executor", ["lean", "rclpy"])
+def test_a_process_that_must_end_brings_its_motion_to_rest_first(ros, executor):
+    program = ros.folder / "program.py"
+    program.write_text(BROKEN)
+    start = ros.start
+    ros.start = lambda module, *args: start(program, *args)
+    bench = scaling_bench.Bench(ros, **{"process.executor": executor}).ready()
+    bench.send()
+    bench.moving(0.3)
+    (ros.folder / "broken").touch()
+    motion = bench.end()
+    motion.check()
+    assert motion.messages[-1].progress < 1.0
+    assert bench.process.wait() == 1
+    assert "cannot go on" in bench.process.log and "the middleware is gone" in bench.process.log
+
+
+def test_who_fails_to_finish_after_a_failure_still_tells_of_it():
+    said = []
+    node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=lambda: None),
+                           context=SimpleNamespace(ok=lambda: True), finish=lambda then: 0.01,
+                           get_logger=lambda: SimpleNamespace(fatal=said.append))
+    with pytest.raises(OSError, match="gone"), graceful_shutdown(node):
+        raise OSError("gone")
+    assert "cannot go on" in said[0]

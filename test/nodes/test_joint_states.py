@@ -1,0 +1,310 @@
+"""Joint states become the motion of a robot: in any order, in parts, wrapped, with stamps that jump, from several senders."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Time
+from sensor_msgs.msg import JointState
+
+from rnea_msgs.msg import JointMotion
+from rnea_ros.nodes.common.parameters import JOINT, TABLE
+from rnea_ros.nodes.dynamics.joint_states import StateReader
+from rnea_ros.nodes.dynamics.messages import Rejected
+from rnea_ros.nodes.dynamics.motion_source import MotionSource
+
+NAMES = ("a", "b", "c")
+SECOND = 10**9
+VALUES = {entry.name: entry.default for entry in TABLE if JOINT not in entry.name}
+FREQUENCY = np.array([1.0, 2.0, 3.0])
+
+
+def when(seconds):
+    whole, part = divmod(round(seconds * 1e9), SECOND)
+    return Time(sec=whole, nanosec=part)
+
+
+def state(names=NAMES, position=(1.0, 2.0, 3.0), velocity=(4.0, 5.0, 6.0), sec=1.0):
+    message = JointState(name=list(names), position=list(position), velocity=list(velocity))
+    message.header.stamp = when(sec)
+    return message
+
+
+def read(reader, message, sender=b""):
+    reader.merge(reader.read(message, sender))
+    return reader.stamp
+
+
+# --- one message -----------------------------------------------------------------------------------------------------
+
+
+def test_state_is_read_by_name_and_the_map_follows_the_names():
+    reader = StateReader(NAMES)
+    for sec in range(3):
+        assert read(reader, state(sec=2 * sec)) == 2 * sec * SECOND
+        assert (reader.q.tolist(), reader.qd.tolist(), reader.has_velocity) == ([1, 2, 3], [4, 5, 6], True)
+        read(reader, state(("x", "c", "a", "b"), (9.0, 3.0, 1.0, 2.0), (9.0, 6.0, 4.0, 5.0), sec=2 * sec + 1))
+        assert (reader.q.tolist(), reader.qd.tolist()) == ([1, 2, 3], [4, 5, 6])
+
+
+@pytest.mark.parametrize(("message", "reason", "detail"), [
+    (state((), (), ()), "empty", "names no joints"),
+    (state("abb"), "duplicate_joint", "b"),
+    (state("xyz"), "other_joints", "none of this robot's joints: x, y, z"),
+    (state(position=()), "wrong_size", "position has 0 entries for 3 names"),
+    (state(velocity=(1.0, 2.0)), "wrong_size", "velocity has 2 entries for 3 names"),
+    (state(position=(1.0, math.nan, -math.inf)), "position_not_finite", "b = nan, c = -inf"),
+    (state("ca", (math.inf, 7.0), (7.0, 7.0)), "position_not_finite", "c = inf"),
+    (state(sec=-1), "stamp_went_back", "1.000000 s"),
+])
+def test_bad_states(message, reason, detail):
+    reader = StateReader(NAMES)
+    read(reader, state(sec=0))
+    with pytest.raises(Rejected, match=detail) as caught:
+        read(reader, message)
+    assert caught.value.reason == reason and reader.q.tolist() == [1, 2, 3]
+    assert caught.value.passing == (reason == "other_joints")
+    assert read(reader, state(sec=2)) == 2 * SECOND  # and nothing is spoilt
+
+
+def test_names_without_end_are_cut_short():
+    many = [f"x{k}" for k in range(10**5)] + ["y" * 10**6]
+    reader = StateReader(NAMES)
+    for names, detail in ((many, "and 99989 more"), (["a", *many], "no message names b, c"), (many * 2, "and 99989 more")):
+        with pytest.raises(Rejected, match=detail) as caught:
+            read(reader, state(names, (0.0,) * len(names), ()))
+        assert len(str(caught.value)) < 1000
+
+
+def test_huge_positions_are_finite():
+    reader = StateReader(NAMES)
+    read(reader, state(position=(1.7e308, 1.7e308, -1.7e308)))
+    assert reader.q[0] == 1.7e308
+
+
+@pytest.mark.parametrize("velocity", [(), (math.nan,) * 3, (1.0, math.nan, 1.0)])
+def test_missing_velocity_is_no_error_here(velocity):
+    reader = StateReader(NAMES)
+    read(reader, state(velocity=velocity))
+    assert not reader.has_velocity and "b = nan" in reader.velocity_gap()
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_parts_are_merged_by_joint_and_stamped_with_the_newest():
+    reader = StateReader(NAMES)
+    reader.age = 0.5
+    with pytest.raises(Rejected, match="no message names b") as caught:
+        read(reader, state("ca", (3.0, 1.0), (6.0, 4.0), sec=10.0))
+    assert caught.value.reason == "joint_missing" and caught.value.passing
+    assert read(reader, state("xb", (9.0, 2.0), (9.0, 5.0), sec=9.8)) == 10 * SECOND
+    assert (reader.q.tolist(), reader.qd.tolist(), reader.has_velocity) == ([1, 2, 3], [4, 5, 6], True)
+    assert (reader.when.sec, reader.when.nanosec) == (10, 0)
+    read(reader, state("ca", (3.5, 1.5), (), sec=10.2))
+    assert reader.q.tolist() == [1.5, 2.0, 3.5] and not reader.has_velocity
+    with pytest.raises(Rejected, match=r"b: up to 0\.501 s before the newest joint; joint_age is 0\.5 s") as caught:
+        read(reader, state("ca", (3.5, 1.5), (6.0, 4.0), sec=10.301))
+    assert caught.value.reason == "joint_too_old" and not caught.value.passing
+    assert read(reader, state(sec=10.4)) == 10_400_000_000 and reader.q.tolist() == [1, 2, 3]  # whole, from a third
+
+
+def test_a_jump_makes_every_joint_unknown():
+    reader = StateReader(NAMES)
+    for sec in (10.0, 10.1):
+        reader.read(state("ac", (1.0, 3.0), (), sec=sec))
+        reader.read(state("b", (2.0,), (), sec=sec))
+    with pytest.raises(Rejected) as caught:
+        read(reader, state("ac", (1.0, 3.0), (), sec=5.0))
+    assert caught.value.reason == "stamp_went_back"
+    with pytest.raises(Rejected, match="no message names b"):
+        read(reader, state("ac", (1.0, 3.0), (), sec=5.1))
+
+
+def test_joints_that_nobody_publishes_are_held():
+    source = MotionSource(NAMES, VALUES | {"hold_joints.b": 0.7, "motion_source": "estimated"})
+    for k in range(9):
+        source.hear(state("ca", (3.0, 0.1 * k), (0.0, 10.0), sec=1.0 + 0.01 * k))
+    np.testing.assert_allclose(source.at_state(math.inf), [[0.8, 0.7, 3.0], [10.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3], atol=1e-6)
+    source.hear(state("b", (0.2,), (1.0,), sec=1.1))
+    assert source.state.q[1] == 0.2
+    with pytest.raises(Rejected, match="b: up to 0"):  # and no more when it was published once
+        source.hear(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.0))
+    source.configure(VALUES | {"hold_joints.b": 0.7, "joint_age": 2.0})
+    assert source.hear(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.1)) == 2_100_000_000
+
+
+def motion(t):
+    """Of three sines: q, qd, qdd, qddd (4, 3)."""
+    w = FREQUENCY
+    return np.array([np.sin(w * t), w * np.cos(w * t), -w**2 * np.sin(w * t), -w**3 * np.cos(w * t)])
+
+
+def tell(source, t, names=NAMES, offset=100.0, sender=b"", wrong=0.0, stamp=None):
+    columns = [NAMES.index(name) for name in names]
+    q, qd = motion(t - wrong)[:2, columns]
+    source.hear(state(names, q, qd, offset + t if stamp is None else stamp), sender)
+    return source.at_state(math.inf)
+
+
+@pytest.fixture
+def estimated():
+    return MotionSource(NAMES, VALUES | {"motion_source": "estimated"})
+
+
+def test_derivatives_of_parts_are_estimated_at_the_rate_of_each(estimated):
+    arm, gripper = np.arange(0.0, 2.0, 0.002), np.arange(0.0011, 2.0, 0.031)
+    answered = 0
+    for t, names in sorted([(t, "ab") for t in arm] + [(t, "c") for t in gripper]):
+        try:
+            found = tell(estimated, t, names)
+        except Rejected as rejected:
+            assert rejected.passing and t < 0.2
+            continue
+        answered += 1
+        at = gripper[gripper <= t][-1]
+        expected = motion(t if names == "ab" else arm[arm <= t][-1])
+        expected[:, 2] = motion(at)[:, 2]
+        np.testing.assert_allclose(found[:2], expected[:2], atol=1e-12)
+        np.testing.assert_allclose(found[2][:2], expected[2][:2], atol=0.01)
+        np.testing.assert_allclose(found[2][2], expected[2][2], atol=0.3)
+        assert estimated.state.stamp == round((100.0 + t) * 1e9)
+    assert answered > 900
+
+
+# --- stamps ----------------------------------------------------------------------------------------------------------
+
+
+def outcome(source, seconds, stamps, **more):
+    """How many were answered, the largest error of the acceleration, and what was refused why."""
+    answered, worst, refused = 0, 0.0, []
+    for t, stamp in zip(seconds, stamps):
+        try:
+            worst = max(worst, np.abs(tell(source, t, stamp=stamp, **more)[2] - motion(t)[2]).max())
+            answered += 1
+        except Rejected as rejected:
+            refused.append(rejected.reason)
+    return answered, worst, refused
+
+
+T = np.arange(0.0, 1.2, 0.002)
+LATER = T > 0.599
+START = ["history_too_short"] * 3
+
+
+@pytest.mark.parametrize(("stamps", "expected"), [
+    (5.0 + T, START),  # a recording, or simulated time: old, and right
+    (time.time() + 3e4 + T, START),  # a robot whose clock is ahead by hours: always so, and right
+    (1000.0 + T - 0.5 * (T > 0.7), [*START, "stamp_went_back", *START]),
+    (1000.0 + T % 0.6, [*START, "stamp_went_back", *START]),
+    (time.time() + T + 3600.0 * (LATER & (T < 0.601)), [*START, "stamp_ahead", "stamp_went_back", *START]),
+    (time.time() + T + 3600.0 * (LATER), [*START, "stamp_ahead", *START]),
+    (1000.0 + T + 3600.0 * (LATER), [*START, *START]),  # another place of a recording: a gap
+], ids=["old", "ahead", "set back", "looped", "one ahead", "set ahead", "gap"])
+def test_jumps_of_the_stamps_cost_one_message_and_the_history(estimated, stamps, expected):
+    answered, worst, refused = outcome(estimated, T, stamps)
+    assert refused == expected and answered == len(T) - len(refused) and worst < 0.03
+
+
+def test_a_silence_is_no_jump(estimated, monkeypatch):
+    """By the steady clock as much time has passed as by the stamps, however far these are from the node's."""
+    steady = [0]
+    monkeypatch.setattr(time, "monotonic_ns", lambda: steady[0])
+    refused = []
+    for pause in (0.0, 30.0, 3600.0):
+        steady[0] = round(pause * 1e9)
+        refused += outcome(estimated, T[:9], time.time() + 1e4 + pause + T[:9])[2]
+    assert refused == START * 3
+
+
+def test_stamps_that_stand_are_named(estimated):
+    assert outcome(estimated, T[:9], np.zeros(9))[2] == ["history_too_short", *["stamp_stands"] * 8]
+
+
+def test_the_same_instant_is_no_step_back_and_a_clock_that_was_set_may_begin_anywhere():
+    reader = StateReader(NAMES)
+    for sec in (50.0, 50.0):
+        read(reader, state(sec=sec))
+    reader.forget()
+    assert read(reader, state(sec=3.0)) == 3 * SECOND
+
+
+def test_a_desired_motion_from_before_a_jump_is_not_used():
+    source = MotionSource(NAMES, VALUES)
+    wanted = JointMotion(joint_names=list(NAMES), acceleration=[1.0] * 3, jerk=[2.0] * 3)
+    wanted.header.stamp = when(100.0)
+    source.desired.read(wanted)
+    source.hear(state(sec=100.1))
+    assert source.at_state(0.01)[2].tolist() == [1.0] * 3
+    with pytest.raises(Rejected):
+        source.hear(state(sec=90.0))
+    source.hear(state(sec=90.1))
+    with pytest.raises(Rejected) as caught:
+        source.at_state(0.01)
+    assert caught.value.reason == "desired_forgotten"
+    wanted.header.stamp = when(90.15)
+    with pytest.raises(Rejected):
+        source.desired.read(wanted)
+    wanted.header.stamp = when(90.2)
+    source.desired.read(wanted)
+    assert source.at_state(0.01)[3].tolist() == [2.0] * 3
+
+
+# --- senders ---------------------------------------------------------------------------------------------------------
+
+
+def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
+    assert estimated.state.rivals() == (set(), [])
+    for k, t in enumerate(T):
+        sender, wrong = ((b"one", 0.0), (b"two", 0.3))[k % 2]
+        try:
+            found = tell(estimated, t, sender=sender, wrong=wrong)
+        except Rejected as rejected:
+            assert rejected.passing and k < 8
+            continue
+        np.testing.assert_allclose(found[:3], motion(t - wrong)[:3], atol=0.03)
+    assert estimated.state.rivals() == ({b"one", b"two"}, list(NAMES))
+
+
+def test_parts_of_several_senders_are_no_rivals(estimated):
+    for t in T[:50]:
+        for sender, names in ((b"one", "ab"), (b"two", "c")):
+            columns = [NAMES.index(name) for name in names]
+            estimated.state.read(state(names, motion(t)[0, columns], motion(t)[1, columns], 100.0 + t), sender)
+    assert estimated.state.rivals() == (set(), [])
+    estimated.state.read(state("cb", (0.0, 0.0), (0.0, 0.0), 101.0), b"two")
+    assert estimated.state.rivals() == ({b"one", b"two"}, ["b"])
+
+
+def test_senders_without_end_are_not_remembered():
+    reader = StateReader(NAMES)
+    for k in range(1000):
+        read(reader, state(sec=float(k)), sender=str(k).encode())
+        read(reader, state((f"x{k}", *NAMES), (0.0, *motion(0.0)[0]), (), sec=float(k)))
+    assert len(reader.parts) <= 32 and len(reader._map._known) <= 32
+
+
+# --- joints that wrap ------------------------------------------------------------------------------------------------
+
+
+def test_a_continuous_joint_that_wraps_is_estimated_across_the_turn():
+    source = MotionSource(NAMES, VALUES | {"motion_source": "estimated"}, ["revolute", "continuous", "continuous"])
+    answered = 0
+    for t in np.arange(0.0, 3.0, 0.002):
+        q = np.array([0.1 * t, 4.0 * t, -9.0 * t])
+        wrapped = q - 2.0 * np.pi * np.round(q / (2.0 * np.pi)) * [0, 1, 1]
+        try:
+            source.hear(state(NAMES, wrapped, (0.1, 4.0, -9.0), 7.0 + t))
+            found = source.at_state(math.inf)
+        except Rejected as rejected:
+            assert rejected.passing
+            continue
+        answered += 1
+        assert found[0].tolist() == wrapped.tolist()  # as it was received
+        np.testing.assert_allclose(found[2:], 0.0, atol=1e-3)
+    assert answered == 1497

@@ -1,0 +1,143 @@
+"""Messages <-> arrays: by name, without building anything anew."""
+
+import array
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Time
+
+from rnea_msgs.msg import JointMotion
+from rnea_ros import Robot
+from rnea_ros.nodes.common.joints import described, joint_limits
+from rnea_ros.nodes.dynamics.markers import Markers
+from rnea_ros.nodes.dynamics.messages import DesiredReader, DynamicsMessages, Rejected, model_info
+
+NAMES = ("a", "b", "c")
+URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(
+    f'<link name="l{k}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    f'</link><joint name="{name}" type="{kind}"><parent link="{"base" if k == 0 else f"l{k - 1}"}"/><child link="l{k}"/>'
+    '<origin xyz="0.1 0.2 0.3" rpy="1 0 0"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="5" velocity="2"/></joint>'
+    for k, (name, kind) in enumerate(zip(NAMES, ("revolute", "prismatic", "revolute")))))
+
+
+def desired(sec, value, names=NAMES):
+    message = JointMotion(joint_names=list(names), acceleration=[value] * len(names), jerk=[-value] * len(names))
+    message.header.stamp = Time(sec=sec)
+    return message
+
+
+def test_desired_motion_is_chosen_by_stamp():
+    reader = DesiredReader(NAMES)
+    assert reader.at(5) is None
+    for sec in range(100, 140):
+        reader.read(desired(sec, float(sec)))
+    for sec, expected in ((139, 139), (500, 139), (130, 130), (1, 124)):  # 16 are kept
+        assert reader.at(sec * 10**9 + 5).tolist() == [[expected] * 3, [-expected] * 3]
+    reader.forget()
+    assert reader.at(139 * 10**9) is None
+
+
+def test_a_bad_desired_motion_leaves_the_last_one():
+    reader = DesiredReader(NAMES)
+    reader.read(desired(1, 1.0))
+    for bad in (desired(2, math.nan), desired(2, 2.0, "ab"), desired(2, 2.0, ["a", *(f"x{k}" for k in range(10**5))])):
+        with pytest.raises(Rejected) as caught:
+            reader.read(bad)
+        assert len(str(caught.value)) < 1000
+    assert reader.at(3 * 10**9).tolist() == [[1.0] * 3, [-1.0] * 3]
+
+
+def test_desired_motions_from_before_a_jump_of_their_stamps_are_forgotten():
+    reader = DesiredReader(NAMES)
+    reader.read(desired(100, 1.0))
+    with pytest.raises(Rejected) as caught:
+        reader.read(desired(50, 2.0))
+    assert caught.value.reason == "stamp_went_back" and reader.at(101 * 10**9) is None
+    reader.read(desired(51, 3.0))
+    assert reader.at(101 * 10**9).tolist() == [[3.0] * 3, [-3.0] * 3]
+
+
+def test_joints_that_are_held_need_no_desired_motion():
+    reader = DesiredReader(NAMES)
+    reader.held = frozenset([1])
+    reader.read(desired(1, 2.0, "ca"))
+    assert reader.at(10**9).tolist() == [[2.0, 0.0, 2.0], [-2.0, 0.0, -2.0]]
+    with pytest.raises(Rejected, match="not in the message: c"):
+        reader.read(desired(2, 2.0, "ab"))
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(URDF, backend="python")
+
+
+@pytest.fixture
+def limits(robot):
+    given = {"joint_limits.a.has_effort_rate_limits": True, "joint_limits.a.max_effort_rate": 50.0,
+             "joint_limits.b.max_effort": 0.0}
+    return joint_limits(described(robot) | given, robot)
+
+
+def test_limits_from_urdf_and_parameters(limits):
+    np.testing.assert_array_equal(limits.effort, [5.0, math.nan, 5.0])  # zero is unknown
+    np.testing.assert_array_equal(limits.effort_rate, [50.0, math.nan, math.nan])
+    np.testing.assert_array_equal(limits.lower, [-1.0] * 3)
+
+
+def test_outgoing_messages_are_filled_in_place(robot, limits):
+    out = DynamicsMessages(robot, limits, "")
+    arrays = [out.effort.position, out.effort.effort, out.effort_rate.effort, out.dynamics.effort, out.dynamics.jerk]
+    for scale in (1.0, 0.5):
+        motion = scale * np.arange(12.0).reshape(4, 3)
+        result = robot.dynamics(*motion)
+        out.fill(Time(sec=7), motion, result)
+        assert list(out.effort.effort) == list(out.dynamics.effort) == result.tau.tolist()
+        assert list(out.effort_rate.effort) == list(out.dynamics.effort_rate) == result.tau_rate.tolist()
+        assert list(out.dynamics.gravity_effort_rate) == result.gravity_rate.tolist()
+        assert list(out.dynamics.jerk) == motion[3].tolist()
+        assert out.dynamics.effort_utilization[0] == abs(result.tau[0]) / 5.0
+        assert math.isnan(out.dynamics.effort_utilization[1]) and math.isnan(out.dynamics.effort_rate_utilization[2])
+    after = [out.effort.position, out.effort.effort, out.effort_rate.effort, out.dynamics.effort, out.dynamics.jerk]
+    assert all(a is b and type(a) is array.array for a, b in zip(arrays, after))
+    assert out.effort.header is out.effort_rate.header is out.dynamics.header
+    assert (out.effort.header.frame_id, out.effort.header.stamp.sec) == ("base", 7)
+    sizes = {len(out.effort.name), len(out.effort.position), len(out.effort.velocity), len(out.effort.effort)}
+    assert sizes == {3}  # what RViz and PlotJuggler insist on
+
+
+def test_results_that_overflow_are_not_sent(robot, limits):
+    motion = np.zeros((4, 3))
+    with pytest.raises(Rejected) as caught:
+        DynamicsMessages(robot, limits, "map").fill(Time(), motion, (np.array([1.0, math.inf, 0.0]), *np.zeros((3, 3))))
+    assert caught.value.reason == "result_not_finite"
+
+
+def test_model_info(robot, limits):
+    info = model_info(robot, limits, Time(sec=3))
+    assert (info.model_id, info.root_link, info.backend) == (robot.model_id, "base", robot.backend)
+    assert info.effort_units == ["N.m", "N", "N.m"]
+    assert list(info.gravity) == [0.0, 0.0, -9.81]
+    for name in ("parent", "sigma", "gamma", "b", "alpha", "d", "theta", "r"):
+        assert len(getattr(info, name)) == len(info.frame_names) == len(robot.mdh_table())
+
+
+def test_markers_of_joints_inside_a_planar_joint_are_left_out():
+    planar = Robot.from_urdf(URDF.replace('type="prismatic"', 'type="planar"'), backend="reference")
+    assert {mark.header.frame_id for mark in Markers(planar, 0.2).message.markers} == {"l0", "l1", "l2"}
+
+
+def test_markers_show_use_by_length_and_rate_by_colour(robot, limits):
+    out, marks = DynamicsMessages(robot, limits, ""), Markers(robot, 0.2)
+    result = np.array([[-10.0, 3.0, 0.0], [50.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3])
+    out.fill(Time(sec=1), np.zeros((4, 3)), result)
+    marks.fill(Time(sec=1), out)
+    over, head, unknown, idle, _ = marks.message.markers
+    assert len(over.points) == 45 and len(head.points) == 2  # beyond the limit: a full circle, head included, red
+    assert (over.color.r, over.color.g) == (head.color.r, head.color.g) == (1.0, 0.0)
+    assert unknown.points[1].z == pytest.approx(0.1)  # half as long where the limit is unknown
+    assert len(idle.points) == 2 and idle.color.r == idle.color.b

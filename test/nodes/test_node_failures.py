@@ -1,0 +1,119 @@
+"""Nodes in this process, whose workers and threads are made to fail: it is said, and nothing goes on in spite of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+import yaml
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs.srv")
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import SingleThreadedExecutor
+
+from rnea_msgs.msg import JointSample
+from rnea_msgs.srv import ComputeEnergy
+from rnea_ros.execution import execution_context
+from rnea_ros.execution.trajectory_executor import Phase
+from rnea_ros.nodes.query import node as query_node
+from rnea_ros.nodes.scaling import node as scaling_node
+from support.node_bench import ARM
+from support.reach import POINTS
+from support.ros_helpers import free_domain
+from support.scaling_bench import TEXT, limits, message
+
+pytestmark = pytest.mark.ros
+ERRORS = [RuntimeError("no"), MemoryError(), KeyboardInterrupt()]
+
+
+class Stand:
+    """A node of the package and a probe beside it, spun by the test."""
+
+    def __init__(self, folder, make, **parameters):
+        file = folder / "parameters.yaml"
+        file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
+        rclpy.init(args=["--ros-args", "--params-file", str(file)], domain_id=free_domain())
+        self.node, self.probe = make(), rclpy.create_node("probe")
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+        self.executor.add_node(self.probe)
+        self.said = []
+        self.probe.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 100)
+
+    def _hear(self, heard):
+        self.said += [status.message for status in heard.status]
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.probe.destroy_node()
+        rclpy.try_shutdown()
+
+    def until(self, condition, timeout=20.0):
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end
+            self.executor.spin_once(timeout_sec=0.01)
+
+
+@pytest.fixture
+def stand(tmp_path):
+    made = []
+
+    def make(*args, **parameters):
+        made.append(Stand(tmp_path, *args, **parameters))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def failing(error):
+    def fail(*args, **options):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("where", ["limits", "sending"])
+def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
+    it = stand(scaling_node.ScalingNode, robot_description=TEXT, **limits(), **{"diagnostics.period": 0.1})
+    performer, ended = it.node._performer, []
+    it.until(lambda: performer.phase is Phase.IDLE)
+    monkeypatch.setattr(performer, "_tell", lambda *told: ended.append(told[1:]))
+    it.node._take(message(duration=6.0))
+    it.until(lambda: performer.phase is Phase.MOVING and performer.motion.replay.t > 0.5)
+    if where == "limits":
+        with monkeypatch.context() as patch:
+            patch.setattr(execution_context, "check_rest", failing(error))
+            assert it.node.set_parameters([rclpy.Parameter("joint_limits.joint2.max_effort", value=60.0)])[0].successful
+            it.until(lambda: performer.motion is None or performer.motion.stopped)
+    else:
+        monkeypatch.setattr(it.node._out, "publish", failing(error))
+    it.until(lambda: performer.phase is Phase.IDLE and ended)
+    ((reason, sentence),) = ended
+    assert reason == "stopped" and repr(error) in sentence and "ended stopped at" in sentence
+    it.until(lambda: any("comes to rest" in said and repr(error) in said for said in it.said))
+    assert "ticks" in {thread.name for thread in threading.enumerate()}  # that thread lives
+    monkeypatch.undo()
+    it.node._take(message(POINTS[-1:], first=3.0))
+    it.until(lambda: performer.phase is Phase.MOVING)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_question_whose_worker_fails_is_answered(stand, monkeypatch, error):
+    kind, _ = query_node.SERVICES["compute_energy"]
+    monkeypatch.setitem(query_node.SERVICES, "compute_energy", (kind, failing(error)))
+    it = stand(query_node.QueryNode, robot_description=ARM)
+    client = it.probe.create_client(ComputeEnergy, "/query_node/compute_energy")
+    it.until(lambda: client.service_is_ready() and it.node._robot is not None)
+    for _ in range(2):
+        future = client.call_async(ComputeEnergy.Request(samples=[JointSample(position=[0.1, 0.2, 0.3])]))
+        it.until(future.done)
+        assert not future.result().success and type(error).__name__ in future.result().message

@@ -1,0 +1,143 @@
+"""The parameter table: what it accepts, what it refuses, and that documents and files agree with it."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy")
+
+import yaml
+from rcl_interfaces.srv import DescribeParameters, ListParameters
+from rclpy.parameter import Parameter
+
+from rnea_ros import JointDynamics
+from rnea_ros.demo.nodes import demo_follower, demo_robot
+from rnea_ros.nodes.common.parameters import JOINT, JOINT_DYNAMICS, SCALING_TABLE, SLIDER, TABLE, Entry, find, markdown_table
+from support.ros_helpers import world
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL = tuple(dict.fromkeys(TABLE + SCALING_TABLE + demo_robot.PARAMETERS + demo_follower.PARAMETERS))
+
+
+@pytest.mark.parametrize("entry", TABLE, ids=lambda entry: entry.name)
+def test_every_entry_is_complete_and_accepts_its_default(entry):
+    assert entry.text and entry.text[-1] != "."
+    assert entry.problem(entry.default) == ""
+    assert find(entry.name.replace(JOINT, "some.joint")) is entry
+    made = entry.descriptor()
+    assert made.description.startswith(entry.text) and made.read_only == entry.read_only
+
+
+@pytest.mark.parametrize(("entry", "value", "complaint"), [
+    (Entry("x", 1.0, "", low=0.0, high=2.0), 3.0, "x is 3; it must be a finite number >= 0, <= 2"),
+    (Entry("x", 1.0, "", low=0.0), math.inf, "x is inf"),
+    (Entry("x", 1.0, ""), math.nan, "x is nan"),
+    pytest.param(Entry("x", 1, "", low=0, high=2), 10**400, "x is 1000", id="too large for a float"),
+    (Entry("x", math.nan, "", low=0.0), -1.0, "x is -1"),
+    (Entry("x", 1.0, ""), 1, "x must be a double, got 1 (write 1.0, not 1)"),
+    (Entry("x", True, ""), 1, "x must be a bool, got 1"),
+    (Entry("x", 3, "", low=3, high=6), True, "x must be a int, got True"),
+    (Entry("x", "a", "", choices=("a", "b")), "c", "x is 'c'; allowed are a, b"),
+    (Entry("x", [0.0] * 3, "", size=3), [1.0], "x needs 3 doubles, got [1.0]"),
+    (Entry("x", [0.0] * 3, "", size=3), [1.0, 2.0, math.nan], "x is nan"),
+    (Entry("x", [0.0] * 3, "", size=3), "1 2 3", "x needs 3 doubles"),
+    (Entry("x", [0.0] * 3, "", size=3), 7, "x needs 3 doubles, got 7"),
+])
+def test_refusals_say_what_is_allowed(entry, value, complaint):
+    assert entry.problem(value).startswith(complaint)
+
+
+@pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.name)
+def test_every_number_has_ends_and_every_range_is_one_for_sliders(entry):
+    """rqt_reconfigure divides a slider among the numbers of a range: it cannot show one that is infinite."""
+    if entry.type in ("int", "double", "double_array"):
+        assert -math.inf < entry.low < entry.high < math.inf
+        for beyond in (entry.low - 1.0, entry.high * 1.001 + 1.0, math.inf, -math.inf, 1e300):
+            given = int(min(beyond, 2**62)) if entry.type == "int" and abs(beyond) < math.inf else beyond
+            assert entry.problem([given] * (entry.size or 1) if entry.type == "double_array" else given), given
+    made = entry.descriptor()
+    for given in (*made.floating_point_range, *made.integer_range):
+        assert math.isfinite(given.from_value) and math.isfinite(given.to_value)
+        assert 0 < given.to_value - given.from_value <= SLIDER and given.from_value <= entry.default <= given.to_value
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("payload.mass", 363e3),  # of a mining truck
+    ("joint_dynamics.boom.gear_ratio", 2.0 * math.pi / 5e-4 * 1e3),  # rad/m: a screw of 0.5 mm behind 1000:1
+    ("joint_dynamics.boom.gear_ratio", -320.0),
+    ("joint_dynamics.boom.rotor_inertia", 1e-10), ("joint_dynamics.boom.rotor_inertia", 3e4),  # kg m^2: a watch's, a mill's
+    ("joint_dynamics.boom.viscous", 1e6), ("joint_dynamics.boom.coulomb", 5e4),  # of a hydraulic cylinder
+    ("joint_limits.boom.max_effort", 1e-7), ("joint_limits.boom.max_effort", 1e7),
+    ("joint_limits.boom.max_jerk", 1e8),  # m/s^3: a piezo actuator
+    ("state_timeout", 10.0), ("gravity", [0.0, 0.0, -274.0]),
+])
+def test_real_machines_are_not_refused(name, value):
+    assert not find(name).problem(value)
+
+
+def test_no_joint_parameters_in_their_bounds_overflow():
+    largest = {entry.name.rpartition(".")[2]: entry.high for entry in JOINT_DYNAMICS}
+    assert math.isfinite(JointDynamics(**largest).armature ** 2)
+
+
+def test_unknown_stays_possible_where_it_is_the_default():
+    assert Entry("x", math.nan, "", low=0.0).problem(math.nan) == ""
+
+
+def test_names_of_no_parameter():
+    assert find("joint_limits.max_effort") is None
+    assert find("joint_limits..max_effort") is None
+    assert find("joint_limits.a.max_efforts") is None
+    assert find("nothing") is None
+
+
+def test_table_has_one_row_for_each_parameter():
+    rows = markdown_table().splitlines()
+    assert len(rows) == len(TABLE) + 2
+    assert {row.count("|") for row in rows} == {rows[0].count("|")}
+
+
+def flat(tree, prefix=""):
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def test_the_full_file_has_every_default():
+    file = ROOT / "config" / "dynamics_node.yaml"
+    if not file.exists():
+        pytest.skip("no config/dynamics_node.yaml here")
+    given = dict(flat(next(iter(yaml.safe_load(file.read_text()).values()))["ros__parameters"]))
+    assert given == {entry.name: entry.default for entry in TABLE if JOINT not in entry.name}
+    commented = file.read_text()
+    missing = [entry.name for entry in TABLE if JOINT in entry.name
+               and f" {entry.name.removesuffix(f'.{JOINT}').rpartition('.')[2]}:" not in commented]
+    assert not missing
+
+
+@pytest.mark.ros
+def test_a_running_node_declares_the_table(tmp_path):
+    """Names, types, defaults, ranges and texts as other tools see them."""
+    urdf = (ROOT / "urdf" / "rr.urdf").read_text()
+    with world(tmp_path) as ros:
+        ros.start("dynamics_node", {"robot_description": urdf})
+        node = "/dynamics_node"
+
+        def names():
+            return ros.call(ListParameters, f"{node}/list_parameters", ListParameters.Request()).result.names
+
+        ros.until(lambda: any(name.startswith("joint_limits.") for name in names()))
+        declared = [name for name in names() if not name.startswith(("use_sim_time", "qos_overrides", "start_type"))]
+        assert {find(name) for name in declared} == set(TABLE)
+        described = ros.call(DescribeParameters, f"{node}/describe_parameters", DescribeParameters.Request(names=declared))
+        for descriptor in described.descriptors:
+            entry = find(descriptor.name)
+            assert descriptor.description.startswith(entry.text)
+            assert descriptor.type == Parameter("x", value=entry.default).type_.value
+            assert descriptor.read_only == entry.read_only
+            if JOINT not in entry.name and entry.name != "robot_description":
+                value = ros.get(node, descriptor.name)
+                assert (list(value) if isinstance(entry.default, list) else value) == entry.default

@@ -1,0 +1,258 @@
+"""What dynamics_node may ask of its process, and the ways that its messages take: bytes, wait set, threads."""
+
+from __future__ import annotations
+
+import array
+import os
+import resource
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Time
+from rclpy.executors import ExternalShutdownException
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from rnea_msgs.msg import JointDynamics
+from rnea_ros import InputError, Robot
+from rnea_ros.nodes.common import process
+from rnea_ros.nodes.common.parameters import PROCESS
+from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.fastpath import executor as lean
+from rnea_ros.nodes.fastpath import raw_messages
+from support.node_bench import ARM, NAMES, NODE, Bench
+from support.ros_helpers import stamp, world
+
+OFF = {entry.name: entry.default for entry in PROCESS}
+
+
+@pytest.fixture
+def ros(tmp_path):
+    with world(tmp_path) as made:
+        yield made
+
+
+def pid(bench):
+    return bench.process._process.pid
+
+
+def policies(number):
+    """Names of the threads of a process, with their scheduling."""
+    tasks = Path(f"/proc/{number}/task").iterdir()
+    return [((task / "comm").read_text().strip(), os.sched_getscheduler(int(task.name)), os.sched_getparam(int(task.name)))
+            for task in tasks]
+
+
+def allowed_to_run_in_real_time():
+    try:
+        before = os.sched_getscheduler(0), os.sched_getparam(0)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, *before)
+    except OSError:
+        return False
+    return True
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_everything_is_off_by_default():
+    before = os.sched_getscheduler(0)
+    process.settle(OFF)
+    process.model_is_ready(OFF)
+    assert os.sched_getscheduler(0) == before
+    assert (OFF["process.priority"], OFF["process.lock_memory"], OFF["process.freeze_gc"]) == (0, False, False)
+
+
+def test_a_priority_that_is_not_allowed_is_refused_with_the_way_out(monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    with pytest.raises(InputError, match=r"process\.priority is 40.*Operation not permitted.*rtprio.*CAP_SYS_NICE"):
+        process.settle(OFF | {"process.priority": 40})
+
+
+def test_memory_that_may_not_be_locked_is_refused_with_the_way_out(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (8 << 20, 8 << 20))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(InputError, match=r"process\.lock_memory is true.*8388608 bytes.*memlock"):
+        process.settle(OFF | {"process.lock_memory": True})
+
+
+@pytest.mark.ros
+def test_a_control_computer(ros):
+    """All settings on: the computing thread and the middleware's run in real time, the model's does not; memory is locked."""
+    if os.geteuid() != 0 or not allowed_to_run_in_real_time():
+        pytest.skip("needs a user who may run in real time and lock memory")
+    bench = Bench(ros, robot_description=ARM, **{"process.priority": 20, "process.lock_memory": True,
+                                                 "process.freeze_gc": True}).ready()
+    found = policies(pid(bench))
+    real_time = [name for name, policy, parameter in found
+                 if policy & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO and parameter.sched_priority == 20]
+    assert sum(name.startswith("dds.") for name in real_time) >= 2
+    assert os.sched_getscheduler(pid(bench)) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
+    assert len(real_time) < len(found)  # the model's thread
+    status = Path(f"/proc/{pid(bench)}/status").read_text()
+    locked = int(next(line for line in status.splitlines() if line.startswith("VmLck")).split()[1])
+    assert locked > 10_000
+    assert bench.process.stop() == 0
+
+
+# --- the executor -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("executor", ["lean", "rclpy"])
+def test_both_executors_serve_messages_timers_services_and_signals(ros, executor):
+    bench = Bench(ros, robot_description=ARM, **{"process.executor": executor}).ready()
+    motion = np.random.default_rng(3).uniform(-1.0, 1.0, (4, 3))
+    answer = bench.send(motion)
+    robot = Robot.from_urdf(ARM.encode())
+    order = [NAMES.index(name) for name in robot.joint_names]
+    assert list(answer.effort_rate) == robot.dynamics(*motion[:, order]).tau_rate.tolist()
+    bench.diagnostics.next()
+    assert ros.set(NODE, payload__link="tool", payload__mass=1.0, together=True) == ""
+    ros.until(lambda: len(bench.info) >= 2)
+    assert list(bench.send(motion).effort) == robot.with_payload("tool", 1.0).dynamics(*motion[:, order]).tau.tolist()
+    assert bench.process.stop(signal.SIGTERM if executor == "lean" else signal.SIGINT) == 0
+
+
+def test_entities_that_come_and_go_are_followed(ros):
+    spun = lean.LeanExecutor(context=ros.context)
+    spun.lean = True
+    node, heard = ros.node, []
+    ros._executor.remove_node(node)
+    spun.add_node(node)
+    publisher = node.create_publisher(Float64MultiArray, "topic", 10)
+    late: list = []
+
+    def tick():
+        publisher.publish(Float64MultiArray())
+        if not late:
+            late.append(node.create_subscription(Float64MultiArray, "topic", lambda _: hear(), 10))
+
+    def hear():
+        heard.append(time.monotonic())
+        if len(heard) == 3:
+            node.destroy_subscription(late[0])
+            node.create_timer(0.3, ros.context.try_shutdown)
+
+    node.create_timer(0.02, tick)
+    with suppress(ExternalShutdownException):
+        spun.spin()
+    assert len(heard) == 3  # nothing came after it was destroyed
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def state(names, position, velocity, sec=1, effort=(), frame=""):
+    message = JointState(name=list(names), position=list(position), velocity=list(velocity), effort=list(effort))
+    message.header.stamp, message.header.frame_id = Time(sec=sec, nanosec=5), frame
+    return message
+
+
+def test_bytes_are_read_as_the_middleware_reads_them():
+    """A walk through messages that differ in names, sizes, order and frame, each shape several times."""
+    rng = np.random.default_rng(1)
+    decode = raw_messages.Decoder(JointState, ("position", "velocity", "effort"))
+    for k in range(300):
+        shape = rng.integers(0, 6)
+        n = int(rng.integers(0, 4))
+        names = [("a", "bb", "", "joint_4", "\u00e4")[(i + shape) % 5] for i in range(n)]
+        sizes = [(n, n, n), (n, 0, n), (n, n, 0), (0, n, n), (n, 0, 0), (0, 0, 0)][shape]
+        sent = state(names, *(rng.normal(size=s) for s in sizes[:2]), k, rng.normal(size=sizes[2]), ("", "base", "b")[k % 3])
+        for _ in range(3):
+            sent.header.stamp.nanosec = int(rng.integers(1_000_000_000))
+            sent.position = array.array("d", rng.normal(size=len(sent.position)))
+            assert decode(serialize_message(sent)) == sent
+
+
+def test_a_known_layout_is_read_into_the_same_message():
+    decode = raw_messages.Decoder(JointState, ("position", "velocity"))
+    first = decode(serialize_message(state("ab", (1.0, 2.0), (3.0, 4.0))))
+    assert decode(serialize_message(state("ab", (5.0, 6.0), (7.0, 8.0)))) is first
+    assert list(first.position) == [5.0, 6.0] and list(first.velocity) == [7.0, 8.0]
+    assert decode(serialize_message(state("ba", (5.0, 6.0), (7.0, 8.0)))) is not first
+
+
+def test_an_unknown_layout_goes_by_whole_messages(monkeypatch):
+    monkeypatch.setattr(raw_messages, "spans", lambda data, arrays: [(16, 32)] * arrays)
+    sent = state("ab", (1.0, 2.0), (3.0, 4.0))
+    decode = raw_messages.Decoder(JointState, ("position",))
+    assert decode(serialize_message(sent)) == sent == decode(serialize_message(sent))
+    assert raw_messages.Encoder(sent).rows is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_bytes_are_written_as_the_middleware_writes_them(n):
+    arrays = raw_messages.float_arrays(JointDynamics())
+    message = JointDynamics(joint_names=[f"joint{k}" for k in range(n)], **{name: [0.0] * n for name in arrays})
+    message.header.frame_id = "base_link"
+    encoder = raw_messages.Encoder(message)
+    assert encoder.rows is not None and encoder.rows.shape == (12, n)
+    values = np.random.default_rng(n).normal(size=(12, n))
+    encoder.rows[:] = values
+    for name, row in zip(arrays, values):
+        setattr(message, name, array.array("d", row))
+    message.header.stamp = Time(sec=3, nanosec=4)
+    assert encoder.stamped(3, 4) == serialize_message(message)
+
+
+def test_messages_go_whole_where_bytes_cannot(monkeypatch):
+    robot = Robot.from_urdf(ARM.encode(), backend="python")
+    motion = np.random.default_rng(4).uniform(-1.0, 1.0, (4, robot.n))
+
+    def sent():
+        out = DynamicsMessages(robot, robot.limits, "map")
+        out.fill(Time(sec=8, nanosec=9), motion, robot.dynamics(*motion))
+        return [part.packed(out.stamp) for part in out.sent]
+
+    packed = sent()
+    monkeypatch.setattr(raw_messages, "spans", lambda data, arrays: [(16, 32)] * arrays)
+    whole = sent()
+    assert [type(message) for message in whole] == [JointState, JointState, JointDynamics]
+    assert [serialize_message(message) for message in whole] == packed
+
+
+def test_a_robot_without_joints_has_no_rows():
+    assert raw_messages.Encoder(JointDynamics()).rows is None
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ros
+def test_nothing_grows(ros):
+    """Resident memory after some thousand messages, against that after the first thousand."""
+    bench = Bench(ros, robot_description=ARM).ready()
+
+    def resident():
+        return int(Path(f"/proc/{pid(bench)}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def load(count):
+        """Messages that are answered, a handful at a time: faster than the node is let run they would be lost."""
+        while count > 0:
+            for _ in range(10):
+                bench.state()
+            bench.answer(stamp(bench.clock), timeout=0.2)
+            count -= len(bench.results)
+            for received in (bench.results, bench.efforts, bench.rates):
+                received.clear()
+
+    load(1500)
+    before, taken = resident(), bench.diagnostics.next()
+    load(6000)
+    after = bench.diagnostics.next()
+    assert int(after["published"]) - int(taken["published"]) > 5000
+    assert resident() - before < 1 << 20

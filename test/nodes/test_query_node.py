@@ -1,0 +1,387 @@
+"""query_node in a process of its own, over real DDS: the library's numbers to the last bit, and Pinocchio's."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs.srv")
+
+import rclpy
+from geometry_msgs.msg import Wrench
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile
+
+from rnea_msgs.msg import BaseState, JointSample, LinkWrench
+from rnea_ros import Robot
+from rnea_ros.inertial.base_parameters import base_parameters
+from rnea_ros.robots.floating import FloatingRobot
+from rnea_ros.robots.inputs import base_state
+from support.node_bench import ARM, NAMES
+from support.query_bench import IN_MODEL, NODE, SERVICES, Asker, Batch, numbers
+from support.robots import about
+from support.ros_helpers import world
+
+pytestmark = pytest.mark.ros
+X, Z = np.eye(3)[[0, 2]]
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("ros")) as ros:
+        yield Asker(ros, robot_description=ARM).ready()
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(ARM)
+
+
+@pytest.fixture(scope="module")
+def floating():
+    return FloatingRobot.from_urdf(ARM)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return Batch()
+
+
+@pytest.fixture(scope="module")
+def oracle(robot):
+    return pytest.importorskip("support.oracles").PinocchioOracle(ARM, robot)
+
+
+@pytest.fixture(scope="module")
+def free_flyer(floating):
+    pytest.importorskip("support.oracles")
+    from support.free_flyer import FreeFlyer
+
+    return FreeFlyer(ARM, floating)
+
+
+def same(answer, **expected):
+    """To the last bit."""
+    for name, values in expected.items():
+        np.testing.assert_array_equal(answer[name], values, err_msg=name)
+
+
+def close(ours, truth):
+    np.testing.assert_allclose(ours, truth, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(truth).max(initial=0.0)))
+
+
+# --- every service ----------------------------------------------------------------------------------------------------
+
+
+def test_inverse_dynamics(asker, robot, oracle, batch):
+    answer = asker.ask("compute_inverse_dynamics", batch)
+    names = ("effort", "effort_rate", "gravity_effort", "gravity_effort_rate")
+    same(answer, **dict(zip(names, robot.dynamics(*batch.motion))))
+    for k in range(len(batch)):
+        tau, tau_rate = oracle.torque_and_rate(*(row[k] for row in batch.motion))
+        gravity, gravity_rate = oracle.gravity_and_rate(batch.q[k], batch.qd[k])
+        close(answer["effort"][k], tau)
+        close(answer["effort_rate"][k], tau_rate)
+        close(answer["gravity_effort"][k], gravity)
+        close(answer["gravity_effort_rate"][k], gravity_rate)
+
+
+def test_inverse_dynamics_under_wrenches(asker, robot, oracle, batch):
+    answer = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads)
+    for k in range(len(batch)):
+        close(answer["effort"][k], oracle.torque(batch.q[k], batch.qd[k], batch.qdd[k], batch.wrenches_at(k)))
+    answer = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads + batch.loads_held)
+    tau, tau_rate = robot.torque_and_rate(*batch.motion, batch.wrenches, batch.rates, batch.held)
+    same(answer, effort=tau, effort_rate=tau_rate)
+    twice = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads_held * 2)  # add up
+    same(twice, effort=robot.torque_and_rate(*batch.motion, world_wrenches={"wrist": 2.0 * batch.held["wrist"]})[0])
+
+
+def test_forward_dynamics(asker, robot, oracle, batch):
+    answer = asker.ask("compute_forward_dynamics", batch, wrenches=batch.loads)
+    same(answer, acceleration=robot.forward_dynamics(batch.q, batch.qd, batch.tau, batch.wrenches))
+    for k in range(len(batch)):
+        close(oracle.torque(batch.q[k], batch.qd[k], answer["acceleration"][k], batch.wrenches_at(k)), batch.tau[k])
+
+
+def test_mass_matrix_bias_and_gravity(asker, robot, oracle, batch):
+    answer = asker.ask("compute_mass_matrix", batch, wrenches=batch.loads)
+    same(answer, mass_matrix=robot.mass_matrix(batch.q), bias=robot.bias(batch.q, batch.qd, batch.wrenches),
+         gravity=robot.gravity(batch.q))
+    for k in range(len(batch)):
+        close(answer["mass_matrix"][k], oracle.mass_matrix(batch.q[k]))
+        close(answer["bias"][k], oracle.torque(batch.q[k], batch.qd[k], np.zeros(3), batch.wrenches_at(k)))
+
+
+def test_sensitivities(asker, robot, oracle, batch):
+    import pinocchio
+
+    answer = asker.ask("compute_sensitivities", batch, wrenches=batch.loads + batch.loads_held, of_rate=True)
+    torque = robot.sensitivities(*batch.motion[:3], batch.wrenches, batch.held)
+    rate = robot.rate_sensitivities(*batch.motion, batch.wrenches, batch.rates, batch.held)
+    same(answer, deffort_dposition=torque.dtau_dq, deffort_dvelocity=torque.dtau_dqd, deffort_dacceleration=torque.dtau_dqdd,
+         drate_dposition=rate.drate_dq, drate_dvelocity=rate.drate_dqd, drate_dacceleration=rate.drate_dqdd,
+         drate_djerk=rate.drate_dqddd)
+    answer = asker.ask("compute_sensitivities", batch)
+    assert answer["drate_djerk"].size == 0
+    for k in range(len(batch)):
+        fold = oracle.fold
+        state = (oracle.configuration(batch.q[k]), fold @ batch.qd[k], fold @ batch.qdd[k])
+        dq, dqd, M = pinocchio.computeRNEADerivatives(oracle.model, oracle.data, *state)
+        close(answer["deffort_dposition"][k], fold.T @ dq @ fold)
+        close(answer["deffort_dvelocity"][k], fold.T @ dqd @ fold)
+        close(answer["deffort_dacceleration"][k], fold.T @ (np.triu(M) + np.triu(M, 1).T) @ fold)
+
+
+def test_joint_wrenches(asker, robot, oracle, batch):
+    answer = asker.ask("compute_joint_wrenches", batch, wrenches=batch.loads + batch.loads_held)
+    expected = robot.joint_wrenches(*batch.motion, batch.wrenches, batch.rates, batch.held)
+    same(answer, wrench=expected.wrench, wrench_rate=expected.rate)
+    assert (answer["joints"], answer["links"]) == ([*NAMES, "follow"], ["upper", "fore", "wrist", "hand"])
+    answer = asker.ask("compute_joint_wrenches", batch)
+    for k in range(len(batch)):
+        for row, link in zip(answer["wrench"][k], answer["links"]):
+            f, n = oracle.at(link, np.zeros(3), batch.q[k], batch.qd[k], batch.qdd[k])[-6:].reshape(2, 3)
+            R, _ = oracle.placement(link, batch.q[k])
+            close(row, np.concatenate((R.T @ f, R.T @ n)))
+
+
+def test_energy_and_centre_of_mass(asker, robot, oracle, batch):
+    import pinocchio
+
+    answer = asker.ask("compute_energy", batch)
+    energy, mass_centre = robot.energy(batch.q, batch.qd), robot.center_of_mass(batch.q, batch.qd)
+    linear, angular = np.split(mass_centre.momentum, 2, axis=-1)
+    same(answer, kinetic_energy=energy.kinetic, potential_energy=energy.potential, center_of_mass=mass_centre.position,
+         center_of_mass_velocity=mass_centre.velocity, linear_momentum=linear, angular_momentum=angular,
+         power=robot.power(batch.qd, batch.tau))
+    for k in range(len(batch)):
+        state = oracle.configuration(batch.q[k]), oracle.fold @ batch.qd[k]
+        close(answer["kinetic_energy"][k], pinocchio.computeKineticEnergy(oracle.model, oracle.data, *state))
+        momentum = pinocchio.computeCentroidalMomentum(oracle.model, oracle.data, *state)
+        close(answer["linear_momentum"][k], momentum.linear)
+        close(answer["power"][k], batch.qd[k] @ batch.tau[k])
+
+
+def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
+    answer = asker.ask("compute_energy", batch, base=batch.bases)
+    mass_centre = floating.center_of_mass(batch.base, batch.q, batch.qd)
+    same(answer, kinetic_energy=floating.energy(batch.base, batch.q, batch.qd).kinetic, center_of_mass=mass_centre.position)
+    for k in range(len(batch)):
+        state = batch.base_at(k), batch.q[k], batch.qd[k]
+        close((answer["kinetic_energy"][k], answer["potential_energy"][k]), free_flyer.energy(*state))
+        place, velocity, momentum = free_flyer.center_of_mass(*state)
+        close(answer["center_of_mass"][k], place)
+        close(answer["center_of_mass_velocity"][k], velocity)
+        close(np.concatenate((answer["linear_momentum"][k], answer["angular_momentum"][k])), momentum)
+
+
+def test_floating_inverse_dynamics(asker, floating, free_flyer, batch):
+    answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads)
+    expected = floating.torque_and_rate(batch.base, *batch.motion, batch.wrenches, batch.rates)
+    same(answer, base_acceleration=expected.base_acceleration, base_jerk=expected.base_jerk, effort=expected.tau,
+         effort_rate=expected.tau_rate)
+    same(answer, base_wrench=np.zeros((3, 6)), base_wrench_rate=np.zeros((3, 6)))
+    for k in range(len(batch)):
+        state = batch.base_at(k), batch.q[k], batch.qd[k], batch.qdd[k]
+        close(answer["base_acceleration"][k], free_flyer.base_acceleration(*state, batch.wrenches_at(k)))
+        forces = free_flyer.forces(state[0], answer["base_acceleration"][k], *state[1:], batch.wrenches_at(k))
+        close(forces, np.concatenate((np.zeros(6), answer["effort"][k])))
+
+
+def test_base_that_is_carried(asker, floating, free_flyer, batch):
+    answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads,
+                       base_motion_given=True)
+    given = batch.base_acceleration, batch.base_jerk
+    expected = floating.carried(batch.base, *given, *batch.motion, batch.wrenches, batch.rates)
+    same(answer, effort=expected.tau, effort_rate=expected.tau_rate, base_wrench=expected.base_wrench,
+         base_wrench_rate=expected.base_wrench_rate, base_acceleration=given[0], base_jerk=given[1])
+    for k in range(len(batch)):
+        state = batch.base_at(k), batch.base_acceleration[k], batch.q[k], batch.qd[k], batch.qdd[k]
+        close(np.concatenate((answer["base_wrench"][k], answer["effort"][k])), free_flyer.forces(*state, batch.wrenches_at(k)))
+
+
+def test_floating_forward_dynamics(asker, floating, free_flyer, batch):
+    answer = asker.ask("compute_floating_forward_dynamics", batch, base=batch.bases, wrenches=batch.loads)
+    expected = floating.forward_dynamics(batch.base, batch.q, batch.qd, batch.tau, batch.wrenches)
+    same(answer, base_acceleration=expected.base_acceleration, acceleration=expected.qdd)
+    for k in range(len(batch)):
+        motion = answer["base_acceleration"][k], batch.q[k], batch.qd[k], answer["acceleration"][k]
+        close(free_flyer.forces(batch.base_at(k), *motion, batch.wrenches_at(k)), np.concatenate((np.zeros(6), batch.tau[k])))
+
+
+def test_tree_places_every_link_where_pinocchio_does(asker, robot, oracle, batch):
+    response = asker("get_tree")
+    assert response.success and response.model_id == robot.model_id
+    assert (response.robot_name, response.root_link, response.total_mass) == ("arm", "base", robot.total_mass)
+    assert [(joint.name, joint.type) for joint in response.joints] == list(zip(NAMES, robot.joint_types))
+    assert [joint.effort for joint in response.joints][::2] == [40.0, 60.0] and np.isnan(response.joints[1].effort)
+    q = dict(zip(NAMES, batch.q[0]))
+    poses = [(np.eye(3), np.zeros(3))]
+    for link in response.links[1:]:
+        moved = link.multiplier * q.get(link.coordinate, 0.0) + link.offset
+        poses.append(poses[link.antecedent])
+        for axis, angle, length in ((Z, link.gamma, link.b), (X, link.alpha, link.d),
+                                    (Z, link.theta + moved * (link.sigma == 0), link.r + moved * (link.sigma == 1))):
+            R, P = poses[-1]
+            R = R @ about(axis, angle)
+            poses[-1] = R, P + R @ axis * length
+    for frame in response.frames:
+        R, P = poses[frame.link]
+        turn = frame.pose.orientation
+        rotation = base_state.BaseState(quaternion=(turn.x, turn.y, turn.z, turn.w)).rotation
+        truth = oracle.placement(frame.name, batch.q[0])
+        close(R @ rotation, truth[0])
+        close(P + R @ numbers(frame.pose.position), truth[1])
+    assert len(response.frames) == 6 and {link.joint for link in response.links} == {"", *NAMES, "follow"}
+
+
+def test_tree_has_what_its_links_are_made_of(asker, robot, oracle):
+    response = asker("get_tree")
+    assert sum(link.mass for link in response.links) == pytest.approx(robot.total_mass, rel=1e-15)
+    for ours, link in zip(response.links, robot.model.links):
+        assert (ours.mass, list(ours.first_moment)) == (link.m, link.ms.tolist())
+        assert list(ours.inertia) == link.J[np.triu_indices(3)].tolist()
+    expected = base_parameters(robot.model)
+    assert [p.name for p in response.base_parameters] == list(expected.names)
+    assert [p.relation for p in response.base_parameters] == list(expected.relations())
+    assert [p.value for p in response.base_parameters] == expected.of(robot.model).tolist()
+    assert len(asker("get_tree", floating_base=True).base_parameters) > len(expected)
+
+
+def test_number_of_base_parameters_is_the_rank_of_pinocchios_regressor(asker, oracle):
+    import pinocchio
+
+    rng = np.random.default_rng(2)
+    rows = []
+    for _ in range(60):
+        q, *rest = rng.uniform(-2.0, 2.0, (3, 3))
+        state = oracle.configuration(q), *(oracle.fold @ x for x in rest)
+        rows.append(oracle.fold.T @ pinocchio.computeJointTorqueRegressor(oracle.model, oracle.data, *state))
+    rank = np.linalg.matrix_rank(np.vstack(rows), rtol=1e-8)
+    assert len(asker("get_tree").base_parameters) == rank
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_service_is_asked(asker):
+    offered = dict(asker.ros.node.get_service_names_and_types_by_node("query_node", "/"))
+    assert {name for name in offered if "/get_tree" in name or "/compute" in name} == {f"{NODE}/{name}" for name in SERVICES}
+
+
+def test_without_names_the_models_order_is_meant(asker, robot, batch):
+    samples = [JointSample(position=q) for q in batch.q]
+    response = asker("compute_mass_matrix", samples=samples)
+    assert list(response.joint_names) == NAMES
+    assert numbers(response.bias).tolist() == robot.bias(batch.q, np.zeros((3, 3))).tolist()  # what is left out is zero
+
+
+def test_one_base_serves_all_samples_and_none_is_at_rest(asker, floating, batch):
+    answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases[:1])
+    same(answer, effort=floating.torque_and_rate(batch.base_at(0), *batch.motion).tau)
+    answer = asker.ask("compute_floating_forward_dynamics", batch)
+    same(answer, acceleration=floating.forward_dynamics(type(batch.base)(), batch.q, batch.qd, batch.tau).qdd)
+
+
+GOOD = JointSample(position=[0.1, 0.2, 0.3])
+BENT = BaseState()
+BENT.pose.orientation.w = 0.5
+
+
+@pytest.mark.parametrize(("service", "fields", "words"), [
+    ("compute_mass_matrix", {}, "samples is empty; at least one is needed, with a position for each of 'turn', "),
+    ("compute_mass_matrix", {"joint_names": ["turn", "spni"]}, "lacks 'spin', 'slide'; the robot's joints are 'turn', "),
+    ("compute_mass_matrix", {"joint_names": [*NAMES, "turn"]}, "'turn' more than once"),
+    ("compute_mass_matrix", {"samples": [JointSample()]}, "samples[0].position has shape (0,); (3,) is needed"),
+    ("compute_mass_matrix", {"samples": [GOOD, JointSample(position=[0.0] * 4)]}, "samples[1].position has shape (4,)"),
+    ("compute_mass_matrix", {"samples": [JointSample(position=[0.0] * 3, velocity=[1.0])]}, "samples[0].velocity has shape"),
+    ("compute_inverse_dynamics", {"samples": [JointSample(position=[0.0, np.nan, 0.0])]},
+     "samples[0].position of joint 'spin' is nan"),
+    ("compute_forward_dynamics", {"samples": [JointSample(position=[0.0] * 3, effort=[0.0, 0.0, np.inf])]},
+     "samples[0].effort of joint 'slide' is inf"),
+    ("compute_inverse_dynamics", {"samples": [JointSample(position=[0.0] * 3, velocity=[1e200] * 3)]}, "too extreme"),
+    ("compute_inverse_dynamics", {"samples": [GOOD], "wrenches": [LinkWrench(link="nose")]}, "wrenches[0], on link 'nose'"),
+    ("compute_inverse_dynamics", {"samples": [GOOD], "wrenches": [LinkWrench(link="nose", wrench=[Wrench()])]},
+     "link 'nose' is not in robot 'arm'; its links: base, upper"),
+    ("compute_inverse_dynamics", {"samples": [GOOD], "wrenches": [LinkWrench(link="tool", frame="world", wrench=[Wrench()])]},
+     "frame is 'world'; allowed are 'link', 'root'"),
+    ("compute_inverse_dynamics", {"samples": [GOOD], "wrenches": [LinkWrench(link="tool", frame="root", wrench=[Wrench()],
+                                                                             rate=[Wrench()])]}, "constant; leave it empty"),
+    ("compute_joint_wrenches", {"samples": [GOOD], "wrenches": [LinkWrench(link="tool", wrench=[Wrench()] * 2)]},
+     "has 2 entries; one for all samples, or one for each of the 1 is needed"),
+    ("compute_forward_dynamics", {"samples": [GOOD], "wrenches": [LinkWrench(link="tool", frame="root", wrench=[Wrench()])]},
+     "only frame 'link' is allowed"),
+    ("compute_energy", {"samples": [GOOD] * 3, "base": [BaseState()] * 2}, "base has 2 entries"),
+    ("compute_energy", {"samples": [GOOD], "base": [BENT]}, "has length 0.5; it must be 1, in the order x y z w"),
+])
+def test_refusals_teach(asker, service, fields, words):
+    response = asker(service, **fields)
+    assert not response.success and words in response.message, response.message
+    assert response.model_id and not response.joint_names
+    assert asker("compute_mass_matrix", samples=[GOOD]).success
+
+
+# --- clients ----------------------------------------------------------------------------------------------------------
+
+
+class Client(threading.Thread):
+    """A client with a DDS participant of its own, which asks about states of its own and keeps the answers."""
+
+    def __init__(self, domain: int, number: int, start: threading.Barrier):
+        super().__init__(name=f"client_{number}")
+        self._domain, self._start = domain, start
+        self.batches = [Batch(100 * number + k, 2) for k in range(5)]
+        self.answers: list = []
+
+    def run(self):
+        context = Context()
+        context.init(domain_id=self._domain)
+        node = rclpy.create_node(self.name, context=context)
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        # Fast DDS hands every answer to every client; one that keeps only ten, the default, may lose its own among others'.
+        client = node.create_client(SERVICES["compute_inverse_dynamics"], f"{NODE}/compute_inverse_dynamics",
+                                    qos_profile=QoSProfile(depth=1000))
+        try:
+            found = client.wait_for_service(20.0)
+            self._start.wait(30.0)
+            for batch in self.batches if found else ():
+                request = client.srv_type.Request(joint_names=[*reversed(IN_MODEL)], samples=[
+                    JointSample(**{name: [getattr(sample, name)[k] for k in (4, 3, 1)] for name in ("position", "velocity")})
+                    for sample in batch.samples])
+                future = client.call_async(request)
+                executor.spin_until_future_complete(future, 20.0)
+                self.answers.append(future.result())
+        finally:
+            executor.shutdown()
+            node.destroy_node()
+            context.try_shutdown()
+
+
+def test_ten_clients_at_once_get_their_own_answers(asker, robot):
+    start = threading.Barrier(10)
+    clients = [Client(asker.ros.domain, number, start) for number in range(10)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(60.0)
+        assert len(client.answers) == len(client.batches) and all(client.answers)
+        for batch, answer in zip(client.batches, client.answers):
+            zero = np.zeros((2, 3))
+            order = [NAMES.index(name) for name in answer.joint_names]
+            assert list(answer.joint_names) == [*reversed(IN_MODEL)]
+            expected = robot.dynamics(batch.q, batch.qd, zero, zero).tau_rate[:, order]
+            assert numbers(answer.effort_rate).tolist() == expected.tolist()
+
+
+def test_a_thousand_samples_in_one_call(asker):
+    many = Batch(9, 1000)
+    began = time.monotonic()
+    answer = asker.ask("compute_inverse_dynamics", many)
+    assert answer["effort"].shape == (1000, 3) and time.monotonic() - began < 5.0

@@ -1,0 +1,282 @@
+"""Models from parameters and descriptions, in this process: what a node reports is what it computes with, whatever fails."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
+from std_msgs.msg import String
+
+from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.nodes.common import robot_description
+from rnea_ros.nodes.common.parameters import JOINT_DYNAMICS, QUERY, ParameterSet
+from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
+from support.node_bench import ARM, NAMES, urdf
+from support.ros_helpers import free_domain
+
+OTHER = urdf("other", 3.0).replace('"turn"', '"yaw"')  # another joint, the same links
+BAD = '<robot name="x"><link name="a"/><link name="b"/></robot>'
+POISON = 13.0  # N m of Coulomb friction: such a model cannot be built, but for one who tries nobody knows
+FAILURES = [InputError("no"), OverflowError("no"), MemoryError(), KeyboardInterrupt()]
+
+
+class Bench:
+    """A node with a model intake, spun by the test."""
+
+    def __init__(self, **overrides):
+        self.context = Context()
+        self.context.init(domain_id=free_domain())
+        given = [Parameter(name.replace("__", "."), value=value) for name, value in overrides.items()]
+        self.node = Node("intake", context=self.context, enable_rosout=False, parameter_overrides=given,
+                         automatically_declare_parameters_from_overrides=True)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.robots, self.refusals = [], []
+        self.settings = ParameterSet(self.node, QUERY, lambda changed: self.intake.changed(changed))
+        self.intake = RobotDescriptionSource(self.node, self.settings, self.robots.append, self.refusals.append)
+
+    def close(self):
+        self.intake.close()
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+    def settle(self):
+        end = time.monotonic() + 30.0
+        while not self.intake.settled:
+            assert time.monotonic() < end
+            self.executor.spin_once(timeout_sec=0.01)
+        return self
+
+    def set(self, **values):
+        """The reason of a refusal, or ''."""
+        return self.node.set_parameters_atomically(
+            [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]).reason
+
+    def get(self, name):
+        return self.node.get_parameter(name).value
+
+    def hear(self, text):
+        self.intake._on_description(serialize_message(String(data=text)))
+
+    def consistent(self):
+        """The model in use is the one that the reported parameters make."""
+        self.settle()
+        robot = self.robots[-1]
+        fields = [entry.name.rpartition(".")[2] for entry in JOINT_DYNAMICS]
+        terms = {link.joint: JointDynamics(**{field: self.get(f"joint_dynamics.{link.joint}.{field}") for field in fields})
+                 for link in robot.model.links if link.joint}
+        text = self.get("robot_description") or {"arm": ARM, "other": OTHER}[robot.name]
+        made = Robot.from_urdf(text, gravity=self.get("gravity"), joint_terms=terms, backend="reference")
+        if self.get("payload.link"):
+            xx, xy, xz, yy, yz, zz = self.get("payload.inertia")
+            made = made.with_payload(self.get("payload.link"), self.get("payload.mass"), self.get("payload.com"),
+                                     [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        assert made.model_id == robot.model_id
+        return True
+
+
+@pytest.fixture
+def bench():
+    made = []
+
+    def make(**overrides):
+        made.append(Bench(**overrides))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def poison(monkeypatch):
+    """Models with a poisoned joint fail when they are built."""
+    real, raised = robot_description._try, SimpleNamespace(error=OverflowError("no"))
+
+    def trying(robot):
+        if any(link.term.coulomb == POISON for link in robot.model.links):
+            raise raised.error
+        real(robot)
+
+    monkeypatch.setattr(robot_description, "_try", trying)
+    return raised
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+def test_a_value_that_makes_no_model_goes_back(bench, poison, error):
+    poison.error = error
+    it = bench(robot_description=ARM).settle()
+    before = it.robots[-1]
+    assert not it.set(joint_dynamics__turn__viscous=2.0)
+    it.settle()
+    assert not it.set(joint_dynamics__turn__coulomb=POISON, joint_dynamics__turn__viscous=3.0)
+    it.settle()
+    assert (it.get("joint_dynamics.turn.coulomb"), it.get("joint_dynamics.turn.viscous")) == (0.0, 2.0) and it.consistent()
+    (reason,) = it.refusals
+    assert "no" in reason if isinstance(error, InputError) else f"internal error, please report it: {error!r}" in reason
+    assert reason.endswith("parameters go back to those of the model in use: joint_dynamics.turn.coulomb = 0.0, "
+                           "joint_dynamics.turn.viscous = 2.0")
+    assert not it.set(payload__link="tool", payload__mass=2.0)  # what comes later is not lost
+    it.settle()
+    assert it.robots[-1].total_mass == before.total_mass + 2.0 and it.consistent()
+
+
+def test_who_is_overtaken_by_a_bad_value_is_told_too(bench, poison):
+    it = bench(robot_description=ARM).settle()
+    assert not it.set(payload__link="tool", payload__mass=2.0)
+    assert not it.set(joint_dynamics__spin__coulomb=POISON)  # before the payload's model is there
+    it.settle()
+    assert it.consistent() and (it.get("payload.mass"), it.get("joint_dynamics.spin.coulomb")) == (0.0, 0.0)
+    assert "payload.mass = 0.0" in it.refusals[-1] and "payload.link = ''" in it.refusals[-1]
+
+
+def test_swaps_in_both_directions(bench, poison):
+    """A value that only the other robot cannot be built with does not lock it out."""
+    it = bench()
+    it.hear(ARM)
+    it.settle()
+    assert not it.set(joint_dynamics__turn__viscous=2.0)
+    it.settle()
+    it.hear(OTHER)
+    it.settle()
+    assert it.robots[-1].name == "other" and it.consistent()
+    assert not it.set(joint_dynamics__turn__viscous=5.0)  # of a joint that is not there now
+    assert it.get("joint_dynamics.turn.viscous") == 5.0
+    assert "joint_dynamics.turn.viscous is -1" in it.set(joint_dynamics__turn__viscous=-1.0)
+    it.hear(ARM)
+    it.settle()
+    assert it.robots[-1].name == "arm" and it.get("joint_dynamics.turn.viscous") == 5.0 and it.consistent()
+    it.hear(BAD)
+    it.settle()
+    assert it.refusals and it.robots[-1].name == "arm" and it.consistent()
+    for down in (1.62, 3.73):  # the refused text does not stand in the way, now or later
+        assert not it.set(gravity=[0.0, 0.0, -down])
+        it.settle()
+        assert it.robots[-1].gravity_vector[2] == -down and it.consistent()
+    assert len(it.refusals) == 1
+
+
+def test_a_description_that_waits_for_a_parameter(bench):
+    """Refused for a payload on a link that it has not; the model before stays, until the payload is taken off."""
+    it = bench(payload__link="tool", payload__mass=1.0)
+    it.hear(ARM)
+    it.settle()
+    handless = OTHER.replace('"tool"', '"flange"')
+    it.hear(handless)
+    it.settle()
+    assert "tool" in it.refusals[-1] and it.robots[-1].name == "arm" and it.consistent()
+    assert not it.set(payload__mass=2.0)
+    it.settle()
+    assert it.robots[-1].total_mass == Robot.from_urdf(ARM).total_mass + 2.0
+    assert not it.set(payload__link="flange")
+    it.settle()
+    assert it.robots[-1].name == "other" and "flange" in it.robots[-1].payloads
+
+
+def test_bad_values_at_the_start_are_mended_one_by_one(bench, poison):
+    it = bench(robot_description=ARM, payload__link="nose", payload__mass=1.0, joint_dynamics__spin__coulomb=POISON).settle()
+    assert not it.robots and "nose" in it.refusals[0]
+    assert "no <link>" in it.set(robot_description="<robot/>")  # hopeless whatever else is mended
+    assert "coulomb is -1" in it.set(joint_dynamics__spin__coulomb=-1.0)
+    assert not it.set(payload__link="tool")
+    it.settle()
+    assert not it.robots and "internal error" in it.refusals[1]
+    assert not it.set(joint_dynamics__spin__coulomb=0.5)
+    it.settle()
+    assert it.consistent() and it.robots[-1].total_mass == Robot.from_urdf(ARM).total_mass + 1.0
+
+
+def test_a_node_that_fails_to_take_a_model_keeps_the_old_one(bench):
+    it = bench(robot_description=ARM).settle()
+    accept, taken = it.robots.append, []
+
+    def fussy(robot):
+        taken.append(robot.name)
+        if robot.name == "other":
+            raise RuntimeError("no")
+        accept(robot)
+
+    it.intake._accept = fussy
+    assert not it.set(robot_description=OTHER)
+    it.settle()
+    assert taken == ["other", "arm"] and "RuntimeError('no')" in it.refusals[-1]
+    assert it.get("robot_description") == ARM and it.node.has_parameter("joint_dynamics.turn.viscous") and it.consistent()
+
+
+def test_a_defect_while_a_value_is_applied_refuses_it(bench, monkeypatch):
+    it = bench(robot_description=ARM).settle()
+    with monkeypatch.context() as patch:
+        patch.setattr(it.intake, "request", lambda: 1 / 0)
+        assert "internal error, please report it: ZeroDivisionError" in it.set(payload__link="tool", payload__mass=1.0)
+    assert it.consistent() and it.settings.values["payload.mass"] == 0.0
+    monkeypatch.setattr(it.intake._worker, "submit", lambda *job: exec("raise RuntimeError(\"can't start new thread\")"))
+    assert "start new thread" in it.set(payload__link="tool", payload__mass=1.0)
+    monkeypatch.undo()
+    assert not it.set(payload__link="tool", payload__mass=1.0)
+    assert it.consistent() and it.robots[-1].payloads
+
+
+def test_a_model_without_torques_is_none():
+    with pytest.raises(InputError, match=r"robot 'arm' at rest, .* too large for a number .*payload are too large"):
+        robot_description._try(Robot.from_urdf(ARM).with_payload("tool", 1.7e308))
+
+
+def test_limits_beyond_any_machine_are_reported_as_such(bench):
+    """Files say 1e16 for none. What is reported can be given again."""
+    text = ARM.replace('effort="40"', 'effort="1e16"').replace('lower="-2" upper="2" velocity="3" effort="60"',
+                                                               'lower="-1e300" upper="1e300" velocity="1e20" effort="60"')
+    it = bench(robot_description=text).settle()
+    reported = {name: it.get(f"joint_limits.{name}") for name in (
+        "turn.max_effort", "slide.min_position", "slide.max_position", "slide.max_velocity", "slide.max_effort")}
+    assert list(reported.values()) == [1e9, -1e9, 1e9, 1e9, 60.0]
+    for name, value in reported.items():
+        assert not it.set(**{f"joint_limits.{name}": value})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_clients_at_once(bench, poison, seed):
+    """Whatever is set, published and refused meanwhile, in whatever order."""
+    rng = np.random.default_rng(seed)
+    it = bench()
+    it.hear(ARM)
+    it.settle()
+    for _ in range(40):
+        joint = rng.choice([*NAMES, "follow", "yaw"])
+        value = float(rng.choice([0.0, 0.5, POISON, -1.0, math.inf, 1e300]))
+        kind = rng.integers(9)
+        if kind < 2:
+            it.hear(str(rng.choice([ARM, OTHER, BAD], p=[0.4, 0.4, 0.2])))
+        elif kind < 5 and it.node.has_parameter(f"joint_dynamics.{joint}.coulomb"):
+            it.set(**{f"joint_dynamics.{joint}.coulomb": value})
+        elif kind == 5:
+            it.set(payload__link=str(rng.choice(["tool", "hand", "nose"])), payload__mass=float(rng.choice([1.0, 2.0, -1.0])))
+        elif kind == 6:
+            it.set(gravity=[0.0, 0.0, float(rng.choice([-9.81, -1.62, 1e300]))])
+        elif kind == 7:
+            it.set(robot_description=str(rng.choice(["", ARM, OTHER, BAD], p=[0.5, 0.2, 0.2, 0.1])))
+        for _ in range(rng.integers(4)):
+            it.executor.spin_once(timeout_sec=float(rng.choice([0.0, 0.05])))
+    assert it.consistent()
+    for name in [*NAMES, "yaw"]:  # nothing is wedged: every poison can be taken off again
+        if it.node.has_parameter(f"joint_dynamics.{name}.coulomb"):
+            assert it.get(f"joint_dynamics.{name}.coulomb") in (0.0, 0.5) or name not in it.robots[-1].joint_names
+            assert not it.set(**{f"joint_dynamics.{name}.coulomb": 0.25})
+    it.hear(OTHER)
+    assert not it.set(robot_description="")
+    for text in (OTHER, ARM):
+        it.hear(text)
+        assert it.consistent() and it.robots[-1].name == ("arm" if text == ARM else "other")
+    assert not it.set(payload__link="tool", payload__mass=2.5)
+    assert it.consistent() and it.robots[-1].payloads["tool"].mass == 2.5

@@ -1,0 +1,410 @@
+"""scaling_node's action FollowJointTrajectory: its logic by stand-ins everywhere, and over DDS where control_msgs is."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+import rclpy
+from action_msgs.msg import GoalStatus
+from builtin_interfaces.msg import Duration, Time
+from rclpy.action import ActionClient, CancelResponse, GoalResponse
+from rclpy.clock import Clock, ClockType
+from rclpy.context import Context
+from rclpy.node import Node
+from rclpy.timer import Timer
+from rclpy.waitable import NumberOfEntities, Waitable
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_msgs.msg import ScaledMotion
+from rnea_ros.execution.goal import Refused
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.fastpath.executor import LeanExecutor
+from rnea_ros.nodes.scaling.action import TOLERANCES, FollowAction
+from rnea_ros.nodes.scaling.messages import goal
+from support.reach import DURATION, POINTS, ROBOT, START
+from support.ros_helpers import free_domain, world
+from support.scaling_bench import NAMES, Bench, message
+from support.stage import Stage, stages
+
+stage = pytest.fixture(stages)
+
+# --- by stand-ins -----------------------------------------------------------------------------------------------------
+
+
+class Result(SimpleNamespace):
+    SUCCESSFUL, INVALID_GOAL, INVALID_JOINTS, OLD_HEADER_TIMESTAMP = 0, -1, -2, -3
+
+
+def request(trajectory: JointTrajectory, **fields):
+    empty = {**{name: [] for name in TOLERANCES}, "goal_time_tolerance": Duration(),
+             "multi_dof_trajectory": SimpleNamespace(points=[])}
+    return SimpleNamespace(trajectory=trajectory, **(empty | fields))
+
+
+class Feedback(SimpleNamespace):
+    def __init__(self, joint_names):
+        super().__init__(header=Header(), joint_names=joint_names, desired=None, actual=JointTrajectoryPoint(),
+                         error=JointTrajectoryPoint(), index=-1)
+
+
+class Handle:
+    """As rclpy's, which allows only these transitions."""
+
+    def __init__(self, asked):
+        self.request, self.status, self.feedback = asked, "accepted", []
+
+    def _go(self, to, *since):
+        assert self.status in since, (self.status, to)
+        self.status = to
+
+    def execute(self):
+        self._go("executing", "accepted")
+
+    def succeed(self):
+        self._go("succeeded", "executing", "canceling")
+
+    def abort(self):
+        self._go("aborted", "executing", "canceling")
+
+    def canceled(self):
+        self._go("canceled", "canceling")
+
+    @property
+    def is_cancel_requested(self):
+        return self.status == "canceling"
+
+    def publish_feedback(self, feedback):
+        self.feedback.append(feedback)
+
+
+class Desk:
+    """A FollowAction between a performer on a stage and clients played by the test."""
+
+    def __init__(self, it: Stage):
+        self.it, self.results, self.refusals, self.warnings, self.timer = it, {}, [], [], []
+        self.health = SimpleNamespace(trajectories=Stream("trajectory"), last=None)
+        node = SimpleNamespace(
+            create_timer=lambda *args, **options: SimpleNamespace(cancel=lambda: self.timer.append("off"),
+                                                                  reset=lambda: self.timer.append("on")),
+            get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=it.now, to_msg=lambda: Time(sec=7))),
+            get_logger=lambda: SimpleNamespace(warning=self.warnings.append))
+        kind = SimpleNamespace(Result=Result, Feedback=Feedback)
+        self.action = FollowAction(node, it.performer, self.health, lambda m: goal(m, ROBOT.joint_names), self._attempt,
+                                   lambda names: it.measured, kind, self._serve)
+
+    def _serve(self, node, kind, name, **callbacks):
+        assert name == "~/follow_joint_trajectory"
+        self.callbacks = callbacks
+        return SimpleNamespace(notify_execute=self._finish)
+
+    def _finish(self, handle, conclude):
+        self.results[id(handle)] = conclude(handle)
+
+    def _attempt(self, act):
+        try:
+            act()
+        except Refused as refusal:
+            self.refusals.append(refusal.reason)
+            return refusal
+
+    def send(self, asked) -> Handle | None:
+        if self.callbacks["goal_callback"](asked) is GoalResponse.REJECT:
+            return None
+        handle = Handle(asked)
+        self.callbacks["handle_accepted_callback"](handle)
+        self.it.settle()
+        return handle
+
+    def cancel(self, handle):
+        assert self.callbacks["cancel_callback"](handle) is CancelResponse.ACCEPT
+        handle.status = "canceling"
+
+    def play(self, seconds):
+        self.it.play(seconds)
+        if self.it.performer.motion is not None:
+            self.health.last = self.it.performer.motion, self.it.samples[-1]
+        self.action._tell()
+
+    def result(self, handle) -> Result:
+        return self.results.pop(id(handle))
+
+
+@pytest.fixture
+def desk(stage):
+    return Desk(stage())
+
+
+def test_a_goal_that_succeeds_and_what_is_said_meanwhile(desk):
+    handle = desk.send(request(message(POINTS, DURATION)))
+    assert handle.status == "executing" and desk.timer == ["off", "on"] and desk.health.trajectories.received == 1
+    desk.play(0.5)
+    (first,) = handle.feedback
+    reference = desk.it.samples[-1].reference
+    assert first.joint_names == NAMES and list(first.desired.positions) == reference.q.tolist() and first.index == 1
+    assert list(first.desired.velocities) == reference.qd.tolist() and first.header.stamp.sec == 7
+    assert not first.actual.positions and not first.error.positions  # nobody tells where the robot is
+    desk.it.measured = reference.q - 0.01
+    desk.play(0.9)
+    second = handle.feedback[-1]
+    assert second.index == 3 and list(second.actual.positions) == desk.it.measured.tolist()
+    np.testing.assert_allclose(second.error.positions, desk.it.samples[-1].reference.q - desk.it.measured)
+    desk.it.play()
+    result = desk.result(handle)
+    assert handle.status == "succeeded" and result.error_code == 0 and "ended at its goal after" in result.error_string
+    assert desk.timer[-1] == "off"
+
+
+@pytest.mark.parametrize(("fields", "more", "reason"), [
+    ({"points": []}, {}, "empty"),
+    ({"names": [*NAMES[:6], "joint8"]}, {}, "unknown_joint"),
+    ({"start": 1e-3}, {}, "too_late"),
+    ({}, {"multi_dof_trajectory": SimpleNamespace(points=[0])}, "multi_dof"),
+])
+def test_what_is_wrong_at_a_glance_is_rejected(desk, fields, more, reason):
+    desk.it.now = 10**12
+    assert desk.send(request(message(**fields), **more)) is None
+    assert desk.refusals == [reason] and not desk.results and desk.timer == ["off"]
+
+
+@pytest.mark.parametrize(("fields", "names", "code", "words"), [
+    ({"points": np.stack((START, START))}, NAMES, -1, "all the same"),
+    ({"points": np.stack((START, START + [0, 0, 0, 2, 0, 0, 0]))}, NAMES, -1, "joint4 would be at 0.5"),
+    ({"points": POINTS[:, :6]}, NAMES[:6], -2, "joint7: not named"),
+])
+def test_what_is_found_when_it_is_prepared_aborts(desk, fields, names, code, words):
+    handle = desk.send(request(message(names=names, **fields)))
+    result = desk.result(handle)
+    assert handle.status == "aborted" and result.error_code == code and words in result.error_string
+
+
+def test_what_changes_between_two_looks_aborts(desk):
+    asked = request(message(POINTS, DURATION, start=desk.it.now * 1e-9))
+    assert desk.callbacks["goal_callback"](asked) is GoalResponse.ACCEPT
+    desk.it.now += 60 * 10**9
+    handle = Handle(asked)
+    desk.callbacks["handle_accepted_callback"](handle)
+    assert handle.status == "aborted" and desk.result(handle).error_code == Result.OLD_HEADER_TIMESTAMP
+
+
+def test_cancelled_is_at_rest_on_the_path(desk):
+    handle = desk.send(request(message(POINTS, DURATION)))
+    desk.play(0.4)
+    desk.cancel(handle)
+    assert not desk.results  # not at rest yet
+    desk.play(0.05)
+    assert len(handle.feedback) == 2
+    desk.it.play()
+    result = desk.result(handle)
+    assert handle.status == "canceled" and result.error_code == 0
+    assert result.error_string.startswith("the goal was cancelled: ended stopped at")
+    assert not np.any(desk.it.samples[-1].reference.qd)
+    desk.callbacks["cancel_callback"](handle)  # too late: nothing happens
+
+
+def test_cancelled_just_before_its_end_it_may_still_succeed(desk):
+    handle = desk.send(request(message(POINTS, DURATION)))
+    desk.it.performer.use(ROBOT, desk.it.performer._wanted[1])
+    while desk.it.performer.motion is not None and (not desk.it.samples or desk.it.samples[-1].reference.s < 0.9999999 * (
+            desk.it.performer.motion.replay.plan.path.length)):
+        desk.it.play(0.001)
+    desk.cancel(handle)
+    desk.it.play()
+    assert handle.status == "succeeded" and desk.result(handle).error_code == 0
+
+
+def test_another_goal_or_a_stop_aborts(desk):
+    first = desk.send(request(message(POINTS, DURATION)))
+    desk.play(0.4)
+    second = desk.send(request(message(START[None], first=1.0)))
+    third = desk.send(request(message(START[None], first=1.0)))
+    assert second.status == "aborted" and "before this one had begun" in desk.result(second).error_string
+    desk.it.play(0.5)
+    while desk.it.performer.motion is None or not desk.it.performer.motion.begun or id(first) not in desk.results:
+        desk.it.play(0.05)
+        desk.it.settle()
+    result = desk.result(first)
+    assert first.status == "aborted" and result.error_code == -1
+    assert result.error_string.startswith("another trajectory came: ended stopped at")
+    desk.play(0.2)
+    assert third.feedback and not first.feedback[1:]  # each hears of its own motion
+    desk.it.performer.stop()
+    desk.it.play()
+    assert third.status == "aborted" and desk.result(third).error_string.startswith("it was asked to stop: ")
+
+
+def test_tolerances_are_not_passed_over_in_silence(desk):
+    assert desk.send(request(message(POINTS, DURATION))) and not desk.warnings
+    assert desk.send(request(message(POINTS, DURATION), goal_tolerance=[0], goal_time_tolerance=Duration(sec=1)))
+    assert desk.warnings == ["goal_tolerance, goal_time_tolerance of the goal: for whoever controls the robot, not watched"]
+
+
+# --- the executor -----------------------------------------------------------------------------------------------------
+
+
+class TwoTimers(Waitable):
+    """Like an action server, it is more than one thing to wait for, and none of them an event."""
+
+    def __init__(self, node: Node):
+        super().__init__(node.default_callback_group)
+        self.count = [0, 0]
+        self._timers = [Timer(lambda: None, node.default_callback_group, 10_000_000 * k,
+                              Clock(clock_type=ClockType.STEADY_TIME), context=node.context) for k in (1, 2)]
+
+    def get_num_entities(self):
+        return NumberOfEntities(0, 0, 2)
+
+    def add_to_wait_set(self, wait_set):
+        for timer in self._timers:
+            wait_set.add_timer(timer.handle)
+
+    def is_ready(self, wait_set):
+        return any(timer.is_ready() for timer in self._timers)
+
+    def take_data(self):
+        for k, timer in enumerate(self._timers):
+            if timer.is_ready():
+                getattr(timer.handle, "call_timer_with_info", getattr(timer.handle, "call_timer", None))()
+                self.count[k] += 1
+
+    async def execute(self, data):
+        pass
+
+    def __enter__(self):
+        for timer in self._timers:
+            timer.handle.__enter__()
+
+    def __exit__(self, *reason):
+        for timer in self._timers:
+            timer.handle.__exit__(*reason)
+
+
+def test_the_lean_executor_serves_what_is_several_things_to_wait_for():
+    context = Context()
+    rclpy.init(context=context, domain_id=free_domain())
+    node = Node("waits", context=context)
+    waitable = TwoTimers(node)
+    node.default_callback_group.add_entity(waitable)
+    node.add_waitable(waitable)
+    executor = LeanExecutor(context=context)
+    executor.lean = True
+    executor.add_node(node)
+    failures = []
+
+    def spin():
+        try:
+            executor.spin()
+        except rclpy.executors.ExternalShutdownException:
+            pass
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        end = time.monotonic() + 10.0
+        while min(waitable.count) < 3 and not failures and time.monotonic() < end:
+            time.sleep(0.01)
+    finally:
+        context.shutdown()
+        thread.join()
+    assert min(waitable.count) >= 3 and not failures
+
+
+# --- over DDS ---------------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """An action client of a test's node."""
+
+    def __init__(self, bench: Bench, kind):
+        self.bench, self.ros, self.kind = bench, bench.ros, kind
+        self.client = ActionClient(bench.ros.node, kind, f"{bench.node}/follow_joint_trajectory")
+        self.ros.until(self.client.server_is_ready, what="no action server", of=bench.process)
+        self.feedback: list = []
+
+    def send(self, trajectory: JointTrajectory, **fields):
+        """A goal's handle, once it is accepted or rejected."""
+        future = self.client.send_goal_async(self.kind.Goal(trajectory=trajectory, **fields),
+                                             feedback_callback=lambda told: self.feedback.append(told.feedback))
+        self.ros.until(future.done, of=self.bench.process)
+        return future.result()
+
+    def result(self, handle):
+        future = handle.get_result_async()
+        self.ros.until(future.done, of=self.bench.process)
+        return future.result().status, future.result().result
+
+    def cancel(self, handle):
+        future = handle.cancel_goal_async()
+        self.ros.until(future.done, of=self.bench.process)
+        return future.result()
+
+
+@pytest.fixture(params=["lean", "rclpy"])
+def client(request, tmp_path):
+    actions = pytest.importorskip("control_msgs.action", reason="control_msgs comes with ROS 2, not from PyPI")
+    with world(tmp_path) as ros:
+        yield Client(Bench(ros, **{"process.executor": request.param}).ready(), actions.FollowJointTrajectory)
+
+
+@pytest.mark.ros
+def test_goals_over_dds(client):
+    """Rejected, reached with feedback, aborted while prepared, cancelled, preempted by a goal and by a message."""
+    bench, ros = client.bench, client.ros
+    assert not client.send(message(names=[*NAMES[:6], "joint8"])).accepted
+    assert "trajectory refused, unknown_joint: joint8" in bench.process.log
+    handle = client.send(message(POINTS, DURATION))
+    assert handle.accepted
+    ros.until(lambda: handle.status == GoalStatus.STATUS_EXECUTING)
+    status, result = client.result(handle)
+    motion = bench.end()
+    motion.check()
+    assert status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0 and "ended at its goal" in result.error_string
+    assert 10 < len(client.feedback) < 25 * np.ptp(motion.stamps) + 5 and list(client.feedback[0].joint_names) == NAMES
+    sent = {tuple(m.position) for m in motion.messages}
+    assert sum(tuple(told.desired.positions) in sent for told in client.feedback) > 0.8 * len(client.feedback)
+    status, result = client.result(client.send(message(np.stack((POINTS[-1], POINTS[-1])))))
+    assert status == GoalStatus.STATUS_ABORTED and result.error_code == -1 and "all the same" in result.error_string
+
+    handle = client.send(message(POINTS[::-1], DURATION))
+    bench.moving(0.5)
+    assert len(client.cancel(handle).goals_canceling) == 1
+    status, result = client.result(handle)
+    motion = bench.end()
+    assert motion.used().max() <= 1.0 + 1e-6 and 0.0 < motion.messages[-1].progress < 1.0
+    assert not np.any(motion.velocity[-1]) and ScaledMotion.STOPPING in {m.phase for m in motion.messages}
+    assert status == GoalStatus.STATUS_CANCELED and result.error_string.startswith("the goal was cancelled: ended stopped")
+
+    first = client.send(message(START[None], first=1.0))
+    bench.moving(0.2)
+    second = client.send(message(START[None], first=0.5))
+    status, result = client.result(first)
+    assert status == GoalStatus.STATUS_ABORTED and result.error_string.startswith("another trajectory came: ")
+    bench.end()
+    bench.moving(0.05)
+    bench.send(START[None], first=0.5)
+    assert client.result(second)[0] == GoalStatus.STATUS_ABORTED
+    ros.until(lambda: bench.heard[-1].phase == ScaledMotion.ENDED and np.abs(bench.heard[-1].position - START).max() < 1e-9)
+    assert "Traceback" not in bench.process.log and bench.process.alive
+
+
+@pytest.mark.ros
+def test_whoever_waits_for_a_goal_hears_that_the_node_ends(client):
+    future = client.send(message(POINTS, DURATION)).get_result_async()
+    client.bench.moving(0.3)
+    client.bench.process.send(signal.SIGTERM)
+    client.ros.until(future.done, of=client.bench.process)
+    status, result = future.result().status, future.result().result
+    assert status == GoalStatus.STATUS_ABORTED and result.error_string.startswith("the node was asked to end: ended stopped")
+    client.bench.end().check()
+    assert client.bench.process.wait() == 0 and "Traceback" not in client.bench.process.log

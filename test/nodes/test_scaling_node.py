@@ -1,0 +1,262 @@
+"""scaling_node in a process of its own, over real DDS: limits kept at every sample, whatever happens on the way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from std_msgs.msg import Float64, Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from rnea_msgs.msg import ScaledMotion
+from support.reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
+from support.ros_helpers import world
+from support.scaling_bench import NAMES, Bench
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("ros")) as ros:
+        yield Bench(ros, state_timeout=0.2).ready()
+
+
+@pytest.fixture
+def bench(shared):
+    """One node for all checks, which leave it as they found it: at rest at the first point."""
+    shared.heard.clear()
+    yield shared
+    shared.serve("stop")
+    shared.serve("resume")
+    shared.override(1.0)
+    shared.until("IDLE")
+    shared.heard.clear()
+    already = shared.diagnostics.dropped("trajectory", "nowhere_to_go")
+    shared.send(START[None], first=0.4)
+    shared.ros.until(lambda: shared.diagnostics.dropped("trajectory", "nowhere_to_go") > already or (
+        shared.heard and shared.heard[-1].phase == ScaledMotion.ENDED), of=shared.process)
+    shared.until("IDLE")
+
+
+def test_a_motion_planned_twice_too_fast(bench):
+    references = bench.ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
+    speeds = bench.ros.listen(Float64, f"{bench.node}/speed_scaling", 5000)
+    commands = bench.ros.listen(Float64MultiArray, f"{bench.node}/commands", 5000)
+    assert not bench.ros.set(bench.node, commands="position")
+    bench.ros.until(lambda: all(bench.ros.node.count_publishers(f"{bench.node}/{name}") for name in ("reference", "commands")))
+    bench.ros.spin(0.2)
+    bench.send()
+    motion = bench.end()
+    motion.check()
+    assert motion.used().max() > 0.97 and motion.t[-1] > 1.2 * DURATION
+    assert np.abs(motion.position[-1] - POINTS[-1]).max() < 1e-9
+    assert np.abs(motion.position[0] - POINTS[0]).max() < 1e-3
+    last = motion.messages[-1]
+    assert list(last.joint_names) == NAMES and last.header.frame_id == "base_link" and last.progress == pytest.approx(1.0)
+    assert last.lateness == pytest.approx(last.t - DURATION, abs=0.02)
+    for message in motion.messages[::50]:  # what is said to bind does
+        value = np.abs(getattr(message, message.binding_limit))[NAMES.index(message.binding_joint)]
+        limit = getattr(LIMITS, message.binding_limit)[NAMES.index(message.binding_joint)]
+        assert value / limit == pytest.approx(message.use, rel=1e-9)
+    bench.ros.until(lambda: references and list(references[-1].points[0].positions) == list(last.position))
+    for message in references[::50]:  # a joint_trajectory_controller takes it: at once, without effort
+        (point,) = message.points
+        assert list(message.joint_names) == NAMES and message.header.stamp.sec == message.header.stamp.nanosec == 0
+        assert not point.effort and point.time_from_start.nanosec == 1_000_000
+    sent = {(tuple(m.position), tuple(m.velocity), tuple(m.acceleration)) for m in motion.messages}
+    taken = [(tuple(p.positions), tuple(p.velocities), tuple(p.accelerations)) for (p,) in (m.points for m in references)]
+    places = {q for q, *_ in sent}
+    both = [motion for motion in taken if motion[0] in places]
+    assert len(both) > 0.9 * len(taken) and sent.issuperset(both)
+    assert {tuple(m.data) for m in commands[::50]} <= places | {q for q, *_ in taken}
+    assert 0.0 <= min(m.data for m in speeds) < 0.8
+    assert not bench.ros.set(bench.node, commands="none")
+    values = bench.diagnostics.next()
+    assert values["state"] == "IDLE" and values["done"] == "True" and float(values["peak_use"]) == pytest.approx(
+        max(m.use for m in motion.messages), abs=0.02)
+    assert values["not_enforced.acceleration"] == ", ".join(NAMES) and "not_enforced.effort" not in values
+    assert float(values["cpu_percent"]) > 0.0
+
+
+def test_stamps_and_time(bench):
+    """The time of the motion is that of the stamps, but for what a machine that is too busy takes away."""
+    bench.send(POINTS, 3.0)
+    motion = bench.end()
+    motion.check(duration=3.0)
+    steps = np.diff(motion.t)
+    assert np.ptp(motion.stamps) >= np.ptp(motion.t) - 0.05 and steps.max() <= 5.1e-3  # longest_step
+    assert motion.t[-1] == pytest.approx(3.0, abs=0.01)  # inside the limits: as planned
+    assert np.nanmedian([m.speed_scaling for m in motion.messages]) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_pause_resume_override_stop(bench):
+    bench.send()
+    bench.moving(0.6)
+    assert not bench.serve("pause")
+    bench.until("PAUSED")
+    bench.ros.spin(0.2)
+    paused = bench.heard[-1]
+    assert paused.phase == ScaledMotion.PAUSED and not np.abs(paused.velocity).any() and paused.progress < 1.0
+    assert not bench.serve("resume")
+    bench.ros.until(lambda: bench.heard[-1].s > paused.s + 0.05)
+    assert not bench.override(0.3)
+    bench.ros.until(lambda: bench.heard[-1].override_share == 0.3)
+    bench.ros.spin(0.4)
+    assert "from 0 to 1" in bench.override(1.5) and "from 0 to 1" in bench.override(math.nan)
+    assert not bench.override(1.0)
+    bench.ros.spin(0.2)
+    assert not bench.serve("stop")
+    motion = bench.end()
+    motion.check()
+    assert ScaledMotion.STOPPING in {m.phase for m in motion.messages} and 0.1 < motion.messages[-1].progress < 1.0
+    assert bench.serve("stop") == "there is no motion to stop"
+    said = ("paused", "resumed", "override: 0.3 of the speed", "comes to rest: it was asked to stop")
+    assert all(f"{sentence}\n" in bench.process.log for sentence in said)
+
+
+def test_another_trajectory_on_the_way(bench):
+    bench.send()
+    bench.moving(0.5)
+    bench.send(START[None], first=0.5)
+    first = bench.end()
+    first.check()
+    assert first.messages[-1].progress < 1.0
+    second = bench.end()
+    assert np.abs(second.position[-1] - START).max() < 1e-9 and second.used().max() <= 1.0 + 1e-6
+    assert np.abs(second.position[0] - first.position[-1]).max() < 1e-4
+    assert second.messages[0].motion == first.messages[0].motion + 1
+    assert not bench.ros.set(bench.node, on_new_trajectory="refuse")
+    bench.send(POINTS, 2.0)
+    bench.moving(0.2)
+    bench.send()
+    bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "busy") == 1)
+    motion = bench.end()
+    motion.check(duration=2.0)
+    assert motion.messages[-1].progress == pytest.approx(1.0)
+    assert not bench.ros.set(bench.node, on_new_trajectory="replace")
+
+
+def test_any_order_and_some_of_the_joints(bench):
+    """Joints that are not named stay where they are."""
+    order = [3, 0, 5]
+    bench.send(POINTS[:2][:, order], names=[NAMES[k] for k in order])
+    motion = bench.end()
+    goal = START.copy()
+    goal[order] = POINTS[1][order]
+    assert np.abs(motion.position[-1] - goal).max() < 1e-9
+    others = [k for k in range(7) if k not in order]
+    assert np.abs(motion.position[:, others] - START[others]).max() < 1e-12
+    bench.send(np.stack((goal, START))[:, ::-1], names=NAMES[::-1])
+    assert np.abs(bench.end().position[-1] - START).max() < 1e-9
+
+
+def test_joint_states_tell_where_it_begins(bench):
+    bench.ros.spin(1.1)  # until then the robot may still be on its way to the last reference
+    assert not bench.ros.set(bench.node, state_timeout=10.0)
+    bench.stand((POINTS[1][:4], NAMES[:4]), ([*POINTS[1][4:], 9.0], [*NAMES[4:], "gripper"]))  # of two senders
+    bench.send()
+    bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "not_at_start") >= 1)
+    assert "joint5 is at 0.7, and at 0 in the first point" in bench.diagnostics.values["trajectory.last_drop"]
+    assert not bench.ros.set(bench.node, start_mismatch="prepend")
+    bench.stand((POINTS[1],))
+    bench.send()
+    motion = bench.end()
+    assert np.abs(motion.position[0] - POINTS[1]).max() < 1e-3 and motion.used().max() <= 1.0 + 1e-6
+    assert np.abs(motion.position - POINTS[0]).max(axis=1).min() < 1e-3  # came by the first point
+    assert np.abs(motion.position[-1] - POINTS[-1]).max() < 1e-9
+    assert not bench.ros.set(bench.node, start_mismatch="refuse", state_timeout=0.5)
+    before = bench.diagnostics.next().get("dropped.joint_states.wrong_size", 0)
+    bench.state(POINTS[1], NAMES[:4])
+    bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", "wrong_size") == int(before) + 1)
+    bench.ros.spin(0.3)  # joint states are out of date now
+
+
+def test_stamps_ahead_and_behind(bench):
+    now = bench.ros.node.get_clock().now().nanoseconds * 1e-9
+    bench.send(POINTS, 2.0, start=now + 0.7)
+    bench.until("WAITING")
+    motion = bench.end()
+    motion.check(duration=2.0)
+    assert abs(motion.stamps[0] - (now + 0.7)) < 0.1
+    bench.send(POINTS, 2.0, start=now - 100.0)
+    bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "too_late") == 1)
+
+
+BAD = [
+    ("empty", {"points": []}, ()),
+    ("unknown_joint", {"names": [*NAMES[:6], "joint8"]}, ()),
+    ("duplicate_joint", {"names": [*NAMES[:6], "joint1"]}, ()),
+    ("wrong_size", {"names": NAMES[:6]}, ()),
+    ("wrong_size", {"velocities": [[0.0] * 7, [], [0.0] * 7, [0.0] * 7]}, "point 1 has no velocities"),
+    ("times", {"duration": -1.0, "first": 2.0}, "times must increase"),
+    ("times", {"duration": 0.0}, "times must increase"),
+    ("not_finite", {"points": [START, START * math.nan]}, "joint1 = nan"),
+    ("not_finite", {"velocities": [[math.inf] * 7] * 4}, "velocities of point 0"),
+    ("nowhere_to_go", {"points": [START, START, START]}, "all the same"),
+    ("nowhere_to_go", {"points": [START], "first": 1.0}, "all the same"),
+    ("path", {"velocities": [[0.1] * 7] * 4}, "must begin and end at rest"),
+    ("position_limit", {"points": [START, START + [0, 0, 0, 2, 0, 0, 0]]}, "joint4 would be at 0.5"),
+]
+
+
+@pytest.mark.parametrize(("reason", "fields", "words"), BAD)
+def test_bad_trajectories_are_refused_and_counted(shared, reason, fields, words):
+    bench = shared
+    bench.heard.clear()
+    before = bench.diagnostics.dropped("trajectory", reason)  # a refusal is reported at once
+    bench.send(**fields)
+    bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", reason) == before + 1)
+    said = bench.diagnostics.values["trajectory.last_drop"]
+    assert said.startswith(reason) and (not words or words in said), said
+    assert bench.diagnostics.state == "IDLE" and not bench.heard
+    assert f"trajectory refused, {reason}" in bench.process.log
+
+
+def test_gravity_alone_above_a_limit_and_after_all_that_it_still_moves(bench):
+    assert not bench.ros.set(bench.node, joint_limits__joint2__max_effort=15.0)
+    bench.send()
+    bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "gravity") == 1)
+    assert "of the 15 N m (N) of joint2 at s =" in bench.diagnostics.values["trajectory.last_drop"]
+    assert not bench.ros.set(bench.node, joint_limits__joint2__max_effort=float(EFFORT[1]))
+    assert bench.alive()
+
+
+def test_limits_change_on_the_way(bench):
+    bench.send(POINTS, 2.0)
+    bench.moving(0.4)
+    heavier = {f"joint_limits__{name}__max_effort": float(0.93 * limit) for name, limit in zip(NAMES, EFFORT)}
+    assert not bench.ros.set(bench.node, together=True, **heavier)
+    motion = bench.end()
+    motion.check(duration=2.0)
+    tight = replace(LIMITS, effort=0.93 * EFFORT)
+    outside = motion.t[motion.used(given=tight) > 1.0 + 1e-6]
+    assert not len(outside) or outside.max() < 2.5
+    assert (motion.used(given=tight)[motion.t > 2.5] <= 1.0 + 1e-6).all()
+    assert motion.messages[-1].progress == pytest.approx(1.0)
+    restored = {f"joint_limits__{name}__max_effort": float(limit) for name, limit in zip(NAMES, EFFORT)}
+    assert not bench.ros.set(bench.node, together=True, **restored)
+
+
+def test_a_payload_on_the_way_and_one_too_heavy(bench):
+    bench.send(POINTS, 2.0)
+    bench.moving(0.3)
+    assert not bench.ros.set(bench.node, together=True, payload__link="link7", payload__mass=0.2)
+    motion = bench.end()
+    loaded = ROBOT.with_payload("link7", 0.2)
+    late = motion.t > 2.5
+    assert (motion.used(loaded)[late] <= 1.0 + 1e-6).all() and motion.messages[-1].progress == pytest.approx(1.0)
+    state = (x[late] for x in (motion.position, motion.velocity, motion.acceleration, motion.jerk))
+    np.testing.assert_allclose(motion.effort[late], loaded.torque_and_rate(*state)[0], rtol=1e-9, atol=1e-9)
+    bench.send(START[None], first=2.0)
+    bench.moving(0.3)
+    assert not bench.ros.set(bench.node, payload__mass=30.0)
+    stopped = bench.end()
+    assert stopped.messages[-1].progress < 1.0 and "cannot go on with the new limits or payload: gravity" in bench.process.log
+    assert not bench.ros.set(bench.node, together=True, payload__link="", payload__mass=0.0)

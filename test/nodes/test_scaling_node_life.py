@@ -1,0 +1,266 @@
+"""scaling_node from start to end: descriptions, namespaces, simulated time, signals, bad parameters."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from rnea_msgs.msg import ScaledMotion
+from rnea_ros.nodes.common.shutdown import SIGNALS, graceful_shutdown
+from support.reach import POINTS, START
+from support.ros_helpers import LATCHED, stamp, world
+from support.scaling_bench import NAMES, TEXT, Bench
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture
+def ros(tmp_path):
+    with world(tmp_path) as made:
+        yield made
+
+
+def test_description_late_bad_and_exchanged_while_moving(ros):
+    bench = Bench(ros, description=False)
+    ros.until(lambda: bench.diagnostics.state == "NO_MODEL" and bench.trajectories.get_subscription_count())
+    assert "/robot_description" in bench.diagnostics.status.message
+    bench.send()
+    ros.until(lambda: bench.diagnostics.dropped("trajectory", "no_model") == 1)
+    topic = ros.node.create_publisher(String, "/robot_description", LATCHED)
+    topic.publish(String(data="<robot/>"))
+    ros.until(lambda: bench.diagnostics.values.get("model_error"))
+    topic.publish(String(data=TEXT))
+    bench.ready()
+    bench.send()
+    bench.moving(0.4)
+    topic.publish(String(data="nonsense"))
+    ros.until(lambda: "refused, the one before stays" in bench.diagnostics.status.message)
+    topic.publish(String(data=TEXT.replace('"joint7"', '"wrist"')))
+    motion = bench.end()
+    motion.check()
+    assert motion.messages[-1].progress < 1.0 and "the robot has other joints now" in bench.process.log
+    names = [*NAMES[:6], "wrist"]
+    bench.send(POINTS[::-1], 0.8, first=0.4, names=names)
+    assert list(bench.end().messages[-1].joint_names) == names
+
+
+def test_a_joint_that_nobody_publishes_is_held(ros):
+    bench = Bench(ros, state_timeout=10.0, **{f"hold_joints.{NAMES[6]}": 0.3}).ready()
+    bench.stand((POINTS[0][:6], NAMES[:6]))
+    bench.send(POINTS[:, :6], names=NAMES[:6])
+    motion = bench.end()
+    assert np.abs(motion.position[:, 6] - 0.3).max() < 1e-9 and np.abs(motion.position[-1, :6] - POINTS[-1, :6]).max() < 1e-9
+
+
+def test_no_limits_at_all(ros):
+    bench = Bench(ros, description=False, robot_description=_without_limits(TEXT),
+                  **{f"joint_limits.{name}.has_effort_rate_limits": False for name in NAMES}).ready()
+    bench.send()
+    ros.until(lambda: bench.diagnostics.dropped("trajectory", "limits") == 1)
+    assert "not one limit is known" in bench.diagnostics.values["trajectory.last_drop"]
+    assert f"no effort limit of {', '.join(NAMES)} is known: not enforced" in bench.process.log
+    assert "waiting for a robot description" not in bench.process.log  # while the model is prepared
+    assert not ros.set(bench.node, **{f"joint_limits__{name}__has_velocity_limits": True for name in NAMES},
+                       **{f"joint_limits__{name}__max_velocity": 2.0 for name in NAMES})
+    bench.send()
+    motion = bench.end()  # velocity alone
+    assert np.abs(motion.velocity).max() <= 2.0 + 1e-9
+
+
+def _without_limits(text: str) -> str:
+    return text.replace('effort="90" velocity="2.2"', 'effort="0" velocity="0"').replace(
+        'effort="15" velocity="2.6"', 'effort="0" velocity="0"')
+
+
+def test_two_robots_in_two_namespaces(ros):
+    left, right = (Bench(ros, name).ready() for name in ("left", "right"))
+    left.send()
+    right.send(POINTS[::-1], 2.0)
+    left.end().check()
+    right.end().check(points=POINTS[::-1], duration=2.0)
+    assert not left.heard and not right.heard
+
+
+def test_simulated_time_stops_goes_on_and_jumps(ros):
+    bench = Bench(ros, use_sim_time=True).ready()
+    clock = ros.node.create_publisher(Clock, "/clock", 10)
+    ros.until(clock.get_subscription_count)
+
+    def play(start: float, seconds: float) -> float:
+        """The clock, at ten times its speed or so, in steps of 5 ms."""
+        for k in range(int(seconds / 0.005)):
+            clock.publish(Clock(clock=stamp(start + 0.005 * k)))
+            ros.spin(0.0005)
+        return start + seconds
+
+    now = play(100.0, 0.1)
+    bench.send(POINTS, 3.0)
+    bench.until("WAITING") if not bench.heard else None
+    now = play(now, 1.0)
+    ros.spin(0.2)
+    stopped = len(bench.heard), bench.heard[-1].t
+    assert 0.8 < stopped[1] < 1.05
+    ros.spin(0.3)
+    assert (len(bench.heard), bench.heard[-1].t) == stopped  # time stands still, and so does the motion
+    while bench.heard[-1].phase != ScaledMotion.ENDED:
+        now = play(now, 0.1)
+    motion = bench.end()
+    motion.check(duration=3.0)
+    assert abs((motion.stamps[-1] - motion.stamps[0]) - (motion.t[-1] - motion.t[0])) < 0.01
+    bench.send(POINTS[::-1], 3.0)
+    ros.until(lambda: bench.diagnostics.state == "WAITING")
+    now = play(now, 1.0)
+    ros.until(lambda: bench.heard)
+    play(50.0, 0.1)  # the simulation is started anew
+    bench.until("IDLE")
+    assert "the clock was set back: the motion is given up" in bench.process.log
+    bench.heard.clear()
+    bench.send(POINTS, 3.0)
+    ros.until(lambda: bench.diagnostics.state == "WAITING")
+    now = 50.1
+    while not (bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED):
+        now = play(now, 0.1)
+    bench.end().check(duration=3.0)
+
+
+def test_a_motion_does_not_leap_with_simulated_time(ros):
+    """An hour at once, in the middle of it: it goes on from where it was."""
+    bench = Bench(ros, use_sim_time=True).ready()
+    clock = ros.node.create_publisher(Clock, "/clock", 10)
+    ros.until(clock.get_subscription_count)
+    bench.send(POINTS, 3.0)
+    now, leapt = 100.0, False
+    while not (bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED):
+        now += 0.005
+        if not leapt and bench.heard and bench.heard[-1].t > 1.0:
+            now, leapt = now + 3600.0, True
+        clock.publish(Clock(clock=stamp(now)))
+        ros.spin(0.002)
+    motion = bench.end()
+    motion.check(duration=3.0)
+    assert leapt and np.diff(motion.stamps).max() > 3599.0 and np.diff(motion.t).max() < 0.11
+    assert "simulated time leapt ahead by 3600" in bench.process.log
+
+
+@pytest.mark.parametrize(("how", "executor"), [(signal.SIGINT, "lean"), (signal.SIGTERM, "rclpy")])
+def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, executor):
+    bench = Bench(ros, **{"process.executor": executor}).ready()
+    references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
+    bench.send()
+    bench.moving(0.05 if how == signal.SIGINT else 0.5)
+    bench.process.send(how)
+    bench.send(START[None], first=0.5)  # nobody waits for it any more
+    motion = bench.end()
+    motion.check()
+    assert bench.process.wait() == 0 and "rror" not in bench.process.log
+    assert motion.messages[-1].progress < 1.0 and ScaledMotion.STOPPING in {m.phase for m in motion.messages}
+    ros.until(lambda: references and not np.any(references[-1].points[0].velocities))
+    assert list(references[-1].points[0].positions) == list(motion.position[-1]) and not bench.heard
+    assert "comes to rest first" in bench.process.log and "ended stopped at" in bench.process.log
+
+
+def test_a_paused_motion_and_none_do_not_keep_it(ros):
+    for paused in (False, True):
+        bench = Bench(ros, f"robot{paused:d}").ready()
+        if paused:
+            bench.send()
+            bench.moving(0.1)
+            assert not bench.serve("pause")
+            bench.until("PAUSED")
+            ros.spin(0.2)
+        begun = time.monotonic()
+        assert bench.process.stop(signal.SIGTERM) == 0 and time.monotonic() - begun < 1.5
+        assert not paused or bench.end().messages[-1].progress < 1.0
+
+
+@pytest.mark.parametrize(("parameters", "again", "words"), [
+    ({}, signal.SIGINT, "a second signal came"),
+    ({"shutdown_timeout": 0.5}, None, "not finished within 0.5 s"),
+])
+def test_who_cannot_come_to_rest_ends_all_the_same(ros, parameters, again, words):
+    """In simulated time that stands still, so does the motion."""
+    bench = Bench(ros, use_sim_time=True, **parameters).ready()
+    clock = ros.node.create_publisher(Clock, "/clock", 10)
+    ros.until(clock.get_subscription_count)
+    bench.send(first=0.01)
+    for k in range(1000):
+        clock.publish(Clock(clock=stamp(10.0 + 0.002 * k)))
+        ros.spin(0.002)
+        if bench.heard and bench.heard[-1].t > 0.3:
+            break
+    bench.process.send(signal.SIGTERM)
+    ros.until(lambda: "comes to rest first" in bench.process.log)
+    if again:
+        assert bench.process.alive
+        bench.process.send(again)
+    assert bench.process.wait() == 0 and bench.heard[-1].phase != ScaledMotion.ENDED
+    assert f"{words}: ends at once" in bench.process.log and "Traceback" not in bench.process.log
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_node_that_fails_to_finish_ends_all_the_same():
+    ended, said = threading.Event(), []
+    node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=ended.set),
+                           finish=lambda then: 1 / 0, get_logger=lambda: SimpleNamespace(error=said.append))
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        with graceful_shutdown(node):
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert ended.wait(5.0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert "ends at once" in said[0]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.4])
+def test_signal_while_starting(ros, delay):
+    bench = Bench(ros)
+    ros.until(lambda: bench.trajectories.get_subscription_count())
+    time.sleep(delay)
+    assert bench.process.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in bench.process.log
+
+
+@pytest.mark.parametrize(("parameters", "complaint"), [
+    ({"control_rate": 1000}, "control_rate must be a double, got 1000 (write 1.0, not 1)"),
+    ({"control_rate": 0.0}, "control_rate is 0; it must be a finite number >= 1, <= 2000"),
+])
+def test_bad_parameters_at_the_start(ros, parameters, complaint):
+    process = ros.start("scaling_node", parameters)
+    ros.until(lambda: not process.alive)
+    assert process.stop() == 1
+    assert complaint in process.log and "Traceback" not in process.log
+
+
+def test_rubbish_beside_a_motion(ros):
+    """Bad messages, joint states at a rate, parameters: the motion goes on, and no limit is exceeded."""
+    bench = Bench(ros).ready()
+    bench.send(POINTS, 2.5)
+    bench.moving(0.1)
+    for k in range(60):
+        bench.state([float("nan")] * 7 if k % 3 else [0.0] * 3)
+        bench.send(POINTS * float("nan"))
+        ros.spin(0.005)
+    assert "out of range" in ros.set(bench.node, control_rate=0.0)
+    assert not ros.set(bench.node, control_rate=250.0)
+    motion = bench.end()
+    motion.check(duration=2.5)
+    assert motion.messages[-1].progress == pytest.approx(1.0)
+    values = bench.diagnostics.next()
+    dropped = int(values["dropped.trajectory.not_finite"])
+    assert dropped > 20 and int(values["trajectory.received"]) == dropped + 1  # some get lost on a busy machine
+    assert np.median(np.diff(motion.t[-200:])) == pytest.approx(0.004, rel=0.1)

@@ -1,0 +1,82 @@
+"""dynamics_node with publish_speed_scaling: the closed form over real DDS, rate limited, and off unless asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from std_msgs.msg import Float64
+
+from rnea_ros import Robot
+from rnea_ros.scaling.closed_form import speed_factor
+from support.node_bench import ARM, NODE, Bench
+from support.ros_helpers import LATCHED, Diagnostics, world
+
+pytestmark = pytest.mark.ros
+LIMITS = {"turn": (40.0, 100.0), "spin": (np.nan, np.nan), "slide": (60.0, np.nan)}  # effort, from the URDF; effort rate
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("ros")) as ros:
+        limits = {"has_effort_rate_limits": True, "max_effort_rate": 100.0}
+        yield Bench(ros, robot_description=ARM, **{"joint_limits.turn." + k: v for k, v in limits.items()}).ready()
+
+
+def wanted(robot: Robot, motion: np.ndarray):
+    effort, rate = (np.array(column) for column in zip(*LIMITS.values()))
+    return speed_factor(*robot.dynamics(*motion), effort, rate)
+
+
+def motion_with(robot: Robot, seed: int, low: float, high: float) -> np.ndarray:
+    """A random motion whose factor is between two bounds."""
+    rng = np.random.default_rng(seed)
+    while True:
+        motion = rng.uniform(-1.0, 1.0, (4, 3)) * rng.uniform(0.3, 8.0) ** np.arange(4)[:, None]
+        if low < wanted(robot, motion).factor < high:
+            return motion
+
+
+def test_off_by_default_then_the_closed_form(bench):
+    robot = Robot.from_urdf(ARM)
+    assert list(robot.joint_names) == list(LIMITS)
+    topic = f"{NODE}/speed_scaling"
+    assert topic not in dict(bench.ros.node.get_topic_names_and_types())
+    heard: list[Float64] = bench.ros.listen(Float64, topic, LATCHED)
+    # nothing in the way of the signal but the closed form
+    assert not bench.ros.set(NODE, speed_scaling__fall=100.0, speed_scaling__rise=100.0)
+    assert not bench.ros.set(NODE, publish_speed_scaling=True)
+    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard)
+    for low, high in ((1.1, 9.0), (0.1, 0.4), (0.5, 0.9), (-1.0, 1e-9), (0.5, 0.9)):
+        motion = motion_with(robot, 3, low, high)
+        heard.clear()
+        assert bench.send(motion)
+        bench.ros.until(lambda: heard)
+        assert heard[-1].data == pytest.approx(min(1.0, float(wanted(robot, motion).factor)), rel=1e-12)
+    status = Diagnostics(bench.ros, NODE)
+    bench.ros.until(lambda: bench.send(motion) and "of turn binds at factor" in status.status.message, timeout=30.0)
+    assert "no effort rate limit of spin, slide is known: not enforced" in bench.process.log
+
+
+def test_rate_limits_and_executed_motions(bench):
+    """An executed motion is seen slowed already: the factor settles where slowed motion and limit meet, not above."""
+    robot = Robot.from_urdf(ARM)
+    motion = motion_with(robot, 4, 0.3, 0.6)
+    target = float(wanted(robot, motion).factor)
+    heard: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling", LATCHED)
+    assert not bench.ros.set(NODE, publish_speed_scaling=True, speed_scaling__motion="executed", speed_scaling__fall=4.0)
+    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard and heard[-1].data == 1.0)
+    values = [1.0]
+    for _ in range(60):
+        heard.clear()
+        assert bench.send(motion * values[-1] ** np.arange(4)[:, None])
+        bench.ros.until(lambda: heard)
+        values.append(heard[-1].data)
+    falls = -np.diff(values)
+    assert falls.max() <= 4.0 * bench.dt * 3.0 + 1e-9  # a message that was lost and sent again takes a tick more
+    assert values[-1] == pytest.approx(target, rel=1e-6)
+    assert not bench.ros.set(NODE, speed_scaling__motion="planned")
+    assert "out of range" in bench.ros.set(NODE, speed_scaling__fall=0.0)

@@ -1,0 +1,93 @@
+"""Arms of six and seven joints between two poses, under limits of torque, torque rate and speed: seen by Pinocchio."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, Robot, plan_motion
+from rnea_ros.planning import Settings
+from support.planning_cases import both_sides, robot, urdf
+
+COARSE = Settings(spans=8, refinements=1)  # limits are kept as well as ever
+
+
+@cache
+def planned(name: str, swing: float | None = 0.1, effort: float = 0.0):
+    """Between two random poses; torque rates that swing torques from end to end in `swing` seconds."""
+    arm = robot(name)
+    rng = np.random.default_rng(1)
+    low, high = np.maximum(arm.limits.lower, -1.5), np.minimum(arm.limits.upper, 1.5)
+    start, goal = rng.uniform(low, high, (2, arm.n))
+    rate = np.full(arm.n, np.nan) if swing is None else 2.0 * arm.limits.effort / swing
+    limits = replace(arm.limits, effort_rate=rate)
+    plan = plan_motion(arm, start, goal, time=1.0 - effort, effort=effort, limits=limits, settings=COARSE)
+    return arm, limits, plan, start, goal
+
+
+def available(name: str) -> str:
+    if urdf(name) is None:
+        pytest.skip(f"no {name}.urdf here")
+    return name
+
+
+@pytest.mark.parametrize("name", ["seven_r", "ur5_robot", "panda"])
+def test_limits_hold_by_pinocchio(name):
+    oracles = pytest.importorskip("support.oracles")
+    arm, limits, plan, start, goal = planned(available(name))
+    oracle = oracles.PinocchioOracle(urdf(name), arm)
+    t = both_sides(plan, 20)
+    motion = plan(t)
+    tau, rate = (np.array(table) for table in zip(*(oracle.torque_and_rate(*state) for state in zip(*motion))))
+    shares = {"tau": np.abs(tau) / limits.effort, "rate": np.abs(rate) / limits.effort_rate,
+              "speed": np.abs(motion[1]) / limits.velocity}
+    for table in shares.values():
+        assert table.max() <= 1.0 + 1e-5
+    assert max(table.max() for table in shares.values()) > 0.999
+    assert (motion[0] >= limits.lower - 1e-6).all() and (motion[0] <= limits.upper + 1e-6).all()
+    np.testing.assert_allclose([motion[0][0], motion[0][-1]], [start, goal], atol=1e-8)
+    assert np.abs([motion[1][0], motion[1][-1], motion[2][0], motion[2][-1]]).max() < 1e-6
+    assert not [note for note in plan.notes if "no limits known" not in note]
+
+
+def test_fewer_limits_cost_less_and_effort_is_saved():
+    name = "stanford"
+    limited, free, saving = (planned(name, *how)[2] for how in ((0.1,), (None,), (0.1, 1e-4)))
+    assert free.duration < limited.duration < saving.duration
+    arm = robot(name)
+    spent = []
+    for plan in (limited, saving):
+        t = np.linspace(0.0, plan.duration, 4001)
+        spent.append(np.trapezoid((arm.inverse_dynamics(*plan(t)[:3]) ** 2).sum(axis=1), t))
+    assert saving.objective == pytest.approx(0.9999 * saving.duration + 1e-4 * spent[1], rel=1e-3)
+    assert saving.objective < 0.9999 * limited.duration + 1e-4 * spent[0]
+
+
+def test_planning_again_gives_the_same():
+    arm, limits, plan, start, goal = planned("stanford", None)
+    again = plan_motion(arm, start, goal, limits=limits, settings=COARSE)
+    assert np.array_equal(again.curve.points, plan.curve.points) and again.iterations == plan.iterations
+
+
+def test_followers_and_branches():
+    """A tree with mimic joints: they move with the joint they follow, and their weight is felt there."""
+    oracles = pytest.importorskip("support.oracles")
+    tree = robot("branched")
+    start, goal = (np.fmin(np.fmax(np.full(tree.n, x), tree.limits.lower), tree.limits.upper) for x in (0.0, 0.3))
+    plan = plan_motion(tree, start, goal, settings=COARSE)
+    oracle = oracles.PinocchioOracle(urdf("branched"), tree)
+    tau = np.array([oracle.torque_and_rate(*state)[0] for state in zip(*plan(both_sides(plan, 10)))])
+    assert 0.99 < np.nanmax(np.abs(tau) / tree.limits.effort) <= 1.0 + 1e-5 or plan.excess["velocity"] > -1e-6
+    assert max(plan.excess.values()) <= 1e-6
+
+
+def test_robots_that_cannot_be_planned_for():
+    free = Robot.from_urdf(urdf("branched"), base="floating")
+    with pytest.raises(InputError, match=r"the base of robot .* is free; motions are planned for a base that is held"):
+        plan_motion(free, np.zeros(free.n), np.ones(free.n))
+    rigid = Robot.from_urdf('<robot name="stone"><link name="a"/></robot>')
+    with pytest.raises(InputError, match="robot 'stone' has no joint that moves: there is nothing to plan"):
+        plan_motion(rigid, (), ())

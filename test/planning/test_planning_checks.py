@@ -1,0 +1,194 @@
+"""What cannot be planned is said, with the reason; what is trivial is done; long work is reported."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, RneaError, Robot, plan_motion
+from rnea_ros.planning import Cost, Ends, EndState, PlanningError, Problem, Settings, plan
+from rnea_ros.planning.problem import both, of_motion, tied
+from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot
+
+INF = np.inf
+COARSE = Settings(refinements=0)
+
+
+def rr(start=RR_START, goal=RR_GOAL, **given):
+    return plan_motion(robot("rr"), start, goal, **{"settings": COARSE, **given})
+
+
+def limits(**changed):
+    arm = robot("rr")
+    return replace(arm.limits, **{name: np.broadcast_to(np.asarray(value, dtype=float), 2) for name, value in changed.items()})
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"start": (0.0, -2.0, 1.0)}, r"start q has shape \(3,\); \(2,\).* joint1, joint2"),
+    ({"start": np.zeros((4, 2))}, r"start has shape \(4, 2\); .* rows q, qd or q, qd, qdd"),
+    ({"goal": (np.nan, 0.0)}, r"goal q\[0\] is nan .joint 'joint1'.; every value must be a finite number"),
+    ({"goal": "there"}, "goal is not an array of numbers: 'there'"),
+    ({"start": np.zeros((2, 2, 2))}, r"start has shape \(2, 2, 2\)"),
+    ({"time": -1.0}, "weights are -1 for time .* none negative"),
+    ({"time": np.nan}, "time is .*finite"),
+    ({"effort": (1.0, 2.0, 3.0)}, "effort has 3 weights; one, or one for each of joint1, joint2"),
+    ({"effort": -1.0}, "weights .* none negative"),
+    ({"time": 0.0, "effort": 0.0, "duration": 1.0}, "one above zero"),
+    ({"time": 0.0, "effort": 1.0}, "time has no weight: a motion would take its effort down by taking forever"),
+    ({"duration": -1.0}, "duration is -1 to -1; 0 < shortest <= longest"),
+    ({"duration": (1.0, 2.0, 3.0)}, "duration is .* one number, or shortest and longest"),
+    ({"duration": np.inf}, "duration is inf to inf"),
+    ({"limits": limits(effort=np.nan, velocity=np.nan)}, "nothing limits how fast the motion can be"),
+    ({"limits": limits(effort=0.0)}, "limits.effort of joint1 is 0; a number above zero"),
+    ({"limits": limits(lower=1.0, upper=-1.0)}, "position limits of joint1 are 1 to -1; the lower one must not be above"),
+    ({"limits": replace(limits(), effort=np.ones(3))}, r"limits.effort has shape \(3,\); \(2,\) is needed"),
+    ({"joint_force": {"elbow": 10.0}}, r"joint_force names 'elbow'; the joints .* joint1, joint2"),
+    ({"joint_force": {"joint1": -10.0}}, "joint_force is .* forces above zero are needed"),
+])
+def test_nonsense_is_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        rr(**given)
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"degree": 2}, "degree is 2; 3 to 7"), ({"spans": 1}, "spans is 1; 3 to 1000"), ({"tolerance": 0.0}, "tolerance is 0"),
+    ({"instants": (0.0, 0.5)}, "instants are .* rise from 0 to 1"), ({"instants": (0.0, 0.6, 0.5, 1.0)}, "rise from 0 to 1"),
+    ({"best_of": 0}, "best_of is 0"), ({"gain": np.nan}, "gain is nan"),
+])
+def test_settings_are_checked(changed, message):
+    with pytest.raises(InputError, match=message):
+        Settings(**changed)
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"start": (4.0, 0.0)}, "start: position of joint1 is 4 there, outside its limits -3.1416 to 3.1416; no motion can"),
+    ({"goal": ((0.0, 0.0), (0.0, 25.0))}, "goal: velocity of joint2 is 25 there, outside its limits -20 to 20"),
+    ({"goal": ((0.0, 0.0), (0.0, 0.0), (0.0, 500.0))}, "goal: torque of joint1 is .* there, outside its limits -10 to 10"),
+])
+def test_states_outside_the_limits_are_refused(given, message):
+    with pytest.raises(PlanningError, match=message):
+        rr(**given)
+
+
+def test_a_pose_that_gravity_forbids_is_refused():
+    hanging = Robot.from_urdf("urdf/rr.urdf", gravity=(0.0, -9.81, 0.0))
+    weak = replace(hanging.limits, effort=np.array([2.0, 10.0]))
+    with pytest.raises(PlanningError, match=r"goal: torque of joint1 is 3\.\d+ held still, outside its limits -2 to 2"):
+        plan_motion(hanging, (-np.pi / 2, 0.0), (0.0, 0.0), limits=weak)
+
+
+def test_a_motion_that_cannot_be_is_explained():
+    """A quarter of the time that the fastest motion takes."""
+    with pytest.raises(PlanningError, match=r"no motion found, starting from 2 guesses: .*; the nearest one (misses|has) .* "
+                                            r"after 0\.[01]\d* s.*Wider limits, a longer duration or more guesses"):
+        rr(duration=0.1, settings=Settings(refinements=0, tries=2, iterations=100))
+
+
+def test_errors_are_errors_of_this_package():
+    assert issubclass(PlanningError, RneaError) and not issubclass(PlanningError, InputError)
+
+
+def test_without_casadi_it_says_what_to_install(monkeypatch):
+    imported = builtins.__import__
+
+    def without(name, *others, **named):
+        if name == "casadi":
+            raise ImportError(name)
+        return imported(name, *others, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(RneaError, match=r"planning needs CasADi.*pip install 'rnea_ros\[planning\]'"):
+        rr()
+
+
+def test_where_nothing_moves_nothing_is_planned():
+    plan_ = rr(goal=RR_START)
+    assert plan_.duration == 0.0 and plan_.iterations == 0
+    assert plan_.notes[-1] == "start and goal are the same state of rest: nothing moves"
+    q, qd, qdd, qddd = plan_(np.zeros(1))
+    np.testing.assert_allclose(q, [RR_START])
+    assert not np.concatenate((qd, qdd, qddd)).any()
+    assert rr(goal=RR_START, duration=0.5).duration == pytest.approx(0.5)
+
+
+def test_unknown_limits_are_said_and_not_enforced():
+    some = limits(velocity=(np.nan, 8.0), lower=np.nan, upper=np.nan)
+    found = rr(limits=some)
+    assert found.notes[0] == ("no limits known, hence not enforced: position; velocity of joint1; acceleration; jerk; "
+                              "torque rate")
+    _, qd, _, _ = found(np.linspace(0.0, found.duration, 5001))
+    assert 7.99 < np.abs(qd[:, 1]).max() <= 8.0 * (1.0 + 1e-6)
+    none_at_all = rr(limits=limits(velocity=INF, acceleration=INF, jerk=INF, effort_rate=INF))
+    assert none_at_all.notes == ()  # infinite is known: there is none
+
+
+def test_velocity_acceleration_and_jerk_limits_alone():
+    """A slide without torque limits: the seven segments of an S-curve, in closed form."""
+    free = np.full(1, np.nan)
+    rest = [EndState(np.array([x]), np.zeros(1), np.zeros(1)) for x in (0.0, 1.0)]
+    bounds = [of_motion(order, ["slide"], np.array([-limit]), np.array([limit]))
+              for order, limit in ((1, 1.0), (2, 4.0), (3, 40.0))]
+    best = 1.0 / 1.0 + 1.0 / 4.0 + 4.0 / 40.0
+    found = plan(Problem(*rest, [of_motion(0, ["slide"], free, free), *bounds]))
+    assert best * (1.0 - 1e-6) < found.duration < 1.005 * best
+    assert max(found.excess.values()) <= 1e-6
+
+
+def test_times_of_a_plan_are_checked():
+    found = rr()
+    for t in (np.array([-0.1]), np.array([1.1 * found.duration]), np.array([np.nan]), 0.1):
+        with pytest.raises(InputError, match=r"times .samples,. from 0 to"):
+            found(t)
+
+
+def test_progress_is_reported():
+    said = []
+    found = rr(settings=Settings(refinements=1), report=said.append)
+    stages = list(dict.fromkeys(now.stage for now in said))
+    assert stages[:2] == ["guess 1", "refinement 1"] and all(stage.startswith("limits between nodes") for stage in stages[2:])
+    for stage in stages:
+        assert [now.iteration for now in said if now.stage == stage] == list(range(sum(now.stage == stage for now in said)))
+    assert len(said) >= found.iterations
+    assert said[-1].duration == pytest.approx(found.duration, rel=1e-6) and said[-1].violation < 1e-6
+    assert said[-1].control_points == found.control_points
+
+
+def test_what_a_watcher_raises_comes_out():
+    def stop(progress):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        rr(report=stop)
+
+
+def test_the_best_of_several_guesses():
+    one, many = rr(settings=Settings(spans=5, refinements=0)), rr(settings=Settings(spans=5, refinements=0, best_of=3))
+    assert many.duration <= one.duration * (1.0 + 1e-9) and many.iterations > one.iterations
+
+
+def test_a_motion_that_repeats_in_the_mirror():
+    """No start and no goal, only that the end is the beginning with its sign changed; windows; one joint frozen."""
+    rate = pendulum_and_slide(-INF, INF)
+    effort = replace(rate, lower=np.full(2, np.nan))
+    names = ("swing", "slide")
+    middle = replace(of_motion(0, names, np.array([0.3, -INF]), np.full(2, INF)), windows=[(0.5, 0.5)])
+    early = replace(of_motion(0, names, np.array([-INF, -0.2]), np.array([INF, 0.2])), windows=[(0.0, 0.25)])
+    mirror = both(*(tied(order, -np.eye(2), np.zeros(2)) for order in (0, 1)))
+    problem = Problem(EndState.free(2), EndState.free(2), [effort, middle, early], Cost(0.0, np.ones(2), effort), (1.0, 1.0),
+                      mirror)
+    for settings in (Settings(refinements=1), Settings(refinements=1, gauss_newton=True),
+                     Settings(spans=6, instants=tuple(np.linspace(0.0, 1.0, 13)))):
+        found = plan(problem, settings)
+        q, qd, _, _ = found(np.array([0.0, 0.25, 0.5, 1.0]))
+        np.testing.assert_allclose(q[3], -q[0], atol=1e-7)
+        np.testing.assert_allclose(qd[3], -qd[0], atol=1e-7)
+        assert q[2, 0] >= 0.3 - 1e-6 and np.abs(q[:2, 1]).max() <= 0.2 + 1e-6
+    swing = np.zeros((1, 4, 2))
+    swing[0, 0, 0] = 1.0
+    frozen = replace(problem, coupling=Ends(swing, swing, np.zeros(1)), box=(np.array([-2.0, 0.1]), np.array([2.0, 0.1])))
+    q = plan(frozen, COARSE)(np.linspace(0.0, 1.0, 11))[0]
+    np.testing.assert_allclose(q[:, 1], 0.1, atol=1e-8)
+    assert np.ptp(q[:, 0]) > 0.1

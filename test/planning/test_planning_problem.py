@@ -1,0 +1,159 @@
+"""What a problem says of itself, by hand: excess over limits, windows, what rests, what is checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.planning import Cost, EndState, PlanningError, Problem, Settings
+from rnea_ros.planning.bspline import Curve, span_of
+from rnea_ros.planning.checks import check, unknown_limits, worst_violation
+from rnea_ros.planning.curvature import gauss_newton
+from rnea_ros.planning.problem import of_motion
+from support.planning_cases import pendulum_and_slide
+
+INF, NAN = np.inf, np.nan
+LOWER, UPPER = np.array([-2.0, NAN, -5.0, NAN, 1.0, -INF]), np.array([4.0, 3.0, INF, NAN, 1.0, -0.5])
+NAMES = tuple("abcdef")
+
+
+def motion(*values: float) -> np.ndarray:
+    """(1, ORDERS, n) that stands at these values."""
+    y = np.zeros((1, 4, len(values)))
+    y[0, 0] = values
+    return y
+
+
+@pytest.mark.parametrize(("values", "excess"), [
+    ((7.0, 6.0, -10.0, 1e9, 2.5, 0.0), (1.0, 1.0, 1.0, -INF, 1.5, 1.0)),  # half a range, or one limit, is the measure
+    ((1.0, 3.0, 0.0, -1e9, 1.0, -1.0), (-1.0, 0.0, -1.0, -INF, 0.0, -1.0)),
+    ((-5.0, -3.0, -5.0, 0.0, 0.0, -0.75), (1.0, -2.0, 0.0, -INF, 1.0, -0.5)),
+])
+def test_excess_over_limits(values, excess):
+    place = of_motion(0, NAMES, LOWER, UPPER)
+    assert place.enforced.tolist() == [0, 1, 2, 4, 5]
+    np.testing.assert_allclose(place.excess(motion(*values), np.zeros(1))[0], excess)
+
+
+def test_limits_hold_in_their_windows_alone():
+    """Both ends included."""
+    place = replace(of_motion(0, ("a",), np.array([-1.0]), np.array([1.0])), windows=[(0.0, 0.25), (0.5, 0.75)])
+    u = np.array([0.0, 0.25, 0.3, 0.5, 0.7, 0.75, 0.76, 1.0])
+    inside = [True, True, False, True, True, True, False, False]
+    assert place.holds(u).tolist() == inside
+    y = np.repeat(motion(3.0), len(u), axis=0)
+    np.testing.assert_array_equal(place.excess(y, u)[:, 0], np.where(inside, 2.0, -INF))
+
+
+def problem(start: EndState, goal: EndState, lower=-3.0, upper=3.0, duration=(1e-3, 9.0)) -> Problem:
+    quantities = [of_motion(order, ("a", "b"), np.full(2, low), np.full(2, high))
+                  for order, (low, high) in enumerate(((lower, upper), (-2.0, 2.0)))]
+    return Problem(start, goal, quantities, duration=duration)
+
+
+def test_what_moves_has_to_be_planned():
+    zero = np.zeros(2)
+    here = EndState(zero, zero, np.full(2, NAN))
+    assert here.rests and problem(here, here).nothing_moves
+    for other in (replace(here, qd=np.array([0.0, 0.1])), replace(here, qdd=np.array([0.1, 0.0]))):
+        assert not other.rests and not problem(other, other).nothing_moves
+        assert not problem(here, other).nothing_moves and not problem(other, here).nothing_moves
+    assert not problem(here, replace(here, q=np.array([0.0, 1.0]))).nothing_moves
+    assert not problem(here, here, duration=(1.0, 1.0)).nothing_moves
+
+
+def test_equal_limits_are_limits():
+    zero = np.zeros(2)
+    here = EndState(zero, zero, zero)
+    check(problem(here, here, 0.0, 0.0))
+    with pytest.raises(InputError, match="limits of a are 1e-09 to 0; the lower one must not be above"):
+        check(problem(here, here, 1e-9, 0.0))
+
+
+@pytest.mark.parametrize("duration", [(0.0, 1.0), (0.0, 0.0), (2.0, 1.0), (-1.0, 1.0), (1.0, INF), (NAN, 1.0)])
+def test_durations_are_above_zero_and_finite(duration):
+    zero = np.zeros(2)
+    here = EndState(zero, zero, zero)
+    with pytest.raises(InputError, match="0 < shortest <= longest < inf is needed"):
+        check(problem(here, here, duration=duration))
+
+
+def test_a_limit_that_holds_early_is_none_of_the_goal():
+    zero, far = np.zeros(2), np.full(2, 2.0)
+    near = replace(of_motion(0, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)), windows=[(0.0, 0.5)])
+    speed = of_motion(1, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0))
+    check(Problem(EndState(zero, zero, zero), EndState(far, zero, zero), [near, speed]))
+    with pytest.raises(PlanningError, match="start: position of a is 2 there, outside its limits -1 to 1"):
+        check(Problem(EndState(far, zero, zero), EndState(zero, zero, zero), [near, speed]))
+
+
+def test_effort_alone_bounds_how_fast_a_motion_is():
+    here, there = (EndState(np.full(2, q), np.zeros(2), np.zeros(2)) for q in (0.0, 1.0))
+    force = of_motion(2, ("a", "b"), np.full(2, NAN), np.full(2, NAN))
+    check(Problem(here, there, [force], Cost(1.0, np.ones(2), force)))
+    with pytest.raises(InputError, match="nothing limits how fast the motion can be"):
+        check(Problem(here, there, [force]))
+
+
+def test_what_is_known_of_an_end_is_checked_to_rounding():
+    zero = np.zeros(2)
+    here = EndState(zero, zero, zero)
+    place, speed, bend = (of_motion(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
+    check(Problem(here, replace(here, q=np.full(2, 1.0 + 1e-10)), [place, speed]))
+    for goal, words in ((replace(here, q=np.array([0.0, 1.001])), "goal: position of b is 1.001 there"),
+                        (EndState(zero, np.array([-1.2, NAN]), np.full(2, NAN)), "goal: velocity of a is -1.2 there"),
+                        (EndState(zero, np.array([0.1, 0.0]), np.array([NAN, 5.0])), "goal: acceleration of b is 5 there")):
+        with pytest.raises(PlanningError, match=words):
+            check(Problem(here, goal, [place, speed, bend]))
+
+
+def test_a_limit_known_on_one_side_is_known():
+    here = EndState(*np.zeros((3, 6)))
+    assert unknown_limits(Problem(here, here, [of_motion(0, NAMES, LOWER, UPPER)])) == [
+        "no limits known, hence not enforced: position of d"]
+
+
+def test_what_a_curve_misses_most():
+    here, there = EndState(*np.zeros((3, 2))), EndState(np.ones(2), np.zeros(2), np.full(2, NAN))
+    points = np.array([[0.0, 0.0], [0.0, 0.0], [0.4, 1.0], [0.4, 1.0]])
+    curve = Curve(3, np.array([0.0, 1.0]), points, 50.0)
+    size, words = worst_violation(problem(here, there), curve)
+    assert size == pytest.approx(0.6) and words == "misses the position of the goal by 0.6 after 50 s"
+    size, words = worst_violation(problem(there, here), replace(curve, points=points[::-1]))
+    assert size == pytest.approx(0.6) and words == "misses the position of the start by 0.6 after 50 s"
+    size, words = worst_violation(problem(here, there, -0.6, 0.2), curve)
+    assert size == pytest.approx(2.0) and words == "has position of b 2e+02 % beyond its limit after 50 s of 50 s"
+
+
+def test_instants_may_come_twice_and_not_at_all():
+    assert Settings(instants=(0.0, 0.5, 0.5, 1.0)).instants == (0.0, 0.5, 0.5, 1.0)
+    with pytest.raises(InputError, match="rise from 0 to 1"):
+        Settings(instants=())
+
+
+@pytest.mark.parametrize("given", [{"degree": 2}, {"degree": 8}, {"spans": 1001}, {"gain": 1.1}, {"damping": -1.0},
+                                   {"tries": 0}, {"damping": np.inf}, {"best_of": np.nan}])
+def test_settings_have_bounds_on_both_sides(given):
+    (name, value), = given.items()
+    with pytest.raises(InputError, match=f"{name} is {value}; .* is allowed"):
+        Settings(**given)
+
+
+def test_a_break_belongs_to_the_span_behind_it():
+    assert span_of(np.array([0.0, 0.25, 1.0]), np.array([0.0, 0.2, 0.25, 0.3, 1.0])).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_terms_of_a_cost_add_up_in_its_curvature():
+    """By Gauss and Newton, with one term that counts early only."""
+    rng = np.random.default_rng(0)
+    y, u, weight = rng.normal(size=(5, 4, 2)), np.linspace(0.0, 1.0, 5), rng.uniform(0.1, 1.0, 5)
+    rate = pendulum_and_slide()
+    speed = replace(of_motion(1, ("a", "b"), np.full(2, NAN), np.full(2, NAN)), windows=[(0.0, 0.5)])
+    here, one, two = EndState(*np.zeros((3, 2))), (np.array([0.3, 0.7]), rate), (np.array([2.0, 0.5]), speed)
+    both, first, second = (gauss_newton(Problem(here, here, [], Cost(1.0, more=terms)), None, y, u, weight, np.zeros(0))
+                           for terms in ([one, two], [one], [two]))
+    np.testing.assert_allclose(both, first + second, atol=1e-13)
+    assert np.abs(second[0]).max() > 0.01 and not second[-1].any()

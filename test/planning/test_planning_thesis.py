@@ -1,0 +1,146 @@
+"""The thesis's two arms: their optima by another formulation, torque patterns, and what more limits cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnea_ros import Robot, plan_motion
+from rnea_ros.planning import Settings
+from support.planning_cases import PR_GOAL, PR_START, RR_GOAL, RR_OPTIMUM, RR_START, both_sides, robot, rr_plan, rr_torque
+from support.planning_optimum import optimum, pr_torque
+
+SWITCHES = ((0.1959272698,), (0.0457093212, 0.2353004314))  # s, by shooting at the switching times
+
+
+def torques(arm: Robot, plan, per_span: int = 50):
+    t = both_sides(plan, per_span)
+    return t, *arm.torque_and_rate(*plan(t))
+
+
+def starts_and_ends(plan, start, goal):
+    q, qd, _, _ = plan(np.array([0.0, plan.duration]))
+    np.testing.assert_allclose(q, [start, goal], atol=1e-8)
+    np.testing.assert_allclose(qd, 0.0, atol=1e-7)
+
+
+def test_the_fastest_motion_of_the_two_link_arm():
+    plan = rr_plan()
+    assert plan.duration == pytest.approx(RR_OPTIMUM, rel=5e-3) and plan.duration > RR_OPTIMUM
+    assert plan.duration < 1.001 * RR_OPTIMUM  # what is reached
+    starts_and_ends(plan, RR_START, RR_GOAL)
+    t, tau, _ = torques(robot("rr"), plan)
+    closed = np.stack(rr_torque(*(np.moveaxis(x, -1, 0) for x in plan(t)[:3])), axis=-1)
+    np.testing.assert_allclose(tau, closed, atol=1e-8)
+    assert np.abs(tau).max() <= 10.0 * (1.0 + 1e-6)
+
+
+def test_its_torques_switch_as_they_should():
+    plan = rr_plan()
+    t, tau, _ = torques(robot("rr"), plan)
+    assert np.sign(tau[0]).tolist() == [1.0, -1.0]
+    for joint, times in enumerate(SWITCHES):
+        at = np.flatnonzero(np.diff(np.sign(tau[:, joint])))
+        np.testing.assert_allclose(t[at], times, atol=3e-3)
+    even = robot("rr").inverse_dynamics(*plan(np.linspace(0.0, plan.duration, 2001))[:3])
+    assert np.mean(np.abs(even) > 9.9) > 0.93  # on a bound nearly always
+
+
+def test_the_thesis_even_knots():
+    """What evenly spaced knots reach with limits held everywhere; the thesis's 0.392 s needs more than 30 of them."""
+    arm = robot("rr")
+    for points, expected in ((6, 0.4212), (10, 0.3992), (20, 0.3930)):
+        plan = plan_motion(arm, RR_START, RR_GOAL, settings=Settings(spans=points - 3, refinements=0))
+        assert plan.control_points == points
+        assert plan.duration == pytest.approx(expected, rel=1e-3)
+
+
+def test_time_against_effort_on_the_slider():
+    plan = plan_motion(robot("pr"), PR_START, PR_GOAL, time=0.99, effort=0.01)
+    starts_and_ends(plan, PR_START, PR_GOAL)
+    duration, cost = optimum(pr_torque, PR_START, PR_GOAL, u=0.01)
+    assert plan.duration == pytest.approx(0.585788, abs=1e-4) and plan.duration == pytest.approx(duration, rel=2e-4)
+    assert plan.objective == pytest.approx(0.77324, abs=1e-4) and plan.objective == pytest.approx(cost, rel=2e-4)
+    t, tau, _ = torques(robot("pr"), plan)
+    np.testing.assert_allclose(tau[[0, -1], 0], [9.7, -9.7], atol=0.1)
+    np.testing.assert_allclose(tau[[0, -1], 1], [-1.9, 2.0], atol=0.1)
+    assert plan.objective == pytest.approx(np.trapezoid(0.99 + 0.01 * (tau**2).sum(axis=1), t), rel=1e-4)
+
+
+def test_the_slider_in_the_shortest_time():
+    plan = plan_motion(robot("pr"), PR_START, PR_GOAL)
+    assert plan.duration == pytest.approx(0.472535, rel=1e-3)
+
+
+def test_a_limit_of_the_torque_rate_is_kept_everywhere_and_costs_time():
+    plan = rr_plan(500.0)
+    nodes_per_span = plan.curve.degree + 2
+    t, tau, rate = torques(robot("rr"), plan, 10 * nodes_per_span)
+    assert np.abs(rate).max() <= 500.0 * (1.0 + 1e-6) and np.abs(tau).max() <= 10.0 * (1.0 + 1e-6)
+    assert np.abs(rate).max() > 499.0
+    np.testing.assert_allclose(np.diff(tau[:, 0]), 0.5 * (rate[1:, 0] + rate[:-1, 0]) * np.diff(t), atol=2e-3)
+    np.testing.assert_allclose(tau[[0, -1]], 0.0, atol=1e-7)  # it rests at both ends: no torque jumps there
+    shot, _ = optimum(rr_torque, RR_START, RR_GOAL, rate=500.0)
+    assert plan.duration == pytest.approx(shot, rel=2e-3)
+    assert rr_plan().duration < plan.duration < rr_plan(200.0).duration
+
+
+def test_degrees_above_three_have_continuous_torque_rates():
+    arm = robot("rr")
+    plan = plan_motion(arm, RR_START, RR_GOAL, limits=replace(arm.limits, effort_rate=np.full(2, 300.0)),
+                       settings=Settings(degree=4))
+    breaks = plan.curve.breaks[1:-1] * plan.duration
+    before, after = (arm.torque_and_rate(*plan(breaks + d))[1] for d in (-1e-7, 1e-7))
+    np.testing.assert_allclose(before, after, atol=1.0)
+    assert max(plan.excess.values()) <= 1e-6
+
+
+def test_joint_forces_are_limited():
+    arm = robot("rr")
+    t = np.linspace(0.0, 1.0, 2001)
+
+    def largest(plan):
+        return np.linalg.norm(arm.joint_wrenches(*plan(t * plan.duration)[:3]).wrench[..., :3], axis=-1).max(axis=0)
+
+    free = rr_plan()
+    limit = 0.7 * largest(free)[0]
+    held = plan_motion(arm, RR_START, RR_GOAL, joint_force={"joint1": limit}, settings=Settings(refinements=2))
+    assert largest(held)[0] <= limit * (1.0 + 1e-6) and largest(held)[0] > 0.99 * limit
+    assert held.duration > free.duration
+    assert held.excess["squared joint force"] <= 1e-6
+
+
+def test_a_given_duration_and_a_range_of_them():
+    arm = robot("rr")
+    given = plan_motion(arm, RR_START, RR_GOAL, time=0.0, effort=1.0, duration=0.6)
+    assert given.duration == pytest.approx(0.6, rel=1e-9)
+    t = np.linspace(0.0, 0.6, 4001)
+    assert given.objective == pytest.approx(np.trapezoid((arm.inverse_dynamics(*given(t)[:3]) ** 2).sum(axis=1), t), rel=1e-4)
+    assert max(given.excess.values()) < -0.1  # slow enough to need no limit
+    late = plan_motion(arm, RR_START, RR_GOAL, duration=(0.5, 0.7), settings=Settings(refinements=0))
+    assert late.duration == pytest.approx(0.5, rel=1e-6)
+
+
+def test_states_may_move():
+    """From one moment of a plan to another one it can be no slower than the plan itself."""
+    arm, whole = robot("rr"), rr_plan(500.0)
+    a, b = 0.3 * whole.duration, 0.8 * whole.duration
+    q, qd, qdd, _ = plan_at = whole(np.array([a, b]))
+    limits = replace(arm.limits, effort_rate=np.full(2, 500.0))
+    part = plan_motion(arm, np.stack((q[0], qd[0], qdd[0])), np.stack((q[1], qd[1], qdd[1])), limits=limits)
+    assert part.duration == pytest.approx(b - a, rel=5e-3)
+    ends = part(np.array([0.0, part.duration]))
+    for ours, theirs in zip(ends[:3], plan_at[:3]):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_loads_count():
+    arm = robot("pr")
+    push = {"link2": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
+    plan = plan_motion(arm, PR_START, PR_GOAL, world_wrenches=push, settings=Settings(refinements=2))
+    t = np.linspace(0.0, plan.duration, 3001)
+    loaded = arm.inverse_dynamics(*plan(t)[:3], world_wrenches=push)
+    assert 9.9 < np.abs(loaded).max() <= 10.0 * (1.0 + 1e-6)
+    assert np.abs(arm.inverse_dynamics(*plan(t)[:3])).max() > 12.0

@@ -1,0 +1,67 @@
+"""The parts of the benchmark that decide what is said: turns, goals, and that the committed results are of this suite."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pinocchio")
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmark"))
+
+import cases
+import goals
+import pinocchio as pin
+import timing
+import toolchain
+
+RESULTS = Path(__file__).resolve().parents[2] / "benchmark" / "results.md"
+
+
+def test_turns_are_taken_and_minima_found():
+    order = []
+
+    def side(name, seconds):
+        def loop(count):
+            order.append(name)
+            time.sleep(count * seconds)
+            return count * seconds
+
+        return loop
+
+    found = timing.interleaved({"quick": side("quick", 1e-4), "slow": side("slow", 3e-4)}, rounds=5, turn=1e-3)
+    assert order[-10:] == ["quick", "slow"] * 5
+    assert found["slow"].over(found["quick"]) == pytest.approx(3.0)
+    assert found["slow"].per(3.0).middle == pytest.approx(1e-4)
+
+
+def test_a_goal_is_met_only_by_what_was_measured():
+    assert goals.Goal("x", 0.3, 0.3).met and not goals.Goal("x", 0.3, 0.31).met
+    assert goals.Goal("x", 1.8, 1.9, at_least=True).met and not goals.Goal("x", 1.8, 1.7, at_least=True).met
+    for missing in (None, float("nan")):
+        assert not goals.Goal("x", 1.0, missing).met and "**not met**" in goals.Goal("x", 1.0, missing).row()
+
+
+def test_a_compiler_that_is_missing_is_said(monkeypatch):
+    monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
+    with pytest.raises(toolchain.Missing, match=r"no g\+\+"):
+        toolchain.library("loops")
+
+
+def test_both_sides_are_given_the_same_motion():
+    """Of a chain as the benchmark makes them, and of a robot with a mimic joint and joints in another order."""
+    for case in (cases.Case("chain", cases.chain(7)), cases.Case("panda", cases.path("panda"))):
+        q, v, a, _ = np.split(case.pinocchio[3], np.cumsum([case.model.nq, case.model.nv, case.model.nv]))
+        theirs = pin.rnea(case.model, case.data, q, v, a) @ case.fold
+        np.testing.assert_allclose(case.robot.inverse_dynamics(*case.motion[:3, 3]), theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_results_have_every_goal_and_picture():
+    text = RESULTS.read_text()
+    for number in range(1, 7):
+        assert re.search(rf"^\| {number}\. ", text, flags=re.MULTILINE), f"goal {number}"
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (RESULTS.parent / picture).stat().st_size > 10_000
+    assert "not measured" not in text and "/work" not in text and "with changes" not in text

@@ -1,0 +1,220 @@
+"""The files of config/ name displays, topics, joints and parameters that exist."""
+
+import ast
+import re
+from itertools import pairwise, product
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from rnea_ros import Robot
+from rnea_ros.demo import checks as demo_checks
+from rnea_ros.demo.task import too_fast
+
+yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "config"
+NODE = "dynamics_node"
+
+# What rviz_default_plugins and rviz_common read from a file, by display; from their sources.
+EVERY_DISPLAY = {"Class", "Name", "Enabled", "Value"}
+DISPLAY_KEYS = {
+    "rviz_default_plugins/Grid": {"Alpha", "Cell Size", "Color", "Line Style", "Normal Cell Count", "Offset", "Plane",
+                                  "Plane Cell Count", "Reference Frame"},
+    "rviz_default_plugins/RobotModel": {"Alpha", "Collision Enabled", "Description File", "Description Source",
+                                        "Description Topic", "Mass Properties", "TF Prefix", "Update Interval",
+                                        "Visual Enabled"},
+    "rviz_default_plugins/TF": {"Frame Timeout", "Frames", "Marker Scale", "Show Arrows", "Show Axes", "Show Names",
+                                "Update Interval"},
+    "rviz_default_plugins/Effort": {"Alpha", "Width", "Scale", "History Length", "Robot Description", "TF Prefix", "Topic"},
+    "rviz_default_plugins/MarkerArray": {"Namespaces", "Topic"},
+}
+TOPIC_KEYS = {"Depth", "Durability Policy", "Filter size", "History Policy", "Reliability Policy", "Value"}
+
+
+def published():
+    """Topics that the node publishes, relative to its namespace, and the message types, read from its source."""
+    tree = ast.parse((ROOT / "rnea_ros" / "nodes" / "dynamics" / "node.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)
+             and isinstance(node.func, ast.Attribute) and node.func.attr == "create_publisher"]
+    return {call.args[1].value.replace("~", NODE): call.args[0].id for call in calls}
+
+
+@pytest.fixture(scope="module")
+def rviz():
+    return yaml.safe_load((CONFIG / "rnea.rviz").read_text())
+
+
+@pytest.fixture(scope="module")
+def displays(rviz):
+    return {display["Class"]: display for display in rviz["Visualization Manager"]["Displays"]}
+
+
+# --- RViz -------------------------------------------------------------------------------------------------------------
+
+
+def test_rviz_shows_robot_poses_torques_and_markers(displays):
+    assert set(displays) == set(DISPLAY_KEYS)
+
+
+def test_rviz_knows_every_key(displays):
+    for name, display in displays.items():
+        assert set(display) <= DISPLAY_KEYS[name] | EVERY_DISPLAY, name
+        for topic in (display[key] for key in ("Topic", "Description Topic") if key in display):
+            assert set(topic) <= TOPIC_KEYS
+    assert "Filter size" not in displays["rviz_default_plugins/MarkerArray"]["Topic"]
+
+
+def test_rviz_listens_to_topics_of_the_right_type(displays):
+    topics = published()
+    assert topics[displays["rviz_default_plugins/Effort"]["Topic"]["Value"]] == "JointState"
+    assert topics[displays["rviz_default_plugins/MarkerArray"]["Topic"]["Value"]] == "MarkerArray"
+
+
+def test_rviz_shows_what_is_right_and_not_what_is_wrong(displays):
+    """RViz's Effort display reverses the sign on every axis but +z."""
+    assert displays["rviz_default_plugins/MarkerArray"]["Enabled"] and displays["rviz_default_plugins/MarkerArray"]["Value"]
+    assert not displays["rviz_default_plugins/Effort"]["Enabled"] and not displays["rviz_default_plugins/Effort"]["Value"]
+
+
+def test_rviz_leaves_the_window_to_the_3d_view(rviz):
+    """The Time panel is wider than half of the window; RViz hides docks by chance where it is not told."""
+    assert [panel["Class"] for panel in rviz["Panels"]] == ["rviz_common/Displays", "rviz_common/Views"]
+    window = rviz["Window Geometry"]
+    assert window["Hide Left Dock"] is window["Hide Right Dock"] is False and "QMainWindow State" not in window
+
+
+@pytest.mark.parametrize("name", ["stanford", "seven_r"])
+def test_rviz_looks_at_all_of_the_demos_robots(rviz, name):
+    view = rviz["Visualization Manager"]["Views"]["Current"]
+    yaw, pitch, focus = view["Yaw"], view["Pitch"], np.array([view["Focal Point"][axis] for axis in "XYZ"])
+    back = np.array([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)])
+    right = np.cross([0.0, 0.0, 1.0], back) / np.cos(pitch)
+    corners = shapes(ROOT / "urdf" / f"{name}.urdf") - (focus + view["Distance"] * back)
+    depth = -corners @ back
+    half = np.tan(np.pi / 8) * depth  # of what is seen, upwards: Ogre's 45 degrees
+    assert (depth > 0.0).all()
+    assert (np.abs(corners @ np.cross(back, right)) < half).all() and (np.abs(corners @ right) < half).all()
+    assert np.ptp(corners @ np.cross(back, right) / half) > 0.5  # and it is no speck
+
+
+def shapes(urdf):
+    """Corners of the boxes around all shapes, in every pose of the demo (m, 3), by Pinocchio."""
+    pin = pytest.importorskip("pinocchio")
+    robot = Robot.from_urdf(urdf)
+    if urdf.stem == "seven_r":
+        task = too_fast(robot)
+        poses = task.plan.path(np.linspace(0.0, task.plan.path.length, 30))[0]
+    else:
+        there = demo_checks.demo_motion.choose(robot)
+        poses = [there(t).q for t in np.linspace(0.0, there.duration, 30)]
+    model = pin.buildModelFromUrdf(str(urdf))
+    looks = pin.buildGeomFromUrdf(model, str(urdf), pin.GeometryType.VISUAL)
+    data, placed, found = model.createData(), looks.createData(), []
+    for pose in poses:
+        angles = [(np.cos(q), np.sin(q)) if joint.nq == 2 else (q,) for q, joint in zip(pose, model.joints[1:])]
+        pin.updateGeometryPlacements(model, data, looks, placed, np.concatenate(angles))
+        for shape, place in zip(looks.geometryObjects, placed.oMg):
+            shape.geometry.computeLocalAABB()
+            box = shape.geometry.aabb_local
+            found += [place.act(np.array(corner)) for corner in product(*zip(box.min_, box.max_))]
+    return np.array(found)
+
+
+def test_rviz_gets_the_description_although_it_comes_late(displays):
+    topic = displays["rviz_default_plugins/RobotModel"]["Description Topic"]
+    assert topic["Durability Policy"] == "Transient Local" and topic["Reliability Policy"] == "Reliable"
+    assert topic["Value"] == displays["rviz_default_plugins/Effort"]["Robot Description"] == "robot_description"
+
+
+def test_rviz_follows_the_namespace(displays):
+    for name, display in displays.items():
+        for key in ("Topic", "Description Topic"):
+            assert not display.get(key, {}).get("Value", "").startswith("/"), name
+
+
+# --- PlotJuggler ------------------------------------------------------------------------------------------------------
+
+
+def test_plotjuggler_plots_torque_and_rate_of_every_joint_of_the_demo_arm():
+    root = ElementTree.parse(CONFIG / "plotjuggler.xml").getroot()
+    streamer = root.find("previouslyLoaded_Streamer").get("name")
+    plugin = root.find(f"Plugins/plugin[@ID='{streamer}']")
+    topics = plugin.find("selected_topics").get("value").split(";")
+    assert {published()[topic.lstrip("/")] for topic in topics} == {"JointState"}
+    joints = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf").joint_names
+    curves = sorted(curve.get("name") for curve in root.iter("curve"))
+    assert curves == sorted(f"{topic}/{joint}/effort" for topic in topics for joint in joints)
+
+
+def test_plotjuggler_can_rebuild_the_layout():
+    root = ElementTree.parse(CONFIG / "plotjuggler.xml").getroot()
+    assert root.tag == "root" and root.find("tabbed_widget").get("parent") == "main_window"
+    for splitter in root.iter("DockSplitter"):
+        assert splitter.get("orientation") in ("|", "-")
+        assert int(splitter.get("count")) == len(splitter) == len(splitter.get("sizes").split(";"))
+        assert sum(float(size) for size in splitter.get("sizes").split(";")) == pytest.approx(1.0)
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def parameters(name, node=NODE):
+    (named, content), = yaml.safe_load((CONFIG / name).read_text()).items()
+    assert named == f"/**/{node}".rstrip("/"), "fits the node in any namespace"
+    return content["ros__parameters"]
+
+
+def flat(tree, prefix=""):
+    for key, value in tree.items():
+        yield from flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+
+
+@pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node"])
+def test_every_parameter_is_explained(name):
+    lines = (CONFIG / f"{name}.yaml").read_text().splitlines()
+    for before, line in pairwise(lines):
+        if re.match(r"\s+\w+: \S", line):
+            assert before.lstrip().startswith("#"), line
+
+
+def test_every_parameter_is_in_the_nodes_table():
+    pytest.importorskip("rclpy")
+    from rnea_ros.nodes.common.parameters import find
+
+    for file, node in (("dynamics_node.yaml", NODE), ("stanford.yaml", "")):
+        for name, value in flat(parameters(file, node)):
+            entry = find(name)
+            assert entry is not None and not entry.problem(value), name
+
+
+def test_scaling_nodes_file_has_every_parameter_with_its_default():
+    pytest.importorskip("rclpy")
+    from rnea_ros.nodes.common.parameters import MODEL, PROCESS, SCALING
+
+    given = dict(flat(parameters("scaling_node.yaml", "scaling_node")))
+    assert given == {entry.name: entry.default for entry in MODEL + PROCESS + SCALING}
+
+
+def test_the_stanford_arms_actuators_are_the_demos():
+    content = parameters("stanford.yaml", "")  # for every node: query_node answers for the same robot
+    inertias = {name: term["rotor_inertia"] for name, term in content["joint_dynamics"].items()}
+    assert inertias == {name: term.rotor_inertia for name, term in demo_checks.STANFORD_TERMS.items()}
+    assert all(limit["has_effort_rate_limits"] for limit in content["joint_limits"].values())
+    limits = {name: limit["max_effort_rate"] for name, limit in content["joint_limits"].items()}
+    assert limits == demo_checks.STANFORD_RATE_LIMITS
+
+
+def test_the_papers_motion_keeps_the_stanford_arms_limits_and_uses_them():
+    robot = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf", joint_terms=demo_checks.STANFORD_TERMS)
+    motion = demo_checks.demo_motion.stanford()
+    recording = demo_checks.played(robot, motion, 2 * motion.duration, 500.0)
+    effort = np.abs(recording.tau).max(axis=0) / robot.limits.effort
+    rate = np.abs(recording.tau_rate).max(axis=0) / [demo_checks.STANFORD_RATE_LIMITS[name] for name in robot.joint_names]
+    for use in (effort, rate):
+        assert np.all(use < 0.9) and np.all(use > 0.4)
+    assert np.all(np.abs(recording.qd).max(axis=0) < robot.limits.velocity)
+    assert np.all((recording.q > robot.limits.lower) & (recording.q < robot.limits.upper))

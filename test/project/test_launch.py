@@ -1,0 +1,366 @@
+"""The launch files, executed: by ROS 2's launch where it can be imported, by launching.py's stand-in elsewhere."""
+
+import ast
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rnea_ros import Robot
+from rnea_ros.demo.task import parameters, too_fast
+from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, prefixes, workspace
+
+yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCH, CONFIG, URDF = ROOT / "launch", ROOT / "config", ROOT / "urdf"
+FILES = sorted(LAUNCH.glob("*.launch.py"))
+NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower")
+RSP = "robot_state_publisher"
+ALONE = {"rnea_ros": NODES, "rviz2": (), RSP: ()}  # hidden, if this machine has them
+ALL = {"rnea_ros": NODES, "rviz2": ("rviz2",), RSP: (RSP,)}
+RR, STANFORD = str(URDF / "rr.urdf"), str(URDF / "stanford.urdf")
+ros = pytest.mark.skipif(importlib.util.find_spec("rclpy") is None, reason="no ROS here")
+
+
+@pytest.fixture
+def start(tmp_path):
+    """What a launch file starts: start("demo", ALL, rviz="true")."""
+    def run(name, packages=ALONE, **given):
+        return launched(LAUNCH / f"{name}.launch.py", given, packages, tmp_path)
+
+    return run
+
+
+@pytest.fixture
+def colons(tmp_path):
+    """A URDF that fails to be YAML."""
+    file = tmp_path / "colons.urdf"
+    file.write_text(Path(RR).read_text().replace("<robot", "<!-- a: b: c -->\n<robot", 1))
+    return file
+
+
+# --- what they take ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_arguments_are_those_promised(path):
+    arguments = arguments_of(path)
+    promised = {"urdf", "urdf_package", "urdf_package_path", "xacro_args", "params_file", "motion_source", "namespace",
+                "start_rsp", "rviz", "rviz_config", "use_sim_time", "log_level"}
+    assert promised <= {argument.name for argument in arguments}
+    assert len({argument.name for argument in arguments}) == len(arguments)
+    for argument in arguments:
+        assert argument.description and argument.default_value is not None
+        assert not argument.default_value.startswith("/") or Path(argument.default_value).is_file(), argument.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_docstring_shows_how_to_call_it(path):
+    assert f"ros2 launch rnea_ros {path.name}" in ast.get_docstring(ast.parse(path.read_text()))
+
+
+# --- what they start --------------------------------------------------------------------------------------------------
+
+CASES = [  # file, arguments, packages, what is started
+    ("demo", {}, ALONE, "demo_robot dynamics_node"),
+    ("demo", {"urdf": RR, "query_node": "true", "rate": "100"}, ALONE, "demo_robot dynamics_node query_node"),
+    ("demo", {"rviz": "true", "namespace": "left", "start_rsp": "true"}, ALL, f"demo_robot dynamics_node {RSP} rviz2"),
+    ("demo", {"urdf_package": "rnea_ros", "urdf_package_path": "no.urdf"}, ALONE, ""),
+    ("demo", {"rate": "fast"}, ALONE, ""),
+    ("demo", {"motion": "dance"}, ALONE, ""),
+    ("dynamics", {}, ALONE, ""),
+    ("dynamics", {"urdf": RR}, ALONE, "dynamics_node"),
+    ("dynamics", {"urdf": RR, "dynamics": "false", "query_node": "true", "use_sim_time": "true"}, ALONE, "query_node"),
+    ("dynamics", {"urdf": RR, "motion_source": "estimated", "log_level": "warn", "namespace": "/a/b"}, ALONE, "dynamics_node"),
+    ("dynamics", {"urdf": RR, "start_rsp": "true"}, ALL, f"dynamics_node {RSP}"),
+    ("dynamics", {"urdf": RR, "start_rsp": "true"}, ALONE, ""),
+    ("dynamics", {"urdf": RR, "start_rsp": "false"}, ALL, "dynamics_node"),
+    ("dynamics", {"urdf": RR, "rviz": "true"}, ALONE, ""),
+    ("dynamics", {"urdf": RR, "namespace": "a b"}, ALONE, ""),
+    ("dynamics", {"urdf": RR}, {**ALONE, "rnea_ros": ()}, ""),
+    ("scaling", {"urdf": RR}, ALONE, "scaling_node"),
+    ("scaling", {"urdf": RR, "dynamics": "true", "rviz": "true", "start_rsp": "false"}, ALL,
+     "dynamics_node rviz2 scaling_node"),
+    ("scaling", {"urdf": RR, "controller": "/jtc", "forward_controller": "/forward", "commands": "effort",
+                 "query_node": "true"}, ALONE, "query_node scaling_node"),
+    ("scaling", {"urdf": RR, "params_file": str(CONFIG / "stanford.yaml")}, ALONE, "scaling_node"),
+    ("scaling_demo", {}, ALONE, "demo_follower dynamics_node scaling_node"),
+    ("scaling_demo", {"urdf": RR, "query_node": "true", "namespace": "left"}, ALONE,
+     "demo_follower dynamics_node query_node scaling_node"),
+    ("scaling_demo", {"urdf": STANFORD, "dynamics": "false", "speed": "1.5"}, ALONE, "demo_follower scaling_node"),
+    ("scaling_demo", {"rviz": "true"}, ALONE, ""),
+    ("scaling_demo", {"speed": "fast", "urdf": RR}, ALONE, ""),
+]
+
+
+def named(case):
+    return f"{case[0]} {' '.join(':='.join(pair) for pair in case[1].items())}".replace(str(ROOT) + "/", "")
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_what_is_started(start, case):
+    file, given, packages, programs = case
+    result = start(file, packages, **given)
+    assert " ".join(result.programs) == programs
+    assert bool(result.error) == (not programs)
+    namespace = "/" + given.get("namespace", "").strip("/")
+    for one in result.started:
+        assert one.namespace == namespace and {"/tf:=tf", "/tf_static:=tf_static"} <= set(one.remappings)
+        assert one.parameters["use_sim_time"] is (given.get("use_sim_time") == "true")
+        assert one.arguments[-4:] == ["--ros-args", "--log-level", given.get("log_level", "info"), "--ros-args"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not REAL, reason="launch_ros is not importable: it comes with a ROS 2 installation, not from PyPI")
+def test_the_stand_in_does_what_launch_does(tmp_path):
+    for file, given, packages, _ in CASES:
+        real, stand_in = (by(LAUNCH / f"{file}.launch.py", given, packages, tmp_path) for by in (by_launch, by_stand_in))
+        assert (stand_in.started, stand_in.said) == (real.started, real.said)
+        if "namespace" not in real.error:  # its own words go on for lines
+            assert re.sub("/tmp[a-z0-9_]{8}/", "/", stand_in.error) == re.sub("/tmp[a-z0-9_]{8}/", "/", real.error)
+
+
+@pytest.mark.parametrize("missing", NODES)
+@pytest.mark.parametrize("file, given", [
+    ("demo", {"query_node": "true"}), ("scaling_demo", {"query_node": "true", "urdf": RR}), ("dynamics", {"urdf": RR}),
+    ("scaling", {"urdf": RR})], ids=["demo", "scaling_demo", "dynamics", "scaling"])
+def test_what_is_missing_is_said_before_anything_starts(start, file, given, missing):
+    result = start(file, {**ALL, "rnea_ros": tuple(set(NODES) - {missing})}, **given, start_rsp="true")
+    assert result.error == "" or (f"{missing} is not installed" in result.error and not result.started)
+    assert (missing in result.programs) is False and bool(result.error) != bool(result.started)
+
+
+@pytest.mark.parametrize("file", ["demo", "scaling_demo"])
+def test_rviz_where_it_is_missing_leaves_nothing_behind(start, file):
+    result = start(file, rviz="true")
+    assert result.error.startswith("rviz2 is not installed: install ros-<distro>-rviz2") and not result.started
+
+
+def test_a_missing_state_publisher_is_a_word_unless_it_was_asked_for(start):
+    result = start("dynamics", urdf=RR)
+    assert result.started and result.said == [f"{RSP} is not installed: no link poses on tf; torques need none"]
+    result = start("dynamics", urdf=RR, start_rsp="true")
+    assert "install ros-<distro>-robot-state-publisher" in result.error and not result.started
+
+
+@pytest.mark.parametrize("file", ["demo", "dynamics", "scaling", "scaling_demo"])
+@pytest.mark.parametrize("given, words", [
+    ({"urdf": "a.urdf", "urdf_package": "b"}, "which robot? Give either urdf:="),
+    ({"urdf_package": "b"}, "urdf_package_path:="),
+    ({"urdf": "no/such.urdf"}, "no/such.urdf. Give urdf:="),
+    ({"urdf_package": "no_such_package", "urdf_package_path": "a.urdf"}, "no_such_package: no such package"),
+    ({"urdf": RR, "params_file": "no.yaml"}, "params_file:=no.yaml: no such file"),
+    ({"urdf": RR, "rviz": "true", "rviz_config": "no.rviz"}, "rviz_config:=no.rviz: no such file"),
+])
+def test_a_wrong_argument_gets_an_answer_that_teaches(start, file, given, words):
+    result = start(file, ALL, **given, start_rsp="false")
+    assert words in result.error and not result.started
+
+
+@pytest.mark.parametrize("file", ["demo", "dynamics", "scaling", "scaling_demo"])
+@pytest.mark.parametrize("text, words", [
+    (b"<robot", "is no URDF: unclosed token"), (b"\xff\xfe", "is no URDF: 'utf-8' codec"),
+    (b"", "is no URDF: no element found"), (b"<robot name='r'/>", "is no URDF: it has no link")])
+def test_a_file_that_is_no_urdf_starts_nothing(start, tmp_path, file, text, words):
+    (tmp_path / "bad.urdf").write_bytes(text)
+    result = start(file, urdf=str(tmp_path / "bad.urdf"))
+    assert f"bad.urdf {words}" in result.error and not result.started
+
+
+def test_no_robot_is_a_question(start):
+    for file in ("dynamics", "scaling"):
+        assert "which robot? Give either urdf:=" in start(file).error
+
+
+# --- with what --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["demo", "dynamics", "scaling", "scaling_demo"])
+def test_every_node_gets_the_text_of_the_file(start, colons, file):
+    result = start(file, ALL, urdf=str(colons), query_node="true", start_rsp="true")
+    assert not result.error and len(result.started) >= 3
+    for one in result.started:
+        assert one.parameters["robot_description"] == colons.read_text(), one.executable
+
+
+def test_xacro_is_processed_with_its_arguments(start, tmp_path):
+    pytest.importorskip("xacro", reason="xacro is not importable: pip install xacro")
+    file = tmp_path / "robot.urdf.xacro"
+    file.write_text('<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="prefix" default=""/>'
+                    '<link name="$(arg prefix)base"/></robot>')
+    text = start("dynamics", urdf=str(file), xacro_args="prefix:=left_").one("dynamics_node").parameters["robot_description"]
+    assert '<link name="left_base"/>' in text and "xacro:arg" not in text
+    assert "pairs name:=value" in start("dynamics", urdf=str(file), xacro_args="left_").error
+
+
+def test_parameters_reach_the_nodes_that_they_are_for(start, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("{}")
+    result = start("dynamics", urdf=RR, params_file=str(mine), motion_source="estimated", query_node="true")
+    assert [one.files for one in result.started] == [[str(mine)], [str(mine)]]
+    assert result.one("dynamics_node").parameters["motion_source"] == "estimated"
+    assert "motion_source" not in start("dynamics", urdf=RR).one("dynamics_node").parameters
+    assert set(result.one("query_node").parameters) == {"robot_description", "use_sim_time"}
+    robot = start("demo", motion="sweep", rate="100", duration="3").one("demo_robot").parameters
+    assert (robot["motion"], robot["rate"], robot["duration"]) == ("sweep", 100.0, 3.0) and type(robot["rate"]) is float
+
+
+def test_a_robot_of_ours_comes_with_its_parameters_and_no_other_does(start, tmp_path):
+    theirs = tmp_path / "stanford.urdf"
+    theirs.write_text(Path(RR).read_text())
+    package = {"urdf_package": "theirs", "urdf_package_path": "stanford.urdf"}
+    shared = {**ALONE, "theirs": ()}
+    for given, file in [({}, "stanford"), ({"urdf": STANFORD}, "stanford"), ({"urdf": RR}, "dynamics_node"),
+                        ({"urdf": str(theirs)}, "dynamics_node"),
+                        ({"params_file": str(CONFIG / "scaling_node.yaml")}, "scaling_node")]:
+        result = start("demo", query_node="true", **given)
+        assert result.one("dynamics_node").files == result.one("query_node").files == [str(CONFIG / f"{file}.yaml")]
+    assert "stanford.urdf" in start("demo", shared, **package).error  # not there; but it was not the Stanford arm either
+
+
+def test_the_scaling_demos_limits_are_every_nodes(start):
+    robot = Robot.from_urdf(RR)
+    limits = parameters(robot, too_fast(robot).limits)
+    result = start("scaling_demo", urdf=RR, query_node="true", speed="3")
+    for name in ("dynamics_node", "query_node", "scaling_node"):
+        given = result.one(name).parameters
+        assert {key: given[key] for key in given if key.startswith("joint_limits.")} == pytest.approx(limits)
+    assert result.one("demo_follower").parameters["speed"] == 3.0
+
+
+def test_references_go_to_the_controllers_that_are_named(start):
+    node = start("scaling", urdf=RR, controller="/jtc", forward_controller="/forward", commands="effort").one("scaling_node")
+    assert {"~/reference:=/jtc/joint_trajectory", "~/commands:=/forward/commands"} <= set(node.remappings)
+    assert node.parameters["commands"] == "effort"
+    assert "commands" not in start("scaling", urdf=RR).one("scaling_node").parameters
+
+
+def test_rviz_looks_from_the_robots_root_and_gets_markers(start):
+    result = start("dynamics", ALL, urdf=str(URDF / "branched.urdf"), rviz="true", start_rsp="true")
+    assert result.one("rviz2").arguments[:4] == ["-d", str(CONFIG / "rnea.rviz"), "-f", "base_link"]
+    assert result.one("dynamics_node").parameters["publish_markers"] is True
+    assert result.one(RSP).parameters["publish_frequency"] == 1000.0  # as often as efforts come, not 20 Hz
+
+
+# --- in a ROS graph ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    pytest.importorskip("rclpy")
+    from support.ros_helpers import world
+
+    with world(tmp_path) as made:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(made.domain))
+        yield made
+
+
+@ros
+@pytest.mark.ros
+def test_a_state_publisher_is_not_started_beside_another(start, world):
+    from std_msgs.msg import String
+
+    from support.ros_helpers import LATCHED
+
+    def programs(said=0, **given):
+        result = start("dynamics", ALL, urdf=RR, **given)
+        assert len(result.said) == said, result
+        return result.programs
+
+    assert programs() == ["dynamics_node", RSP]
+    publisher = world.node.create_publisher(String, "robot_description", LATCHED)  # as a driver's does
+    assert programs(said=1) == ["dynamics_node"]
+    assert programs(start_rsp="true") == ["dynamics_node", RSP]
+    assert programs(namespace="left") == ["dynamics_node", RSP]
+    world.node.destroy_publisher(publisher)
+
+
+@ros
+@pytest.mark.ros
+def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
+    import rclpy
+    from std_msgs.msg import String
+
+    from rnea_ros.nodes.common.graph import Look
+
+    def seen(namespace):
+        look = Look(namespace)
+        with suppress(AssertionError):
+            world.until(look.describer, timeout=6.0)
+        try:
+            return look.describer()
+        finally:
+            look.end()
+
+    nodes = [rclpy.create_node(name, namespace=space, context=world.context)
+             for name, space in ((RSP, "left"), ("driver", "right"), ("bystander", "alone"))]
+    try:
+        nodes[1].create_publisher(String, "robot_description", 1)
+        nodes[2].create_publisher(String, "something_else", 1)
+        assert seen("left") == seen("/left") == f"/left/{RSP}"
+        assert seen("right").endswith(("/driver", "_UNKNOWN_"))  # a publisher is heard of before its node's name
+        assert seen("alone") == seen("") == ""
+    finally:
+        for node in nodes:
+            node.destroy_node()
+
+
+@ros
+@pytest.mark.ros
+def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world):
+    pytest.importorskip("rnea_msgs")
+    from rnea_msgs.msg import ModelInfo
+    from support.ros_helpers import LATCHED
+
+    heard = {}
+    for one in start("demo", query_node="true").started:
+        name = one.executable
+        if name != "demo_robot":
+            heard[name] = world.listen(ModelInfo, f"{name}/model_info", LATCHED)
+            world.start(name, one.parameters, "", *(word for file in one.files for word in ("--params-file", file)))
+    world.until(lambda: all(heard.values()))
+    robot = Robot.from_urdf(STANFORD)
+    ids = {name: messages[-1].model_id for name, messages in heard.items()}
+    assert len(set(ids.values())) == 1 and robot.model_id not in ids.values()
+
+
+# --- for real ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ros
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="launch_ros is not importable: it comes with a ROS 2 installation, not from PyPI")
+@pytest.mark.parametrize("file, arguments, kind, topic, joints, nodes", [
+    ("demo", (), "JointDynamics", "dynamics_node/joint_dynamics", 6, 2),
+    ("demo", ("namespace:=left", "urdf:={colons}", "query_node:=true"), "JointDynamics", "left/dynamics_node/joint_dynamics",
+     2, 3),
+    ("scaling_demo", (), "ScaledMotion", "scaling_node/scaled_motion", 7, 3),
+    ("scaling_demo", ("namespace:=left", "urdf:={colons}", "dynamics:=false"), "ScaledMotion",
+     "left/scaling_node/scaled_motion", 2, 2),
+])
+def test_the_demo_runs_and_ends_cleanly(world, tmp_path, colons, file, arguments, kind, topic, joints, nodes):
+    import rnea_msgs.msg
+
+    run = (f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:$PYTHONPATH"\n'
+           f'exec {sys.executable} -m "rnea_ros.nodes.$(basename "$0")" "$@"\n')
+    made = workspace(tmp_path / "workspace", ALONE, run)
+    heard = world.listen(getattr(rnea_msgs.msg, kind), topic)
+    command = [sys.executable, "-c", RUN, str(LAUNCH / f"{file}.launch.py"),
+               *(argument.format(colons=colons) for argument in arguments)]
+    process = subprocess.Popen(command, env={**os.environ, "AMENT_PREFIX_PATH": prefixes(made), "TMPDIR": str(tmp_path)},
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        world.until(lambda: heard and any(heard[-1].effort_rate), timeout=40.0)
+    finally:
+        process.send_signal(signal.SIGINT)
+        output = process.communicate(timeout=20)[0]
+    assert len(heard[-1].effort) == joints
+    assert output.count("process has finished cleanly") == nodes, output

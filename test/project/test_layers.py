@@ -1,0 +1,174 @@
+"""Dependencies point one way, and what is heavy or foreign has one door: read from the source, not from a run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import subprocess
+import sys
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rnea_ros
+
+PACKAGE = Path(rnea_ros.__file__).parent
+# Modules of this package that a module may use; first pattern that fits. From the ground up: a room uses those above its line.
+LAYERS = {
+    "errors": (),
+    "algebra/*": ("algebra/*",),
+    "model/*": ("model/*", "algebra/*", "errors"),
+    "algorithms/*": ("algorithms/*", "algebra/*", "model/mdh", "model/tree"),
+    "codegen/*": ("codegen/*", "errors"),
+    "scaling/*": ("scaling/*", "errors"),
+    "planning/*": ("planning/*", "errors"),
+    "estimation/*": ("estimation/*", "errors"),
+    "output/*": ("output/*", "errors"),
+    "inertial/*": ("inertial/*", *(GROUND := ("algebra/*", "model/*", "algorithms/*", "codegen/*", "errors"))),
+    "robots/inputs/*": ("robots/inputs/*", "inertial/*", *GROUND),
+    "robots/kernels/*": ("robots/kernels/*", "robots/inputs/*", "inertial/*", *GROUND),
+    "robots/closure/*": ("robots/closure/*", "robots/kernels/*", "robots/inputs/*", "inertial/*", *GROUND),
+    "robots/*": ("robots/*", "inertial/*", *GROUND),
+    "recordings/*": ("recordings/*", *(ROBOTS := ("robots/*", "inertial/*", "estimation/*", "output/*", *GROUND))),
+    "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),
+    "identification/*": ("identification/*", *ROBOTS),
+    "query/*": ("query/*", *ROBOTS),
+    "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),
+    "execution/*": ("execution/*", "motion/*", "scaling/*", *ROBOTS),
+    "nodes/*": ("[!d]*",),
+    "demo/nodes/*": ("*",),
+    "*": ("[!n]*",),  # anything but nodes
+}
+ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "launch", "launch_ros", "tf2_ros", "*_msgs",
+       "*_srvs")
+# Foreign packages, and the modules that may import them; numpy is everywhere.
+DOORS = {
+    "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader",),
+    "yaml": ("model/yaml_file",),
+    "matplotlib": ("output/figures",), "casadi": ("planning/ipopt",),
+    "scipy": ("identification/*",),
+    **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
+}
+LAZY = ("matplotlib", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below
+WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling")}  # starts nodes, where there is ROS
+
+
+class Import(NamedTuple):
+    name: str  # module of this package with slashes, or a foreign package
+    own: bool
+    lazy: bool  # inside a function
+    typing: bool  # under TYPE_CHECKING
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    return {file.relative_to(PACKAGE).with_suffix("").as_posix(): ast.parse(file.read_text(encoding="utf-8"))
+            for file in sorted(PACKAGE.rglob("*.py")) if "__pycache__" not in file.parts}
+
+
+def resolved(node: ast.stmt, module: str):
+    """(name, own) of what an import statement brings in."""
+    if isinstance(node, ast.Import):
+        return [_absolute(alias.name.split(".")) for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    start = (node.module or "").split(".") if node.module else []
+    if node.level:
+        start = ["rnea_ros", *module.split("/")[:-1][:len(module.split("/")) - node.level], *start]
+    return [_absolute([*start, alias.name]) for alias in node.names]
+
+
+def _absolute(parts: list[str]) -> tuple[str, bool]:
+    if parts[0] != "rnea_ros":
+        return parts[0], False
+    inner = parts[1:]
+    while inner and "/".join(inner) not in modules() and "/".join([*inner, "__init__"]) not in modules():
+        inner = inner[:-1]  # the rest is a name inside a module
+    path = "/".join(inner)
+    return (path if path in modules() else f"{path}/__init__".lstrip("/")), True
+
+
+@cache
+def imports(module: str) -> tuple[Import, ...]:
+    found = []
+
+    def walk(node, lazy, typing):
+        for child in ast.iter_child_nodes(node):
+            found.extend(Import(name, own, lazy, typing) for name, own in resolved(child, module))
+            walk(child, lazy or isinstance(child, (ast.FunctionDef, ast.Lambda)),
+                 typing or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)))
+
+    walk(modules()[module], False, False)
+    return tuple(found)
+
+
+def allowed(patterns, name):
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def test_the_reader_of_imports_reads():
+    assert Import("algebra/vectors", True, False, False) in imports("model/mdh")
+    assert Import("algorithms/torque_rate", True, False, False) in imports("robots/robot")
+    assert Import("model/tree", True, False, False) in imports("algorithms/coordinates")
+    assert Import("codegen/llvm/engine", True, True, False) in imports("codegen/kernel")
+    assert Import("lxml", False, False, True) in imports("model/urdf_validation")
+    assert Import("robots/robot", True, False, False) in imports("__init__")
+    assert len(modules()) > 30
+
+
+@pytest.mark.parametrize("module", modules())
+def test_layers(module):
+    patterns = next(patterns for pattern, patterns in LAYERS.items() if fnmatch(module, pattern))
+    for found in imports(module):
+        excused = found.lazy and module in WITHIN_FUNCTIONS.get(found.name.split("/")[0], ())
+        if found.own and not found.typing and not excused:
+            name = found.name.removesuffix("/__init__")
+            assert allowed(patterns, name) or allowed(patterns, f"{name}/"), f"{module} imports {found.name}"
+
+
+@pytest.mark.parametrize("module", modules())
+def test_foreign_packages_come_in_by_their_door(module):
+    for found in imports(module):
+        if found.own or found.typing or found.name in sys.stdlib_module_names:
+            continue
+        doors = next((doors for name, doors in DOORS.items() if fnmatch(found.name, name)), ())
+        assert allowed(doors, module), f"{module} imports {found.name}"
+        if found.name in LAZY and module != "codegen/llvm/engine":  # which is itself imported where it is used
+            assert found.lazy, f"{module} imports {found.name} at once"
+
+
+def test_no_circles():
+    graph = {module: {found.name for found in imports(module) if found.own and not found.lazy and not found.typing}
+             for module in modules()}
+    done: set[str] = set()
+    while free := {module for module, needs in graph.items() if module not in done and needs <= done | {"__init__"}}:
+        done |= free
+    assert not set(graph) - done, "these import each other in a circle"
+
+
+def test_import_of_the_package_brings_in_nothing_optional():
+    code = "import sys, rnea_ros; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
+    assert not set(run.stdout.split()) & {*LAZY, "xacro", "rclpy", "rnea_msgs", "sensor_msgs", "pinocchio"}
+    assert not run.stderr
+
+
+def test_text_becomes_code_in_one_place():
+    for module, tree in modules().items():
+        called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        if module != "codegen/python":
+            assert not called & {"exec", "eval", "compile", "__import__"}, module
+
+
+@pytest.mark.parametrize("module", modules())
+def test_public_names_exist(module):
+    if module.startswith("nodes/") and importlib.util.find_spec("rclpy") is None:
+        pytest.skip("no ROS here")
+    loaded = importlib.import_module(f"rnea_ros.{module.removesuffix('__init__').replace('/', '.')}".rstrip("."))
+    names = getattr(loaded, "__all__", ())
+    assert len(set(names)) == len(names)
+    assert not [name for name in names if not hasattr(loaded, name)]

@@ -1,0 +1,152 @@
+"""What pip, colcon and rosdep are told agrees with each other and with the files that are there."""
+import ast
+import importlib
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# rosdep key: name on PyPI. All others are ROS packages, "ros-..." on PyPI where they are there at all.
+PYPI = {
+    "python3-lxml": "lxml",
+    "python3-numpy": "numpy",
+    "python3-pytest": "pytest",
+    "python3-pytest-timeout": "pytest-timeout",
+    "python3-yaml": "pyyaml",
+    "xacro": "xacro",
+}
+NOT_ON_PYPI = {"launch", "launch_ros", "rnea_msgs", "robot_state_publisher"}
+NOT_IN_ROSDEP = {"llvmlite"}
+WHERE_INSTALLED = {"control_msgs"}  # the node publishes one topic more where it is
+
+
+def read_setup(*arguments):
+    """What `setup.py ARGUMENTS` tells setuptools; nothing is built."""
+    pytest.importorskip("setuptools")
+    from distutils.core import run_setup  # Python 3.12 and later: by setuptools
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return run_setup("setup.py", list(arguments), stop_after="config")
+
+
+@pytest.fixture(scope="module")
+def setup():
+    return read_setup()
+
+
+def package_xml(folder=ROOT):
+    return ElementTree.parse(folder / "package.xml").getroot()
+
+
+def depends(*tags):
+    return {element.text for element in package_xml() if element.tag in tags}
+
+
+def names(requirements):
+    return {re.match(r"[\w.-]+", requirement).group() for requirement in requirements}
+
+
+def files_below(*folders):
+    return {
+        file.relative_to(ROOT).as_posix()
+        for folder in folders
+        for file in (ROOT / folder).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+
+
+def imported(folder):
+    """Top-level names of every import below a folder, also of those inside functions."""
+    found = set()
+    for file in files_below(folder):
+        if file.endswith(".py"):
+            for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name.split(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    found.add(node.module.split(".")[0])
+    return found
+
+
+def test_both_packages_have_one_version_and_licence(setup):
+    project = (ROOT / "rnea_msgs/pyproject.toml").read_text(encoding="utf-8")
+    versions = [package_xml().findtext("version"), package_xml(ROOT / "rnea_msgs").findtext("version"),
+                setup.metadata.version, re.search(r'^version = "(.*)"', project, re.M).group(1)]
+    assert len(set(versions)) == 1, versions
+    licences = [package_xml().findtext("license"), package_xml(ROOT / "rnea_msgs").findtext("license"),
+                setup.metadata.license, re.search(r'^license = .*"(.*)"', project, re.M).group(1)]
+    assert set(licences) == {"Apache-2.0"}
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_changelog_names_the_version(setup):
+    newest = re.search(r"^(\d+\.\d+\.\d+) \(\d{4}-\d{2}-\d{2}\)$", (ROOT / "CHANGELOG.rst").read_text(), re.M)
+    assert newest.group(1) == setup.metadata.version
+
+
+def test_rosdep_and_pip_install_the_same(setup):
+    on_pypi = {PYPI.get(key, "ros-" + key.replace("_", "-")) for key in depends("depend", "exec_depend") - NOT_ON_PYPI}
+    assert on_pypi == names(setup.install_requires + setup.extras_require["ros"]) - NOT_IN_ROSDEP
+    assert {PYPI[key] for key in depends("test_depend")} <= names(setup.extras_require["test"])
+
+
+def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
+    """The scripts of such an install may check every requirement, and rosdep cannot provide all by their pip names."""
+    assert setup.install_requires
+    assert not read_setup("install", "--prefix", "unused").install_requires
+
+
+def test_package_xml_names_what_is_imported(setup):
+    optional = names(setup.extras_require["planning"] + setup.extras_require["plot"]) | NOT_IN_ROSDEP | WHERE_INSTALLED
+    rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()} | {"yaml": "python3-yaml"}
+    foreign = (imported("rnea_ros") | imported("launch")) - sys.stdlib_module_names - optional - {"rnea_ros"}
+    assert {rosdep.get(name, name) for name in foreign} <= depends("depend", "exec_depend")
+
+
+def test_console_scripts_import(setup):
+    scripts = setup.entry_points["console_scripts"]
+    assert scripts
+    for script in scripts:
+        module, function = script.split("=")[1].strip().split(":")
+        if ".nodes." in module:
+            pytest.importorskip("rclpy")
+        assert callable(getattr(importlib.import_module(module), function)), script
+
+
+def test_every_shared_file_is_installed(setup):
+    installed = {file: folder for folder, files in setup.data_files for file in files}
+    assert set(installed) - {"package.xml", "resource/rnea_ros"} == files_below("config", "launch", "urdf")
+    for file, folder in installed.items():
+        if file.startswith(("config", "launch", "urdf")):
+            assert folder == f"share/rnea_ros/{Path(file).parent.as_posix()}"
+    assert installed["package.xml"] == "share/rnea_ros"
+    assert installed["resource/rnea_ros"] == "share/ament_index/resource_index/packages"
+
+
+def test_installed_package_is_the_source():
+    """Found by the nodes and commands that tests start; also shows that packaging forgets no file."""
+    folders = [Path(entry) for entry in sys.path if "packages" in Path(entry).name]
+    installed = next((folder / "rnea_ros" for folder in folders if (folder / "rnea_ros").is_dir()), None)
+    if installed is None:
+        pytest.skip("rnea_ros runs from its source and is not installed")
+
+    def contents(folder):
+        return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*")
+                if file.is_file() and "__pycache__" not in file.parts}
+
+    source, copy = contents(ROOT / "rnea_ros"), contents(installed)
+    differing = sorted(str(name) for name in source.keys() | copy.keys() if source.get(name) != copy.get(name))
+    assert not differing, f"installed rnea_ros differs from the source, `make env` installs it again: {differing}"
+
+
+def test_every_message_is_built():
+    built = re.search(r"rosidl_generate_interfaces\((.*?)\)", (ROOT / "rnea_msgs/CMakeLists.txt").read_text(), re.S)
+    listed = set(re.findall(r"\S+\.(?:msg|srv|action)", built.group(1)))
+    present = {file.relative_to(ROOT / "rnea_msgs").as_posix() for kind in ("msg", "srv", "action")
+               for file in (ROOT / "rnea_msgs").glob(f"{kind}/*.{kind}")}
+    assert listed == present

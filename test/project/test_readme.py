@@ -1,0 +1,307 @@
+"""Everything that the README and the pages of docs/ show is run: Python as it stands, `rnea` lines for real, the rest checked
+for what it names.
+
+``python test/project/test_readme.py --update`` writes the parameter tables into their pages.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+DOCS = {page.stem: page for page in sorted((ROOT / "docs").glob("*.md"))}
+PAGES = [README, ROOT / "CONTRIBUTING.md", *DOCS.values()]
+MARK = "<!-- parameters: written by test/project/test_readme.py --update -->"
+SCALING_MARK = MARK.replace("parameters", "scaling parameters")
+END = "<!-- end -->"
+EXPECTED = {"index", "install", "dynamics_node", "scaling_node", "query_node", "systems", "library", "command_line",
+            "planning", "gait", "correctness_and_speed", "architecture", "glossary"}
+
+
+@cache
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def everything() -> str:
+    return "\n".join(text(page) for page in PAGES)
+
+
+def blocks(language: str, page: Path) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text(page), flags=re.DOTALL)
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"```.*?```", "", text(page), flags=re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Each once, however many pages show it."""
+    lines = [line for page in PAGES for block in blocks("bash", page) for line in block.splitlines() if line.strip()]
+    assert len(set(lines)) >= 20
+    return list(dict.fromkeys(lines))
+
+
+def library(page: Path) -> list[str]:
+    return [block for block in blocks("python", page) if "rnea_msgs" not in block]
+
+
+def parameter_tables() -> dict[Path, str]:
+    from rnea_ros.nodes.common.parameters import SCALING, TABLE, markdown_table
+
+    tables = (("dynamics_node", MARK, TABLE), ("scaling_node", SCALING_MARK, SCALING))
+    return {DOCS[page]: f"{mark}\n\n{markdown_table(entries)}{END}" for page, mark, entries in tables}
+
+
+def test_the_readme_is_short_and_every_page_is_in_the_index():
+    assert len(text(README).splitlines()) <= 120
+    assert set(DOCS) >= EXPECTED
+    assert set(re.findall(r"\]\((\w+)\.md\)", text(DOCS["index"]))) == set(DOCS) - {"index"}
+
+
+def test_pages_with_python_are_known():
+    """A block that loses its language would not run."""
+    assert {page.stem: len(library(page)) for page in PAGES if library(page)} == {"README": 1, "library": 4, "planning": 1}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if library(page)], ids=lambda page: page.stem)
+def test_python_blocks_run_in_the_order_of_the_page(monkeypatch, page):
+    monkeypatch.chdir(ROOT)
+    shared: dict = {}
+    for block in library(page):
+        exec(compile(block, page.name, "exec"), shared)
+    if page.stem in ("README", "library"):
+        assert shared["tau"].shape == shared["tau_rate"].shape == (6,)
+    if page.stem == "library":
+        assert abs(shared["pushed"] - shared["tau"]).max() > 1.0
+
+
+@pytest.mark.ros
+def test_the_subscribers_of_the_pages_understand_the_messages(capsys):
+    messages = pytest.importorskip("rnea_msgs.msg")
+    both = [block for page in PAGES for block in blocks("python", page) if "rnea_msgs" in block]
+    assert len(both) == 2
+    shared: dict = {}
+    for block in both:
+        exec(compile(block, "docs", "exec"), shared)
+    shared["on_motion"](messages.ScaledMotion(joint_names=["a"], position=[1.0], effort=[2.0], phase=4, motion=3, lateness=0.5,
+                                              use=0.9, binding_limit="effort", binding_joint="a"))
+    assert capsys.readouterr().out == ("motion 3 ended, 0.50 s late\n"
+                                       "a: 1.0000 rad, feed forward 2.000 N m; at 90% of effort of a\n")
+    shared["on_dynamics"](messages.JointDynamics(joint_names=["a"], effort=[1.5], effort_rate=[-2.0]))
+    assert capsys.readouterr().out == "a: 1.500 N m, -2.000 N m/s\n"
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("rnea ")])
+def test_rnea_commands_run(line, tmp_path):
+    words = [str(ROOT / word) if (ROOT / word).is_file() else word for word in shlex.split(line)[1:]]
+    done = subprocess.run([sys.executable, "-m", "rnea_ros.cli.main", *words], cwd=tmp_path, capture_output=True, text=True,
+                          env=_environment(), timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip() or "-o" in words
+    for word in ("torque.csv", "torque.png", "answer.json", "plan.csv", "plan.png", "fast.csv"):
+        assert (word in words) == (tmp_path / word).is_file()
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("python ")])
+def test_examples_run(line, tmp_path):
+    (script,) = shlex.split(line)[1:]
+    done = subprocess.run([sys.executable, str(ROOT / script)], cwd=tmp_path, capture_output=True, text=True,
+                          env=_environment(), timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_example_of_the_pages_exists():
+    named = set(re.findall(r"`(?:examples/)?([a-z_]+\.py)`", everything()))
+    assert len(named) >= 10 and all((ROOT / "examples" / name).is_file() for name in named)
+
+
+@pytest.mark.parametrize("page", ["query_node", "systems"])
+def test_every_service_of_the_page_is_served(page):
+    source = (ROOT / "rnea_ros/nodes/query/messages.py").read_text()
+    named = set(re.findall(r"`~/((?:compute|get)_[a-z_]+)`", text(DOCS[page])))
+    assert named == set(re.findall(r'"((?:compute|get)_[a-z_]+)"', source))
+    assert set(re.findall(r"`~/((?:compute|get)_[a-z_]+)`", everything())) == named
+
+
+def test_the_table_of_commands_is_that_of_the_command():
+    done = subprocess.run([sys.executable, "-m", "rnea_ros.cli.main", "--help"], cwd=ROOT, capture_output=True, text=True,
+                          env=_environment(), timeout=100)
+    assert set(re.findall(r"^\| `rnea (\w+)` \|", text(DOCS["command_line"]), flags=re.MULTILINE)) == set(
+        re.findall(r"^    (\w+)  ", done.stdout, flags=re.MULTILINE))
+
+
+def test_every_class_and_function_of_the_systems_exists():
+    """`Robot.dynamics`, `energy`: what follows a class may be its own; `scaling.speed_factor`: a name in a room."""
+    import rnea_ros
+
+    cells = [line.split("|")[2] for line in text(DOCS["systems"]).splitlines() if line.startswith("| ")][1:]
+    assert len(cells) >= 14
+    for cell in cells:
+        owners: list[object] = [rnea_ros]
+        for name in re.findall(r"`([\w.]+)`", cell):
+            found = next(filter(None, (resolved(name, owner) for owner in owners)), None) or imported(name)
+            assert found is not None, name
+            if isinstance(owner := getattr(rnea_ros, name.split(".")[0], None), type):
+                owners.append(owner)
+
+
+def resolved(name: str, owner: object) -> object:
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner
+
+
+def imported(name: str) -> object:
+    """A module of the package, or a name in one; None if there is neither."""
+    module, _, last = name.rpartition(".")
+    for path, attribute in ((name, ""), (module, last)):
+        try:
+            found = importlib.import_module(f"rnea_ros.{path}".rstrip("."))
+        except ModuleNotFoundError:
+            continue
+        return getattr(found, attribute, None) if attribute else found
+    return None
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("make")])
+def test_make_targets_exist(line):
+    done = subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("ros2 launch")])
+def test_launch_lines_name_files_and_arguments_that_exist(line):
+    _ros2, _launch, package, file, *arguments = shlex.split(line)
+    assert package == "rnea_ros"
+    text = (ROOT / "launch" / file).read_text()
+    for other in ("scaling.launch.py", "dynamics.launch.py"):  # arguments are handed on
+        if other in text:
+            text += (ROOT / "launch" / other).read_text()
+    for argument in arguments:
+        assert re.search(rf'DeclareLaunchArgument\(\s*"{argument.split(":=")[0]}"', text), argument
+
+
+def test_colcon_line_builds_the_two_packages_of_this_repository():
+    (line,) = [line for line in commands() if line.startswith("colcon")]
+    paths = [word.removeprefix("src/rnea_ros") for word in shlex.split(line) if word.startswith("src/")]
+    assert [(ROOT / path.lstrip("/") / "package.xml").is_file() for path in paths] == [True, True]
+
+
+def test_topics_of_the_pages_are_the_nodes():
+    nodes = ROOT / "rnea_ros" / "nodes"
+    names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/messages")
+    source = "".join((nodes / f"{name}.py").read_text() for name in names)
+    topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/", everything(), flags=re.MULTILINE)
+    assert len(topics) == 18
+    for topic in topics:
+        assert f'"{topic}"' in source, topic
+
+
+@pytest.mark.ros
+def test_parameter_tables_are_those_of_the_nodes():
+    pytest.importorskip("rclpy")
+    for page, table in parameter_tables().items():
+        assert table in text(page), "run: python test/project/test_readme.py --update"
+
+
+def test_pictures_and_links_lead_somewhere():
+    pictures = 0
+    for page in PAGES:
+        for picture, target in re.findall(r"(!?)\[[^]]*\]\(([^)\s]+)\)", prose(page)):
+            if target.startswith("https://"):
+                continue
+            file, _, anchor = target.partition("#")
+            found = page.parent / file if file else page
+            assert found.is_file(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(found), f"{page.name}: {target}"
+            pictures += bool(picture)
+    assert pictures >= 9
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings, as hosts of Markdown make them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+# --- architecture and project -----------------------------------------------------------------------------------------
+
+
+def test_every_file_of_the_pages_exists():
+    for page in PAGES:
+        for name in re.findall(r"`([\w.]+/[\w./]*)`", text(page)):
+            assert (ROOT / name).exists() or (ROOT / "rnea_ros" / name).exists(), f"{page.name}: {name}"
+
+
+def test_every_step_of_the_architecture_names_what_is_in_its_files():
+    """Three ways of ten steps; each name in a step stands in a file of that step, as a word."""
+    steps = re.findall(r"^\d+\. (.*?)(?=^\d+\. |^#|\Z)", text(DOCS["architecture"]), flags=re.MULTILINE | re.DOTALL)
+    assert len(steps) == 30
+    for step in steps:
+        quoted = re.findall(r"`([^`]+)`", step)
+        files = [name for name in quoted if name.endswith(".py")]
+        source = "".join((ROOT / "rnea_ros" / name).read_text(encoding="utf-8") for name in files)
+        assert files, step
+        for name in set(quoted) - set(files):
+            for word in name.split("."):
+                assert re.search(rf"\b{word}\b", source), f"{name}: {step}"
+
+
+def test_rooms_of_the_architecture_are_the_layers():
+    from test_layers import GROUND, LAYERS, ROBOTS
+
+    groups = {"robots and below": ROBOTS, "ground": GROUND}
+    special = {(): "nothing", ("*",): "all", ("[!d]*",): "all but demo", ("[!n]*",): "all but nodes"}
+
+    def words(room: str, patterns: tuple[str, ...]) -> str:
+        named, left = [], set(patterns) - {room}
+        for name, group in groups.items():
+            if set(group) <= left:
+                named.append(name)
+                left -= set(group)
+        named += [pattern.removesuffix("/*") for pattern in left]
+        return ", ".join(sorted(named)) or "nothing"
+
+    expected = [f"| {room.removesuffix('/*').replace('*', 'the rest')} | {special.get(patterns) or words(room, patterns)} |"
+                for room, patterns in LAYERS.items()]
+    rows = re.findall(r"^(\| [\w/ ]+ \| [^|]* \|) [^|]+ \|$", text(DOCS["architecture"]), flags=re.MULTILINE)
+    assert rows[1:] == expected
+
+
+def test_the_glossary_has_one_sentence_for_each_word_in_order():
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", text(DOCS["glossary"]), flags=re.MULTILINE)[1:]
+    words = [word.lower() for word, _ in rows]
+    assert words == sorted(set(words)) and len(words) >= 40
+    assert all(meaning.endswith(".") for _, meaning in rows)
+
+
+def test_ci_calls_what_the_readme_says_on_every_python_of_the_readme():
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
+    assert "make test" in (ROOT / ".ci/run").read_text() and "make test" in blocks("bash", README)[0].splitlines()
+    (job,) = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    first, last = re.search(r"Python (3\.\d+) to (3\.\d+)", text(README)).groups()
+    assert job["strategy"]["matrix"]["python"] == [f"3.{minor}" for minor in range(int(first[2:]), int(last[2:]) + 1)]
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+if __name__ == "__main__" and "--update" in sys.argv:
+    sys.path.insert(0, str(ROOT))
+    for page, table in parameter_tables().items():
+        before, _, after = page.read_text(encoding="utf-8").partition(table.partition("\n")[0])
+        page.write_text(before + table + after.partition(END)[2], encoding="utf-8")

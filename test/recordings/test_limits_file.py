@@ -1,0 +1,116 @@
+"""Limits from YAML, over those of the URDF; everything wrong is said at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import ModelError, Robot
+from rnea_ros.recordings import limits_file
+from support.planning_cases import ROOT, robot
+
+
+def written(tmp_path, text: str) -> str:
+    path = tmp_path / "limits.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+FULL = """
+joint_limits:
+  joint2:
+    min_position: -1.0
+    max_position: 1.5
+    max_velocity: 2
+    max_acceleration: 15.0
+    max_jerk: 500.0
+    max_effort: 9.0
+    max_effort_rate: 2000.0
+    max_joint_force: 40.0
+    has_velocity_limits: true
+  joint1:
+    has_effort_limits: false
+"""
+
+
+def test_all_of_it_over_the_urdf(tmp_path):
+    arm = robot("rr")
+    limits, forces = limits_file.read(written(tmp_path, FULL), arm)
+    found = {name: getattr(limits, name) for name in vars(arm.limits)}
+    np.testing.assert_array_equal(found["lower"], [arm.limits.lower[0], -1.0])
+    np.testing.assert_array_equal(found["upper"], [arm.limits.upper[0], 1.5])
+    np.testing.assert_array_equal(found["velocity"], [arm.limits.velocity[0], 2.0])
+    np.testing.assert_array_equal(found["effort"], [np.nan, 9.0])
+    for name, value in (("acceleration", 15.0), ("jerk", 500.0), ("effort_rate", 2000.0)):
+        np.testing.assert_array_equal(found[name], [np.nan, value])
+    assert forces == {"joint2": 40.0}
+    assert not limits.effort.flags.writeable
+
+
+def test_what_yaml_takes_for_text_and_people_for_numbers(tmp_path):
+    limits, _ = limits_file.read(written(tmp_path, "joint_limits: {joint1: {max_effort: 1e3, max_jerk: '7'}}"), robot("rr"))
+    assert limits.effort[0] == 1000.0 and limits.jerk[0] == 7.0
+
+
+def test_position_limits_that_only_one_side_has(tmp_path):
+    text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/><child '
+            'link="b"/></joint></robot>')
+    with pytest.raises(ModelError, match="of min_position and max_position only one is known"):
+        limits_file.read(written(tmp_path, "joint_limits: {j: {max_position: 1.0}}"), Robot.from_urdf(text, backend="python"))
+
+
+def test_the_parameter_file_of_a_node_is_one_too(tmp_path):
+    text = "/**:\n  ros__parameters:\n    joint_limits: {joint1: {max_effort: 3.0}}\n    backend: llvm\n"
+    limits, forces = limits_file.read(written(tmp_path, text), robot("rr"))
+    np.testing.assert_array_equal(limits.effort, [3.0, 10.0])
+    assert forces == {}
+    text = "/**:\n  ros__parameters:\n    joint_limits.joint1.max_effort: 3.0\n    payload.mass: 1.0\n"
+    np.testing.assert_array_equal(limits_file.read(written(tmp_path, text), robot("rr"))[0].effort, [3.0, 10.0])
+    with pytest.raises(ModelError, match=r"joint 'joint1\.0' does not exist"):
+        limits_file.read(written(tmp_path, text.replace("joint1", "joint1.0")), robot("rr"))
+
+
+def test_followers_have_forces_only(tmp_path):
+    branched = Robot.from_urdf(ROOT / "urdf" / "branched.urdf", backend="python")
+    (follower,) = set(branched.moving_joints) - set(branched.joint_names)
+    given = f"joint_limits: {{{follower}: {{max_joint_force: 7.0}}}}"
+    assert limits_file.read(written(tmp_path, given), branched)[1] == {follower: 7.0}
+    with pytest.raises(ModelError, match=r"follows another one .mimic.: only max_joint_force"):
+        limits_file.read(written(tmp_path, given.replace("joint_force", "effort")), branched)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("joint_limits: {elbow: {max_effort: 1.0}}", "joint 'elbow' does not exist; the joints are joint1, joint2"),
+    ("joint_limits: {joint1: {max_efort: 1.0}}", "'max_efort' is not known; did you mean 'max_effort'"),
+    ("joint_limits: {joint1: {max_effort: much}}", "max_effort is 'much'; a finite number is needed"),
+    ("joint_limits: {joint1: {max_effort: '3 N'}}", "max_effort is '3 N'; a finite number"),
+    ("joint_limits: {joint1: {min_position: 1.0, max_position: -1.0}}", "min_position 1 is above max_position -1"),
+    ("joint_limits: {joint1: {min_position: 10.0}}", "min_position 10 is above max_position 3.14159"),
+    ("joint_limits: {joint1: {max_effort: .inf}}", "max_effort is inf; a finite number"),
+    ("joint_limits: {joint1: {max_effort: .nan}}", "max_effort is nan; a finite number"),
+    ("joint_limits: {joint1: {max_effort: true}}", "max_effort is True; a finite number"),
+    ("joint_limits: {joint1: {max_jerk: -2}}", "max_jerk is -2; a number above zero"),
+    ("joint_limits: {joint1: {max_jerk: 0.0}}", "max_jerk is 0; a number above zero"),
+    ("joint_limits: {joint1: {has_effort_limits: 1}}", "'has_effort_limits' must be true or false"),
+    ("joint_limits: {joint1: 5}", "joint 'joint1': 5 is no mapping of limits"),
+    ("joint_limits: [joint1]", "holds no mapping 'joint_limits'"),
+    ("limits: {}", "holds no mapping 'joint_limits'"),
+    ("[1, 2", "is not YAML"),
+    ("", "holds no mapping"),
+])
+def test_what_is_wrong_is_said(tmp_path, text, message):
+    with pytest.raises(ModelError, match=message) as caught:
+        limits_file.read(written(tmp_path, text), robot("rr"))
+    assert "limits.yaml" in str(caught.value)
+
+
+def test_everything_wrong_at_once(tmp_path):
+    text = "joint_limits: {joint1: {max_effort: -1, max_velocity: x}, elbow: {}}"
+    with pytest.raises(ModelError) as caught:
+        limits_file.read(written(tmp_path, text), robot("rr"))
+    assert all(part in str(caught.value) for part in ("max_effort is -1", "max_velocity is 'x'", "elbow"))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ModelError, match="cannot be read"):
+        limits_file.read(tmp_path / "none.yaml", robot("rr"))

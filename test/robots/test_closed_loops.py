@@ -1,0 +1,595 @@
+"""Closed loops: golden case, Pinocchio with Lagrange multipliers, closed forms, and laws that hold for every machine."""
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pinocchio")
+
+import pinocchio as pin
+
+from rnea_ros import InputError, JointDynamics, ModelError, Robot
+from rnea_ros.algorithms import closed_loops
+from rnea_ros.robots.closed_loops import ClosedLoopRobot
+from support.machines import LoopOracle, Mechanism, bennett, polygon, random_body
+from support.oracles import deviation
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = json.loads((ROOT / "test" / "golden" / "golden.json").read_text())["five_bar_khalil_sec4"]
+FIVE_BAR = (ROOT / "urdf" / "five_bar.urdf", ROOT / "config" / "five_bar.loops.yaml")
+PALLETISER = (ROOT / "urdf" / "palletiser.urdf", ROOT / "config" / "palletiser.loops.yaml")
+FOUR_BAR = ((0.0, 0.0), (0.1, 0.25), (0.55, 0.4), (0.5, 0.0))  # corners in x z
+SLIDER = ((0.0, 0.0), (0.12, 0.16), (0.55, 0.05), (0.55, 0.05))  # crank, rod, piston
+
+
+def declaration(path):
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load(Path(path).read_text())
+
+
+@pytest.fixture(scope="module")
+def five_bar():
+    return ClosedLoopRobot.from_urdf(*FIVE_BAR)
+
+
+@pytest.fixture(scope="module")
+def palletiser():
+    return ClosedLoopRobot.from_urdf(*PALLETISER)
+
+
+def four_bar(*cuts, **options):
+    urdf, loops = polygon(FOUR_BAR).cut_at(*(cuts or ("j4",)), active=["j1"])
+    return ClosedLoopRobot.from_urdf(urdf, loops, **options), urdf, loops
+
+
+def along(motion, t):
+    """Polynomial motion: value and three derivatives of a + b t + c t^2 / 2 + d t^3 / 6, rows of `motion`."""
+    a, b, c, d = motion
+    return a + b * t + c * t**2 / 2 + d * t**3 / 6, b + c * t + d * t**2 / 2, c + d * t, d
+
+
+def difference(function, h):
+    """Sixth-order central difference at zero."""
+    return sum(k * (function(i * h) - function(-i * h)) for i, k in ((1, 45), (2, -9), (3, 1))) / (60 * h)
+
+
+# --- golden and closed forms ------------------------------------------------------------------------------------------
+
+
+def test_five_bar_is_khalils(five_bar):
+    motion = five_bar.motion(GOLDEN["qa"], GOLDEN["qa_d"], GOLDEN["qa_dd"], [0.0, 0.0])
+    assert five_bar.tree.joint_names == ("left_motor", "left_elbow", "right_motor", "right_elbow")
+    for ours, name in ((motion.q, "q_tree"), (motion.qd, "qd_tree"), (motion.qdd, "qdd_tree")):
+        assert deviation(ours, GOLDEN[name]) < 1e-12
+    assert deviation(motion.G[[1, 3]], GOLDEN["dqp_dqa"]) < 1e-12
+    tau = five_bar.tree.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+    assert deviation(tau, GOLDEN["Gamma_tree"]) < 1e-12
+    assert deviation(five_bar.inverse_dynamics(GOLDEN["qa"], GOLDEN["qa_d"], GOLDEN["qa_dd"]), GOLDEN["Gamma_c"]) < 1e-12
+
+
+def test_parallelograms_keep_the_palletisers_wrist_level(palletiser):
+    """Opposite sides stay parallel: the map from motors to joints is constant and known, whatever the pose."""
+    one, two, three, four = np.eye(4)
+    expected = {"joint1": one, "joint2": two, "joint3": three, "joint4": four, "elbow": three - two, "wrist_joint": -three,
+                "levelling_plate": -two, "levelling_rod_joint": two, "fore_rod_joint": three, "drive_rod_joint": two - three}
+    G = np.array([expected[name] for name in palletiser.tree.joint_names])
+    qa = np.array([[0.3, 0.9, -0.4, 1.0], [-1.0, -0.5, 0.8, 0.0]])
+    motion = palletiser.motion(qa, *np.random.default_rng(1).normal(size=(3, 2, 4)))
+    assert np.abs(motion.G - G).max() < 1e-12 and np.abs(motion.Gd).max() < 1e-12
+    assert np.abs(motion.q - qa @ G.T).max() < 1e-12
+
+
+def test_slider_crank_is_its_formula():
+    """Piston at r cos + sqrt(l^2 - (r sin + offset)^2), by complex step of the formula; velocity, acceleration, jerk."""
+    urdf, loops = polygon(SLIDER, sliders=(4,)).cut_at("j2", active=["j1"])
+    robot = ClosedLoopRobot.from_urdf(urdf, loops)
+    crank, rod = np.hypot(0.12, 0.16), np.hypot(0.43, 0.11)
+    phase = np.arctan2(-0.16, 0.12)  # a positive turn about y takes z to x
+
+    def piston(q):
+        return crank * np.cos(phase + q) + np.sqrt(rod**2 - (crank * np.sin(phase + q) + 0.05) ** 2) - 0.55
+
+    motion = np.array([[0.7], [1.3], [-0.4], [2.0]])
+    slide = robot.tree.joint_names.index("j4")
+    result = robot.motion(*along(motion, 0.0))
+    sign = np.sign(result.q[slide] * piston(0.7))  # the tree may run through the slide the other way round
+    assert sign * result.q[slide] == pytest.approx(piston(0.7), abs=1e-13)
+    assert sign * result.qd[slide] == pytest.approx(piston(0.7 + 1.3e-30j).imag * 1e30, rel=1e-12)
+    for order, ours in ((1, result.qdd), (2, result.qddd)):
+        def lower(t, order=order):
+            return robot.motion(*along(motion, t))[order][slide]
+        assert ours[slide] == pytest.approx(difference(lower, 1e-2), rel=1e-9)
+
+
+def test_bennetts_linkage_moves_in_space():
+    """Five equations of rank two: a loop of four skew axes, whose angles have a closed form."""
+    machine, K = bennett(1.0)
+    for cut in ("j1", "j3", "j4"):
+        urdf, loops = machine.cut_at(cut, active=["j2"])
+        robot = ClosedLoopRobot.from_urdf(urdf, loops)
+        theta2 = 2.0 * np.arctan(K / np.tan(0.5)) + 0.6
+        theta1 = 2.0 * np.arctan(K / np.tan(0.5 * theta2))
+        q = dict(zip(robot.tree.joint_names, robot.close([0.6]), strict=True))
+        for name, value in {"j1": theta1 - 1.0, "j3": -(theta1 - 1.0), "j4": -0.6}.items():
+            if name != cut:
+                assert abs(np.sin(0.5 * (abs(q[name]) - abs(value)))) < 1e-10, name
+
+
+# --- Pinocchio with multipliers ---------------------------------------------------------------------------------------
+
+
+def spatial_machine():
+    urdf, loops = bennett(1.0)[0].cut_at("j4", active=["j2"])
+    return ClosedLoopRobot.from_urdf(urdf, loops), urdf, loops
+
+
+def slider(cut):
+    urdf, loops = polygon(SLIDER, sliders=(4,)).cut_at(cut, active=["j1"])
+    return ClosedLoopRobot.from_urdf(urdf, loops), urdf, loops
+
+
+def from_files(files):
+    return ClosedLoopRobot.from_urdf(*files), files[0].read_text(), declaration(files[1])
+
+
+MACHINES = {"four_bar": four_bar, "bennett": spatial_machine, "five_bar": lambda: from_files(FIVE_BAR),
+            "palletiser": lambda: from_files(PALLETISER), "slide in the tree": lambda: slider("j2"),
+            "slide cut": lambda: slider("j4")}
+POSES = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, -0.3, 1.0]}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_inverse_and_forward_dynamics_are_pinocchios(name):
+    robot, urdf, loops = MACHINES[name]()
+    oracle = LoopOracle(urdf, loops, robot.tree.joint_names)
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        N = len(robot.active_joints)
+        qa, qad, qadd = POSES.get(name, np.zeros(N)) + 0.3 * rng.normal(size=N), *rng.normal(size=(2, N))
+        motion = robot.motion(qa, qad, qadd, np.zeros(N))
+        tau, qdd = oracle.inverse(motion.q, motion.qd, qadd)
+        assert deviation(motion.qdd, qdd) < 1e-10
+        assert deviation(robot.inverse_dynamics(qa, qad, qadd), tau) < 1e-10
+        push = 5.0 * rng.normal(size=N)
+        expected = oracle.forward(motion.q, motion.qd, push)[oracle.active]
+        assert deviation(robot.forward_dynamics(qa, qad, push), expected) < 1e-9
+        A = robot.mass_matrix(qa)
+        assert deviation(A @ qadd + robot.bias(qa, qad), tau) < 1e-10
+        assert deviation(A, A.T) < 1e-13 and np.linalg.eigvalsh(A)[0] > 0.0
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_rates_are_differences_along_the_motion(name):
+    robot = MACHINES[name]()[0]
+    rng = np.random.default_rng(3)
+    N = len(robot.active_joints)
+    motion = np.array([POSES.get(name, np.zeros(N)), *rng.normal(size=(3, N)) * [[1.0], [2.0], [5.0]]])
+    state = robot.motion(*along(motion, 0.0))
+    tau_rate = robot.torque_and_rate(*along(motion, 0.0))[1]
+    h = 2e-3
+    assert deviation(difference(lambda t: robot.torque_and_rate(*along(motion, t))[0], h), tau_rate) < 1e-9
+    for order in range(3):
+        def lower(t, order=order):
+            return robot.motion(*along(motion, t))[order]
+        assert deviation(difference(lower, h), state[order + 1]) < 1e-9
+    assert deviation(difference(lambda t: robot.motion(*along(motion, t)).G, h), state.Gd) < 1e-9
+
+
+# --- lengths of their own ---------------------------------------------------------------------------------------------
+
+
+def chain(rng, joints):
+    """A loop of joints (kind, point, axis), its bodies between them; sizes 1e-3 m to 1e3 m."""
+    L, machine = 10.0 ** rng.uniform(-3.0, 3.0), Mechanism()
+    names = ["base", *(f"b{k}" for k in range(1, len(joints))), "base"]
+    for k, (kind, point, axis) in enumerate(joints):
+        machine.joints[f"j{k + 1}"] = (names[k], names[k + 1], kind, L * point, axis)
+        if k:
+            mass, centre, inertia = random_body(rng, point)
+            machine.bodies[f"b{k}"] = mass, L * centre, L * L * inertia
+    return machine, L
+
+
+def plane(rng):
+    """Any plane (3, 2), its normal, and two or more directions in it that are well apart."""
+    Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    angles = rng.uniform(0.0, 2.0 * np.pi) + np.cumsum(rng.uniform(0.4, 1.2, 3))
+    return Q[:, :2], Q[:, 2], [Q[:, :2] @ [np.cos(a), np.sin(a)] for a in angles]
+
+
+def slides_in_a_plane(rng):
+    E, _, along = plane(rng)
+    return [("prismatic", E @ rng.uniform(-1, 1, 2) * rng.integers(2), direction) for direction in along]
+
+
+def slides_and_a_pin_that_is_idle(rng):
+    """The pin may lie at the cut joint, which only the slides move then; the loop never turns it."""
+    E, normal, along = plane(rng)
+    pin, joints = E @ rng.uniform(-1, 1, 2), slides_in_a_plane(rng)
+    joints = [("prismatic", pin if rng.integers(2) else point, d) for (_, point, _), d in zip(joints, along)]
+    joints.insert(rng.integers(4), ("revolute", pin, normal))
+    return joints
+
+
+def slides_in_space(rng):
+    return [("prismatic", point, axis / np.linalg.norm(axis)) for point, axis in rng.normal(size=(4, 2, 3))]
+
+
+def double_slider(rng):
+    """The rod of Scott and Russell, its ends on two slides."""
+    E, normal, (one, two, _) = plane(rng)
+    a, b = E @ rng.uniform(-1, 1, 2), E @ rng.uniform(-1, 1, 2)
+    return [("prismatic", a, one), ("revolute", a, normal), ("revolute", b, normal), ("prismatic", b, two)]
+
+
+def four_pins(rng):
+    E, normal, _ = plane(rng)
+    return [("revolute", E @ corner, normal) for corner in rng.uniform(-1, 1, (4, 2))]
+
+
+LOOPS = (slides_in_a_plane, slides_and_a_pin_that_is_idle, slides_in_space, double_slider, four_pins)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("joints", LOOPS)
+def test_machines_of_any_size_wherever_they_are_cut(joints, seed):
+    """Where only slides move a cut joint, rounding is all that is left of levers, and no length to compare with."""
+    rng = np.random.default_rng(seed)
+    machine, L = chain(rng, joints(rng))
+    idle = joints is slides_and_a_pin_that_is_idle
+    active = str(rng.choice([name for name, joint in machine.joints.items() if not (idle and joint[2] == "revolute")]))
+    size = L if machine.joints[active][2] == "prismatic" else 1.0
+    found, motion = [], size * np.array([[0.002], [0.3], [1.0]])
+    for cut in machine.joints:
+        if cut != active:
+            urdf, loops = machine.cut_at(cut, active=[active])
+            robot = ClosedLoopRobot.from_urdf(urdf, loops, backend="python")
+            found.append(robot.inverse_dynamics(*motion))
+    oracle, state = LoopOracle(urdf, loops, robot.tree.joint_names), robot.motion(*motion, [0.0])
+    expected = oracle.inverse(state.q, state.qd, motion[2])[0]
+    assert max(deviation(tau, found[0]) for tau in found) < 1e-8 and deviation(found[0], expected) < 1e-7
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def test_it_does_not_matter_where_the_loop_is_cut():
+    motion = np.array([[0.3], [1.1], [-0.7], [3.0]])
+    results = [four_bar(cut)[0].torque_and_rate(*motion) for cut in ("j2", "j3", "j4")]
+    for other in results[1:]:
+        assert deviation(other, results[0]) < 1e-12
+    sliders = [slider(cut)[0].torque_and_rate(*motion) for cut in ("j2", "j3", "j4")]
+    for other in sliders[1:]:
+        assert deviation(other, sliders[0]) < 1e-12
+
+
+def test_it_does_not_matter_how_the_pin_is_declared():
+    """In a planar loop two equations are enough; the others are redundant and change nothing."""
+    urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
+    expected = ClosedLoopRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0])
+    for kind in ("spherical", "connect", "point_on_axis", "cylindrical"):
+        loops["loops"]["j4"]["type"] = kind
+        assert deviation(ClosedLoopRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-12
+
+
+def test_a_joint_can_become_a_weld():
+    """The last passive joint cut as a revolute, or kept in the tree with its far end welded to the ground."""
+    expected = four_bar("j4")[0].torque_and_rate([0.3], [1.1], [-0.7], [3.0])
+    machine = polygon(FOUR_BAR)
+    machine.bodies["pad"] = (1e-9, np.array([0.5, 0.0, 0.0]), 1e-15 * np.eye(3))
+    a, _b, *rest = machine.joints["j4"]
+    machine.joints["j4"] = (a, "pad", *rest)
+    machine.joints["weld"] = ("base", "pad", "fixed", [0.5, 0.0, 0.0], [0.0, 0.0, 1.0])
+    for kind in ("fixed", "weld"):
+        urdf, loops = machine.cut_at("weld", active=["j1"])
+        loops["loops"]["weld"]["type"] = kind
+        assert deviation(ClosedLoopRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-7
+
+
+def test_planar_and_fixed_gaps_hold_what_they_say():
+    """A body carried by a planar joint, or none, against its own free motion: which small displacements open the gap."""
+    for kind, free in (("fixed", ()), ("revolute", (5,)), ("prismatic", (2,)), ("cylindrical", (2, 5)), ("planar", (0, 1, 5)),
+                       ("spherical", (3, 4, 5)), ("point_on_axis", (2, 3, 4, 5))):
+        base = pin.SE3.Random()
+        for k in range(6):
+            step = base * pin.exp6(pin.Motion(0.2 * np.eye(6)[k]))
+            gap = closed_loops.gap(kind, (base.rotation, base.translation), (step.rotation, step.translation))
+            size = np.abs(np.array(gap, dtype=float)).max()
+            assert size < 1e-12 if k in free else size == pytest.approx(0.2 if k < 3 else 2 * np.sin(0.1))
+
+
+def test_power_in_is_energy_gained(five_bar):
+    """dE/dt = tau . qad, with the energy of the whole mechanism from Pinocchio; a wrench on the tip adds its power."""
+    motion = np.array([[1.9, 1.0], [0.7, -0.4], [0.5, 1.1], [2.0, -1.0]])
+    body = LoopOracle(FIVE_BAR[0].read_text(), declaration(FIVE_BAR[1]), five_bar.tree.joint_names).body
+
+    def energy(t):
+        state = five_bar.motion(*along(motion, t))
+        data = body.model.createData()
+        kinetic = pin.computeKineticEnergy(body.model, data, state.q, state.qd)
+        return kinetic + pin.computePotentialEnergy(body.model, data, state.q)
+
+    tau = five_bar.inverse_dynamics(*along(motion, 0.0)[:3])
+    assert tau @ motion[1] == pytest.approx(difference(energy, 1e-3), rel=1e-9)
+
+    wrench = np.array([3.0, -1.0, 2.0, 0.3, 0.2, -0.5])
+    pushed = five_bar.inverse_dynamics(*along(motion, 0.0)[:3], wrenches={"left_forearm": wrench})
+    state = five_bar.motion(*along(motion, 0.0))
+    data = body.state(state.q, state.qd)
+    _R, _p, _J, twist, _a = body.motion(data, body.model.getFrameId("left_forearm"))
+    R = data.oMf[body.model.getFrameId("left_forearm")].rotation
+    held = {"left_forearm": np.concatenate((R @ wrench[:3], R @ wrench[3:]))}
+    assert deviation(five_bar.inverse_dynamics(*along(motion, 0.0)[:3], world_wrenches=held), pushed) < 1e-12
+    assert (tau - pushed) @ motion[1] == pytest.approx((R @ wrench[:3]) @ twist[:3] + (R @ wrench[3:]) @ twist[3:], rel=1e-10)
+
+
+def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
+    """By virtual work: what a passive joint's friction takes comes from the motor."""
+    terms = {"j1": JointDynamics(rotor_inertia=0.002, gear_ratio=20.0, viscous=0.3),
+             "j2": JointDynamics(viscous=0.5, coulomb=0.4),
+             "j3": JointDynamics(offset=0.7)}
+    bare, urdf, loops = four_bar()
+    robot = ClosedLoopRobot.from_urdf(urdf, loops, joint_terms=terms)
+    qa, qad, qadd, qaddd = np.array([[0.3], [1.1], [-0.7], [3.0]])
+    motion = bare.motion(qa, qad, qadd, qaddd)
+    qd, qdd = (dict(zip(bare.tree.joint_names, x, strict=True)) for x in (motion.qd, motion.qdd))
+    G = dict(zip(bare.tree.joint_names, motion.G[:, 0], strict=True))
+    extra = (0.8 * qdd["j1"] + 0.3 * qd["j1"] + G["j2"] * (0.5 * qd["j2"] + 0.4 * np.tanh(qd["j2"] / 1e-2)) + G["j3"] * 0.7)
+    tau, tau_rate = robot.torque_and_rate(qa, qad, qadd, qaddd)
+    assert tau - bare.inverse_dynamics(qa, qad, qadd) == pytest.approx(extra, rel=1e-12)
+    rows = np.array([qa, qad, qadd, qaddd])
+    assert deviation(difference(lambda t: robot.torque_and_rate(*along(rows, t))[0], 1e-4), tau_rate) < 1e-8
+
+    carrying = robot.with_payload("b2", 2.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3))
+    oracle = ClosedLoopRobot(robot.tree.with_payload("b2", 2.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), loops)
+    assert deviation(carrying.torque_and_rate(*rows), oracle.torque_and_rate(*rows)) < 1e-13
+    assert abs(carrying.inverse_dynamics(qa, qad, qadd) - tau) > 1.0
+    assert deviation(robot.with_payload("b2", 0.0).torque_and_rate(*rows), (tau, tau_rate)) < 1e-15
+
+
+def test_gravity_is_the_torque_at_rest(palletiser):
+    qa = np.array([0.4, 0.5, -0.3, 1.0])
+    assert deviation(palletiser.gravity(qa), palletiser.bias(qa, np.zeros(4))) < 1e-13
+
+
+def test_a_motion_at_once_is_its_samples(five_bar):
+    t = np.linspace(0.0, 1.0, 9)[:, None]
+    qa, qad = np.array([1.9, 1.0]) + 0.4 * np.sin(t), 0.4 * np.cos(t) * [1.0, 1.0]
+    qadd, qaddd = 0.0 * qa + 0.3, -0.1
+    tau, tau_rate = five_bar.torque_and_rate(qa, qad, qadd, 0.0 * qa + qaddd)
+    assert tau.shape == tau_rate.shape == (9, 2)
+    for k in range(9):
+        one = five_bar.torque_and_rate(qa[k], qad[k], qadd[k], np.full(2, qaddd))
+        assert deviation((tau[k], tau_rate[k]), one) < 1e-12
+    assert five_bar.mass_matrix(qa).shape == (9, 2, 2)
+    assert deviation(five_bar.forward_dynamics(qa, qad, tau), qadd) < 1e-12
+
+
+def test_backends_agree():
+    expected = four_bar()[0].torque_and_rate([0.3], [1.1], [-0.7], [3.0])
+    for backend in ("python", "reference"):
+        assert deviation(four_bar(backend=backend)[0].torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-12
+
+
+def test_the_branch_is_the_guesss(five_bar):
+    """Elbows the other way: the same motors, another closed pose; both satisfy the loop, and each is kept along a motion."""
+    qa = np.array([1.9, 1.0])
+    q = five_bar.close(qa)
+    left, right = (np.array([x, 0.0]) + L * np.array([np.cos(a), np.sin(a)]) for x, L, a in ((0, 0.4, 1.9), (0.3, 0.45, 1.0)))
+    line = np.arctan2(*(right - left)[::-1])  # from elbow to elbow; the forearms may lie on either side of it
+    mirrored = np.array([1.9, 2 * line - (1.9 + q[1]) - 1.9, 1.0, 2 * line - (1.0 + q[3]) - 1.0])
+    other = five_bar.close(qa, guess=mirrored + [0.0, 0.2, 0.0, -0.1])
+    assert np.abs(np.sin(0.5 * (other - mirrored))).max() < 1e-12 and np.abs(other - q).max() > 0.5
+    path = qa + 0.3 * np.sin(np.linspace(0.0, 6.0, 60))[:, None]
+    for begin in (q, other):
+        poses = five_bar.close(path, guess=begin)
+        assert np.abs(np.diff(poses, axis=0)).max() < 0.2
+        assert np.abs(poses[0] - five_bar.close(path[0], guess=begin)).max() < 1e-12
+
+
+def test_far_poses_are_reached_by_walking():
+    """A crank that turns through: after many turns the rest of the four-bar is where it was, on the same branch."""
+    machine = polygon(((0.0, 0.0), (0.1, 0.0), (0.35, 0.3), (0.4, 0.0)))  # Grashof: the short crank turns through
+    urdf, loops = machine.cut_at("j4", active=["j1"])
+    robot = ClosedLoopRobot.from_urdf(urdf, loops)
+    near, far = robot.close([0.4]), robot.close([0.4 - 6.0 * np.pi])
+    wrapped = np.angle(np.exp(1j * (near - far)))
+    assert np.abs(wrapped).max() < 1e-10
+
+
+@pytest.mark.parametrize("excess", [1e-3, 2e-4, 3e-5])
+def test_branches_that_nearly_meet_are_kept_apart(excess):
+    """Almost a parallelogram: flat, at pi, its two ways to close are a hair apart. Rod and rocker never change sides."""
+    crank, rod, rocker, ground = 0.2, 0.4 + excess, 0.2, 0.4
+    robot, corner = _four_bar_of(crank, rod, rocker, ground)
+    for angle in (0.5, 3.0, 3.5, 5.0):
+        b, d = crank * np.array([np.cos(angle), np.sin(angle)]), np.array([ground, 0.0])
+        s = np.linalg.norm(d - b)
+        along_line = (rod**2 - rocker**2 + s**2) / (2.0 * s)
+        side = np.array([-(d - b)[1], (d - b)[0]]) / s
+        c = b + (d - b) * along_line / s + side * np.sqrt(rod**2 - along_line**2)
+        at_start = corner - crank * np.array([np.cos(1.0), np.sin(1.0)])
+        turned = np.arctan2(*(c - b)[::-1]) - np.arctan2(*at_start[::-1])  # the rod, from x to z
+        q = robot.close([1.0 - angle])
+        assert abs(np.sin(0.5 * (q[0] + q[1] + turned))) < 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_size_does_not_matter(scale):
+    """A machine of micrometres, or of hundreds of kilometres, closes like any other: lengths are compared with its levers."""
+    urdf, loops = polygon(scale * np.array(SLIDER), sliders=(4,)).cut_at("j2", active=["j1"])
+    tiny, usual = ClosedLoopRobot.from_urdf(urdf, loops), slider("j2")[0]
+    scales = np.array([scale if name == "j4" else 1.0 for name in usual.tree.joint_names])
+    assert deviation(tiny.close([0.7]) / scales, usual.close([0.7])) < 1e-9
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_poses_out_of_reach_are_refused(five_bar):
+    with pytest.raises(InputError, match=r"loop 'tip' is open by 0\.\d+ m at best.*guess") as error:
+        five_bar.close([3.0, 0.1])
+    assert "left_motor = 3" in str(error.value) and "condition number" in str(error.value)
+    with pytest.raises(InputError, match="sample 1: no way to"):
+        five_bar.torque_and_rate(*np.array([[[2.0, 1.0], [3.0, 0.1]]] * 4))
+
+
+def test_singular_poses_are_refused():
+    """Rod and rocker in one line: the crank does not say which way they go on."""
+    crank, rod, rocker, ground = 0.15, 0.3, 0.3, 0.5
+    angle = np.arccos((crank**2 + ground**2 - (rod + rocker) ** 2) / (2 * crank * ground))
+    robot, _corner = _four_bar_of(crank, rod, rocker, ground)
+    with pytest.raises(InputError, match=r"loop 'j4' is singular at j1 = .*do not determine j2, j3.*condition number"):
+        robot.close([1.0 - angle])  # the turn about y is against the angle from x to z
+    robot.close([1.0 - angle + 1e-3])
+
+
+def _four_bar_of(crank, rod, rocker, ground):
+    """Four-bar with its crank at 1 rad, elbow up, and where rod and rocker meet."""
+    b = crank * np.array([np.cos(1.0), np.sin(1.0)])
+    d = np.array([ground, 0.0]) - b
+    s = np.hypot(*d)
+    x = (rod**2 - rocker**2 + s**2) / (2 * s)
+    c = b + x * d / s + np.sqrt(rod**2 - x**2) * np.array([-d[1], d[0]]) / s
+    urdf, loops = polygon(((0.0, 0.0), tuple(b), tuple(c), (ground, 0.0))).cut_at("j4", active=["j1"])
+    return ClosedLoopRobot.from_urdf(urdf, loops), c
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"active": []}, "'active' names no joint; which of j1, j2, j3 have motors"),
+    ({"active": ["j1", "j9"]}, "active joint 'j9' does not exist; the joints are j1, j2, j3"),
+    ({"active": ["j1", "j1"]}, "'active' names a joint twice"),
+    ({"active": ["j1", "j2"]}, r"2 active joints \(j1, j2\), but the loops leave 1 of the 3 joints free: name 1 of j1, j2"),
+    ({"loops": {}}, "'loops' names no cut joint"),
+    ({"loop": {}}, "'loop' is not known; allowed are active, loops, start"),
+    ({"start": {"j9": 0.0}}, "'start': joint 'j9' does not exist"),
+    ({"start": {"j1": "up"}}, "joint 'j1' is 'up'; a finite number"),
+    ({"start": {"j2": 3.0, "j3": 3.0, "j1": 60.0}}, None),
+])
+def test_declarations_are_checked(change, message):
+    urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
+    if message is None:  # far from closed, but it closes
+        ClosedLoopRobot.from_urdf(urdf, {**loops, **change})
+        return
+    with pytest.raises(ModelError, match=message):
+        ClosedLoopRobot.from_urdf(urdf, {**loops, **change})
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"type": "ball"}, "type is 'ball'; allowed are fixed, revolute"),
+    ({"first": {"link": "b9"}}, "first link 'b9' does not exist; the links are base, b1"),
+    ({"first": {"xyz": [0, 0, 0]}}, r"first is .*; \{link: name"),
+    ({"first": {"link": "b1", "xyz": [0, 0]}}, "xyz is .*; three finite numbers"),
+    ({"first": {"link": "b1", "rpy": [0, 0, np.nan]}}, "rpy is .*; three finite numbers"),
+    ({"first": {"link": "b1", "xzy": [0, 0, 0]}}, "'xzy' is not known; allowed are link, xyz, rpy"),
+    ({"first": {"link": "base"}}, "both frames are on the same rigid body"),
+    ({"kind": "pin"}, "'kind' is not known; allowed are type, first, second"),
+])
+def test_cut_joints_are_checked(change, message):
+    urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
+    loops["loops"]["j4"] |= change
+    with pytest.raises(ModelError, match=message):
+        ClosedLoopRobot.from_urdf(urdf, loops)
+
+
+def test_everything_wrong_is_said_at_once():
+    urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j7"])
+    loops["loops"]["j4"] |= {"type": "ball", "first": "b8"}
+    with pytest.raises(ModelError) as error:
+        ClosedLoopRobot.from_urdf(urdf, loops)
+    assert len(error.value.problems) == 3
+
+
+def test_files_are_checked(tmp_path):
+    pytest.importorskip("yaml")
+    path = tmp_path / "a.loops.yaml"
+    for content, message in (("active: [", "is not YAML"), ("- 1", "holds list; a mapping")):
+        path.write_text(content)
+        with pytest.raises(ModelError, match=message):
+            ClosedLoopRobot.from_urdf(FIVE_BAR[0], path)
+    with pytest.raises(ModelError, match=r"nowhere\.yaml.*cannot be read"):
+        ClosedLoopRobot.from_urdf(FIVE_BAR[0], tmp_path / "nowhere.yaml")
+
+
+def test_loops_that_do_not_close_are_refused():
+    urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
+    loops["loops"]["j4"]["second"]["xyz"] = [5.0, 0.0, 0.0]
+    with pytest.raises(ModelError, match=r"do not close near the pose to start from: loop 'j4' is open by .* m at best"):
+        ClosedLoopRobot.from_urdf(urdf, loops)
+
+
+def test_motors_that_do_not_determine_the_rest_are_refused(palletiser):
+    loops = declaration(PALLETISER[1])
+    loops["active"] = ["joint1", "joint2", "levelling_plate", "joint4"]  # both move the same parallelogram
+    with pytest.raises(ModelError, match=r"do not determine .*name other active joints"):
+        ClosedLoopRobot(palletiser.tree, loops)
+
+
+def test_a_mimic_joint_cannot_be_active():
+    urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j3"])
+    mimic = urdf.replace('<joint name="j3" type="revolute">', '<joint name="j3" type="revolute"><mimic joint="j1"/>')
+    with pytest.raises(ModelError, match=r"'j3' only follows 'j1' \(mimic\)"):
+        ClosedLoopRobot.from_urdf(mimic, loops)
+
+
+def test_nearly_parallel_axes_are_pointed_out():
+    """A rounded right angle makes redundant equations contradict each other; the message says so, and a pin cures it."""
+    urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
+    for tilt in ("3.7e-6", "3.7e-4"):
+        tilted = urdf.replace('<axis xyz="0.0 1.0 0.0"/>', f'<axis xyz="0.0 1.0 {tilt}"/>', 1)
+        loops["loops"]["j4"]["type"] = "revolute"
+        with pytest.raises(ModelError, match=r"leave 0 of the 3 joints free: .* parallel written with rounded angles"):
+            ClosedLoopRobot.from_urdf(tilted, loops)
+        loops["loops"]["j4"]["type"] = "point_on_axis"
+        ClosedLoopRobot.from_urdf(tilted, loops).close([0.2])
+
+
+def test_arrays_are_checked(five_bar):
+    with pytest.raises(InputError, match=r"qa has shape \(4,\).*left_motor, right_motor"):
+        five_bar.close(np.zeros(4))
+    with pytest.raises(InputError, match="qadd"):
+        five_bar.torque_and_rate([1.9, 1.0], [0, 0], [0, 0, 0], [0, 0])
+    with pytest.raises(InputError, match=r"guess is .* 4 finite numbers"):
+        five_bar.close([1.9, 1.0], guess=[0.0, 0.0])
+    with pytest.raises(InputError, match="guess: loop 'tip' is open by"):
+        five_bar.close([1.9, 1.0], guess=[3.0, 0.0, 0.1, 0.0])
+    with pytest.raises(InputError, match="tau"):
+        five_bar.forward_dynamics([1.9, 1.0], [0, 0], [1.0])
+
+
+def test_massless_motors_have_no_acceleration():
+    urdf = ('<robot name="m"><link name="base"/><link name="b1"/><link name="b2"/>'
+            '<joint name="j1" type="continuous"><parent link="base"/><child link="b1"/><axis xyz="0 1 0"/></joint>'
+            '<joint name="j2" type="continuous"><parent link="base"/><child link="b2"/><axis xyz="0 1 0"/></joint></robot>')
+    loops = {"active": ["j1"], "loops": {"glue": {"type": "fixed", "first": "b1", "second": "b2"}}}
+    with pytest.raises(InputError, match="mass matrix is singular: 'j1'"):
+        ClosedLoopRobot.from_urdf(urdf, loops).forward_dynamics([0.1], [0.0], [1.0])
+
+
+def test_the_tree_is_an_ordinary_robot(five_bar):
+    assert isinstance(five_bar.tree, Robot)
+    assert five_bar.active_joints == ("left_motor", "right_motor") and five_bar.passive_joints == ("left_elbow", "right_elbow")
+    with pytest.raises(ValueError):
+        five_bar.start[0] = 1.0
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_five_bar_draws_its_eight(tmp_path):
+    numbers = runpy.run_path(str(ROOT / "examples" / "five_bar.py"))["main"](tmp_path, small=True)
+    assert (tmp_path / "five_bar.png").stat().st_size > 20_000
+    assert numbers["largest distance of the tip from the eight [m]"] < 1e-12
+    assert abs(numbers["work over one turn [J]"]) < 1e-6
+    assert numbers["largest difference of rate and quotient [N m/s]"] < 0.02 * numbers["peak rate [N m/s]"]
+
+
+def test_the_palletiser_stacks_its_box(tmp_path):
+    numbers = runpy.run_path(str(ROOT / "examples" / "palletiser.py"))["main"](tmp_path, small=True)
+    assert (tmp_path / "palletiser.png").stat().st_size > 20_000
+    assert numbers["largest tilt of the wrist [rad]"] < 1e-12
+    assert numbers["work of the motors [J]"] == pytest.approx(numbers["potential energy gained [J]"], abs=0.05)
+    assert numbers["peak torque joint3, with 60 kg [N m]"] > 2.0 * numbers["peak torque joint3, empty [N m]"]

@@ -1,0 +1,262 @@
+"""Free bases against Pinocchio's free-flyer, golden.json, finite differences, jets, and laws of mechanics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.algebra.taylor import derivative, jets
+from rnea_ros.algorithms import floating_base
+from rnea_ros.codegen.ir.program import trace
+from rnea_ros.model.tree import Link, frozen
+from rnea_ros.robots.floating import FloatingRobot
+from rnea_ros.robots.inputs.base_state import BaseState
+from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+from support.free_flyer import CASES, GRAVITY, SEEDS, FreeFlyer, example, loads, oracle, random_base, robot, source, state
+from support.golden_models import from_table
+from support.oracles import GOLDEN, worst
+from support.robots import INERTIAL, arm, random_state
+
+each_case = pytest.mark.parametrize("name", CASES)
+each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
+
+# ------------------------------------------------------------------ against Pinocchio
+
+
+@each_robot
+def test_inverse_dynamics(name):
+    base, q, qd, qdd, _ = state(name)
+    wrenches, _ = loads(name, np.random.default_rng(1))
+    ours = robot(name).inverse_dynamics(base, q, qd, qdd, wrenches)
+    truth = oracle(name).base_acceleration(base, q, qd, qdd, wrenches)
+    assert worst(ours.base_acceleration, truth) < 1e-9
+    forces = oracle(name).forces(base, ours.base_acceleration, q, qd, qdd, wrenches)
+    assert worst(forces, np.concatenate((np.zeros(6), ours.tau))) < 1e-9
+
+
+@each_robot
+def test_mass_matrix_and_bias(name):
+    base, q, qd, *_ = state(name)
+    wrenches, _ = loads(name, np.random.default_rng(2))
+    assert worst(robot(name).mass_matrix(q), oracle(name).mass_matrix(base, q)) < 1e-11
+    truth = oracle(name).forces(base, np.zeros(6), q, qd, 0 * q, wrenches)
+    assert worst(robot(name).bias(base, q, qd, wrenches), truth) < 1e-10
+
+
+@each_robot
+def test_forward_dynamics(name):
+    base, q, qd, qdd, _ = state(name)
+    wrenches, _ = loads(name, np.random.default_rng(3))
+    given = robot(name).inverse_dynamics(base, q, qd, qdd, wrenches)
+    found = robot(name).forward_dynamics(base, q, qd, given.tau, wrenches)
+    assert worst(found.qdd, qdd) < 1e-7 and worst(found.base_acceleration, given.base_acceleration) < 1e-7
+    tau = np.random.default_rng(4).normal(size=len(q))
+    found = robot(name).forward_dynamics(base, q, qd, tau, wrenches)
+    forces = oracle(name).forces(base, found.base_acceleration, q, qd, found.qdd, wrenches)
+    assert worst(forces, np.concatenate((np.zeros(6), tau))) < 1e-8
+    if np.linalg.matrix_rank(oracle(name).fold) == len(oracle(name).fold):  # no mimic joints
+        truth = oracle(name).accelerations(base, q, qd, np.concatenate((np.zeros(6), tau)), wrenches)
+        assert worst(np.concatenate(found), truth) < 1e-7
+
+
+@each_robot
+def test_mass_centre_energy_and_link_velocities(name):
+    base, q, qd, *_ = state(name)
+    for ours, truth in zip(robot(name).center_of_mass(base, q, qd), oracle(name).center_of_mass(base, q, qd), strict=True):
+        assert worst(ours, truth) < 1e-11
+    assert worst(robot(name).energy(base, q, qd), oracle(name).energy(base, q, qd)) < 1e-11
+    links = list(robot(name).robot.model.frames)[::7]
+    truth = [oracle(name).link_velocity(base, q, qd, link) for link in links]
+    assert worst(robot(name).link_velocities(base, q, qd, links), truth) < 1e-11
+
+
+# ------------------------------------------------------------------ rates
+
+
+@each_robot
+def test_free_rates_hold_the_base_wrench_at_zero(name):
+    """The recursion of torque rates, given the base acceleration and jerk found, needs no base wrench, and never will."""
+    base, *motion = state(name)
+    both = loads(name, np.random.default_rng(6))
+    free = robot(name).torque_and_rate(base, *motion, *both)
+    carried = robot(name).carried(base, free.base_acceleration, free.base_jerk, *motion, *both)
+    scale = max(1.0, np.abs(free.tau_rate).max())
+    assert np.abs(carried.base_wrench).max() < 1e-9 * scale and np.abs(carried.base_wrench_rate).max() < 1e-9 * scale
+    assert worst(carried.tau, free.tau) < 1e-9 and worst(carried.tau_rate / scale, free.tau_rate / scale) < 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_free_rates_are_those_of_the_same_text_on_jets(seed):
+    """The inverse dynamics differentiates itself, along the motion that it predicts."""
+    base, q, qd, qdd, qddd = state(seed)
+    model, w, g = robot(seed).robot.model, base.velocity[3:], base.into_base(GRAVITY)
+    Vd0, Vdd0, tau, tau_rate = floating_base.torque_and_rate(model, q, qd, qdd, qddd, w, g)
+    jet_Vd0, jet_tau = floating_base.inverse_dynamics(
+        model, jets(q, qd), jets(qd, qdd), jets(qdd, qddd), jets(w, Vd0[3:]), jets(g, -np.cross(w, g)))
+    turning = np.concatenate((np.cross(w, Vd0[:3]), np.cross(w, Vd0[3:])))
+    scale = max(1.0, np.abs(np.array(tau_rate, dtype=float)).max(initial=0.0))
+    assert worst(derivative(jet_tau, 0).astype(float), tau) < 1e-12
+    assert worst(derivative(jet_tau, 1).astype(float) / scale, np.array(tau_rate) / scale) < 1e-11
+    assert worst((derivative(jet_Vd0, 1) + turning).astype(float), Vdd0) < 1e-10
+
+
+@each_case
+def test_base_jerk_is_the_rate_of_the_base_acceleration(name):
+    """Pinocchio's base acceleration on both sides of now. The states there leave the jerk out: it cancels in a difference."""
+    base, q, qd, qdd, qddd = state(name)
+    wrenches, rates = loads(name, np.random.default_rng(7))
+    free = robot(name).torque_and_rate(base, q, qd, qdd, qddd, wrenches, rates)
+
+    def acceleration(t):
+        x, v = base.vector(), base.vector_rate(free.base_acceleration)
+        halfway = BaseState.from_vector(x + v * (t / 2)).vector_rate(free.base_acceleration)  # midpoint rule
+        then = BaseState.from_vector(x + halfway * t)
+        now = (q + qd * t + qdd * (t * t / 2), qd + qdd * t + qddd * (t * t / 2), qdd + qddd * t)
+        return then.into_world(oracle(name).base_acceleration(
+            then, *now, {link: wrenches[link] + rates[link] * t for link in wrenches}))
+
+    h = 1e-4
+    slope = (acceleration(h) - acceleration(-h)) / (2 * h)
+    size = max(1.0, np.abs(free.base_jerk).max())
+    assert worst(base.into_world(free.base_jerk) / size, slope / size) < 1e-5
+
+
+# ------------------------------------------------------------------ golden.json, laws, cost
+
+
+def golden_robot():
+    case = GOLDEN["floating_tree"]
+    model = from_table("floating_tree", GOLDEN["tree4"]["links"])
+    m, c, I = case["base"]["m"], np.array(case["base"]["c"]), np.array(case["base"]["I"])
+    link = Link("l0", m=m, ms=frozen(m * c), J=frozen(I + m * (c @ c * np.eye(3) - np.outer(c, c))))
+    object.__setattr__(model, "links", (link, *model.links[1:]))
+    object.__setattr__(model, "base", "floating")
+    base = BaseState(quaternion=case["base_quaternion_xyzw_world_from_base"], velocity=np.concatenate(
+        (case["base_velocity_linear_base_frame"], case["base_angular_velocity_base_frame"])))
+    return FloatingRobot(Robot(model, gravity=case["gravity_world"])), base
+
+
+def golden_acceleration(case):
+    return case["base_acc_classical_base_frame"] + case["base_ang_acc_base_frame"]
+
+
+def test_golden_floating_tree():
+    case, (robot, base) = GOLDEN["floating_tree"], golden_robot()
+    q, qd, qdd = (np.array(GOLDEN["tree4"][name]) for name in ("q", "qd", "qdd"))
+    ours = robot.inverse_dynamics(base, q, qd, qdd)
+    assert worst(ours.base_acceleration, golden_acceleration(case["ID"])) < 1e-11
+    assert worst(ours.tau, case["ID"]["tau"]) < 1e-11
+    weight = np.concatenate((base.into_base(robot.robot.gravity_vector), np.zeros(3)))
+    assert worst(ours.base_acceleration - weight, case["ID"]["solution_of_eq97_before_adding_gravity"]) < 1e-11
+    found = robot.forward_dynamics(base, q, qd, case["FD"]["Gamma"])
+    assert worst(found.base_acceleration, golden_acceleration(case["FD"])) < 1e-11
+    assert worst(found.qdd, case["FD"]["qdd"]) < 1e-11
+
+
+@each_case
+def test_the_six_equations_of_the_base(name):
+    """(83), (86): A11 Vd0 + A12 qdd + H1 = 0, and tau from the other rows."""
+    base, q, qd, qdd, _ = state(name)
+    ours = robot(name).inverse_dynamics(base, q, qd, qdd)
+    rows = robot(name).mass_matrix(q) @ np.concatenate((ours.base_acceleration, qdd)) + robot(name).bias(base, q, qd)
+    assert worst(rows, np.concatenate((np.zeros(6), ours.tau))) < 1e-9
+
+
+@each_case
+def test_free_fall(name):
+    """Without torques nothing but gravity: the mass centre falls with it, and momentum about it stays."""
+    base, q, qd, *_ = state(name)
+    still = np.zeros(robot(name).n)
+    found = robot(name).forward_dynamics(base, q, qd, still)
+
+    def after(t):
+        x = BaseState.from_vector(base.vector() + base.vector_rate(found.base_acceleration) * t)
+        return robot(name).center_of_mass(x, q + qd * t, qd + found.qdd * t)
+
+    h = 1e-6
+    fall = (after(h).velocity - after(-h).velocity) / (2 * h)
+    spin = (after(h).momentum[3:] - after(-h).momentum[3:]) / (2 * h)
+    assert worst(fall, GRAVITY) < 1e-7 and worst(spin, np.zeros(3)) < 1e-6 * max(1.0, np.abs(after(0.0).momentum).max())
+
+
+def test_costs_grow_in_proportion_to_the_links():
+    """Operations of 15, 30 and 60 joints: equal steps for equal lengths, but for what the two ends of the chain save."""
+    for name in ("free_inverse_dynamics", "free_torque_and_rate", "free_forward_dynamics", "prescribed"):
+        counts = {}
+        for n in (15, 30, 60):
+            snake = FloatingRobot.from_urdf(example("snake").urdf(n + 1)).robot
+            counts[n] = sum(trace(*snake._function(*KERNEL_FUNCTIONS[name], (), ())).operation_counts.values())
+        assert counts[60] - counts[30] == pytest.approx(2 * (counts[30] - counts[15]), rel=0.01), (name, counts)
+        assert counts[60] < 700 * 60, (name, counts)
+
+
+@pytest.mark.parametrize("name", CASES[1::2])
+def test_large_kernels(name):
+    fast, (base, *motion) = FloatingRobot.from_urdf(source(name), gravity=GRAVITY), state(name)
+    for method, count in (("inverse_dynamics", 3), ("forward_dynamics", 3), ("torque_and_rate", 4)):
+        if method != "torque_and_rate" or name != "snake":  # seconds to compile
+            for a, b in zip(getattr(fast, method)(base, *motion[:count]), getattr(robot(name), method)(base, *motion[:count])):
+                assert worst(a / max(1.0, np.abs(b).max()), b / max(1.0, np.abs(b).max())) < 1e-10, method
+
+
+def test_backends_and_batches_agree():
+    rng = np.random.default_rng(8)
+    text = source(3)
+    one = FloatingRobot.from_urdf(text, gravity=GRAVITY)
+    states = [(random_base(rng), *random_state(rng, one.n)) for _ in range(3)]
+    many = BaseState(*(np.array([getattr(s[0], name) for s in states]) for name in ("position", "quaternion", "velocity")))
+    motion = [np.array(column) for column in zip(*(s[1:] for s in states))]
+    for backend in ("llvm", "python", "reference"):
+        other = FloatingRobot.from_urdf(text, backend, GRAVITY)
+        for method, count in (("inverse_dynamics", 3), ("torque_and_rate", 4), ("forward_dynamics", 3), ("center_of_mass", 2),
+                              ("energy", 2), ("bias", 2)):
+            together = getattr(other, method)(many, *motion[:count])
+            for k, (base, *single) in enumerate(states):
+                alone = getattr(one, method)(base, *single[:count])
+                for a, b in zip(np.atleast_2d(*together) if method == "bias" else together, alone, strict=method != "bias"):
+                    assert worst(a[k] if method != "bias" else together[k], b if method != "bias" else alone) < 1e-11, method
+
+
+def test_payload_friction_and_rotors():
+    """They count as on a fixed base: tau of a given base motion that is none."""
+    text = source(5)
+    names = Robot.from_urdf(text).joint_names
+    terms = {name: JointDynamics(0.1, 3.0, 0.4, 0.2, 0.1, 0.3) for name in names[:2]}
+    fixed = Robot.from_urdf(text, joint_terms=terms, gravity=GRAVITY).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
+    free = FloatingRobot(Robot.from_urdf(text, "floating", joint_terms=terms, gravity=GRAVITY)
+                         .with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2)))
+    state_ = random_state(np.random.default_rng(9), fixed.n)
+    carried = free.carried(BaseState(), np.zeros(6), np.zeros(6), *state_)
+    for ours, truth in zip(carried, fixed.torque_and_rate(*state_)):
+        assert worst(ours, truth) < 1e-12
+    base = random_base(np.random.default_rng(10))
+    given = free.inverse_dynamics(base, *state_[:3])
+    found = free.forward_dynamics(base, *state_[:2], given.tau)
+    assert worst(found.qdd, state_[2]) < 1e-8 and worst(found.base_acceleration, given.base_acceleration) < 1e-8
+
+
+def source_tip(text):
+    return list(Robot.from_urdf(text).model.frames)[-1]
+
+
+def test_a_single_free_body():
+    """No joints: Euler's equations."""
+    brick = FloatingRobot.from_urdf(arm(), gravity=GRAVITY)
+    base, none = random_base(np.random.default_rng(11)), np.zeros(0)
+    for found in (brick.inverse_dynamics(base, none, none, none), brick.forward_dynamics(base, none, none, none)):
+        truth = FreeFlyer(arm(), brick).accelerations(base, none, none, np.zeros(6))
+        assert worst(found.base_acceleration, truth) < 1e-12
+
+
+# ------------------------------------------------------------------ errors
+
+
+def test_a_massless_base_on_a_joint():
+    """What hangs on the base can be turned without it: the base's own turn about that axis has no answer."""
+    text = arm({"axis": (0, 0, 1)}).replace(f'<link name="base">{INERTIAL}</link>', '<link name="base"/>')
+    loose = FloatingRobot.from_urdf(text)
+    with pytest.raises(InputError, match="'base about z'"):
+        loose.forward_dynamics(BaseState(), [0.3], [0.0], [1.0])
+    found = loose.inverse_dynamics(BaseState(), [0.3], [0.0], [1.0])  # given the joint's motion, it has one
+    assert np.isfinite(found.base_acceleration).all()

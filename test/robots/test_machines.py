@@ -1,0 +1,91 @@
+"""The same program for other machines: an object file for ARM, and text in C."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rnea_ros
+from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.llvm import tiles
+from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+
+STANFORD = Path(rnea_ros.__file__).parents[1] / "urdf" / "stanford.urdf"
+TERMS = {"joint1": JointDynamics(coulomb=0.3, viscous=0.2, rotor_inertia=0.1)}
+
+
+@pytest.fixture(scope="module")
+def robot():
+    bare = Robot.from_urdf(STANFORD)
+    return Robot(bare.model.with_terms({bare.joint_names[0]: TERMS["joint1"]}))
+
+
+def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
+    """Machine of a 64-bit object file, and its global symbols with their sections (0: to be found elsewhere)."""
+    assert elf[:6] == b"\x7fELF\x02\x01"
+    machine, table, size, count = (*struct.unpack_from("<H", elf, 18), *struct.unpack_from("<Q", elf, 40),
+                                   *struct.unpack_from("<HH", elf, 58))
+    sections = [struct.unpack_from("<IIQQQQIIQQ", elf, table + k * size) for k in range(count)]
+    found = {}
+    for _, kind, _, _, start, length, link, _, _, _ in sections:
+        if kind == 2:
+            names = sections[link][4]
+            for place in range(start, start + length, 24):
+                name, info, _, section = struct.unpack_from("<IBBH", elf, place)
+                if info >> 4 == 1:
+                    found[elf[names + name:elf.index(b"\0", names + name)].decode()] = section
+    return machine, found
+
+
+@pytest.mark.parametrize(("triple", "cpu", "machine", "lanes"), [
+    ("aarch64-unknown-linux-gnu", "cortex-a72", 183, 4), ("aarch64-unknown-linux-gnu", "generic", 183, 4),
+    ("x86_64-unknown-linux-gnu", "x86-64", 62, 4), ("x86_64-unknown-linux-gnu", "skylake-avx512", 62, 8)])
+@pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "sensitivities"])
+def test_object_files(robot, triple, cpu, machine, lanes, name):
+    llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
+    program = trace(*robot._function(*KERNEL_FUNCTIONS[name], (), ()))
+    found, names = symbols(llvm.cross_compiled(program, triple, cpu, lanes))
+    assert found == machine
+    defined = {name for name, section in names.items() if section}
+    assert {"kernel", "rows"} <= defined
+    assert set(names) - defined <= {"sin", "cos", "tanh", "memcpy"}, "only the C library is needed"
+
+
+def test_code_for_batches_on_arm(robot):
+    llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
+    program = trace(*robot._function(*KERNEL_FUNCTIONS["torque_and_rate"], (), ()))
+    llvm.cross_compiled(program, "aarch64-unknown-linux-gnu", "generic", 4)
+    target = llvm.llvm.Target.from_triple("aarch64-unknown-linux-gnu")
+    machine = target.create_target_machine(cpu="generic", opt=2, reloc="pic")
+    found, names = symbols(machine.emit_object(llvm.llvm.parse_assembly(tiles.batch_text(program, 4)[0])))
+    assert found == 183 and names["batch"]
+
+
+@pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "mass_matrix"])
+def test_text_in_c(robot, tmp_path, name):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    text = robot.with_payload("link6", 1.0, (0.1, 0.0, 0.2)).c_source(name, "stanford_arm")
+    assert "void stanford_arm(const double *restrict x, double *restrict y)" in text and "/* x[10] .. x[15]: q */" in text
+    if not compiler:
+        pytest.skip("no C compiler here")
+    (tmp_path / "arm.c").write_text(text)
+    subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-o", "arm.so", "arm.c", "-lm"],
+                   cwd=tmp_path, check=True, timeout=60)
+    found = robot.with_payload("link6", 1.0, (0.1, 0.0, 0.2)).kernel(name)
+    x, y = np.random.default_rng(0).normal(size=found.size), np.empty(found.width)
+    x[:10] = np.random.default_rng(1).uniform(0.5, 1.0, 10)
+    ctypes.CDLL(str(tmp_path / "arm.so")).stanford_arm(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
+    np.testing.assert_allclose(y, np.concatenate([part.ravel() for part in found(x)]), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "x;system(0)", "a" * 64, "é"])
+def test_names_that_c_does_not_know(robot, name):
+    with pytest.raises(InputError, match="no name of a C function"):
+        robot.c_source("gravity", name)

@@ -1,0 +1,166 @@
+"""Bases whose motion is given: state and its rates, torques and base wrench along a motion, ground reaction, the examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, ParallelRobot, Robot
+from rnea_ros.identification.identification import Measurements, identify
+from rnea_ros.identification.regressor_kernel import Regressor
+from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.robots.floating import FloatingRobot
+from rnea_ros.robots.inputs.base_state import BaseState, along, quaternion
+from support.free_flyer import CASES, SEEDS, example, loads, oracle, robot, source, state
+from support.oracles import difference, worst
+from support.robots import arm
+
+each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
+
+# ------------------------------------------------------------------ motion
+
+
+def motion_of_base(t):
+    """Any smooth pose."""
+    a, b = np.sin(t * 1.3) * 0.7, t * t * 0.8 + 0.4
+    Rz = np.array([[np.cos(b), -np.sin(b), 0.0], [np.sin(b), np.cos(b), 0.0], [0.0, 0.0, 1.0]])
+    Rx = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(a), -np.sin(a)], [0.0, np.sin(a), np.cos(a)]])
+    return np.array([np.cos(t * 2.0), t * t * t - t, np.sin(t * 0.7) * t]), Rz @ Rx
+
+
+@pytest.mark.parametrize("t", [-0.4, 0.0, 0.9])
+def test_motion_along_a_pose(t):
+    """Velocity, acceleration and jerk by differences of the pose alone."""
+    base, acceleration, jerk = along(motion_of_base, t)
+    p, R = (np.array(part, dtype=float) for part in motion_of_base(t))
+    assert worst(base.position, p) < 1e-15 and worst(base.rotation, R) < 1e-14
+    assert worst(quaternion(R), base.quaternion) < 1e-14
+
+    def spin(s):
+        turn = difference(lambda h: motion_of_base(s + h)[1]) @ motion_of_base(s)[1].T
+        return np.array([turn[2, 1], turn[0, 2], turn[1, 0]])
+
+    def linear(s):
+        return difference(lambda h: motion_of_base(s + h)[0])
+
+    assert worst(base.into_world(base.velocity), np.concatenate((linear(t), spin(t)))) < 1e-10
+    for order, (ours, tolerance) in enumerate(((acceleration, 1e-8), (jerk, 1e-5)), start=1):
+        def rate(f, s, order=order):
+            return difference(lambda h: f(s + h) if order == 1 else difference(lambda k: f(s + h + k), 1e-2), 1e-2)
+        assert worst(base.into_world(ours), np.concatenate((rate(linear, t), rate(spin, t)))) < tolerance
+
+
+@each_robot
+def test_rates_with_a_given_base_motion(name):
+    """Pinocchio's torques and base wrench along the motion, differentiated by 6th-order differences."""
+    _, q, qd, qdd, qddd = state(name)
+    wrenches, wrench_rates = loads(name, np.random.default_rng(5))
+
+    def forces(t):
+        base, acceleration, _jerk = along(motion_of_base, t)
+        now = (q + qd * t + qdd * (t * t / 2) + qddd * (t**3 / 6), qd + qdd * t + qddd * (t * t / 2), qdd + qddd * t)
+        then = {link: wrenches[link] + wrench_rates[link] * t for link in wrenches}
+        return oracle(name).forces(base, acceleration, *now, then)
+
+    ours = robot(name).carried(*along(motion_of_base, 0.0), q, qd, qdd, qddd, wrenches, wrench_rates)
+    assert worst(np.concatenate((ours.base_wrench, ours.tau)), forces(0.0)) < 1e-10
+    size = max(1.0, np.abs(ours.tau_rate).max())
+    assert worst(np.concatenate((ours.base_wrench_rate, ours.tau_rate)) / size, difference(forces) / size) < 1e-8
+
+
+# ------------------------------------------------------------------ ground
+
+
+def test_zero_moment_point():
+    """At rest below the mass centre; and for any motion, where the ground reaction has no moment along the ground."""
+    robot_, ground, normal = robot("solo12"), np.array([0.2, 0.1, -0.4]), np.array([0.1, -0.2, 1.0])
+    upright = FloatingRobot.from_urdf(source("solo12"))
+    base, q, qd, qdd, _ = state("solo12")
+    still, rest = BaseState(base.position, base.quaternion), np.zeros(robot_.n)
+    point = upright.zero_moment_point(still, upright.base_wrench(still, np.zeros(6), q, rest, rest), (0.0, 0.0, -1.0))
+    assert worst(point, [*upright.center_of_mass(still, q, rest).position[:2], -1.0]) < 1e-12
+    wrench = robot_.base_wrench(base, [1.0, 2.0, 0.5, 3.0, -1.0, 0.2], q, 0.1 * qd, 0.1 * qdd)
+    wrench[:3] += base.into_base([0.0, 0.0, 500.0])
+    point = robot_.zero_moment_point(base, wrench, ground, normal)
+    f, n = np.split(robot_.ground_reaction(base, wrench), 2)
+    assert (point - ground) @ normal == pytest.approx(0.0, abs=1e-12)
+    assert np.cross(normal, n - np.cross(point, f)) == pytest.approx(np.zeros(3), abs=1e-9)
+    assert np.isnan(robot_.zero_moment_point(base, 0.0 * wrench)).all()
+
+
+def test_contacts_that_make_up_the_base_wrench_free_the_base():
+    base, q, qd, qdd, _ = state("g1_29dof_rev_1_0")
+    given, r = np.random.default_rng(12).normal(size=6), robot("g1_29dof_rev_1_0")
+    wrench = r.base_wrench(base, given, q, qd, qdd)
+    free = r.inverse_dynamics(base, q, qd, qdd, {r.robot.root_link: wrench})
+    assert worst(free.base_acceleration, given) < 1e-10
+
+
+# ------------------------------------------------------------------ errors
+
+
+def test_refusals():
+    text, rest = arm({}, {}), np.zeros(2)
+    with pytest.raises(InputError, match="base='floating'"):
+        FloatingRobot(Robot.from_urdf(text))
+    with pytest.raises(InputError, match="length 2; it must be 1"):
+        BaseState(quaternion=(0, 0, 0, 2))
+    with pytest.raises(InputError, match=r"base velocity .* \(6,\)"):
+        BaseState(velocity=(0, 0, 0))
+    two = FloatingRobot.from_urdf(text)
+    with pytest.raises(InputError, match=r"base_jerk .* \(6,\)"):
+        two.carried(BaseState(), np.zeros(6), np.zeros(5), rest, rest, rest, rest)
+    with pytest.raises(InputError, match=r"base_acceleration"):
+        two.base_wrench(BaseState(), np.full(6, np.nan), rest, rest, rest)
+    weightless = FloatingRobot.from_urdf(arm({}, {}, inertial=""))
+    for call in (weightless.inverse_dynamics, weightless.forward_dynamics):
+        with pytest.raises(InputError, match="mass"):
+            call(BaseState(), rest, rest, rest)
+    with pytest.raises(InputError, match="no mass"):
+        weightless.center_of_mass(BaseState(), rest, rest)
+
+
+# ------------------------------------------------------------------ examples
+
+
+def test_example_snake(tmp_path):
+    numbers = example("snake").main(tmp_path, small=True)
+    assert 0.3 < numbers["distance"] < 1.5 and numbers["out of plane"] < 1e-12
+    assert (tmp_path / "snake.png").stat().st_size > 10_000
+
+
+def test_example_quadruped(tmp_path):
+    numbers = example("quadruped").main(tmp_path, small=True)
+    assert numbers["trunk acceleration, given - found"] < 1e-9
+    assert numbers["fall of the mass centre"] == pytest.approx(-9.81, rel=1e-4) and numbers["angular momentum kept"] < 1e-6
+    assert numbers["widest zero-moment point"] < 0.15 and 0.2 < numbers["flight [s]"] < 0.4
+    assert (tmp_path / "quadruped.png").stat().st_size > 10_000
+
+
+def test_example_vehicle_arm(tmp_path):
+    numbers = example("vehicle_arm").main(tmp_path, small=True)
+    assert 5.0 < numbers["largest torque added"] < 20.0
+    assert numbers["rate against differences"] < 0.05 * numbers["largest torque rate"]
+    assert (tmp_path / "vehicle_arm.png").stat().st_size > 10_000
+
+
+def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
+    """Each of these returned the torques of a fixed base."""
+    text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)})
+    robot = Robot.from_urdf(text, base="floating")
+    q = np.zeros(robot.n)
+    for ask in (lambda: robot.torque_and_rate(q, q, q, q), lambda: robot.inverse_dynamics(q, q, q), lambda: robot.bias(q, q),
+                lambda: robot.dynamics(q, q, q, q), lambda: robot.gravity(q), lambda: robot.forward_dynamics(q, q, q),
+                lambda: robot.torque_and_rate(q, q, q, q, wrenches={robot.root_link: np.ones(6)}),
+                lambda: robot.sensitivities(q, q, q), lambda: robot.rate_sensitivities(q, q, q, q),
+                lambda: robot.joint_wrenches(q, q, q), lambda: robot.joint_wrenches(q, q, q, q), robot.kernel, robot.c_source,
+                lambda: robot.joint_wrench_sensitivities(q, q, q), lambda: robot.recursion(q, q, q, q),
+                lambda: robot.kernel("inertia"), lambda: PathDynamics(robot), lambda: Regressor(robot, []),
+                lambda: identify(robot, Measurements(np.arange(50.0), np.zeros((50, robot.n)), np.zeros((50, robot.n)))),
+                lambda: ParallelRobot(robot, robot, {}, (np.zeros(3), np.eye(3)))):
+        with pytest.raises(InputError, match=r"the base of robot '\w+' is free"):
+            ask()
+    held, free = Robot.from_urdf(text), FloatingRobot(robot)
+    np.testing.assert_allclose(robot.mass_matrix(q), held.mass_matrix(q), atol=1e-14)
+    np.testing.assert_allclose(robot.mass_matrix(q), free.mass_matrix(q)[6:, 6:], atol=1e-14)
+    assert robot.energy(q, q) == pytest.approx(free.energy(BaseState(), q, q))

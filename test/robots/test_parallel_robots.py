@@ -1,0 +1,625 @@
+"""Parallel robots: Pinocchio with Lagrange multipliers, the closed-loop formulation, closed forms, and laws."""
+
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pinocchio")
+
+import pinocchio as pin
+
+from rnea_ros import InputError, JointDynamics, ModelError, Robot
+from rnea_ros.algebra.taylor import derivative, jets
+from rnea_ros.algorithms.kinematics import base_poses, within
+from rnea_ros.robots.closed_loops import ClosedLoopRobot
+from rnea_ros.robots.closure import leg_closure
+from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.parallel import ParallelRobot
+from rnea_ros.robots.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
+from support.machines import PlatformOracle
+from support.oracles import deviation
+
+MACHINES = {"gough_stewart": (gough_stewart, range(6)), "delta": (delta, range(3)), "planar_3rrr": (planar_3rrr, (0, 1, 5))}
+each_machine = pytest.mark.parametrize("name", MACHINES)
+
+
+@pytest.fixture(scope="module")
+def machines():
+    """Of each name: the machine's texts and its robot; gravity is aslant, so that the planar machine feels it too."""
+    texts = {name: make() for name, (make, _) in MACHINES.items()}
+    return {name: (machine, machine.robot(gravity=(1.0, -4.0, -9.0))) for name, machine in texts.items()}
+
+
+def polynomial(name, robot, seed=0):
+    """A motion t -> PlatformMotion within the machine's freedoms, through a pose off home."""
+    rng, freedoms = np.random.default_rng(seed), list(MACHINES[name][1])
+    a = np.zeros((4, 6))
+    a[:, freedoms] = rng.normal(size=(4, len(freedoms))) * [[0.04], [0.3], [1.0], [4.0]]
+    home = robot.home[0]
+
+    def motion(t):
+        x = [a[0] + a[1] * t + a[2] * t**2 / 2 + a[3] * t**3 / 6, a[1] + a[2] * t + a[3] * t**2 / 2, a[2] + a[3] * t, a[3]]
+        return PlatformMotion.from_rpy([home + x[0][:3], *(y[:3] for y in x[1:])], [y[3:] for y in x])
+
+    return motion
+
+
+def difference(function, h=2e-3):
+    """Sixth-order central difference at zero."""
+    return sum(k * (function(i * h) - function(-i * h)) for i, k in ((1, 45), (2, -9), (3, 1))) / (60 * h)
+
+
+def stacked(motions):
+    return PlatformMotion(*(np.array(values) for values in zip(*motions, strict=True)))
+
+
+# --- against Pinocchio ------------------------------------------------------------------------------------------------
+
+
+@each_machine
+@pytest.mark.parametrize("seed", range(3))
+def test_forces_are_pinocchios(machines, name, seed):
+    machine, robot = machines[name]
+    motion = polynomial(name, robot, seed)(0.0)
+    legs = robot.leg_motion(motion)
+    oracle = PlatformOracle(machine, robot.legs.joint_names)
+    for body in (oracle.legs, oracle.platform):
+        body.model.gravity.linear = robot.legs.gravity_vector
+    tau, gap = oracle.forces(legs[:3], motion)
+    assert gap < 1e-11
+    assert deviation(robot.inverse_dynamics(motion), tau) < 1e-10
+
+
+@each_machine
+def test_power_in_is_energy_gained(machines, name):
+    machine, robot = machines[name]
+    oracle = PlatformOracle(machine, robot.legs.joint_names)
+    for body in (oracle.legs, oracle.platform):
+        body.model.gravity.linear = robot.legs.gravity_vector
+    motion = polynomial(name, robot)
+
+    def energy(t):
+        now = motion(t)
+        legs, R = robot.leg_motion(now), now.rotation
+        q, v = np.zeros((2, robot.legs.n))
+        q[oracle.order], v[oracle.order] = legs.q, legs.qd
+        pose = np.concatenate((now.position, pin.Quaternion(R).coeffs()))
+        twist = np.concatenate((R.T @ now.velocity[:3], R.T @ now.velocity[3:]))
+        total = 0.0
+        for body, x, xd in ((oracle.legs, q, v), (oracle.platform, pose, twist)):
+            data = body.model.createData()
+            total += pin.computeKineticEnergy(body.model, data, x, xd) + pin.computePotentialEnergy(body.model, data, x)
+        return total
+
+    legs = robot.leg_motion(motion(0.0))
+    active = [robot.legs.joint_names.index(joint) for joint in robot.active_joints]
+    assert robot.inverse_dynamics(motion(0.0)) @ legs.qd[active] == pytest.approx(difference(energy, 1e-3), rel=1e-8)
+
+
+# --- against the closed-loop formulation ------------------------------------------------------------------------------
+
+
+def as_closed_loop(machine, first, kind):
+    """The same machine as a tree: the platform hangs on the link of cut joint `first`, the others close the loops."""
+    loops = {name: {**cut, "first": as_frame(cut["first"]), "second": as_frame(cut["second"])}
+             for name, cut in machine.joints["loops"].items()}
+    ends = loops.pop(first)
+    xyz = " ".join(map(repr, ends["first"].get("xyz", [0.0] * 3)))
+    back = " ".join(repr(-x) for x in ends["second"]["xyz"])
+    joints, parent, origin = "", ends["first"]["link"], f'<origin xyz="{xyz}"/>'
+    for k, axis in enumerate(("1 0 0", "0 1 0", "0 0 1") if kind == "spherical" else ("0 0 1",)):
+        joints += (f'<link name="pivot{k}"/><joint name="pivot{k}" type="revolute"><parent link="{parent}"/>'
+                   f'<child link="pivot{k}"/>{origin}<axis xyz="{axis}"/><limit effort="1" velocity="1"/></joint>')
+        parent, origin = f"pivot{k}", ""
+    body = machine.platform[machine.platform.index(">") + 1:machine.platform.rindex("</robot>")]
+    joints += (f'<joint name="held" type="fixed"><parent link="{parent}"/><child link="platform"/><origin xyz="{back}" '
+               'rpy="0 0 0"/></joint>')
+    return machine.legs.replace("</robot>", body + joints + "</robot>"), {**machine.joints, "loops": loops}
+
+
+def as_frame(end):
+    return {"link": end} if isinstance(end, str) else end
+
+
+@pytest.mark.parametrize("name, first, kind", [("gough_stewart", "ball1", "spherical"), ("delta", "ball1a", "spherical"),
+                                               ("planar_3rrr", "pin2", "revolute")])
+def test_it_is_the_closed_loop_robot(machines, name, first, kind):
+    machine, robot = machines[name]
+    urdf, loops = as_closed_loop(machine, first, kind)
+    loops["start"] = start_of_pivots(machine, first, kind)
+    closed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=robot.legs.gravity_vector)
+    motion = polynomial(name, robot)(0.0)
+    legs = robot.leg_motion(motion)
+    active = [robot.legs.joint_names.index(joint) for joint in robot.active_joints]
+    qa = [values[active] for values in legs[:4]]
+    assert closed.active_joints == robot.active_joints
+    state = closed.motion(*qa)
+    for ours, theirs in zip(legs[:4], state[:4]):
+        joints = [closed.tree.joint_names.index(joint) for joint in robot.legs.joint_names]
+        assert deviation(ours, theirs[joints]) < 1e-9
+    for ours, theirs in zip(robot.torque_and_rate(motion), closed.torque_and_rate(*qa)):
+        assert deviation(ours, theirs) < 1e-9
+
+
+def start_of_pivots(machine, first, kind):
+    """Angles of the pivots that undo the rotation of the leg's link at home."""
+    model = pin.buildModelFromXML(machine.legs)
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, pin.neutral(model))
+    R = data.oMf[model.getFrameId(as_frame(machine.joints["loops"][first]["first"])["link"])].rotation.T
+    if kind == "revolute":
+        return {"pivot0": float(np.arctan2(R[1, 0], R[0, 0]))}
+    y = np.arcsin(R[0, 2])  # R = Rx Ry Rz
+    return {"pivot0": float(np.arctan2(-R[1, 2], R[2, 2])), "pivot1": float(y), "pivot2": float(np.arctan2(-R[0, 1], R[0, 0]))}
+
+
+def rps_3(radius=0.5, height=0.8):
+    """Three legs R P and a ball: each keeps its ball in a plane. Heave, roll and pitch are free, and drag the rest along."""
+    legs, joints = '<link name="base"/>', {"active": ["slide1", "slide2", "slide3"], "loops": {}}
+    body = '<inertial><origin xyz="0.01 0.02 {z}"/><mass value="{m}"/><inertia {I}/></inertial>'
+    tensor = 'ixx="0.3" ixy="0.01" ixz="0.02" iyy="0.4" iyz="-0.01" izz="0.5"'
+    limit = '<limit effort="1" velocity="1"/></joint>'
+    for n, angle in enumerate(2.0 * np.pi / 3.0 * np.arange(3), start=1):
+        at = radius * np.array([np.cos(angle), np.sin(angle), 0.0])
+        legs += (f'<link name="tube{n}">{body.format(z=0.3, m=3.0, I=tensor)}</link>'
+                 f'<link name="rod{n}">{body.format(z=-0.2, m=2.0, I=tensor)}</link>'
+                 f'<joint name="hinge{n}" type="revolute"><parent link="base"/><child link="tube{n}"/>'
+                 f'<origin xyz="{at[0]} {at[1]} 0" rpy="0 0 {angle}"/><axis xyz="0 1 0"/>{limit}'
+                 f'<joint name="slide{n}" type="prismatic"><parent link="tube{n}"/><child link="rod{n}"/>'
+                 f'<origin xyz="0 0 {height}"/><axis xyz="0 0 1"/>{limit}')
+        joints["loops"][f"ball{n}"] = {"type": "spherical", "first": f"rod{n}",
+                                       "second": {"link": "platform", "xyz": at.tolist()}}
+    platform = f'<robot name="platform"><link name="platform">{body.format(z=0.1, m=8.0, I=tensor)}</link></robot>'
+    return Machine(f'<robot name="legs">{legs}</robot>', platform, joints, ((0.0, 0.0, height), np.eye(3)))
+
+
+def test_freedoms_that_change_with_the_pose():
+    """3-RPS: the twists that the platform may have turn with it, so the constraints have rates of their own."""
+    machine = rps_3()
+    robot = machine.robot()
+    urdf, loops = as_closed_loop(machine, "ball1", "spherical")
+    closed = ClosedLoopRobot.from_urdf(urdf, loops)
+    rng = np.random.default_rng(8)
+    qa = rng.normal(size=(4, 3)) * [[0.1], [0.3], [1.0], [4.0]]
+    motion = of_platform(closed, closed.motion(*qa))
+    with pytest.raises(InputError, match="legs do not allow this jerk"):
+        robot.torque_and_rate(motion._replace(jerk=np.zeros(6)))
+    assert np.abs(motion.velocity[[0, 1, 5]]).max() > 1e-2 and np.abs(motion.acceleration[[0, 1, 5]]).max() > 1e-2
+    for ours, theirs in zip(robot.torque_and_rate(motion), closed.torque_and_rate(*qa)):
+        assert deviation(ours, theirs) < 1e-9
+    tau, gap = PlatformOracle(machine, robot.legs.joint_names).forces(robot.leg_motion(motion)[:3], motion)
+    assert gap < 1e-11 and deviation(robot.inverse_dynamics(motion), tau) < 1e-10
+    assert deviation(robot.forward_dynamics(*motion[:3], tau), motion.acceleration) < 1e-10
+
+
+def test_far_poses_of_few_freedoms_are_reached():
+    """The straight way from home leaves the allowed poses; the legs are led along it all the same."""
+    machine = rps_3()
+    robot, closed = machine.robot(), ClosedLoopRobot.from_urdf(*as_closed_loop(machine, "ball1", "spherical"))
+    qa, zero = np.array([0.3, -0.1, 0.05]), np.zeros(3)
+    state = closed.motion(qa, zero, zero, zero)
+    motion = of_platform(closed, state)
+    assert np.abs(motion.position[:2]).max() > 5e-3  # dragged along
+    joints = [closed.tree.joint_names.index(joint) for joint in robot.legs.joint_names]
+    assert deviation(robot.leg_motion(motion).q, state.q[joints]) < 1e-10
+
+
+def of_platform(closed, state):
+    """Motion of the platform from that of the tree that carries it, on series in time."""
+    model = closed.tree.model
+    frame = model.frame("platform")
+    R, P = within(base_poses(model, jets(*state[:4]))[frame.link], (frame.R, frame.P))
+    R0, R1, R2, R3 = (derivative(R, order).astype(float) for order in range(4))
+    turning = (R1 @ R0.T, R2 @ R0.T + R1 @ R1.T, R3 @ R0.T + 2.0 * R2 @ R1.T + R1 @ R2.T)
+    angular = [np.array([W[2, 1], W[0, 2], W[1, 0]]) for W in turning]
+    linear = [derivative(P, order).astype(float) for order in range(4)]
+    return PlatformMotion(linear[0], R0, *(np.concatenate(pair) for pair in zip(linear[1:], angular, strict=True)))
+
+
+# --- the paper's formulas ---------------------------------------------------------------------------------------------
+
+
+def test_gough_stewart_is_equations_65_and_66(machines):
+    """Leg by leg, as printed: Jvi = [1, -P_i^], Gamma = Jp^T (Fp + sum Jvi^T Ji^-T Gamma_i), Jp^-1 from the slides' rows."""
+    machine, robot = machines["gough_stewart"]
+    motion = polynomial("gough_stewart", robot)(0.0)
+    legs = robot.leg_motion(motion)
+    model = pin.buildModelFromXML(machine.legs)
+    data = model.createData()
+    q = np.zeros(18)
+    order = [model.joints[model.getJointId(name)].idx_v for name in robot.legs.joint_names]
+    q[order] = legs.q
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    tau = robot.legs.inverse_dynamics(*legs[:3])
+    W, rows = robot.platform_force(motion).force, []
+    for k in range(1, 7):
+        Ji = pin.getFrameJacobian(model, data, model.getFrameId(f"rod{k}"), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[:3]
+        leg = [robot.legs.joint_names.index(joint) for joint in (f"universal{k}_x", f"universal{k}_y", f"slide{k}")]
+        Ji = Ji[:, [order[j] for j in leg]]
+        P = motion.rotation @ machine.joints["loops"][f"ball{k}"]["second"]["xyz"]
+        Jvi = np.hstack((np.eye(3), -pin.skew(P)))  # (65)
+        W = W + Jvi.T @ np.linalg.solve(Ji.T, tau[leg])
+        rows.append(np.linalg.solve(Ji, Jvi)[2])
+        assert deviation(legs.qd[leg], np.linalg.solve(Ji, Jvi) @ motion.velocity) < 1e-12  # (63), (64)
+    Jp = np.linalg.inv(rows)
+    assert deviation(legs.maps[:6], Jp) < 1e-12
+    assert deviation(robot.inverse_dynamics(motion), Jp.T @ W) < 1e-12
+
+
+def test_inverse_kinematics_is_the_distance_between_the_joints(machines):
+    machine, robot = machines["gough_stewart"]
+    motion = polynomial("gough_stewart", robot, 5)(0.0)
+    q = dict(zip(robot.legs.joint_names, robot.leg_motion(motion).q, strict=True))
+    P0, R0 = robot.home
+    model = pin.buildModelFromXML(machine.legs)
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, pin.neutral(model))
+    for k in range(1, 7):
+        base = data.oMf[model.getFrameId(f"cross{k}")].translation
+        ball = np.array(machine.joints["loops"][f"ball{k}"]["second"]["xyz"])
+        lengths = [np.linalg.norm(P + R @ ball - base) for P, R in ((P0, R0), (motion.position, motion.rotation))]
+        assert q[f"slide{k}"] == pytest.approx(lengths[1] - lengths[0], abs=1e-12)
+
+
+def test_delta_keeps_level_and_its_arms_are_the_formula(machines):
+    """Elbow at a distance of one rod from the ball, in the arm's own plane shifted by the platform: one angle per arm."""
+    _machine, robot = machines["delta"]
+    motion = polynomial("delta", robot, 2)(0.0)
+    q = dict(zip(robot.legs.joint_names, robot.leg_motion(motion).q, strict=True))
+    for n in (1, 2, 3):
+        c, s = np.cos((n - 1) * 2 * np.pi / 3), np.sin((n - 1) * 2 * np.pi / 3)
+        x, y, z = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]) @ motion.position
+        angle = 0.3 + q[f"motor{n}"]
+        elbow = np.array([0.2 + 0.3 * np.cos(angle), 0.0, -0.3 * np.sin(angle)])
+        assert np.linalg.norm(elbow - [x + 0.05, y, z]) == pytest.approx(0.7, abs=1e-12)
+        for joint in ("swing", "sway"):  # both rods of a pair stay parallel
+            assert q[f"{joint}{n}a"] == pytest.approx(q[f"{joint}{n}b"], abs=1e-12)
+
+
+# --- rates ------------------------------------------------------------------------------------------------------------
+
+
+@each_machine
+def test_rates_are_differences_along_the_motion(machines, name):
+    _machine, robot = machines[name]
+    motion = polynomial(name, robot, 1)
+    legs = robot.leg_motion(motion(0.0))
+    for order in range(3):
+        def lower(t, order=order):
+            return robot.leg_motion(motion(t))[order]
+        assert deviation(difference(lower), legs[order + 1]) < 1e-9
+    assert deviation(difference(lambda t: robot.leg_motion(motion(t)).maps), legs.maps_rate) < 1e-9
+    force, (_tau, tau_rate) = robot.platform_force(motion(0.0)), robot.torque_and_rate(motion(0.0))
+    assert deviation(difference(lambda t: robot.platform_force(motion(t)).force), force.rate) < 1e-9
+    assert deviation(difference(lambda t: robot.inverse_dynamics(motion(t))), tau_rate) < 1e-9
+
+
+@pytest.mark.parametrize("samples", [None, 4])
+def test_motion_from_angles_is_its_own_derivative(samples):
+    rng = np.random.default_rng(4)
+    shape = (4, 2, 3) if samples is None else (4, 2, samples, 3)
+    a = rng.normal(size=shape)
+
+    def motion(t):
+        x = [a[0] + a[1] * t + a[2] * t**2 / 2 + a[3] * t**3 / 6, a[1] + a[2] * t + a[3] * t**2 / 2, a[2] + a[3] * t, a[3]]
+        return PlatformMotion.from_rpy([y[0] for y in x], [y[1] for y in x])
+
+    now = motion(0.0)
+    assert now.rotation.shape == ((3, 3) if samples is None else (samples, 3, 3))
+    first = (now.rotation, a[0, 1]) if samples is None else (now.rotation[1], a[0, 1, 1])
+    assert deviation(first[0], pin.rpy.rpyToMatrix(first[1])) < 1e-14
+    turning = difference(lambda t: motion(t).rotation) @ np.swapaxes(now.rotation, -1, -2)
+    w = np.stack((turning[..., 2, 1], turning[..., 0, 2], turning[..., 1, 0]), axis=-1)
+    assert deviation(now.velocity[..., 3:], w) < 1e-9
+    assert deviation(difference(lambda t: motion(t).position), now.velocity[..., :3]) < 1e-9
+    assert deviation(difference(lambda t: motion(t).velocity), now.acceleration) < 1e-9
+    assert deviation(difference(lambda t: motion(t).acceleration), now.jerk) < 1e-9
+
+
+# --- what acts on it --------------------------------------------------------------------------------------------------
+
+
+@each_machine
+def test_forward_dynamics_undoes_inverse_dynamics(machines, name):
+    _machine, robot = machines[name]
+    motion = polynomial(name, robot, 3)(0.0)
+    tau = robot.inverse_dynamics(motion)
+    assert deviation(robot.forward_dynamics(*motion[:3], tau), motion.acceleration) < 1e-10
+
+
+def test_payload_is_a_heavier_platform(machines):
+    machine, robot = machines["gough_stewart"]
+    motion = polynomial("gough_stewart", robot)(0.0)
+    heavier = gough_stewart(platform_mass=52.0).robot(gravity=robot.legs.gravity_vector)
+    r, h = 1.1 * 0.6, 0.08
+    inertia = 12.0 * np.diag([(3 * r**2 + h**2) / 12, (3 * r**2 + h**2) / 12, r**2 / 2])
+    carrying = robot.with_payload("platform", 12.0, inertia=inertia)
+    for ours, theirs in zip(carrying.torque_and_rate(motion), heavier.torque_and_rate(motion)):
+        assert deviation(ours, theirs) < 1e-12
+    assert np.abs(carrying.inverse_dynamics(motion) - robot.inverse_dynamics(motion)).max() > 1.0
+    assert deviation(carrying.with_payload("platform", 0.0).inverse_dynamics(motion), robot.inverse_dynamics(motion)) == 0.0
+
+    on_a_rod = robot.with_payload("rod3", 1.5, (0.0, 0.02, -0.1))
+    machine = machine._replace(legs=with_mass(machine.legs, "rod3", 1.5, (0.0, 0.02, -0.1)))
+    expected = machine.robot(gravity=robot.legs.gravity_vector).torque_and_rate(motion)
+    assert deviation(on_a_rod.torque_and_rate(motion), expected) < 1e-12
+
+
+def with_mass(urdf, link, mass, at):
+    where = " ".join(map(repr, at))
+    body = (f'<link name="extra"><inertial><origin xyz="{where}"/><mass value="{mass}"/><inertia ixx="0" ixy="0" ixz="0" '
+            'iyy="0" iyz="0" izz="0"/></inertial></link><joint name="extra" type="fixed">'
+            f'<parent link="{link}"/><child link="extra"/></joint>')
+    return urdf.replace("</robot>", body + "</robot>")
+
+
+def test_wrenches_act_by_virtual_work(machines):
+    """On the platform and on a leg: actuators give what the wrench takes, -Jp^T w and -Q^T J^T w, at a constant rate too."""
+    _machine, robot = machines["delta"]
+    motion = polynomial("delta", robot)(0.0)
+    tau, tau_rate = robot.torque_and_rate(motion)
+    wrench, rate = np.array([[5.0, -3.0, 7.0, 0.2, 0.1, -0.4], [1.0, 2.0, -1.0, 0.3, 0.0, 0.5]])
+    legs = robot.leg_motion(motion)
+    pushed, pushed_rate = robot.torque_and_rate(motion, {"platform": wrench}, {"platform": rate})
+    Jp, Jpd = legs.maps[:6], legs.maps_rate[:6]
+    assert deviation(pushed - tau, -Jp.T @ wrench) < 1e-12  # the platform's axes are the base's
+    assert deviation(pushed_rate - tau_rate, -Jp.T @ rate - Jpd.T @ wrench) < 1e-12
+    on_leg, on_leg_rate = robot.torque_and_rate(motion, {"rod1a": wrench, "platform": wrench})
+    free, free_rate = robot.legs.torque_and_rate(*legs[:4])
+    loaded, loaded_rate = robot.legs.torque_and_rate(*legs[:4], wrenches={"rod1a": wrench})
+    Q, Qd = legs.maps[6:], legs.maps_rate[6:]
+    assert deviation(on_leg - tau + Jp.T @ wrench, Q.T @ (loaded - free)) < 1e-12
+    change = Qd.T @ (loaded - free) + Q.T @ (loaded_rate - free_rate)
+    assert deviation(on_leg_rate - tau_rate + Jpd.T @ wrench, change) < 1e-12
+
+
+def test_friction_and_rotors_of_all_leg_joints_count(machines):
+    machine, bare = machines["planar_3rrr"]
+    terms = {"motor1": JointDynamics(rotor_inertia=0.001, gear_ratio=30.0, viscous=0.2),
+             "elbow2": JointDynamics(viscous=0.7, coulomb=0.3)}
+    robot = machine.robot(gravity=bare.legs.gravity_vector, joint_terms=terms)
+    motion = polynomial("planar_3rrr", robot, 6)
+    legs = robot.leg_motion(motion(0.0))
+    names = robot.legs.joint_names
+    motor, elbow = names.index("motor1"), names.index("elbow2")
+    extra = np.zeros(len(names))
+    extra[motor] = 0.9 * legs.qdd[motor] + 0.2 * legs.qd[motor]
+    extra[elbow] = 0.7 * legs.qd[elbow] + 0.3 * np.tanh(legs.qd[elbow] / 1e-2)
+    change = robot.inverse_dynamics(motion(0.0)) - bare.inverse_dynamics(motion(0.0))
+    assert deviation(change, legs.maps[6:].T @ extra) < 1e-12
+    tau_rate = robot.torque_and_rate(motion(0.0))[1]
+    assert deviation(difference(lambda t: robot.inverse_dynamics(motion(t)), 1e-4), tau_rate) < 1e-8
+
+
+def test_a_motion_at_once_is_its_samples(machines):
+    _machine, robot = machines["gough_stewart"]
+    motion = polynomial("gough_stewart", robot)
+    times = np.linspace(-0.05, 0.05, 5)
+    tau, tau_rate = robot.torque_and_rate(stacked([motion(t) for t in times]))
+    for k, t in enumerate(times):
+        assert deviation((tau[k], tau_rate[k]), robot.torque_and_rate(motion(t))) < 1e-11
+    home, (P, R) = robot.inverse_dynamics(PlatformMotion(*robot.home)), robot.home
+    held = robot.inverse_dynamics(PlatformMotion(np.stack([P, P]), R))
+    assert deviation(held, [home, home]) < 1e-12
+
+
+def test_size_does_not_matter():
+    """Lengths are compared with the machine's own levers."""
+    home = np.array([0.0, 0.0, 1.2])
+    P, R = home + [0.05, -0.1, 0.1], pin.rpy.rpyToMatrix(0.1, -0.2, 0.3)
+    usual = gough_stewart().robot()
+    scales = np.array([1e-6 if joint.startswith("slide") else 1.0 for joint in usual.legs.joint_names])
+    tiny = gough_stewart(1e-6, 0.6e-6, 1.2e-6).robot()
+    q = tiny.leg_motion(PlatformMotion(1e-6 * P, R)).q
+    assert deviation(q / scales, usual.leg_motion(PlatformMotion(P, R)).q) < 1e-9
+
+
+def test_the_branch_is_the_guesss(machines):
+    """Elbows of the planar machine on the other side: found from a guess, and the platform needs other torques there."""
+    _machine, robot = machines["planar_3rrr"]
+    P, R = robot.home
+    lean = 2.0 * np.arccos(0.38 / 0.64)
+    flipped = np.tile([-lean, 2.0 * lean], 3)  # upper links turned to the other side, lower ones back
+    q = robot.leg_motion(PlatformMotion(P, R), guess=flipped + 0.05).q
+    assert deviation(q, flipped) < 1e-12
+    assert np.abs(robot.leg_motion(PlatformMotion(P, R)).q).max() < 1e-12
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_poses_out_of_reach_are_refused(machines):
+    _machine, robot = machines["delta"]
+    P, R = robot.home
+    with pytest.raises(InputError, match=r"do not bring the platform to \(0, 0, -1.5\).*'ball.*' is open by .* m at best"):
+        robot.inverse_dynamics(PlatformMotion([0.0, 0.0, -1.5], R))
+    with pytest.raises(InputError, match="sample 1: the legs do not bring"):
+        robot.inverse_dynamics(PlatformMotion([P, [0.0, 0.0, -1.5]], R))
+    with pytest.raises(InputError, match=r"guess: joint 'ball.*' is open by"):
+        robot.leg_motion(PlatformMotion([0.0, 0.0, -1.5], R), guess=robot.start)
+
+
+def test_a_stretched_leg_is_singular(machines):
+    _machine, robot = machines["planar_3rrr"]
+    P, R = robot.home
+    stretched = PlatformMotion(P - [0.64 - 0.38, 0.0, 0.0], R)
+    for guess in (None, robot.leg_motion(PlatformMotion(P - [0.64 - 0.381, 0.0, 0.0], R)).q):
+        with pytest.raises(InputError, match="a leg is at a singular pose: the platform does not determine motor1, elbow1"):
+            robot.leg_motion(stretched, guess)
+
+
+def test_a_platform_that_its_actuators_do_not_hold_is_singular(machines):
+    """Turned far enough, the six lines of the legs belong to one linear complex: the determinant changes its sign there."""
+    _machine, robot = machines["gough_stewart"]
+    P, _R = robot.home
+
+    def at(yaw):
+        return PlatformMotion(P, pin.rpy.rpyToMatrix(0.0, 0.0, yaw))
+
+    def sign(yaw):
+        return np.sign(np.linalg.det(robot.leg_motion(at(yaw)).maps[:6]))
+
+    low, high = 0.0, 2.0
+    assert sign(low) != sign(high)
+    with pytest.raises(InputError, match="with all actuators locked it can still move along the twist"):
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if sign(middle) == sign(low) else (low, middle)
+
+
+@pytest.mark.parametrize("name, forbidden", [("delta", 3), ("planar_3rrr", 2)])
+def test_motions_that_the_legs_do_not_allow_are_refused(machines, name, forbidden):
+    _machine, robot = machines[name]
+    P, R = robot.home
+    wrong = 0.1 * np.eye(6)[forbidden]
+    for word in ("velocity", "acceleration", "jerk"):
+        with pytest.raises(InputError, match=f"legs do not allow this {word} of the platform.*3 freedoms"):
+            robot.torque_and_rate(PlatformMotion(P, R, **{word: wrong}))
+    turned = pin.rpy.rpyToMatrix(0.2, 0.0, 0.0)
+    with pytest.raises(InputError, match="do not bring the platform"):
+        robot.torque_and_rate(PlatformMotion(P, turned))
+
+
+def declared(**changes):
+    machine = planar_3rrr()
+    return machine._replace(joints={**machine.joints, **changes})
+
+
+@pytest.mark.parametrize("machine, message", [
+    (declared(active=["motor1", "motor2"]), r"2 active joints \(motor1, motor2\), but .* the platform 3 freedoms; name 3 of"),
+    (declared(active=[]), "'active' names no joint"),
+    (declared(active=["motor1", "motor2", "motor4"]), "active joint 'motor4' does not exist; the joints are motor1, elbow1"),
+    (declared(start={"elbow1": 0.0, "motor9": 0.0}), "joint 'motor9' does not exist"),
+    (declared(loops={"pin": {"type": "revolute", "first": "lower1", "second": "plate"}}), "link 'plate' does not exist"),
+    (planar_3rrr()._replace(home=((0.9, 0.0, 0.0), np.eye(3))), "do not reach the platform at the home pose: joint 'pin.' is"),
+])
+def test_declarations_are_checked(machine, message):
+    with pytest.raises(ModelError, match=message):
+        machine.robot()
+
+
+def test_a_leg_that_is_not_attached_is_named():
+    loops = {name: cut for name, cut in planar_3rrr().joints["loops"].items() if name != "pin3"}
+    with pytest.raises(ModelError, match="joints motor3, elbow3 move no cut joint; every leg must be attached"):
+        declared(loops=loops).robot()
+
+
+def test_bodies_are_checked():
+    machine = planar_3rrr()
+    legs, platform = Robot.from_urdf(machine.legs), Robot.from_urdf(machine.platform)
+    with pytest.raises(InputError, match=r"platform .* has joints \(motor1.*must be one rigid body"):
+        ParallelRobot(legs, legs, machine.joints, machine.home)
+    same = Robot.from_urdf(machine.platform.replace('name="platform"', 'name="lower1"'))
+    with pytest.raises(InputError, match="both have links lower1; names must differ"):
+        ParallelRobot(legs, same, machine.joints, machine.home)
+    with pytest.raises(InputError, match="home is one pose"):
+        ParallelRobot(legs, platform, machine.joints, (np.zeros((2, 3)), np.eye(3)))
+
+
+@pytest.mark.parametrize("motion, message", [
+    (PlatformMotion([0.0, 0.0], np.eye(3)), r"position has shape \(2,\); \(3,\) or \(samples, 3\)"),
+    (PlatformMotion([0.0, 0.0, np.inf], np.eye(3)), "position holds a number that is not finite"),
+    (PlatformMotion("here", np.eye(3)), "position is not an array of numbers"),
+    (PlatformMotion([0.0] * 3, 2.0 * np.eye(3)), "is not a rotation matrix"),
+    (PlatformMotion([0.0] * 3, -np.eye(3)), "is not a rotation matrix"),
+    (PlatformMotion(np.zeros((2, 3)), np.eye(3), velocity=np.zeros((3, 6))), r"different numbers of samples, \[2, 3\]"),
+])
+def test_motions_are_checked(machines, motion, message):
+    with pytest.raises(InputError, match=message):
+        machines["planar_3rrr"][1].torque_and_rate(motion)
+
+
+def test_a_weightless_machine_has_no_acceleration():
+    machine = planar_3rrr()
+    texts = (re.sub("<inertial>.*?</inertial>", "", text) for text in machine[:2])
+    machine = machine._replace(**dict(zip(("legs", "platform"), texts, strict=True)))
+    robot = machine.robot()
+    with pytest.raises(InputError, match="mass matrix is singular"):
+        robot.forward_dynamics(*robot.home, np.zeros(6), np.ones(3))
+
+
+def test_other_arguments_are_checked(machines):
+    _machine, robot = machines["planar_3rrr"]
+    here = PlatformMotion(*robot.home)
+    with pytest.raises(InputError, match="link 'hand', which does not exist; the links are platform, base"):
+        robot.torque_and_rate(here, {"hand": np.zeros(6)})
+    with pytest.raises(InputError, match="forward_dynamics takes one state"):
+        robot.forward_dynamics(np.zeros((2, 3)), np.eye(3), np.zeros(6), np.zeros(3))
+    with pytest.raises(InputError, match=r"tau is .*3 finite numbers"):
+        robot.forward_dynamics(*here[:3], np.zeros(2))
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: gough_stewart(height=-1.0), "height = -1.0; sizes and masses must be above zero"),
+    (lambda: delta(forearm=0.2), "forearm 0.2 m cannot span"),
+    (lambda: planar_3rrr(link=0.1), "two links of 0.1 m cannot span"),
+])
+def test_impossible_machines_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_rotation_vectors_are_pinocchios():
+    rng = np.random.default_rng(7)
+    for size in (0.0, 1e-9, 1e-3, 1.0, 3.1, np.pi):
+        axis = rng.normal(size=3)
+        v = size * axis / np.linalg.norm(axis)
+        R = pin.exp3(v)
+        assert np.abs(leg_closure.turned_by(v) - R).max() < 1e-14
+        assert np.abs(pin.exp3(leg_closure.rotation_vector(R)) - R).max() < (1e-7 if size == np.pi else 1e-14)
+
+
+def test_the_platform_rides_out_the_sea(tmp_path):
+    example = Path(__file__).resolve().parents[2] / "examples" / "stewart.py"
+    numbers = runpy.run_path(str(example))["main"](tmp_path, small=True)
+    assert (tmp_path / "stewart.png").stat().st_size > 20_000
+    assert abs(numbers["work over the swell's period [J]"]) < 1e-6  # nothing is lost, and it comes back to where it was
+    assert numbers["largest difference of rate and quotient [N/s]"] < 0.1 * numbers["peak rate [N/s]"]
+    assert 1.0 < numbers["delta at 10 g: peak torque [N m]"] < 100.0
+
+
+def test_gravity_is_that_of_the_legs():
+    """Another one of the platform was ignored."""
+    machine, moon = planar_3rrr(), (0.0, -1.6, 0.0)
+    legs, other = Robot.from_urdf(machine.legs, gravity=moon), Robot.from_urdf(machine.platform, gravity=(0.0, 0.0, -3.7))
+    with pytest.raises(InputError, match=r"has gravity .*3.7.*the machine's is that of the legs"):
+        ParallelRobot(legs, other, machine.joints, machine.home)
+    motion = PlatformMotion(*machine.home)
+    given = [ParallelRobot(legs, Robot.from_urdf(machine.platform, **options), machine.joints, machine.home)
+             for options in ({}, {"gravity": moon})]
+    np.testing.assert_array_equal(*(robot.inverse_dynamics(motion) for robot in given))
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_table_on_crossed_slides(seed, size):
+    """Two legs of two slides each, welded to the table at its origin: no joint and no turn has a lever. F = m (a - g)."""
+    rng = np.random.default_rng(seed)
+    E, at = np.linalg.qr(rng.normal(size=(3, 3)))[0], size * rng.uniform(-1.0, 1.0, 3)
+    masses, parts = rng.uniform(0.5, 3.0, 5), ['<link name="base"/>']
+
+    def link(name, mass):
+        return (f'<link name="{name}"><inertial><origin xyz="{" ".join(map(str, size * rng.normal(size=3)))}"/>'
+                f'<mass value="{mass}"/><inertia ixx="{size**2}" iyy="{size**2}" izz="{size**2}" ixy="0" ixz="0" iyz="0"/>'
+                '</inertial></link>')
+
+    for leg, (first, second) in (("a", (0, 1)), ("b", (1, 0))):
+        for parent, child, k, origin in (("base", f"{leg}1", first, at), (f"{leg}1", f"{leg}2", second, np.zeros(3))):
+            parts += [link(child, masses[["a1", "a2", "b1", "b2"].index(child)]),
+                      f'<joint name="{child}" type="prismatic"><parent link="{parent}"/><child link="{child}"/>'
+                      f'<origin xyz="{" ".join(map(str, origin))}"/><axis xyz="{" ".join(map(str, E[:, k]))}"/>'
+                      '<limit lower="-9" upper="9" effort="1" velocity="1"/></joint>']
+    legs = Robot.from_urdf(f'<robot name="legs">{"".join(parts)}</robot>', backend="python")
+    table = Robot.from_urdf(f'<robot name="table">{link("table", masses[4])}</robot>')
+    dust = {"link": "table", "xyz": [2e-17 * size] * 3}  # as CAD systems write zeros
+    loops = {f"weld_{leg}": {"type": "fixed", "first": f"{leg}2", "second": dust} for leg in "ab"}
+    machine = ParallelRobot(legs, table, {"active": ["a1", "b1"], "loops": loops}, (at, np.eye(3)))
+    x, xd, xdd = size * rng.normal(size=(3, 2)) @ E[:, :2].T
+    motion = PlatformMotion(at + x, np.eye(3), np.concatenate((xd, np.zeros(3))), np.concatenate((xdd, np.zeros(3))))
+    a1, a2, b1, b2, m = masses
+    push = np.array([a1 + a2 + b2 + m, b1 + b2 + a2 + m]) * (E[:, :2].T @ (xdd - legs.gravity_vector))
+    np.testing.assert_allclose(machine.inverse_dynamics(motion), push, rtol=1e-9, atol=1e-9)

@@ -1,0 +1,165 @@
+"""Robots of every class go through a pickle and can be copied, whatever runs their kernels: same numbers, read-only models."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import (
+    BaseState,
+    ClosedLoopRobot,
+    ElasticRobot,
+    FloatingLoopRobot,
+    FloatingRobot,
+    JointDynamics,
+    ModelError,
+    ParallelRobot,
+    Robot,
+    SpringRobot,
+)
+from rnea_ros.codegen import kernel
+from rnea_ros.robots.elastic_control import InverseDynamicsController
+from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.parallel_machines import planar_3rrr
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
+TERMS = {"j1": JointDynamics(1e-4, 50.0, 0.3, 0.2, 0.1)}
+FIVE_BAR = (ROOT / "urdf" / "five_bar.urdf", ROOT / "config" / "five_bar.loops.yaml")
+MOTORS = {"joints": {"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "motor_inertia": 1e-4}}}
+Q = np.array([[0.3, -0.4, 0.1], [1.0, 0.5, -0.2], [0.3, -0.7, 0.9], [2.0, 1.0, -3.0], [1.0, -2.0, 0.5]])
+
+
+def rigid(backend):
+    robot = Robot.from_urdf(ARM, backend=backend, joint_terms=TERMS).with_payload("l3", 1.5, (0.1, 0.0, 0.2))
+    return robot.with_payload("l2", 0.4), lambda r: [*r.torque_and_rate(*Q[:4]), r.forward_dynamics(*Q[:3]), r.model_id]
+
+
+def floating(backend):
+    robot = FloatingRobot.from_urdf(ARM, backend, joint_terms=TERMS)
+    return robot, lambda r: list(r.torque_and_rate(BaseState(velocity=np.arange(6.0)), *Q[:4]))
+
+
+def elastic(backend):
+    robot = ElasticRobot(rigid(backend)[0].with_payload("l2", 0.0), MOTORS)
+    return robot, lambda r: list(r.inverse_dynamics(*Q))
+
+
+def controller(backend):
+    robot = InverseDynamicsController(elastic(backend)[0], 5.0, 20.0)
+    return robot, lambda r: list(r(Q, Q[0], [0.1], Q[1], [0.2]))
+
+
+def springs(backend):
+    robot = SpringRobot(rigid(backend)[0], {"springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}})
+    return robot, lambda r: list(r.torque_and_rate(*Q[:4]))
+
+
+def loops(backend):
+    robot = ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend).with_payload("left_forearm", 0.3)
+    return robot, lambda r: [*r.torque_and_rate([0.3, 1.9], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]), r.start]
+
+
+def floating_loops(backend):
+    robot = FloatingLoopRobot.from_urdf(FIVE_BAR[0].read_text().replace('<link name="base"/>', HEAVY), FIVE_BAR[1],
+                                        backend=backend)
+    return robot, lambda r: list(r.inverse_dynamics(BaseState(), [0.3, 1.9], [0.5, -0.2], [1.0, 2.0]))
+
+
+HEAVY = ('<link name="base"><inertial><mass value="3.0"/><inertia ixx="0.05" iyy="0.04" izz="0.03" ixy="0" ixz="0" iyz="0"/>'
+         '</inertial></link>')
+
+
+def parallel(backend):
+    robot = planar_3rrr().robot(backend=backend).with_payload("platform", 0.5)
+    motion = PlatformMotion(robot.home[0] + [0.01, 0.02, 0.0], np.eye(3), (0.3, 0.1, 0, 0, 0, 0.2), (1, 2, 0, 0, 0, 3))
+    return robot, lambda r: list(r.torque_and_rate(motion))
+
+
+KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
+TYPES = (Robot, FloatingRobot, ElasticRobot, InverseDynamicsController, SpringRobot, ClosedLoopRobot, FloatingLoopRobot,
+         ParallelRobot)
+
+
+def same(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+SLOW = (loops, floating_loops, parallel)  # as the papers' text: seconds for each answer
+CASES = [(kind, backend) for kind in KINDS for backend in kernel.BACKENDS if backend != "reference" or kind not in SLOW]
+
+
+@pytest.mark.parametrize(("kind", "backend"), CASES)
+def test_a_robot_comes_out_as_it_went_in(kind, backend):
+    if backend == "llvm":
+        pytest.importorskip("llvmlite")
+    robot, ask = kind(backend)
+    assert type(robot) is TYPES[KINDS.index(kind)]
+    fresh = pickle.dumps(robot)
+    expected = ask(robot)
+    used = pickle.dumps(robot)  # with kernels
+    for twin in (pickle.loads(fresh), pickle.loads(used), copy.deepcopy(robot))[::1 if backend == "llvm" else 2]:
+        assert type(twin) is type(robot)
+        same(ask(twin), expected)
+
+
+def test_another_process_takes_it_over():
+    """Machine code stays where it is; only what it is made from travels."""
+    robot, ask = rigid("llvm")
+    expected = ask(robot)
+    script = ("import pickle, sys; r, q = pickle.load(sys.stdin.buffer);"
+              "sys.stdout.buffer.write(pickle.dumps([*r.torque_and_rate(*q[:4]), r.forward_dynamics(*q[:3]), r.model_id]))")
+    found = subprocess.run([sys.executable, "-c", script], input=pickle.dumps((robot, Q)), stdout=subprocess.PIPE, check=True,
+                           timeout=60.0, cwd=ROOT)
+    same(pickle.loads(found.stdout), expected)
+
+
+def test_what_was_read_only_stays_so():
+    robot = rigid("python")[0]
+    for twin in (pickle.loads(pickle.dumps(robot)), copy.deepcopy(robot)):
+        link = twin.model.links[2]
+        arrays = [twin.gravity_vector, link.ms, link.J, link.C, twin.limits.effort, twin.payloads["l3"].parameters,
+                  *(frame.P for frame in twin.model.frames.values())]
+        assert not any(array.flags.writeable for array in arrays)
+        with pytest.raises(TypeError):
+            twin.model.frames["l1"] = None
+
+
+def test_copies_go_their_own_ways():
+    robot = rigid("python")[0]
+    before = robot.torque_and_rate(*Q[:4])
+    for twin in (copy.copy(robot), copy.deepcopy(robot)):
+        heavier = twin.with_payload("l3", 9.0)
+        assert heavier.total_mass > robot.total_mass == twin.total_mass
+        assert np.abs(heavier.torque_and_rate(*Q[:4])[0] - before[0]).max() > 1.0
+        same(robot.torque_and_rate(*Q[:4]), before)
+        same(twin.torque_and_rate(*Q[:4]), before)
+
+
+def test_without_llvm_there_it_falls_back(monkeypatch):
+    pytest.importorskip("llvmlite")
+    robot, ask = rigid("llvm")
+    data, expected = pickle.dumps(robot), ask(robot)
+    monkeypatch.delattr("rnea_ros.codegen.llvm.engine")
+    monkeypatch.setitem(sys.modules, "rnea_ros.codegen.llvm.engine", None)
+    with pytest.warns(RuntimeWarning, match="llvmlite"):
+        twin = pickle.loads(data)
+    assert twin.backend == "python"
+    for a, b in zip(ask(twin)[:3], expected[:3], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("problems", ["one", ("one", "two")])
+def test_errors_read_the_same_on_the_other_side(problems):
+    error = ModelError(problems, "arm.urdf")
+    other = pickle.loads(pickle.dumps(error))
+    assert str(other) == str(error) and other.problems == error.problems
+    assert str(ModelError("one", "arm.urdf")) == "arm.urdf: one"

@@ -1,0 +1,137 @@
+"""The door of Robot: every wrong argument is refused, in words that say what was given, what is allowed, and where."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, JointDynamics, RneaError, Robot
+from support.robots import arm
+
+TEXT = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)},
+           {"kind": "fixed", "xyz": (0.1, 0, 0), "rpy": (0.5, 0, 0)}, {"kind": "prismatic", "axis": (1, 0, 0)})
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(TEXT)
+
+
+GOOD = [0.1, 0.2, 0.3]
+WRONG = {
+    "too short": ([0.1, 0.2], r"qd has shape \(2,\); \(3,\) or \(samples, 3\) is needed, one column for each of j1, j2, j4"),
+    "too long": ([0.1] * 4, r"qd has shape \(4,\)"),
+    "a number": (0.1, r"qd has shape \(\)"),
+    "nothing": ([], r"qd has shape \(0,\)"),
+    "none": (None, r"qd "),
+    "transposed": (np.zeros((3, 5)), r"qd has shape \(3, 5\)"),
+    "three dimensions": (np.zeros((2, 2, 3)), r"qd has shape \(2, 2, 3\)"),
+    "NaN": ([0.1, np.nan, 0.3], r"qd\[1\] is nan \(joint 'j2'\); every value must be a finite number"),
+    "infinite": (np.array([GOOD, [0.1, 0.2, -np.inf]]), r"qd\[1, 2\] is -inf \(joint 'j4'\)"),
+    "words": (["a", "b", "c"], r"qd is not an array of numbers: \['a'"),
+    "ragged": ([[0.1, 0.2, 0.3], [0.1]], r"qd is not an array of numbers"),
+    "a mapping": ({"j1": 0.1}, r"qd is not an array of numbers"),
+    "complex": ([0.1, 0.2j, 0.3], r"qd is not an array of numbers"),
+    "too large": ([0.1, 10**400, 0.3], r"qd is \[0.1, 10{60,}.*; no number may be larger than 1.8e308"),
+    "digits without end": ([10**5000, 0.2, 0.3], r"qd is a very large number; no number may be larger"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arrays(robot, case):
+    value, expected = WRONG[case]
+    with pytest.raises(InputError, match=expected):
+        robot.torque_and_rate(GOOD, value, GOOD, GOOD)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arrays_in_every_function(robot, case):
+    value = WRONG[case][0]
+    calls = [lambda: robot.torque_and_rate(value, GOOD, GOOD, GOOD), lambda: robot.torque_and_rate(GOOD, GOOD, GOOD, value),
+             lambda: robot.dynamics(GOOD, GOOD, value, GOOD), lambda: robot.inverse_dynamics(GOOD, GOOD, value),
+             lambda: robot.bias(value, GOOD), lambda: robot.bias(GOOD, value), lambda: robot.gravity(value),
+             lambda: robot.mass_matrix(value), lambda: robot.forward_dynamics(value, GOOD, GOOD),
+             lambda: robot.forward_dynamics(GOOD, value, GOOD), lambda: robot.forward_dynamics(GOOD, GOOD, value),
+             lambda: robot.recursion(GOOD, value, GOOD, GOOD)]
+    for call in calls:
+        with pytest.raises(InputError) as caught:
+            call()
+        assert isinstance(caught.value, ValueError) and isinstance(caught.value, RneaError)
+        assert len(str(caught.value)) < 400
+
+
+def test_each_argument_is_named(robot):
+    for k, name in enumerate(("q", "qd", "qdd", "qddd")):
+        state = [GOOD] * 4
+        state[k] = [1.0]
+        with pytest.raises(InputError, match=rf"^{name} has shape"):
+            robot.torque_and_rate(*state)
+    with pytest.raises(InputError, match=r"^tau has shape"):
+        robot.forward_dynamics(GOOD, GOOD, [1.0])
+
+
+def test_numbers_of_samples_must_agree(robot):
+    q, qd, qdd, qddd = np.random.default_rng(0).normal(size=(4, 5, 3))
+    with pytest.raises(InputError, match=r"different numbers of samples: \[4, 5\]"):
+        robot.torque_and_rate(q, qd[:4], qdd, qddd)
+    with pytest.raises(InputError, match=r"different numbers of samples: \[2, 5\]"):
+        robot.torque_and_rate(q, qd, qdd, qddd, wrenches={"l1": np.zeros((2, 6))})
+    with pytest.raises(InputError, match="different numbers of samples"):
+        robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches={"l1": np.zeros((2, 6)), "l4": np.zeros((3, 6))})
+    with pytest.raises(InputError, match="different numbers of samples"):  # two links, one body
+        robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches={"l2": np.zeros((2, 6)), "l3": np.zeros((3, 6))})
+    with pytest.raises(InputError, match="one sample"):
+        robot.recursion(q, qd, qdd, qddd)
+
+
+@pytest.mark.parametrize(("wrench", "expected"), [
+    ({"nobody": np.zeros(6)}, r"link 'nobody' is not in robot 'arm'; its links: base, l1, l2, l3, l4"),
+    ({"l1": np.zeros(3)}, r"wrench on link 'l1' is .*; \(6,\) or \(samples, 6\) finite numbers are needed, force first"),
+    ({"l1": np.zeros((6, 1))}, r"wrench on link 'l1'"), ({"l1": np.zeros((1, 1, 6))}, r"wrench on link 'l1'"),
+    ({"l1": [np.nan] * 6}, r"wrench on link 'l1'"), ({"l1": "up"}, r"wrench on link 'l1'"),
+    ({"l1": None}, r"wrench on link 'l1'"), ({"l1": 1.0}, r"wrench on link 'l1'"),
+    ({"l1": [10**400] + [0.0] * 5}, r"wrench on link 'l1' is \[10{60,}"), ({"l1": [10**5000] * 6}, r"wrench on link 'l1'"),
+    ({"l1": [[1.0], [1.0, 2.0]]}, r"wrench on link 'l1'")])
+def test_wrong_wrenches(robot, wrench, expected):
+    for call in (lambda: robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, wrenches=wrench),
+                 lambda: robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches=wrench), lambda: robot.bias(GOOD, GOOD, wrench),
+                 lambda: robot.forward_dynamics(GOOD, GOOD, GOOD, wrenches=wrench),
+                 lambda: robot.torque_and_rate(*[GOOD] * 4, wrenches=dict.fromkeys(wrench, np.zeros(6)), wrench_rates=wrench)):
+        with pytest.raises(InputError, match=expected):
+            call()
+
+
+def test_a_wrench_rate_without_its_wrench(robot):
+    with pytest.raises(InputError, match=r"wrench rates without a wrench on links \['l2'\]"):
+        robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, wrenches={"l1": np.zeros(6)}, wrench_rates={"l2": np.zeros(6)})
+
+
+def test_wrong_settings():
+    with pytest.raises(InputError, match=r"backend is 'fortran'; allowed are llvm, python, reference"):
+        Robot.from_urdf(TEXT, backend="fortran")
+    with pytest.raises(InputError, match=r"base is 'flying'; allowed are fixed, floating"):
+        Robot.from_urdf(TEXT, base="flying")
+    for gravity in ((0, 0), (0, 0, np.nan), 9.81, "down", None, (0, 0, [1]), (0, 0, 10**400)):
+        with pytest.raises(InputError, match=r"gravity is .*(3 finite numbers are needed|not an array of numbers|no number)"):
+            Robot.from_urdf(TEXT, gravity=gravity)
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [
+    ({"link": "nobody"}, r"link 'nobody' is not in robot"), ({"mass": -1.0}, "not negative"), ({"mass": np.nan}, "finite"),
+    ({"mass": "heavy"}, "payload"), ({"mass": None}, "payload"), ({"com": (0, 0)}, "3 numbers"), ({"com": "here"}, "payload"),
+    ({"com": (0, np.inf, 0)}, "finite"), ({"inertia": np.eye(2)}, "3 x 3"), ({"inertia": [1, 2, 3]}, "3 x 3"),
+    ({"inertia": np.arange(9).reshape(3, 3)}, "symmetric"), ({"inertia": -np.eye(3)}, "not negative"),
+    ({"inertia": np.full((3, 3), np.nan)}, "finite"), ({"mass": 10**400}, "payload mass is 10{60,}"),
+    ({"com": (0, 10**400, 0)}, "payload com is"), ({"mass": 10**5000}, "payload mass is a very large number"),
+    ({"mass": 1e200, "com": (1e200, 0, 0)}, r"mass 1e\+200 kg at \[1e\+200, 0.0, 0.0\] m has moments larger than any number")])
+def test_wrong_payloads(robot, wrong, expected):
+    with pytest.raises(InputError, match=expected):
+        robot.with_payload(**({"link": "l1", "mass": 1.0} | wrong))
+
+
+@pytest.mark.parametrize("wrong", [{"rotor_inertia": -1.0}, {"coulomb": -0.1}, {"viscous": -1}, {"smoothing": 0.0},
+                                   {"smoothing": -1.0}, {"offset": np.nan}, {"gear_ratio": np.inf}, {"gear_ratio": 10**400},
+                                   {"gear_ratio": 1e300}, {"gear_ratio": 1e150, "rotor_inertia": 1e20}, {"offset": 10**5000}])
+def test_wrong_joint_terms(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        JointDynamics(**wrong)

@@ -1,0 +1,193 @@
+"""The clock of a law that is being played, its table, and what other limits mean for it: each by itself, on the toy."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.scaling.assessment import ROOM, assessed
+from rnea_ros.scaling.clock import LONGEST, SHORTEST, VERIFIED, CoefficientTable, TimeScaling, horizon, within
+from rnea_ros.scaling.plan import ScaledPlan
+from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.scaling.profile import PASS, fastest, steady_factor
+from rnea_ros.scaling.terms import Constraints, PathLimits, terms, use
+from support.scaling_cases import toy
+
+POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
+RATES = np.linspace(0.0, 1.0, 21)
+
+
+def constraints(path, effort=(9.0, 6.0), rate=(80.0, 60.0), velocity=(9.0, 9.0)) -> Constraints:
+    unknown = np.full(2, np.nan)
+    limits = PathLimits(np.array(effort), np.array(rate), np.array(velocity), unknown, unknown)
+    return Constraints(path, lambda *p: terms(toy, *p), limits)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    path = plan_from_waypoints(POINTS, np.arange(4.0)).path
+    return ScaledPlan(path, fastest(constraints(path)))
+
+
+def table_use(table: CoefficientTable, sigma: np.ndarray, *motion: float) -> np.ndarray:
+    """(samples, rows) at k, kappa, w."""
+    return table.use(sigma[:, None], *(np.full((len(sigma), 1), x) for x in motion))[:, 0]
+
+
+def test_a_table_is_the_rows_along_the_law(plan):
+    here = constraints(plan.path)
+    table = CoefficientTable(here, plan.law)
+    sigma = np.linspace(0.0, plan.law.duration, 997)
+    s, v, a, u = plan.law(sigma)
+    kept = [k for k, (_, quantity) in enumerate(here.labels) if quantity != "velocity"]
+    assert len(kept) == 4
+    for k, kappa, w in ((0.4, 0.0, 0.0), (1.0, 0.0, 0.0), (0.7, -3.0, 20.0)):
+        wanted = use(here(s), v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w)[:, kept]
+        np.testing.assert_allclose(table_use(table, sigma, k, kappa, w), wanted, atol=3e-4)
+    duration = np.array([plan.law.duration])
+    np.testing.assert_array_equal(table_use(table, duration + 1.0, 1.0, 0.0, 0.0), table_use(table, duration, 1.0, 0.0, 0.0))
+    excess = np.array([1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
+    np.testing.assert_allclose(table_use(table.widened(excess), sigma, 0.7, -3.0, 20.0) * excess[kept],
+                               table_use(table, sigma, 0.7, -3.0, 20.0), rtol=1e-12, atol=1e-15)
+
+
+def test_how_long_a_transition_takes(plan):
+    """0.8 of the longest swing from end to end, within bounds; unknown limits say nothing."""
+    assert horizon(constraints(plan.path, (9.0, 6.0), (80.0, 30.0))) == pytest.approx(0.8 * 2.0 * 6.0 / 30.0)
+    assert horizon(constraints(plan.path, (9.0, 6.0), (80.0, np.nan))) == pytest.approx(0.8 * 2.0 * 9.0 / 80.0)
+    assert horizon(constraints(plan.path, (9.0, 6.0), (np.nan, np.nan))) == SHORTEST < 0.8 * 0.1
+    assert horizon(constraints(plan.path, (np.nan, 6.0), (80.0, 60.0))) == LONGEST
+
+
+def test_a_rate_stays_between_nothing_and_all(plan):
+    """Whatever the limits leave: a transition that swings out of 0 to 1 is none."""
+    wide = CoefficientTable(constraints(plan.path, (1e9, 1e9), (1e9, 1e9)), plan.law)
+    for k, kappa, end, allowed in ((0.9, 5.0, 1.0, False), (0.1, -5.0, 0.0, False),
+                                   (0.5, 0.5, 1.0, True), (0.5, -0.5, 0.0, True)):
+        clock = TimeScaling(wide, 0.2, 0.3, k)
+        clock.kappa = kappa
+        assert clock._verified(end) is allowed is not clock.steady
+
+
+def test_what_parabolas_reach():
+    """Their ends, and their peak where it lies between them; to a fiftieth of their bend."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 1.0, 4001)
+    for first, middle, last in rng.normal(size=(500, 3)):
+        curve = first + x * (-3.0 * first + 4.0 * middle - last) + x * x * 2.0 * (first + last - 2.0 * middle)
+        most, bend = np.abs(curve).max(), abs(first + last - 2.0 * middle)
+        values = np.array([first, middle, last]).reshape(1, 3, 1)
+        assert within(values, most + 0.021 * bend) and not within(values, most - 1e-6)
+    assert not within(np.full((1, 3, 1), np.nan), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_transition_keeps_to_the_limits_at_every_instant(plan, seed):
+    """Whatever was under way. What is refused was beyond, or all but."""
+    rng = np.random.default_rng(seed)
+    here = constraints(plan.path, (8.0, 5.0), (60.0, 50.0))
+    table, law = CoefficientTable(here, plan.law), plan.law
+    clock = TimeScaling(table, rng.uniform(0.02, 0.5), rng.uniform(0.0, law.duration - 0.5), rng.uniform(0.0, 1.0))
+    clock.kappa = rng.normal() * clock.k * (1.0 - clock.k) / clock.horizon
+    t = np.linspace(0.0, clock.horizon, 4001)
+    for end in rng.uniform(0.0, 1.0, 30):
+        H, way = clock.horizon, end - clock.k
+        w, j = (6.0 * way / H - 4.0 * clock.kappa) / H, (6.0 * clock.kappa - 12.0 * way / H) / (H * H)
+        sigma = clock.sigma + t * (clock.k + t * (clock.kappa / 2.0 + t * (w / 6.0 + t * j / 24.0)))
+        k, kappa = clock.k + t * (clock.kappa + t * (w / 2.0 + t * j / 6.0)), clock.kappa + t * (w + t * j / 2.0)
+        s, v, a, u = law(sigma)
+        sd, sdd, sddd = v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * (w + j * t)
+        possible = k.min() > -1e-12 and k.max() < 1.0 + 1e-12
+        used = np.abs(use(here(s), sd, sdd, sddd)[:, table.kept]).max() if possible else np.inf
+        accepted = copy.copy(clock)._verified(end)
+        assert used < VERIFIED + 2e-4 if accepted else used > VERIFIED - 5e-3
+
+
+def test_a_transition_ends_where_it_says(plan):
+    """Its rate, and how far it reaches; and the clock's parts agree on what they are the derivatives of."""
+    clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.2, 0.9)
+    clock.steer(0.5)
+    assert not clock.steady and clock.end < 0.9
+    end, reach, left = clock.end, clock.reach, clock.left
+    h, seen = 1e-3, []
+    while not clock.steady:
+        seen.append((clock.sigma, clock.k, clock.kappa, clock.w))
+        clock.advance(h)
+    sigma, k, kappa, w = np.array(seen).T
+    for value, rate in ((sigma, k), (k, kappa), (kappa, w)):
+        np.testing.assert_allclose(np.diff(value), h * 0.5 * (rate[1:] + rate[:-1]), atol=3e-5 * max(1.0, np.abs(rate).max()))
+    assert (clock.k, clock.kappa, clock.w) == (pytest.approx(end), 0.0, 0.0)
+    assert clock.sigma == pytest.approx(reach + clock.k * (len(seen) * h - left), abs=1e-12)
+    other = copy.copy(clock)
+    other.advance(0.3)
+    assert other.sigma == pytest.approx(clock.sigma + 0.3 * end, abs=1e-12)
+
+
+def test_another_base_is_the_same_motion(plan):
+    """On the clock of the slowed law: the same place, speed and acceleration."""
+    slow = plan.slower(0.4)
+    for k, later in ((0.3, 0.75), (0.4, 1.0)):
+        clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.6, k)
+        before = plan.law.at(clock.sigma)
+        assert clock.rebase(CoefficientTable(constraints(plan.path), slow.law), 0.4)
+        after = slow.law.at(clock.sigma)
+        assert clock.k == clock.end == pytest.approx(later) and clock.k <= 1.0
+        for order in range(3):
+            assert after[order] * clock.k**order == pytest.approx(before[order] * k**order, abs=1e-9)
+
+
+def test_another_base_in_the_middle_of_a_transition(plan):
+    """Where that can be verified; else nothing changes, as where the rate is still too large."""
+    slow, here = plan.slower(0.6), constraints(plan.path)
+    for limits, k, taken in ((here, 0.55, True), (here, 0.65, False), (constraints(plan.path, rate=(0.5, 0.5)), 0.55, False)):
+        clock = TimeScaling(CoefficientTable(here, plan.law), 0.2, 0.6, k)
+        clock.steer(k - 0.01)
+        clock.advance(0.05)
+        s, v, a, _ = plan.law.at(clock.sigma)
+        before, state = vars(copy.copy(clock)), (s, v * clock.k, a * clock.k**2 + v * clock.kappa)
+        assert not clock.steady and clock.rebase(CoefficientTable(limits, slow.law), 0.6) is taken
+        assert taken or vars(clock) == before
+        s, v, a, _ = clock.table.law.at(clock.sigma)
+        assert (s, v * clock.k, a * clock.k**2 + v * clock.kappa) == pytest.approx(state)
+        clock.advance(1.0)
+        assert clock.k == clock.end == pytest.approx(before["end"] / 0.6 if taken else before["end"])
+
+
+# ---------------------------------------------------------------------- other limits
+
+
+def test_what_tighter_limits_mean(plan):
+    """The slowed law is inside them with room; the present one inside what they are widened to, and that is no wider."""
+    tight = constraints(plan.path, (7.0, 5.0), (50.0, 90.0))
+    found = assessed(tight, plan, 0.0)
+    assert 0.5 < found.factor < 1.0 and found.constraints is tight
+    assert steady_factor(tight, plan.law, ROOM) == pytest.approx(found.factor, rel=1e-9)
+    assert found.slow.law.duration == pytest.approx(plan.law.duration / found.factor)
+    assert found.slow_table.law is found.slow.law
+    sigma = np.linspace(0.0, plan.law.duration, 4001)
+    peak = np.max([np.abs(table_use(found.table, sigma, k, 0.0, 0.0)).max(axis=0) for k in RATES], axis=0)
+    assert (peak < 1.0).all()
+    plain = np.max([np.abs(table_use(CoefficientTable(tight, plan.law), sigma, k, 0.0, 0.0)).max(axis=0) for k in RATES],
+                   axis=0)
+    np.testing.assert_allclose(peak, np.minimum(plain, PASS), rtol=2e-3)
+    assert (plain > 1.05).sum() >= 2
+
+
+def test_limits_that_leave_room_change_nothing(plan):
+    found = assessed(constraints(plan.path, (12.0, 9.0), (110.0, 90.0)), plan, 0.0)
+    assert found.factor == 1.0 and found.slow is plan and found.slow_table is found.table
+
+
+def test_what_is_behind_does_not_count(plan):
+    """Neither of limits nor of gravity."""
+    late, qd = 0.97 * plan.law.duration, plan.path(plan.law.coefficients[:, 0])[1] * plan.law.coefficients[:, 1:2]
+    slow = constraints(plan.path, velocity=0.8 * np.abs(qd).max(axis=0))
+    assert assessed(slow, plan, late).factor > 0.97 > 0.85 > assessed(slow, plan, 0.0).factor
+    swing = plan.path(plan.law(np.linspace(late, plan.law.duration, 50))[0])[0][:, 0]
+    weak = constraints(plan.path, (5.0 * np.sin(np.abs(swing).max()) / 0.9, 6.0))
+    assert assessed(weak, plan, late).factor > 0.0
+    with pytest.raises(InputError, match="gravity alone"):
+        assessed(weak, plan, 0.0)

@@ -1,0 +1,142 @@
+"""Torque and torque rate along a path: coefficients against direct evaluation, rows, and what a Robot makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.scaling.path import through
+from rnea_ros.scaling.terms import Constraints, PathLimits, basis, on_clock, terms, use
+from support.robots import random_tree
+from support.scaling_cases import ROOT, dynamics, toy, waypoints
+
+NAN = np.full(2, np.nan)
+
+
+def along(path, s, sd, sdd, sddd):
+    """q, qd, qdd, qddd at s (samples,) by the chain rule."""
+    q, q1, q2, q3 = path(s)
+    v, a, u = sd[:, None], sdd[:, None], sddd[:, None]
+    return q, q1 * v, q2 * v**2 + q1 * a, q3 * v**3 + 3.0 * q2 * v * a + q1 * u
+
+
+def check(rate, t, path, s, seed):
+    v, a, u = np.random.default_rng(seed).uniform(-2.0, 2.0, (3, len(s), 1))
+    tau, tau_rate = rate(*along(path, s, v[:, 0], a[:, 0], u[:, 0]))
+    np.testing.assert_allclose(t.m * a + t.c * v**2 + t.f * v + t.g, tau, rtol=1e-11, atol=1e-11 * np.abs(tau).max())
+    found = t.m * u + t.b * v * a + t.c1 * v**3 + t.f1 * v**2 + t.f * a + t.g1 * v
+    np.testing.assert_allclose(found, tau_rate, rtol=1e-11, atol=1e-11 * np.abs(tau_rate).max())
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 8])
+def test_random_trees_with_friction(seed):
+    robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
+    term = JointDynamics(viscous=0.7, rotor_inertia=0.01, gear_ratio=3.0, offset=0.2)
+    robot = Robot(robot.model.with_terms({link.joint: term for link in robot.model.links if link.joint}), "python")
+    path = through(np.random.default_rng(seed).uniform(-1.0, 1.0, (5, robot.n)))
+    s = np.linspace(0.0, path.length, 9)
+    check(robot.torque_and_rate, terms(robot.torque_and_rate, *path(s)), path, s, seed)
+
+
+def test_derivatives_along_the_path_are_derivatives():
+    """c', f', g' and m' = b - 2 c by differences in s."""
+    robot = dynamics("seven_r").robot
+    path = through(waypoints(robot, 0))
+    s, h = np.linspace(0.5, path.length - 0.5, 20), 1e-5
+    here, before, behind = (terms(robot.torque_and_rate, *path(x)) for x in (s, s - h, s + h))
+    for value, derivative in (("c", here.c1), ("f", here.f1), ("g", here.g1), ("m", here.b - 2.0 * here.c)):
+        slope = (getattr(behind, value) - getattr(before, value)) / (2.0 * h)
+        np.testing.assert_allclose(slope, derivative, atol=1e-6 * max(1.0, np.abs(derivative).max()))
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python"])
+def test_the_compiled_terms_of_a_robot(backend):
+    robot = Robot.from_urdf(ROOT / "urdf/stanford.urdf", backend=backend)
+    term = JointDynamics(viscous=0.3, rotor_inertia=0.02)
+    robot = Robot(robot.model.with_terms(dict.fromkeys(robot.joint_names, term)), backend)
+    path = through(waypoints(robot, 1))
+    s = np.linspace(0.0, path.length, 7)
+    for carried in (robot, robot.with_payload("link6", 1.2, (0.0, 0.1, 0.05))):
+        found, wanted = PathDynamics(carried)(*path(s)), terms(carried.torque_and_rate, *path(s))
+        for a, b in zip(found, wanted):
+            np.testing.assert_allclose(a, b, atol=1e-11 * max(1.0, np.abs(b).max()))
+
+
+def test_another_payload_compiles_nothing():
+    robot = dynamics("seven_r").robot
+    link = list(robot.model.frames)[-1]
+    light, heavy = (PathDynamics(robot.with_payload(link, mass)) for mass in (1.0, 3.0))
+    other = light.loaded(heavy.robot)
+    assert other._kernel is light._kernel
+    motion = through(waypoints(robot, 0))(np.linspace(0.0, 5.0, 5))
+    np.testing.assert_array_equal(other(*motion).g, heavy(*motion).g)
+    assert light.loaded(robot)._kernel is not light._kernel  # nothing carried: another kernel
+
+
+def test_coulomb_friction_comes_off_the_effort_limits():
+    robot = Robot.from_urdf(ROOT / "urdf/seven_r.urdf")
+    rough = Robot(robot.model.with_terms({"joint2": JointDynamics(coulomb=5.0, viscous=1.0)}))
+    path = through(waypoints(robot, 0))
+    smooth = Robot(robot.model.with_terms({"joint2": JointDynamics(viscous=1.0)}))
+    s = np.linspace(0.0, path.length, 11)
+    for a, b in zip(PathDynamics(rough)(*path(s)), PathDynamics(smooth)(*path(s))):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    np.testing.assert_array_equal(robot.limits.effort - PathDynamics(rough).limits().effort, [0, 5, 0, 0, 0, 0, 0])
+    stuck = Robot(robot.model.with_terms({"joint7": JointDynamics(coulomb=15.0)}))
+    with pytest.raises(InputError, match="Coulomb friction of joint7 takes all of its effort limit, 15"):
+        PathDynamics(stuck).limits()
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def toy_constraints(**limits):
+    path = through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]])
+    given = dict.fromkeys(PathLimits._fields, NAN) | {name: np.array(value) for name, value in limits.items()}
+    return Constraints(path, lambda *p: terms(toy, *p), PathLimits(**given), ("swing", "slide"))
+
+
+def test_rows_are_shares_of_limits():
+    limits = {"effort": [7.0, np.nan], "effort_rate": [50.0, 20.0], "velocity": [np.nan, 2.0], "acceleration": [4.0, 5.0],
+              "jerk": [np.nan, 30.0]}
+    constraints = toy_constraints(**limits)
+    rng = np.random.default_rng(0)
+    s, (v, a, u) = rng.uniform(0.0, constraints.path.length, 20), rng.uniform(-2.0, 2.0, (3, 20))
+    motion = along(constraints.path, s, v, a, u)
+    values = {"effort": toy(*motion)[0], "effort_rate": toy(*motion)[1], "velocity": motion[1], "acceleration": motion[2],
+              "jerk": motion[3]}
+    rows = constraints(s)
+    wanted = np.stack([values[name][:, k] / limits[name][k] for k, name in constraints.labels], axis=1)
+    np.testing.assert_allclose(use(rows, v, a, u), wanted, atol=1e-12)
+    assert constraints.unknown == ((1, "effort"), (0, "velocity"), (0, "jerk"))
+    assert constraints.describe(1) == "effort rate of swing"
+    assert constraints.second_order and constraints.third_order
+    assert not toy_constraints(velocity=[1.0, 1.0]).second_order
+    for name, third in (("acceleration", False), ("effort", False), ("effort_rate", True), ("jerk", True)):
+        assert toy_constraints(**{name: [np.nan, 1.0]}).third_order is third
+    # the same motion seen on the clock of a law
+    k, kappa, w = rng.uniform(0.2, 2.0, (3, 20))
+    np.testing.assert_allclose(use(on_clock(rows, v, a, u), k, kappa, w),
+                               use(rows, v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w), atol=1e-12)
+
+
+def test_bad_limits_are_refused():
+    for limits, message in (({}, "not one limit is known"), ({"effort": [0.0, 1.0]}, "effort limit of swing is 0.0"),
+                            ({"velocity": [1.0]}, "velocity limits have shape"),
+                            ({"jerk": [1.0, -2.0]}, "jerk limit of slide")):
+        with pytest.raises(InputError, match=message):
+            toy_constraints(**limits)
+    path = through([[0.0, 0.0], [1.0, 0.5]])
+    for limits in (PathLimits(np.ones(2), NAN, NAN, NAN, NAN), PathLimits(NAN, np.ones(2), NAN, NAN, NAN)):
+        with pytest.raises(InputError, match="need the robot's dynamics"):
+            Constraints(path, None, limits)
+    with pytest.raises(InputError, match="the path has 2 joints, the robot 3"):
+        Constraints(path, None, PathLimits(NAN, NAN, np.ones(2), NAN, NAN), ("a", "b", "c"))
+
+
+def test_basis():
+    np.testing.assert_array_equal(basis(np.array([2.0]), np.array([3.0]), np.array([5.0])), [[1, 2, 4, 3, 8, 6, 5]])
+
+

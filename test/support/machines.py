@@ -1,0 +1,319 @@
+"""Machines with loops to test with, cut where the test wants, and their dynamics by Pinocchio with Lagrange multipliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pinocchio as pin
+
+# Relative directions that a cut joint holds, in the first frame: three translations, then three rotations.
+ROWS = {"revolute": (0, 1, 2, 3, 4), "prismatic": (0, 1, 3, 4, 5), "spherical": (0, 1, 2), "fixed": (0, 1, 2, 3, 4, 5),
+        "cylindrical": (0, 1, 3, 4), "planar": (2, 3, 4), "point_on_axis": (0, 1)}
+
+
+# ---------------------------------------------------------------------- mechanisms that can be cut anywhere
+
+
+@dataclass
+class Mechanism:
+    """Bodies and joints in one pose, all in the world's axes; body 'base' is the ground.
+
+    bodies : {name: (mass, centre of mass, inertia about it)}
+    joints : {name: (body, body, "revolute" or "prismatic", a point of its axis, direction of its axis)}
+    The pose is that of joint positions zero, in which the loops are closed.
+    """
+
+    bodies: dict = field(default_factory=dict)
+    joints: dict = field(default_factory=dict)
+
+    def cut_at(self, *cuts: str, active: list[str]) -> tuple[str, dict]:
+        """URDF of the tree that is left, and the declaration of its loops."""
+        parts, points, front = ['<link name="base"/>'], {"base": np.zeros(3)}, ["base"]
+        while front:
+            parent = front.pop(0)
+            for name, (a, b, kind, point, axis) in self.joints.items():
+                if name in cuts or parent not in (a, b):
+                    continue
+                child, along = (b, np.asarray(axis)) if parent == a else (a, -np.asarray(axis))
+                if child in points:
+                    continue
+                points[child] = np.asarray(point)
+                front.append(child)
+                parts += [self._link(child, points[child]),
+                          f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+                          f'<origin xyz="{text(points[child] - points[parent])}"/><axis xyz="{text(along)}"/>'
+                          '<limit lower="-9" upper="9" effort="1" velocity="1"/></joint>']
+        loops = {}
+        for name in cuts:
+            a, b, kind, point, axis = self.joints[name]
+            ends = [{"link": body, "xyz": (np.asarray(point) - points[body]).tolist(), "rpy": pointing(axis)}
+                    for body in (a, b)]
+            loops[name] = {"type": kind, "first": ends[0], "second": ends[1]}
+        return f'<robot name="mechanism">{"".join(parts)}</robot>', {"active": active, "loops": loops}
+
+    def _link(self, name: str, origin: np.ndarray) -> str:
+        m, com, inertia = self.bodies[name]
+        tensor = " ".join(f'i{"xyz"[i]}{"xyz"[j]}="{float(inertia[i, j])!r}"' for i in range(3) for j in range(i, 3))
+        return (f'<link name="{name}"><inertial><origin xyz="{text(com - origin)}"/><mass value="{m!r}"/><inertia {tensor}/>'
+                '</inertial></link>')
+
+
+def text(numbers) -> str:
+    return " ".join(repr(float(x)) for x in numbers)
+
+
+def pointing(axis) -> list[float]:
+    """rpy of a frame whose z is along the axis: pitch, then yaw."""
+    x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    return [0.0, float(np.arctan2(np.hypot(x, y), z)), float(np.arctan2(y, x))]
+
+
+def random_body(rng, where) -> tuple:
+    """Mass, centre of mass near `where`, and an inertia that a body can have, with all products of inertia."""
+    V = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    a, b, c = rng.uniform(0.002, 0.02, 3)
+    centre = np.asarray(where) + 0.05 * rng.normal(size=3)
+    return float(rng.uniform(0.3, 2.0)), centre, V @ np.diag([a + b, b + c, c + a]) @ V.T
+
+
+def polygon(corners, seed: int = 0, sliders: tuple[int, ...] = ()) -> Mechanism:
+    """A planar loop: the ground between the last and the first corner, a joint at each corner, in the plane x z.
+
+    Joints j1, j2 ... at the corners, bodies b1, b2 ... between them; those in `sliders` are slides along x.
+    """
+    rng = np.random.default_rng(seed)
+    corners = [np.array([x, 0.0, z]) for x, z in corners]
+    names = ["base", *(f"b{k}" for k in range(1, len(corners))), "base"]
+    machine = Mechanism()
+    for k, (here, after) in enumerate(pairwise(corners), start=1):
+        machine.bodies[f"b{k}"] = random_body(rng, 0.5 * (here + after))
+    for k, corner in enumerate(corners, start=1):
+        kind, axis = ("prismatic", [1.0, 0.0, 0.0]) if k in sliders else ("revolute", [0.0, 1.0, 0.0])
+        machine.joints[f"j{k}"] = (names[k - 1], names[k], kind, corner, axis)
+    return machine
+
+
+def bennett(theta1: float, lengths=(0.4, 0.25), twist: float = 0.6, seed: int = 0) -> tuple[Mechanism, float]:
+    """Bennett's linkage, four axes in space that move although nobody would expect it, at its angle theta1; and K.
+
+    Two opposite links have length a and twist alpha, the others b and beta, with sin(alpha) / a = sin(beta) / b. The angles
+    between them obey tan(theta1 / 2) tan(theta2 / 2) = K = sin((beta + alpha) / 2) / sin((beta - alpha) / 2).
+    """
+    (a, b), alpha = lengths, twist
+    beta = np.arcsin(np.sin(alpha) * b / a)
+    K = np.sin(0.5 * (beta + alpha)) / np.sin(0.5 * (beta - alpha))
+    theta2 = 2.0 * np.arctan(K / np.tan(0.5 * theta1))
+    T, axes = np.eye(4), []
+    for theta, length, turn in zip((theta1, theta2, -theta1, -theta2), (a, b, a, b), (alpha, beta, alpha, beta)):
+        axes.append((T[:3, 3].copy(), T[:3, 2].copy()))
+        T = T @ _transform(0, 0, theta) @ _transform(length, turn, 0)
+    assert np.abs(T - np.eye(4)).max() < 1e-12, "the linkage does not close"
+    rng = np.random.default_rng(seed)
+    machine, names = Mechanism(), ["b3", "base", "b1", "b2", "b3"]
+    for k in range(3):
+        machine.bodies[f"b{k + 1}"] = random_body(rng, 0.5 * (axes[(k + 1) % 4][0] + axes[(k + 2) % 4][0]))
+    # The link between axes 1 and 2 is the ground: so axis 2 is the motor, axes 3, 4 and 1 are passive.
+    for k, axis in enumerate((0, 1, 2, 3)):
+        machine.joints[f"j{k + 1}"] = (names[k], names[k + 1], "revolute", axes[axis][0], axes[axis][1])
+    return machine, K
+
+
+def _transform(length, twist, theta):
+    c, s, ca, sa = np.cos(theta), np.sin(theta), np.cos(twist), np.sin(twist)
+    return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]]) @ np.array(
+        [[1, 0, 0, length], [0, ca, -sa, 0], [0, sa, ca, 0], [0, 0, 0, 1.0]])
+
+
+# ---------------------------------------------------------------------- Pinocchio with Lagrange multipliers
+
+
+class Body:
+    """A Pinocchio model with the frames of cut joints; velocities in Pinocchio's order."""
+
+    def __init__(self, urdf: str, free: bool = False):
+        self.model = pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer()) if free else pin.buildModelFromXML(urdf)
+        self.number = {name: self.model.joints[k].idx_v for k, name in enumerate(self.model.names)}
+
+    def has(self, link: str) -> bool:
+        return self.model.existFrame(link)
+
+    def frame(self, end: dict) -> int:
+        link = self.model.getFrameId(end["link"])
+        rpy, xyz = (np.array(end.get(key, [0.0] * 3), dtype=float) for key in ("rpy", "xyz"))
+        at = pin.SE3(pin.rpy.rpyToMatrix(rpy), xyz)
+        parent = self.model.frames[link]
+        name = f"cut{len(self.model.frames)}"
+        return self.model.addFrame(pin.Frame(name, parent.parentJoint, link, parent.placement * at, pin.FrameType.OP_FRAME))
+
+    def state(self, q, v):
+        """Everything at this state, at zero acceleration: call before `motion`."""
+        data = self.model.createData()
+        pin.forwardKinematics(self.model, data, q, v, np.zeros(self.model.nv))
+        pin.computeJointJacobians(self.model, data, q)
+        pin.updateFramePlacements(self.model, data)
+        return data
+
+    def motion(self, data, frame):
+        """Pose, Jacobian (6, nv), velocity and acceleration at zero qdd, of a frame, in the world's axes."""
+        there = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        pose = data.oMf[frame]
+        return (pose.rotation, pose.translation, pin.getFrameJacobian(self.model, data, frame, there),
+                pin.getFrameVelocity(self.model, data, frame, there).vector,
+                pin.getFrameClassicalAcceleration(self.model, data, frame, there).vector)
+
+    def mass_matrix(self, q):
+        M = pin.crba(self.model, self.model.createData(), q)
+        return np.triu(M) + np.triu(M, 1).T
+
+    def rnea(self, q, v, a):
+        return pin.rnea(self.model, self.model.createData(), q, v, a)
+
+
+def constraint(kind: str, one: tuple, two: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobian of what a cut joint holds, split into the shares of its two ends, and its acceleration at zero qdd.
+
+    Derivatives of R1^T (p2 - p1) and, as the cut is closed, R1^T (w2 - w1), for ends that may move against each other.
+    """
+    (R1, p1, J1, v1, a1), (_R2, p2, J2, v2, a2) = one, two
+    R, p = R1.T, p2 - p1
+    arm = pin.skew(p)
+    first = -np.vstack((R @ (J1[:3] - arm @ J1[3:]), R @ J1[3:]))
+    second = np.vstack((R @ J2[:3], R @ J2[3:]))
+    w, alpha, pd, pdd = v1[3:], a1[3:], v2[:3] - v1[:3], a2[:3] - a1[:3]
+    ud = pd - np.cross(w, p)
+    linear = pdd - np.cross(alpha, p) - np.cross(w, pd) - np.cross(w, ud)
+    angular = a2[3:] - alpha - np.cross(w, v2[3:] - w)
+    rows = list(ROWS[kind])
+    return (first[rows], second[rows]), np.concatenate((R @ linear, R @ angular))[rows]
+
+
+class LoopOracle:
+    """A tree with cut joints: M qdd + h = S^T tau + J^T lambda and J qdd + drift = 0. Arrays in the order of `joint_names`."""
+
+    def __init__(self, urdf: str, loops: dict, joint_names):
+        self.body = Body(urdf)
+        self.order = [self.body.number[name] for name in joint_names]  # ours -> Pinocchio's
+        self.active = [list(joint_names).index(name) for name in loops["active"]]
+        self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"]))
+                     for cut in loops["loops"].values()]
+
+    def _theirs(self, x):
+        y = np.zeros(self.body.model.nv)
+        y[self.order] = x
+        return y
+
+    def equations(self, q, qd):
+        """M, h, J, drift."""
+        q, v = self._theirs(q), self._theirs(qd)
+        data = self.body.state(q, v)
+        rows, drifts = [], []
+        for kind, first, second in self.cuts:
+            (one, two), drift = constraint(kind, self.body.motion(data, first), self.body.motion(data, second))
+            rows.append((one + two)[:, self.order])
+            drifts.append(drift)
+        h = self.body.rnea(q, v, np.zeros(self.body.model.nv))[self.order]
+        return self.body.mass_matrix(q)[np.ix_(self.order, self.order)], h, np.vstack(rows), np.concatenate(drifts)
+
+    def inverse(self, q, qd, qdd_active):
+        """(tau of the active joints, qdd of all)."""
+        M, h, J, drift = self.equations(q, qd)
+        passive = np.setdiff1d(np.arange(len(q)), self.active)
+        qdd = np.zeros(len(q))
+        qdd[self.active] = qdd_active
+        qdd[passive] = solve(J[:, passive], -drift - J @ qdd)
+        unknown = np.hstack((np.eye(len(q))[:, self.active], J.T))
+        return solve(unknown, M @ qdd + h)[:len(self.active)], qdd
+
+    def forward(self, q, qd, tau):
+        """qdd of all joints."""
+        M, h, J, drift = self.equations(q, qd)
+        push = np.zeros(len(q))
+        push[self.active] = tau
+        zero = np.zeros((len(J), len(J)))
+        return solve(np.block([[M, -J.T], [J, zero]]), np.concatenate((push - h, -drift)))[:len(q)]
+
+
+class PlatformOracle:
+    """Legs and a free platform, joined by multipliers; the motion of both is given, actuator forces come out."""
+
+    def __init__(self, machine, joint_names):
+        self.legs, self.platform = Body(machine.legs), Body(machine.platform, free=True)
+        self.order = [self.legs.number[name] for name in joint_names]
+        self.active = [list(joint_names).index(name) for name in machine.joints["active"]]
+        self.cuts = []
+        for cut in machine.joints["loops"].values():
+            ends = [{"link": end} if isinstance(end, str) else end for end in (cut["first"], cut["second"])]
+            self.cuts.append((cut["type"], self.legs.frame(ends[0]), self.platform.frame(ends[1])))
+
+    def forces(self, legs, motion):
+        """legs: (q, qd, qdd) of all joints; motion: PlatformMotion. Returns (tau, largest gap of velocity or acceleration)."""
+        n = len(self.order)
+        q, v, a = (np.zeros(n) for _ in range(3))
+        for mine, theirs in zip(legs, (q, v, a)):
+            theirs[self.order] = mine
+        R, V, Vd = motion.rotation, motion.velocity, motion.acceleration
+        pose = np.concatenate((motion.position, pin.Quaternion(R).coeffs()))
+        twist = np.concatenate((R.T @ V[:3], R.T @ V[3:]))  # a free flyer's velocity is the body's
+        spatial = np.concatenate((R.T @ (Vd[:3] - np.cross(V[3:], V[:3])), R.T @ Vd[3:]))
+        data = self.legs.state(q, v), self.platform.state(pose, twist)
+        on_legs, on_platform, gaps = [], [], []
+        for kind, first, second in self.cuts:
+            (one, two), drift = constraint(kind, self.legs.motion(data[0], first), self.platform.motion(data[1], second))
+            gaps += [one @ v + two @ twist, one @ a + two @ spatial + drift]
+            on_legs.append(one)
+            on_platform.append(two)
+        loads = np.concatenate((self.legs.rnea(q, v, a)[self.order], self.platform.rnea(pose, twist, spatial)))
+        J = np.hstack((np.vstack(on_legs)[:, self.order], np.vstack(on_platform)))
+        unknown = np.hstack((np.eye(n + 6)[:, self.active], J.T))
+        solution = solve(unknown, loads)
+        assert np.abs(unknown @ solution - loads).max() < 1e-9 * max(1.0, np.abs(loads).max())
+        return solution[:len(self.active)], max(np.abs(gap).max() for gap in gaps)
+
+
+class FloatingLoopOracle(LoopOracle):
+    """The same with a free-flyer for a base: six equations and unknowns more, first; the base's acceleration spatial."""
+
+    def __init__(self, urdf: str, loops: dict, joint_names):
+        super().__init__(urdf, loops, joint_names)
+        self.body = Body(urdf, free=True)
+        self.order = [*range(6), *(self.body.number[name] for name in joint_names)]
+        self.active = [6 + k for k in self.active]
+        self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"]))
+                     for cut in loops["loops"].values()]
+
+    def equations(self, base, q, qd):
+        """M, h, J, drift."""
+        theirs = pin.integrate(self.body.model, np.concatenate((base.position, base.quaternion, np.zeros(len(q)))),
+                               self._theirs(np.concatenate((np.zeros(6), q))))
+        v = self._theirs(np.concatenate((base.velocity, qd)))
+        data = self.body.state(theirs, v)
+        found = [(kind, constraint(kind, self.body.motion(data, first), self.body.motion(data, second)))
+                 for kind, first, second in self.cuts]
+        J = np.vstack([(one + two)[:, self.order] for _, ((one, two), _) in found])
+        h = self.body.rnea(theirs, v, np.zeros(self.body.model.nv))[self.order]
+        M = self.body.mass_matrix(theirs)[np.ix_(self.order, self.order)]
+        return M, h, J, np.concatenate([drift for _, (_, drift) in found])
+
+    def inverse(self, base, q, qd, qdd):
+        """(base acceleration, tau of the active joints) for the motion qdd of all joints, which must keep the loops closed."""
+        M, h, J, drift = self.equations(base, q, qd)
+        n = len(M)
+        assert np.abs(J[:, 6:] @ qdd + drift + J[:, :6] @ base.spatial(np.zeros(6))).max() < 1e-9 * np.abs(drift).max()
+        unknown = np.hstack((-M[:, :6], np.eye(n)[:, self.active], J.T))
+        found = solve(unknown, M[:, 6:] @ qdd + h)
+        return base.classical(found[:6]), found[6:6 + len(self.active)]
+
+    def forward(self, base, q, qd, tau):
+        """(base acceleration, qdd of all joints)."""
+        M, h, J, drift = self.equations(base, q, qd)
+        push = np.zeros(len(M))
+        push[self.active] = tau
+        zero = np.zeros((len(J), len(J)))
+        found = solve(np.block([[M, -J.T], [J, zero]]), np.concatenate((push - h, -drift)))[:len(M)]
+        return base.classical(found[:6]), found[6:]
+
+
+def solve(A, b):
+    return np.linalg.lstsq(A, b, rcond=1e-11)[0]

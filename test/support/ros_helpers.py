@@ -1,0 +1,198 @@
+"""Real nodes in processes of their own, over real DDS, in a domain that no other test shares."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+
+from rnea_ros.demo.processes import MODULES
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+DISCOVERY = 20.0  # s; measured up to 2.2
+SOURCE = Path(__file__).resolve().parents[2]
+PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])  # may hold a sourced ROS
+
+
+def free_domain() -> int:
+    """A ROS domain whose first ports nobody uses; above 101 the ports are those that Linux hands out itself."""
+    while True:
+        domain = random.SystemRandom().randrange(1, 101)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+            probe.bind(("", 7400 + 250 * domain + 10))
+            return domain
+
+
+def stamp(seconds: float) -> Time:
+    whole, part = divmod(round(seconds * 1e9), 1_000_000_000)
+    return Time(sec=whole, nanosec=part)
+
+
+class World:
+    """A ROS domain of its own, one node of the test in it, and the processes that were started there."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.domain = free_domain()
+        self._processes: list[subprocess.Popen] = []
+        self.context = Context()
+        os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
+        self.context.init(domain_id=self.domain)
+        self.node = Node("probe", context=self.context, enable_rosout=False, start_parameter_services=False)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._executor.shutdown()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+    def start(self, module: str | Path, parameters: dict[str, Any] | None = None, namespace: str = "",
+              *ros_args: str) -> Process:
+        """Start a node of the package, or a file, with parameters from a file, as a launch file would."""
+        number = len(self._processes)
+        file = self.folder / f"{number}.yaml"
+        file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters or {}}}))
+        which = [str(module)] if isinstance(module, Path) else ["-m", MODULES[module]]
+        command = [sys.executable, *which, "--ros-args", "--params-file", str(file)]
+        if namespace:
+            command += ["-r", f"__ns:=/{namespace}"]
+        log = (self.folder / f"{number}.log").open("w+")
+        process = subprocess.Popen(
+            [*command, *ros_args], stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
+            env={**os.environ, "ROS_DOMAIN_ID": str(self.domain), "PYTHONPATH": PATH})
+        self._processes.append(process)
+        return Process(process, Path(log.name))
+
+    def spin(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left)
+
+    def until(self, condition: Callable[[], Any], timeout: float = DISCOVERY, what: str = "",
+              of: Process | None = None) -> Any:
+        """Spin until the condition holds and return its value; fail after the timeout, with the log `of` a node."""
+        end = time.monotonic() + timeout
+        while not (value := condition()):
+            if time.monotonic() > end:
+                log = f"\n{of.log}" if of else ""
+                raise AssertionError((what or f"not reached within {timeout} s") + log)
+            self._executor.spin_once(timeout_sec=0.02)
+        return value
+
+    def call(self, kind: Any, service: str, request: Any) -> Any:
+        client = self.node.create_client(kind, service)
+        self.until(client.service_is_ready, what=f"no service {service}")
+        future = client.call_async(request)
+        self.until(future.done, what=f"no answer from {service}")
+        self.node.destroy_client(client)
+        return future.result()
+
+    def listen(self, kind: Any, topic: str, qos: Any = 100) -> list:
+        """Everything received on a topic from now on."""
+        received: list = []
+        self.node.create_subscription(kind, topic, received.append, qos)
+        return received
+
+    def set(self, node: str, together: bool = False, **values: Any) -> str:
+        """Set parameters of a node, '__' for a dot in their names; returns the reason of a refusal, or ''."""
+        wanted: list[ParameterMessage] = [
+            Parameter(name.replace("__", "."), value=value).to_parameter_msg() for name, value in values.items()]
+        if together:
+            request = SetParametersAtomically.Request(parameters=wanted)
+            results = [self.call(SetParametersAtomically, f"{node}/set_parameters_atomically", request).result]
+        else:
+            results = self.call(SetParameters, f"{node}/set_parameters", SetParameters.Request(parameters=wanted)).results
+        return "; ".join(result.reason for result in results if not result.successful)
+
+    def get(self, node: str, name: str) -> Any:
+        answer = self.call(GetParameters, f"{node}/get_parameters", GetParameters.Request(names=[name]))
+        return Parameter.from_parameter_msg(ParameterMessage(name=name, value=answer.values[0])).value
+
+
+class Process:
+    def __init__(self, process: subprocess.Popen, log: Path):
+        self._process, self._log = process, log
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, which: signal.Signals) -> None:
+        self._process.send_signal(which)
+
+    def wait(self) -> int:
+        """Until it has ended; returns the exit code."""
+        return self._process.wait(timeout=10.0)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal; returns the exit code."""
+        self.send(how)
+        return self.wait()
+
+
+class Diagnostics:
+    """The status of one node on /diagnostics."""
+
+    def __init__(self, world: World, node: str, task: str = "dynamics"):
+        self.world, self._name = world, f"{node}: {task}"
+        self.messages: list[DiagnosticArray] = world.listen(DiagnosticArray, "/diagnostics")
+
+    @property
+    def status(self) -> DiagnosticStatus:
+        mine = [s for message in self.messages for s in message.status if s.name == self._name]
+        return mine[-1] if mine else DiagnosticStatus()
+
+    @property
+    def values(self) -> dict[str, str]:
+        return {pair.key: pair.value for pair in self.status.values}
+
+    @property
+    def state(self) -> str:
+        return self.values.get("state", "")
+
+    def next(self) -> dict[str, str]:
+        """Values of a report made after this call."""
+        self.messages.clear()
+        self.world.until(lambda: self.values)
+        self.messages.clear()  # the first one may have been under way
+        self.world.until(lambda: self.values)
+        return self.values
+
+    def dropped(self, topic: str, reason: str) -> int:
+        return int(self.values.get(f"dropped.{topic}.{reason}", 0))
+
+
+@contextmanager
+def world(folder: Path) -> Iterator[World]:
+    made = World(folder)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,146 @@
+"""A scaling_node on the bench: what is sent to it, what it answers, and whether that keeps what was promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_msgs.msg import ScaledMotion
+from rnea_msgs.srv import SetOverride
+from rnea_ros.nodes.scaling.messages import duration as span
+from rnea_ros.scaling.points import plan_from_waypoints
+from support.reach import DURATION, LIMITS, POINTS, ROBOT
+from support.ros_helpers import Diagnostics, World, stamp
+from support.scaling_cases import urdf
+
+NODE = "/scaling_node"
+NAMES = list(ROBOT.joint_names)
+FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
+TEXT = urdf("seven_r").read_text()
+
+
+def limits(given=LIMITS) -> dict[str, Any]:
+    """As parameters."""
+    found: dict[str, Any] = {}
+    for name, effort, rate in zip(NAMES, given.effort.tolist(), given.effort_rate.tolist()):
+        head = f"joint_limits.{name}"
+        found |= {f"{head}.max_effort": effort, f"{head}.has_effort_rate_limits": True, f"{head}.max_effort_rate": rate}
+    return found
+
+
+def message(points=POINTS, duration: float = DURATION, first: float = 0.0, names=NAMES, start: float = 0.0,
+            **fields: Any) -> JointTrajectory:
+    """A trajectory through points at even times; fields of the points by name."""
+    made = JointTrajectory(joint_names=list(names))
+    made.header.stamp = stamp(start)
+    times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
+    for t, q in zip(times, points):
+        made.points.append(JointTrajectoryPoint(positions=list(map(float, q)), time_from_start=span(t)))
+    for name, values in fields.items():
+        for point, value in zip(made.points, values):
+            setattr(point, name, value)
+    return made
+
+
+class Bench:
+    """A world with one scaling node."""
+
+    def __init__(self, ros: World, namespace: str = "", description: bool = True, **parameters: Any):
+        prefix = f"/{namespace}" if namespace else ""
+        self.ros, self.node = ros, prefix + NODE
+        text = {"robot_description": TEXT} if description else {}
+        self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, **text, **limits(), **parameters}, namespace)
+        self.diagnostics = Diagnostics(ros, self.node, "scaling")
+        self.heard: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
+        self.trajectories = ros.node.create_publisher(JointTrajectory, f"{self.node}/joint_trajectory", 10)
+        self.states = ros.node.create_publisher(JointState, f"{prefix}/joint_states", 10)
+
+    def ready(self) -> Bench:
+        self.until("IDLE")
+        self.ros.until(lambda: all(p.get_subscription_count() for p in (self.trajectories, self.states)))
+        return self
+
+    def until(self, state: str) -> None:
+        self.ros.until(lambda: self.diagnostics.state == state, what=f"never {state}", of=self.process)
+
+    def send(self, *args: Any, **fields: Any) -> None:
+        """Arguments of `message`."""
+        self.trajectories.publish(message(*args, **fields))
+
+    def state(self, q, names=NAMES) -> None:
+        self.states.publish(JointState(name=list(names), position=list(map(float, q))))
+
+    def stand(self, *states) -> None:
+        """The node has taken these joint states in, arguments of `state`: topics do not wait for each other."""
+        before = int(self.diagnostics.next()["joint_states.received"])
+        while int(self.diagnostics.values["joint_states.received"]) < before + len(states):
+            for state in states:
+                self.state(*state)
+            self.ros.spin(0.2)
+
+    def serve(self, name: str) -> str:
+        answer = self.ros.call(Trigger, f"{self.node}/{name}", Trigger.Request())
+        assert answer.success == (not answer.message)
+        return answer.message
+
+    def override(self, share: float) -> str:
+        return self.ros.call(SetOverride, f"{self.node}/override", SetOverride.Request(share=share)).message
+
+    def moving(self, seconds: float = 0.3) -> None:
+        """Until a motion has been under way for some time."""
+        self.ros.until(lambda: self.heard and self.heard[-1].t > seconds, what="no motion", of=self.process)
+
+    def end(self) -> Samples:
+        """Of the motion under way, when it has ended; what is heard next is another's."""
+        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED, timeout=40.0,
+                       what="no end", of=self.process)
+        samples = Samples(self.heard)
+        self.heard.clear()
+        return samples
+
+    def alive(self) -> bool:
+        """Whether it still moves, there and back a little."""
+        assert self.process.alive and not self.heard
+        here = self.home.copy()
+        self.send(np.stack((here, here + 0.02)), 0.3)
+        assert np.abs(self.end().position[-1] - here - 0.02).max() < 1e-9
+        self.send(np.stack((here + 0.02, here)), 0.3)
+        return bool(np.abs(self.end().position[-1] - here).max() < 1e-9)
+
+    home = POINTS[0]
+
+
+class Samples:
+    """What was heard of a motion or more, as arrays."""
+
+    def __init__(self, messages: list[ScaledMotion]):
+        self.messages = list(messages)
+        self.stamps = np.array([m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in messages])
+        self.position, self.velocity, self.acceleration, self.jerk, self.effort, self.effort_rate = (
+            np.array([getattr(m, name) for m in messages]) for name in FIELDS)
+        self.t, self.s, self.use = (np.array([getattr(m, name) for m in messages]) for name in ("t", "s", "use"))
+
+    def used(self, robot=ROBOT, given=LIMITS) -> np.ndarray:
+        """(samples,) the largest share of effort, effort rate and velocity limits, computed here."""
+        tau, rate = robot.torque_and_rate(self.position, self.velocity, self.acceleration, self.jerk)
+        shares = [np.abs(value / limit).max(axis=1)
+                  for value, limit in ((tau, given.effort), (rate, given.effort_rate), (self.velocity, given.velocity))]
+        return np.max(shares, axis=0)
+
+    def check(self, robot=ROBOT, points=POINTS, duration: float = DURATION) -> None:
+        """Limits kept, exactly on the path, at rest in the end; efforts are the library's."""
+        assert self.used(robot).max() <= 1.0 + 1e-6
+        path = plan_from_waypoints(points, np.linspace(0.0, duration, len(points))).path
+        assert np.abs(self.position - path(self.s)[0]).max() < 1e-9 and (np.diff(self.s) >= -1e-12).all()
+        tau, rate = robot.torque_and_rate(self.position, self.velocity, self.acceleration, self.jerk)
+        np.testing.assert_allclose(self.effort, tau, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(self.effort_rate, rate, rtol=1e-9, atol=1e-7)
+        assert not np.abs(self.velocity[-1]).max() > 1e-9
+        # what is sent is one motion: positions change by what the velocities say
+        dt = np.diff(self.t)[:, None]
+        moved = np.diff(self.position, axis=0) - dt * 0.5 * (self.velocity[1:] + self.velocity[:-1])
+        assert (dt >= 0.0).all() and np.abs(moved).max() < 0.05 * np.abs(self.velocity).max() * dt.max()

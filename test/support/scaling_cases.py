@@ -1,0 +1,163 @@
+"""Motions for the tests of scaling/: arms, random paths, and limits that bind."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import Executor, Future
+from functools import cache
+from pathlib import Path as File
+
+import numpy as np
+
+from rnea_ros import RneaError, Robot
+from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.scaling.path import Path, through
+from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.scaling.replay import Reference, TrajectoryScaler
+from rnea_ros.scaling.retime import time_optimal
+from rnea_ros.scaling.terms import Constraints, PathLimits
+
+TOLERANCE = 1e-6  # relative, of every limit
+DT = 1e-3
+ROOT = File(__file__).resolve().parents[2]
+
+
+@cache
+def urdf(name: str) -> File | None:
+    """Of this package, or of example-robot-data; None where that is not installed."""
+    own = ROOT / "urdf" / f"{name}.urdf"
+    if own.exists():
+        return own
+    try:
+        import pinocchio
+    except ImportError:
+        return None
+    roots = [parent for parent in File(pinocchio.__file__).parents if (parent / "share" / "example-robot-data").is_dir()]
+    return next(roots[0].glob(f"share/example-robot-data/robots/**/{name}.urdf"), None) if roots else None
+
+
+ARMS = ("seven_r", "stanford", "ur5_robot")
+
+
+@cache
+def dynamics(name: str) -> PathDynamics:
+    return PathDynamics(Robot.from_urdf(urdf(name)))
+
+
+def waypoints(robot: Robot, seed: int, count: int = 7) -> np.ndarray:
+    """Random points well inside the arm's range."""
+    low, high = np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0)
+    return np.random.default_rng(seed).uniform(low, high, (count, robot.n))
+
+
+def limits_for(robot: Robot, path: Path, swing: float | None = 0.1, tight: float = 1.4) -> PathLimits:
+    """Torques that gravity uses up to 1 / tight of, and torque rates that swing them from end to end in `swing` seconds."""
+    gravity = np.abs(robot.gravity(path(np.linspace(0.0, path.length, 1001))[0])).max(axis=0)
+    effort = np.maximum(tight * gravity, 0.15 * robot.limits.effort)
+    unknown = np.full(robot.n, np.nan)
+    rate = unknown if swing is None else 2.0 * effort / swing
+    return PathLimits(effort, rate, 1.5 * robot.limits.velocity, np.full(robot.n, 40.0), unknown)
+
+
+class Motion:
+    """A random motion of an arm, planned at a multiple of the speed that its limits allow."""
+
+    def __init__(self, name: str, seed: int, speed: float = 2.0, count: int = 7, swing: float | None = 0.1):
+        self.dynamics = dynamics(name)
+        self.robot = self.dynamics.robot
+        self.points = waypoints(self.robot, seed, count)
+        path = through(self.points)
+        self.limits = limits_for(self.robot, path, swing)
+        self.fastest = time_optimal(self.constraints(path))
+        times = np.array([0.0, *self.fastest.time_at(path.breaks[1:-1]), self.fastest.duration]) / speed
+        self.plan = plan_from_waypoints(self.points, times)
+        self.path = self.plan.path
+
+    def constraints(self, path: Path, limits: PathLimits | None = None) -> Constraints:
+        return Constraints(path, self.dynamics, limits or self.limits, self.robot.joint_names)
+
+    @property
+    def here(self) -> Constraints:
+        return self.constraints(self.path)
+
+
+def toy(q, qd, qdd, qddd):
+    """An exact rate function without a robot: a pendulum of 1 kg m^2 and 5 N m under gravity, and a slide of 2 kg; both with
+    viscous friction."""
+    tau = np.stack((qdd[..., 0] + 5.0 * np.sin(q[..., 0]), 2.0 * qdd[..., 1]), axis=-1) + 0.3 * qd
+    rate = np.stack((qddd[..., 0] + 5.0 * np.cos(q[..., 0]) * qd[..., 0], 2.0 * qddd[..., 1]), axis=-1) + 0.3 * qdd
+    return tau, rate
+
+
+class Played:
+    """The references of a motion, tick by tick, and the limits used by each; with between, that many of each tick."""
+
+    def __init__(self, replay, actions=(), dt=DT, most=40.0, between=1):
+        self.references, self.changes = [], []
+        waiting = sorted(actions, key=lambda action: action[0])
+        steps = iter(dt) if np.iterable(dt) else None
+        while not self.references or not (self.references[-1].done or replay.t > most):
+            while waiting and replay.t >= waiting[0][0] - 1e-9:
+                waiting.pop(0)[1](replay)
+                self.changes.append(len(self.references))
+            if isinstance(replay._worker, Later):
+                replay._worker.step()
+            self.references += ticked(replay, dt if steps is None else next(steps), between)
+        self.q, self.qd, self.qdd, self.qddd = (np.array([getattr(r, name) for r in self.references])
+                                                for name in ("q", "qd", "qdd", "qddd"))
+        self.t, self.s, self.rate = (np.array([getattr(r, name) for r in self.references]) for name in ("t", "s", "rate"))
+        self.duration, self.done = replay.t, replay.done
+
+    def used(self, robot, limits) -> np.ndarray:
+        """(ticks, 4): torque, torque rate, velocity, acceleration, the largest of all joints."""
+        tau, tau_rate = robot.torque_and_rate(self.q, self.qd, self.qdd, self.qddd)
+        return np.stack([np.abs(value / limit).max(axis=1) for value, limit in
+                         zip((tau, tau_rate, self.qd, self.qdd), limits[:4])], axis=1)
+
+
+class Later(Executor):
+    """A worker whose answers come after so many ticks of a replay, to the tick: as slow as a test wants it."""
+
+    def __init__(self, delay: int):
+        self.delay, self.now, self.jobs = delay, 0, []
+
+    def submit(self, work, /, *args, **kwargs):
+        future = Future()
+        self.jobs.append((self.now + self.delay, future, work))
+        return future
+
+    def step(self) -> None:
+        self.now += 1
+        due = [job for job in self.jobs if job[0] <= self.now]
+        self.jobs = [job for job in self.jobs if job[0] > self.now]
+        for _, future, work in due:
+            try:
+                future.set_result(work())
+            except RneaError as error:
+                future.set_exception(error)
+
+
+def ticked(replay: TrajectoryScaler, dt: float, between: int = 1) -> list[Reference]:
+    """One tick, seen at so many instants, the last one at its end: within a tick the clock runs on."""
+    seen, advance = [], replay.clock.advance
+
+    def advance_in_parts(dt: float) -> None:
+        for k in range(between):
+            advance(dt / between)
+            if k < between - 1:
+                seen.append(replay.reference())
+
+    replay.clock.advance = advance_in_parts  # type: ignore[method-assign]
+    try:
+        last = replay.tick(dt)
+    finally:
+        del replay.clock.advance  # type: ignore[method-assign]
+    return [*seen, last]
+
+
+def again(replay: TrajectoryScaler, worker: Executor | None = None) -> TrajectoryScaler:
+    """The same state; laws and tables do not change."""
+    other = copy.copy(replay)
+    other.clock = copy.copy(replay.clock)
+    other._asked, other._worker = [], worker
+    return other
