@@ -262,12 +262,11 @@ def test_a_law_is_slowed_while_other_new_limits_are_looked_at(motion, solved):
 
 
 def test_a_failing_worker_stops_nothing(motion, solved):
-    with ThreadPoolExecutor(1) as worker:
-        replay = again(solved, worker)
-        broken = motion.constraints(motion.path)
-        broken.dynamics = lambda *motion: 1 // 0
-        played = Played(replay, [(0.5, lambda r: r.change(broken))])
-        assert "ZeroDivisionError" in replay.message
+    replay = again(solved, Later(20))  # not a thread: whether its failure came before the motion's end would be chance
+    broken = motion.constraints(motion.path)
+    broken.dynamics = lambda *motion: 1 // 0
+    played = Played(replay, [(0.5, lambda r: r.change(broken))])
+    assert "ZeroDivisionError" in replay.message
     check(motion, played)
     ended(motion, played)
 
@@ -305,11 +304,10 @@ def test_a_payload_too_heavy_is_refused(motion, solved):
         replay = TrajectoryScaler(motion.here, motion.plan, worker=worker)
         replay.tick(DT)
         replay.change(heavy)
-        for _ in range(500):
-            replay.tick(DT)
+        deadline = time.monotonic() + 30.0
+        while not replay.message and time.monotonic() < deadline:
+            replay.tick(1e-2 * DT)  # hardly moves: a worker on a busy machine may take its time
             time.sleep(1e-3)
-            if replay.message:
-                break
     assert "gravity alone takes" in replay.status().message
     check(motion, Played(replay))
 
@@ -319,15 +317,16 @@ def test_work_is_done_beside_the_ticks(motion):
     limits = motion.limits._replace(effort=0.95 * motion.limits.effort)
     with ThreadPoolExecutor(1) as worker:
         replay = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
-        first = replay.current
+        first, changed = replay.current, False
         references = []
         while not replay.done and replay.t < 30.0:
             references.append(replay.tick(DT))
             if len(references) < 4000:
                 time.sleep(DT)
-            if len(references) == 1500:
-                assert replay.current is not first  # the solved law has taken over
+            if not changed and replay.current is not first:  # the solved law has taken over
                 replay.change(motion.constraints(motion.path, limits))
+                changed = True
+        assert changed
     played = Played.__new__(Played)
     played.q, played.qd, played.qdd, played.qddd = (np.array([getattr(r, name) for r in references])
                                                     for name in ("q", "qd", "qdd", "qddd"))

@@ -9,7 +9,7 @@ from pathlib import Path as File
 
 import numpy as np
 
-from rnea_ros import RneaError, Robot
+from rnea_ros import Robot
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import Path, through
 from rnea_ros.scaling.points import plan_from_waypoints
@@ -133,7 +133,7 @@ class Later(Executor):
         for _, future, work in due:
             try:
                 future.set_result(work())
-            except RneaError as error:
+            except Exception as error:  # as a real worker hands on whatever was raised
                 future.set_exception(error)
 
 
