@@ -45,6 +45,20 @@ class InputError(RneaError, ValueError):
     """An argument has the wrong size, name or value."""
 
 
+class Rejected(RneaError):
+    """What somebody sent cannot be used. `reason` is a fixed word to count by, `detail` tells the user what to change.
+
+    passing : that is normal for an instant, or none of this robot's business: it is counted, but no fault
+    """
+
+    def __init__(self, reason: str, detail: str, passing: bool = False):
+        super().__init__(reason, detail, passing)
+        self.reason, self.detail, self.passing = reason, detail, passing
+
+    def __str__(self) -> str:
+        return self.detail
+
+
 class ModelError(RneaError, ValueError):
     """A robot description cannot become a model.
 

@@ -34,7 +34,7 @@ class ExecutionContext(NamedTuple):
 
     def motion(self, number: int, goal: Goal, place: np.ndarray, values: Mapping[str, Any],
                solver: Executor) -> ExecutedMotion:
-        """A goal's motion from a place (n,). Raises RneaError, as Refused where it is the goal's fault."""
+        """A goal's motion from a place (n,). Raises RneaError, as Rejected where it is the goal's fault."""
         robot, limits = self.robot, self.limits
         goal = placed(goal, place, values["start_tolerance"], values["start_mismatch"], limits.velocity, self.turns)
         with refusing("nowhere_to_go" if np.ptp(goal.q, axis=0).max() < STILL else "path"):

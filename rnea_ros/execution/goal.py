@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError, some
+from ..errors import InputError, Rejected, some
 from ..model.tree import Limits
 from ..scaling.path import Path
 from .turns import nearest
@@ -25,21 +25,13 @@ SHORTEST, REST = 0.5, 0.1  # s; of the way to the first point, and there
 EDGE = 1e-6  # rad, m; by which a path may touch its position limits
 
 
-class Refused(RneaError):
-    """A trajectory that cannot be executed. `reason` is a fixed word to count by, `detail` tells the user what to change."""
-
-    def __init__(self, reason: str, detail: str):
-        super().__init__(detail)
-        self.reason, self.detail = reason, detail
-
-
 @contextmanager
 def refusing(reason: str) -> Iterator[None]:
     """What the library does not accept, refused for a reason."""
     try:
         yield
     except InputError as error:
-        raise Refused(reason, str(error)) from None
+        raise Rejected(reason, str(error)) from None
 
 
 Ended = Callable[[str, str], None]
@@ -64,7 +56,7 @@ class Goal:
 
     open  : numbers of the joints that were not named; their columns are zero until it is placed
     start : when to begin, 0 at once [ns]
-    ended : told once what became of it: a word as in Refused, none if it was executed to its end, and a sentence
+    ended : told once what became of it: a word as in Rejected, none if it was executed to its end, and a sentence
     """
 
     joint_names: tuple[str, ...]
@@ -82,28 +74,28 @@ class Goal:
 
 
 def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[TrajectoryPoint], start: int = 0) -> Goal:
-    """The trajectory `points` of joints `names`, in the order of joint_names. Raises Refused."""
+    """The trajectory `points` of joints `names`, in the order of joint_names. Raises Rejected."""
     if not points or not names:
-        raise Refused("empty", f"the trajectory has {len(points)} points for {len(names)} joints; ~/stop ends a motion")
+        raise Rejected("empty", f"the trajectory has {len(points)} points for {len(names)} joints; ~/stop ends a motion")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise Refused("duplicate_joint", f"named more than once: {some(twice)}")
+        raise Rejected("duplicate_joint", f"named more than once: {some(twice)}")
     unknown = [name for name in names if name not in joint_names]
     if unknown:
-        raise Refused("unknown_joint", f"{some(unknown)}: the robot has {some(joint_names, 32)}")
+        raise Rejected("unknown_joint", f"{some(unknown)}: the robot has {some(joint_names, 32)}")
     times = np.array([point.time for point in points])
     if not np.isfinite(times).all() or times[0] < 0.0:
-        raise Refused("times", f"times begin with {times[0]:g} s; they must be finite and not below zero")
+        raise Rejected("times", f"times begin with {times[0]:g} s; they must be finite and not below zero")
     late = np.flatnonzero(np.diff(times) <= 0.0)
     if len(late):
         k = int(late[0])
-        raise Refused("times", f"times must increase: point {k + 1} is at {times[k + 1]:g} s, point {k} before it at "
+        raise Rejected("times", f"times must increase: point {k + 1} is at {times[k + 1]:g} s, point {k} before it at "
                                f"{times[k]:g} s")
     columns = [joint_names.index(name) for name in names]
     n = len(joint_names)
     q, v, a = (_rows(field, names, points, columns, n) for field in ("positions", "velocities", "accelerations"))
     if q is None:
-        raise Refused("wrong_size", "the points have no positions")
+        raise Rejected("wrong_size", "the points have no positions")
     return Goal(joint_names, times, q, v, a, tuple(k for k in range(n) if k not in columns), start)
 
 
@@ -115,12 +107,12 @@ def _rows(field: str, names: Sequence[str], points: Sequence[TrajectoryPoint], c
         return None
     for k, values in enumerate(given):
         if not len(values):
-            raise Refused("wrong_size", f"point {k} has no {field}, others have: give them for all points or for none")
+            raise Rejected("wrong_size", f"point {k} has no {field}, others have: give them for all points or for none")
         if len(values) != len(names):
-            raise Refused("wrong_size", f"point {k} has {len(values)} {field} for {len(names)} joints")
+            raise Rejected("wrong_size", f"point {k} has {len(values)} {field} for {len(names)} joints")
         wrong = [f"{name} = {value}" for name, value in zip(names, values) if not np.isfinite(value)]
         if wrong:
-            raise Refused("not_finite", f"{field} of point {k}: {some(wrong)}")
+            raise Rejected("not_finite", f"{field} of point {k}: {some(wrong)}")
     rows = np.zeros((len(points), n))
     rows[:, columns] = given
     return rows
@@ -128,7 +120,7 @@ def _rows(field: str, names: Sequence[str], points: Sequence[TrajectoryPoint], c
 
 def placed(goal: Goal, place: np.ndarray, tolerance: float, elsewhere: str, velocity: np.ndarray,
            turns: np.ndarray | bool = False) -> Goal:
-    """The same from where the robot is, place (n,), NaN where that is not known. Raises Refused.
+    """The same from where the robot is, place (n,), NaN where that is not known. Raises Rejected.
 
     tolerance : rad, m; no further away is at the first point
     elsewhere : "refuse" or "prepend": what to do with a first point at time 0 that the robot is not at
@@ -137,7 +129,7 @@ def placed(goal: Goal, place: np.ndarray, tolerance: float, elsewhere: str, velo
     """
     lost = [goal.joint_names[k] for k in goal.open if not np.isfinite(place[k])]
     if lost:
-        raise Refused("joint_not_named", f"{some(lost)}: not named, and no joint state tells where to hold them")
+        raise Rejected("joint_not_named", f"{some(lost)}: not named, and no joint state tells where to hold them")
     q = goal.q.copy()
     q[:, goal.open] = place[list(goal.open)]
     q += nearest(q[0], place, np.asarray(turns)) - q[0]
@@ -146,14 +138,14 @@ def placed(goal: Goal, place: np.ndarray, tolerance: float, elsewhere: str, velo
     away = np.where(known, np.abs(place - q[0]), 0.0)
     if away.max() <= tolerance:
         if len(q) == 1 and not known.any():
-            raise Refused("one_point", "a single point needs joint states, which tell where the robot is")
+            raise Rejected("one_point", "a single point needs joint states, which tell where the robot is")
         return goal if len(q) > 1 else _before(goal, place, max(goal.duration, SHORTEST))
     place = np.where(known, place, q[0])
     if goal.times[0] > 0.0:
         return _before(goal, place, 0.0)
     worst = int(away.argmax())
     if elsewhere == "refuse":
-        raise Refused("not_at_start", f"{goal.joint_names[worst]} is at {place[worst]:.6g}, and at {q[0, worst]:.6g} in the "
+        raise Rejected("not_at_start", f"{goal.joint_names[worst]} is at {place[worst]:.6g}, and at {q[0, worst]:.6g} in the "
                       f"first point, at time 0 (start_tolerance {tolerance:g}); give it a later time, or set start_mismatch")
     speed = SLOWLY * np.where(np.isfinite(velocity), velocity, UNKNOWN / SLOWLY)
     way = max(SHORTEST, float((1.875 * away / speed).max()))  # 1.875: the peak of a quintic from rest to rest
@@ -179,12 +171,12 @@ def _joined(first: Goal, then: Goal, delay: float) -> Goal:
 
 
 def check_positions(path: Path, limits: Limits, joint_names: Sequence[str]) -> None:
-    """Raises Refused if a path leaves the position limits, at its points or between them."""
+    """Raises Rejected if a path leaves the position limits, at its points or between them."""
     s = np.unique(np.concatenate((np.linspace(0.0, path.length, 1001), path.breaks)))
     q = path(s)[0]
     beyond = np.fmax(np.fmax(limits.lower - q, q - limits.upper), 0.0)  # NaN: unknown
     if beyond.max() > EDGE:
         k, joint = (int(x) for x in np.unravel_index(int(beyond.argmax()), beyond.shape))
         between = "" if np.isin(s[k], path.breaks) else " between two points"
-        raise Refused("position_limit", f"{joint_names[joint]} would be at {q[k, joint]:.6g}{between}; its limits are "
+        raise Rejected("position_limit", f"{joint_names[joint]} would be at {q[k, joint]:.6g}{between}; its limits are "
                       f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from .goal import Refused
+from ..errors import Rejected
 from .turns import nearest
 
 STRANGERS = 1000  # joints of other robots that are remembered: the next description may name them
@@ -34,9 +34,9 @@ class JointStateBuffer:
         self._ours = frozenset(names)
 
     def read(self, names: Sequence[str], positions: Sequence[float], now: float) -> None:
-        """Raises Refused. What is no number is passed over."""
+        """Raises Rejected. What is no number is passed over."""
         if len(names) != len(positions):
-            raise Refused("wrong_size", f"{len(positions)} positions for {len(names)} names")
+            raise Rejected("wrong_size", f"{len(positions)} positions for {len(names)} names")
         room = STRANGERS + len(self._ours)
         for name, position in zip(names, positions):
             if math.isfinite(position) and (name in self._ours or name in self._seen or len(self._seen) < room):

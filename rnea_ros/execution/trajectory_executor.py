@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, RneaError, in_words
+from ..errors import InputError, Rejected, RneaError, in_words
 from ..model.tree import Limits
 from ..robots.robot import Robot
 from .execution_context import ExecutionContext, execution_context
-from .goal import Ended, Goal, Refused
+from .goal import Ended, Goal
 from .joint_positions import StartState
 from .motion import ExecutedMotion, Sample
 from .turns import nearest
@@ -49,13 +49,13 @@ class TrajectoryExecutor:
     values  : interpolation, catch_up, solve_first, start_tolerance, start_mismatch, on_new_trajectory
     where   : joint names -> measured positions (n,), NaN where nothing tells
     told    : called with (whether all is well, a sentence)
-    refused : called with every Refused that is not raised
+    refused : called with every Rejected that is not raised
     wake    : called when there is something to tick for
     age     : joint names -> time since the measured positions came (n,) [s]
     """
 
     def __init__(self, values: Mapping[str, Any], where: Callable[[tuple[str, ...]], np.ndarray],
-                 told: Callable[[bool, str], None], refused: Callable[[Refused], None], wake: Callable[[], None],
+                 told: Callable[[bool, str], None], refused: Callable[[Rejected], None], wake: Callable[[], None],
                  age: Callable[[tuple[str, ...]], np.ndarray] = lambda names: np.zeros(len(names))):
         self.values = values
         self._told, self._refused, self._wake = told, refused, wake
@@ -99,19 +99,19 @@ class TrajectoryExecutor:
         self._maker.submit(self._guarded, self._equip, wanted)
 
     def check(self, goal: Goal, now: int) -> None:
-        """Raises Refused if it would not be taken at time now [ns]."""
+        """Raises Rejected if it would not be taken at time now [ns]."""
         late = (now - goal.start) * 1e-9 - goal.duration
         if goal.start and late > 0.0:
-            raise Refused("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
+            raise Rejected("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
         if (self.motion or self._making) and self.values["on_new_trajectory"] == "refuse":
-            raise Refused("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
+            raise Rejected("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
 
     def take(self, goal: Goal, now: int) -> None:
-        """A trajectory, read for the robot in use, at time now [ns]. Raises Refused."""
+        """A trajectory, read for the robot in use, at time now [ns]. Raises Rejected."""
         with self._lock:
             self.check(goal, now)
             if self._waiting is not None:
-                self._refuse_waiting(Refused("replaced", "another trajectory came before this one had begun"))
+                self._refuse_waiting(Rejected("replaced", "another trajectory came before this one had begun"))
             if self.motion is not None:
                 self._pending = goal
             else:
@@ -206,7 +206,7 @@ class TrajectoryExecutor:
         except Exception as error:
             self._told(False, f"who sent a trajectory could not be told that it {reason or 'is done'}: {in_words(error)}")
 
-    def _refuse_waiting(self, refusal: Refused) -> None:
+    def _refuse_waiting(self, refusal: Rejected) -> None:
         self._drop(refusal.reason, refusal.detail)
         self._refused(refusal)
 
@@ -218,13 +218,13 @@ class TrajectoryExecutor:
     # ------------------------------------------------------------------ the tick
 
     def tick(self, now: int, dt: float) -> tuple[ExecutedMotion, Sample] | None:
-        """Where to be now [ns], dt [s] after the last tick; None if there is nothing to send. Raises Refused."""
+        """Where to be now [ns], dt [s] after the last tick; None if there is nothing to send. Raises Rejected."""
         with self._lock:
             try:
                 found = self._tick(now, dt)
                 self._failures = 0
                 return found
-            except Refused:
+            except Rejected:
                 raise
             except BaseException as error:
                 self._failures += 1
@@ -252,12 +252,12 @@ class TrajectoryExecutor:
         return motion, sample
 
     def _begin(self, motion: ExecutedMotion, now: int) -> None:
-        """Raises Refused if the robot has moved since."""
+        """Raises Rejected if the robot has moved since."""
         place, start = self._place(motion.joint_names, now, motion.turns), motion.replay.plan.path.at(0.0)[0]
         away = np.abs(nearest(place, start, motion.turns) - start)
         if np.fmax.reduce(away, initial=0.0) > self.values["start_tolerance"]:
             worst = int(np.nanargmax(away))
-            refusal = Refused("not_at_start", f"{motion.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
+            refusal = Rejected("not_at_start", f"{motion.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
                                               "trajectory came")
             self._drop(refusal.reason, refusal.detail)
             raise refusal
@@ -308,17 +308,17 @@ class TrajectoryExecutor:
         try:
             self._maker.submit(self._guarded, self._made, goal, now)
         except Exception as error:  # no thread can be started any more
-            self._give_up(goal, Refused("internal_error", in_words(error)))
+            self._give_up(goal, Rejected("internal_error", in_words(error)))
 
     def _made(self, goal: Goal, now: int) -> None:
         """In the maker."""
         try:
             motion = self._motion(goal, now)
-        except Refused as refusal:
+        except Rejected as refusal:
             self._give_up(goal, refusal)
         except BaseException as error:
             reason = "motion_refused" if isinstance(error, RneaError) else "internal_error"
-            self._give_up(goal, Refused(reason, in_words(error)))
+            self._give_up(goal, Rejected(reason, in_words(error)))
         else:
             with self._lock:
                 if goal is self._making:  # else it was stopped, or replaced
@@ -326,7 +326,7 @@ class TrajectoryExecutor:
                     self._steer()
                     self._wake()
 
-    def _give_up(self, goal: Goal, refusal: Refused) -> None:
+    def _give_up(self, goal: Goal, refusal: Rejected) -> None:
         with self._lock:
             if goal is self._making:
                 self._refuse_waiting(refusal)
@@ -336,7 +336,7 @@ class TrajectoryExecutor:
         equipment = self._equipment
         assert equipment is not None  # made before, by the same thread
         if goal.joint_names != equipment.robot.joint_names:
-            raise Refused("no_model", "the robot description was exchanged since the trajectory came")
+            raise Rejected("no_model", "the robot description was exchanged since the trajectory came")
         place = self._place(goal.joint_names, now, equipment.turns)
         motion = equipment.motion(self._count + 1, goal, place, self.values, self._solver)
         self._count += 1

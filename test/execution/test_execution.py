@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
+from rnea_ros.errors import Rejected
 from rnea_ros.execution import execution_context
-from rnea_ros.execution.goal import Refused, TrajectoryPoint, check_positions, placed, read
+from rnea_ros.execution.goal import TrajectoryPoint, check_positions, placed, read
 from rnea_ros.execution.joint_positions import JointStateBuffer, StartState
 from rnea_ros.execution.motion import ExecutedMotion
 from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime
@@ -41,7 +42,7 @@ def test_a_goal_is_in_the_models_order_whatever_the_messages():
     assert goal.q.tolist() == [[1.0, 0.0, 3.0], [1.5, 0.0, 3.5]] and goal.v.tolist() == np.zeros((2, 3)).tolist()
     assert (goal.a, goal.open, goal.start, goal.duration) == (None, (1,), 7, 2.0)
     assert placed(goal, np.array([NAN, 9.0, NAN]), 0.01, "refuse", UNKNOWN).q.tolist() == [[1.0, 9.0, 3.0], [1.5, 9.0, 3.5]]
-    with pytest.raises(Refused, match="b: not named, and no joint state") as caught:
+    with pytest.raises(Rejected, match="b: not named, and no joint state") as caught:
         placed(goal, np.array([1.0, NAN, 3.0]), 0.01, "refuse", UNKNOWN)
     assert caught.value.reason == "joint_not_named"
 
@@ -66,14 +67,14 @@ TWO = [TrajectoryPoint(0.0, [0.0] * 3), TrajectoryPoint(1.0, [1.0] * 3)]
     (NAMES, [point._replace(velocities=[NAN] * 3) for point in TWO], "not_finite", "velocities of point 0"),
 ])
 def test_what_is_no_goal(names, points, reason, detail):
-    with pytest.raises(Refused, match=detail) as caught:
+    with pytest.raises(Rejected, match=detail) as caught:
         read(NAMES, list(names), points)
     assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize("names", [[f"x{k}" for k in range(10**5)], ["x"] * 10**5, ["x" * 10**6]])
 def test_names_without_end_are_cut_short(names):
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Rejected) as caught:
         read(NAMES, names, TWO)
     assert len(str(caught.value)) < 1000
 
@@ -90,7 +91,7 @@ def test_where_a_motion_begins():
             assert begins(first, place).q.tolist() == [[0.0] * 3, [1.0] * 3]
     there = begins(2.0, [0.5, 0.0, NAN])  # a later first point is a place to go to
     assert there.times.tolist() == [0.0, 2.0, 3.0] and there.q[0].tolist() == [0.5, 0.0, 0.0]
-    with pytest.raises(Refused, match=r"a is at 0\.5, and at 0 in the first point") as caught:
+    with pytest.raises(Rejected, match=r"a is at 0\.5, and at 0 in the first point") as caught:
         begins(0.0, [0.5, 0.0, 0.0])
     assert caught.value.reason == "not_at_start"
     way = begins(0.0, [0.5, 0.1, 0.0], "prepend", velocities=[0.0] * 3)
@@ -98,7 +99,7 @@ def test_where_a_motion_begins():
     assert way.q[:, 0].tolist() == [0.5, 0.0, 0.0, 1.0] and way.v.shape == (4, 3)
     alone = begins(1.5, [0.5, 0.0, 0.0], points=1)
     assert alone.times.tolist() == [0.0, 1.5] and alone.q[0].tolist() == [0.5, 0.0, 0.0]
-    with pytest.raises(Refused, match="a single point needs joint states"):
+    with pytest.raises(Rejected, match="a single point needs joint states"):
         begins(1.0, REST, points=1)
 
 
@@ -107,7 +108,7 @@ def test_paths_stay_within_position_limits():
     points = np.zeros((4, 7)) + [0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]
     points[:, 1] = 0.5, 1.79, 1.6, 0.0
     check_positions(plan_from_waypoints(points[:2], [0.0, 1.0]).path, robot.limits, robot.joint_names)
-    with pytest.raises(Refused, match=r"joint2 would be at 1.8\d* between two points; its limits are -1.8 to 1.8"):
+    with pytest.raises(Rejected, match=r"joint2 would be at 1.8\d* between two points; its limits are -1.8 to 1.8"):
         check_positions(plan_from_waypoints(points, [0.0, 1.0, 2.0, 3.0]).path, robot.limits, robot.joint_names)
 
 
@@ -117,7 +118,7 @@ def test_places_of_several_senders_and_of_old():
     place.read(["b", "a"], [3.0, NAN], 11.0)
     np.testing.assert_array_equal(place.at(NAMES, 9.0), [1.0, 3.0, NAN])
     np.testing.assert_array_equal(place.at(NAMES, 10.5), [NAN, 3.0, NAN])
-    with pytest.raises(Refused, match="1 positions for 2 names"):
+    with pytest.raises(Rejected, match="1 positions for 2 names"):
         place.read(["a", "b"], [1.0], 12.0)
     assert place.age(NAMES, 11.5).tolist() == [1.5, 0.5, 0.0]
     place.held = {"a": 7.0, "c": 8.0}
@@ -188,9 +189,9 @@ def test_a_goal_goes_on_from_the_robots_count_of_turns():
     np.testing.assert_allclose(near.q[:, 0], [-3.0, 3.0 - turn])
     way = begins(0.0, [-3.0, 0.0, 0.0], elsewhere="prepend")
     np.testing.assert_allclose(way.q[:, 0], [-3.0, 3.0 - turn, 3.0 - turn, 4.0 - turn])
-    with pytest.raises(Refused, match=r"a is at -3, and at -3\.28319 in the first point"):
+    with pytest.raises(Rejected, match=r"a is at -3, and at -3\.28319 in the first point"):
         begins(0.0, [-3.0, 0.0, 0.0])
-    with pytest.raises(Refused, match=r"c is at 6\.28319, and at 0"):  # does not turn without end
+    with pytest.raises(Rejected, match=r"c is at 6\.28319, and at 0"):  # does not turn without end
         begins(0.0, [3.0, 0.0, turn])
 
 
@@ -305,7 +306,7 @@ def test_a_new_trajectory_is_refused_if_so_wished(stage):
     it = stage(on_new_trajectory="refuse")
     it.take(trajectory())
     it.play(0.3)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Rejected) as caught:
         it.take(trajectory())
     assert caught.value.reason == "busy"
     it.play()
@@ -328,7 +329,7 @@ def test_stamps(stage):
     assert it.performer.phase is Phase.STOPPING
     it.play()
     assert np.abs(it.motion()[0][-1] - START).max() < 1e-9
-    with pytest.raises(Refused, match="should have ended") as caught:
+    with pytest.raises(Rejected, match="should have ended") as caught:
         it.take(trajectory(start=it.now - 2_000_000_000))
     assert caught.value.reason == "too_late"
     it.take(trajectory(start=it.now - 500_000_000))  # late, and begins at once
@@ -407,7 +408,7 @@ def test_what_cannot_be_done_is_refused(stage, limits, points, reason, detail):
     it.take(trajectory(points))
     (refusal,) = it.refusals
     assert refusal.reason == reason and it.performer.phase is Phase.IDLE
-    with pytest.raises(Refused, match=detail):
+    with pytest.raises(Rejected, match=detail):
         raise refusal
 
 

@@ -13,9 +13,9 @@ from builtin_interfaces.msg import Time
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointMotion
+from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.parameters import JOINT, TABLE
 from rnea_ros.nodes.dynamics.joint_states import StateReader
-from rnea_ros.nodes.dynamics.messages import Rejected
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 
 NAMES = ("a", "b", "c")

@@ -13,9 +13,10 @@ from builtin_interfaces.msg import Time
 
 from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot
+from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.dynamics.markers import Markers
-from rnea_ros.nodes.dynamics.messages import DesiredReader, DynamicsMessages, Rejected, model_info
+from rnea_ros.nodes.dynamics.messages import DesiredReader, DynamicsMessages, model_info
 
 NAMES = ("a", "b", "c")
 URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(

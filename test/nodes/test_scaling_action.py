@@ -26,7 +26,7 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.execution.goal import Refused
+from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
 from rnea_ros.nodes.scaling.action import TOLERANCES, FollowAction
@@ -113,7 +113,7 @@ class Desk:
     def _attempt(self, act):
         try:
             act()
-        except Refused as refusal:
+        except Rejected as refusal:
             self.refusals.append(refusal.reason)
             return refusal
 

@@ -27,10 +27,9 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointMotion
-from rnea_ros.execution.goal import Refused
+from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.joint_states import StateReader
-from rnea_ros.nodes.dynamics.messages import DesiredReader, Rejected
-from rnea_ros.nodes.fastpath.cdr import Malformed
+from rnea_ros.nodes.dynamics.messages import DesiredReader
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.messages import goal
 
@@ -106,7 +105,7 @@ def fuzz(count: int, seed: int, last: Callable[[bytes], None]) -> dict[str, dict
         try:
             read[kind](data)
             became = "read"
-        except (Malformed, Rejected, Refused) as refusal:
+        except Rejected as refusal:
             became = refusal.reason
         found[kind.__name__][became] += 1
     return found

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from rnea_ros.errors import Rejected
 from rnea_ros.execution import execution_context
-from rnea_ros.execution.goal import Refused, TrajectoryPoint, read
+from rnea_ros.execution.goal import TrajectoryPoint, read
 from rnea_ros.execution.trajectory_executor import Phase, TrajectoryExecutor
 from rnea_ros.motion.path_dynamics import PathDynamics
 from support.reach import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
@@ -52,7 +53,7 @@ class Stage:
             self.now += round(DT * 1e9)
             try:
                 found = self.performer.tick(self.now, DT)
-            except Refused as refusal:
+            except Rejected as refusal:
                 self.refusals.append(refusal)
                 found = None
             if found:

@@ -18,8 +18,7 @@ from rclpy.publisher import Publisher
 from std_msgs.msg import Header
 
 from rnea_ros import Robot
-from rnea_ros.nodes.dynamics.messages import Rejected
-from rnea_ros.nodes.fastpath.cdr import Malformed
+from rnea_ros.errors import Rejected
 
 _LATENCIES = 4096  # the newest of a period that percentiles are taken of
 
@@ -59,7 +58,7 @@ class Stream:
     def accept(self, arrival: int, stamp: int) -> None:
         self.arrival, self.stamp = arrival, stamp
 
-    def drop(self, rejected: Rejected | Malformed) -> None:
+    def drop(self, rejected: Rejected) -> None:
         self.dropped[rejected.reason] += 1
         self.dropped_at = time.monotonic_ns()
         self.last_drop = f"{rejected.reason}: {rejected.detail}"

@@ -15,9 +15,9 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from sensor_msgs.msg import JointState
 
-from rnea_ros.errors import some
+from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.differentiation import CausalEstimator
-from rnea_ros.nodes.dynamics.messages import SENDERS, UNKNOWN, JointMap, Jumped, Layout, Rejected, Timeline, not_finite
+from rnea_ros.nodes.dynamics.messages import SENDERS, UNKNOWN, JointMap, Jumped, Layout, Timeline, not_finite
 
 LATELY = 2_000_000_000  # ns; who sent within this time is a sender
 

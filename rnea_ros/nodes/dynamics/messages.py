@@ -20,24 +20,13 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import Robot
-from rnea_ros.errors import some
+from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.fastpath import raw_messages
 from rnea_ros.robots.robot import Limits
 
 SUDDEN = 1_000_000_000  # ns; a step of the stamps from which they are looked at more closely
 UNKNOWN = -(2**63)  # a stamp that none can have
 SENDERS, MANY = 32, 1000  # of messages with other names, and names in a message, that are remembered
-
-
-class Rejected(Exception):
-    """A message that cannot be used. `reason` is a fixed word to count by, `detail` tells the user what to change.
-
-    passing : that is normal for an instant, or none of this robot's business: it is counted, but no fault
-    """
-
-    def __init__(self, reason: str, detail: str, passing: bool = False):
-        super().__init__(detail)
-        self.reason, self.detail, self.passing = reason, detail, passing
 
 
 class Jumped(Rejected):

@@ -25,7 +25,7 @@ from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import RneaError, Robot
-from rnea_ros.errors import some
+from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.diagnostics import Health, NodeState, Stream, Watchdog, counted
 from rnea_ros.nodes.common.joints import excesses, joint_limits
@@ -33,10 +33,9 @@ from rnea_ros.nodes.common.parameters import TABLE, ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.dynamics.markers import Markers
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Jumped, Rejected, model_info
+from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Jumped, model_info
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
-from rnea_ros.nodes.fastpath.cdr import Malformed
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
 
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
@@ -92,7 +91,7 @@ class DynamicsNode(Node):
         try:
             source = self._model()[1]
             stream.accept(time.monotonic_ns(), source.desired.read(self._decode_desired(data)))
-        except (Rejected, Malformed) as rejected:
+        except Rejected as rejected:
             stream.drop(rejected)
         except Exception as error:  # whatever a message contains, the node stays up and says so
             self._fail(stream, error)
@@ -110,7 +109,7 @@ class DynamicsNode(Node):
             self._publish(began)
             if self._settings.values["publish_speed_scaling"]:
                 self._scaler.publish(source.state.stamp, motion, result)
-        except (Rejected, Malformed) as rejected:
+        except Rejected as rejected:
             stream.drop(rejected)
             if isinstance(rejected, Jumped):
                 self._stamps_jumped.append(time.monotonic())

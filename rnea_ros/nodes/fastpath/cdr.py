@@ -17,6 +17,8 @@ from functools import cache, partial
 from struct import Struct, error
 from typing import Any
 
+from rnea_ros.errors import Rejected
+
 HEADER, PADDING = 4, 3  # bytes: those that name the encoding, those that fill up the last word
 ORDERS = {b"\0\0": ">", b"\0\1": "<"}  # by what a message begins with
 SIZES = {"boolean": 1, "octet": 1, "char": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4,
@@ -26,14 +28,11 @@ UNBOUNDED = 2**32
 Walk = Callable[[bytes, int], int]  # (body, where something begins) -> where it ends. Raises Malformed
 
 
-class Malformed(Exception):
-    """Bytes that are not a message of the type. `reason` is a fixed word to count by, `detail` says what is wrong, where."""
-
-    passing = False  # as in Rejected: the node's state says nothing of it
+class Malformed(Rejected):
+    """Bytes that are not a message of the type. `detail` says what is wrong, and where."""
 
     def __init__(self, reason: str, detail: str):
-        super().__init__()
-        self.reason, self.detail = f"malformed_{reason}", detail
+        super().__init__(f"malformed_{reason}", detail)
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}"

@@ -20,7 +20,8 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from rnea_ros.execution.goal import Goal, Refused
+from rnea_ros.errors import Rejected
+from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.motion import ExecutedMotion, Sample
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.execution.turns import nearest
@@ -69,14 +70,14 @@ class Pursuit:
 class FollowAction:
     """Serves the action.
 
-    read    : a message as a goal; may raise Refused
+    read    : a message as a goal; may raise Rejected
     attempt : does what it is given; what is refused on the way is counted and returned
     where   : joint names -> measured positions (n,), NaN where nothing tells
     """
 
     def __init__(self, node: Node, performer: TrajectoryExecutor, health: ScalingHealth,
                  read: Callable[[JointTrajectory], Goal],
-                 attempt: Callable[[Callable[[], object]], Refused | None], where: Callable[[tuple[str, ...]], np.ndarray],
+                 attempt: Callable[[Callable[[], object]], Rejected | None], where: Callable[[tuple[str, ...]], np.ndarray],
                  kind: Any = FollowJointTrajectory, server: Any = Server):
         self._node, self._performer, self._health, self._kind = node, performer, health, kind
         self._read, self._attempt, self._where = read, attempt, where
@@ -103,9 +104,9 @@ class FollowAction:
         return GoalResponse.REJECT if self._attempt(lambda: self._check(request)) else GoalResponse.ACCEPT
 
     def _check(self, request: Any) -> None:
-        """Raises Refused."""
+        """Raises Rejected."""
         if request.multi_dof_trajectory.points:
-            raise Refused("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
+            raise Rejected("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
         self._performer.check(self._read(request.trajectory), self._node.get_clock().now().nanoseconds)
         given = [name for name in TOLERANCES if getattr(request, name) not in ([], Duration())]
         if given:

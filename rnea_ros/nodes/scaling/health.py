@@ -11,13 +11,11 @@ from rclpy.node import Node
 from std_msgs.msg import Header
 
 from rnea_ros import Robot
-from rnea_ros.errors import some
-from rnea_ros.execution.goal import Refused
+from rnea_ros.errors import Rejected, some
 from rnea_ros.execution.motion import ExecutedMotion, Sample
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.trajectory_executor import Phase, TrajectoryExecutor
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Said, Stream, counted
-from rnea_ros.nodes.dynamics.messages import Rejected
 
 FEW = 0.01  # share of missed ticks that is not worth a warning
 
@@ -43,8 +41,8 @@ class ScalingHealth:
     def sent(self, motion: ExecutedMotion, sample: Sample) -> None:
         self.last = motion, sample
 
-    def refused(self, refusal: Refused) -> None:
-        self.trajectories.drop(Rejected(refusal.reason, refusal.detail))
+    def refused(self, refusal: Rejected) -> None:
+        self.trajectories.drop(refusal)
         self._node.get_logger().error(f"trajectory refused, {refusal.reason}: {refusal.detail}")
 
     def told(self, well: bool, sentence: str) -> None:

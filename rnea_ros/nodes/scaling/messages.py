@@ -27,7 +27,7 @@ PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPI
 
 
 def goal(message: JointTrajectory, joint_names: tuple[str, ...]) -> Goal:
-    """Raises Refused."""
+    """Raises Rejected."""
     points = [TrajectoryPoint(nanoseconds(p.time_from_start) * 1e-9, p.positions, p.velocities, p.accelerations)
               for p in message.points]
     return read(joint_names, list(message.joint_names), points, nanoseconds(message.header.stamp))

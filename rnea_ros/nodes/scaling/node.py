@@ -24,8 +24,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.srv import SetOverride
 from rnea_ros import InputError, Robot
-from rnea_ros.errors import in_words
-from rnea_ros.execution.goal import Goal, Refused
+from rnea_ros.errors import Rejected, in_words
+from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.joint_positions import JointStateBuffer
 from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
@@ -34,8 +34,6 @@ from rnea_ros.nodes.common.joints import joint_limits
 from rnea_ros.nodes.common.parameters import DERIVATIVES, SCALING_TABLE, ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.dynamics.messages import Rejected
-from rnea_ros.nodes.fastpath.cdr import Malformed
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
 from rnea_ros.nodes.scaling.health import ScalingHealth
@@ -105,36 +103,36 @@ class ScalingNode(Node):
         self._health.trajectories.received += 1
         try:
             message = self._read_trajectory(data)
-        except Malformed as problem:
-            self._health.refused(Refused(problem.reason, problem.detail))
+        except Rejected as refusal:
+            self._health.refused(refusal)
             return
         if self._intake.settled:
             self._take(message)
         else:
             if self._early is not None:
-                self._health.refused(Refused("replaced", "another trajectory came before this one had begun"))
+                self._health.refused(Rejected("replaced", "another trajectory came before this one had begun"))
             self._early = message
 
     def _take(self, message: JointTrajectory) -> None:
         self._attempt(lambda: self._performer.take(self._goal(message), self.get_clock().now().nanoseconds))
 
     def _goal(self, message: JointTrajectory) -> Goal:
-        """Raises Refused."""
+        """Raises Rejected."""
         if self._then is not None:
-            raise Refused("ending", "the node was asked to end")
+            raise Rejected("ending", "the node was asked to end")
         if self._robot is None:
-            raise Refused("no_model", "there is no robot description yet")
+            raise Rejected("no_model", "there is no robot description yet")
         return goal(message, self._robot.joint_names)
 
-    def _attempt(self, act: Callable[[], object]) -> Refused | None:
+    def _attempt(self, act: Callable[[], object]) -> Rejected | None:
         """Do what a message asks for. Whatever it contains, the node stays up, says so, counts it and returns it."""
         try:
             act()
-        except Refused as refusal:
+        except Rejected as refusal:
             self._health.refused(refusal)
             return refusal
         except Exception as error:
-            failure = Refused("internal_error", in_words(error))
+            failure = Rejected("internal_error", in_words(error))
             if self.context.ok():
                 self._health.refused(failure)
                 self._report(error)
@@ -146,10 +144,8 @@ class ScalingNode(Node):
         try:
             message = self._decode_state(data)
             self._place.read(message.name, message.position, time.monotonic())
-        except Refused as refusal:
-            self._health.states.drop(Rejected(refusal.reason, refusal.detail))
-        except Malformed as problem:
-            self._health.states.drop(problem)
+        except Rejected as refusal:
+            self._health.states.drop(refusal)
 
     def _where(self, joint_names: tuple[str, ...]) -> np.ndarray:
         return self._place.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
@@ -200,7 +196,7 @@ class ScalingNode(Node):
             if found is not None:
                 self._health.sent(*found)
                 self._out.publish(*found, self._performer.phase, self._performer.override, now.to_msg(), self._settings.values)
-        except Refused as refusal:
+        except Rejected as refusal:
             self._health.refused(refusal)
         except BaseException as error:
             if not self.context.ok():  # a signal ends the context at any point
