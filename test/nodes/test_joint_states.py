@@ -14,13 +14,13 @@ from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointMotion
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common.parameters import JOINT, TABLE
+from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, JOINT
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 
 NAMES = ("a", "b", "c")
 SECOND = 10**9
-VALUES = {entry.name: entry.default for entry in TABLE if JOINT not in entry.name}
+VALUES = {entry.name: entry.default for entry in DYNAMICS_TABLE if JOINT not in entry.name}
 FREQUENCY = np.array([1.0, 2.0, 3.0])
 
 

@@ -15,8 +15,10 @@ from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.joints import described, joint_limits
+from rnea_ros.nodes.common.model_info import model_info
+from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
 from rnea_ros.nodes.dynamics.markers import Markers
-from rnea_ros.nodes.dynamics.messages import DesiredReader, DynamicsMessages, model_info
+from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
 NAMES = ("a", "b", "c")
 URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(

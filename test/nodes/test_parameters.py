@@ -13,18 +13,26 @@ from rclpy.parameter import Parameter
 
 from rnea_ros import JointDynamics
 from rnea_ros.demo.nodes import demo_follower, demo_robot
-from rnea_ros.nodes.common.parameters import JOINT, JOINT_DYNAMICS, SCALING_TABLE, SLIDER, TABLE, Entry, find, markdown_table
+from rnea_ros.nodes.common.parameter_entry import SLIDER, Entry
+from rnea_ros.nodes.common.parameter_table import (
+    DYNAMICS_TABLE,
+    JOINT,
+    JOINT_DYNAMICS,
+    SCALING_TABLE,
+    find,
+    markdown_table,
+)
 from support.ros_helpers import world
 
 ROOT = Path(__file__).resolve().parents[2]
-ALL = tuple(dict.fromkeys(TABLE + SCALING_TABLE + demo_robot.PARAMETERS + demo_follower.PARAMETERS))
+ALL = tuple(dict.fromkeys(DYNAMICS_TABLE + SCALING_TABLE + demo_robot.PARAMETERS + demo_follower.PARAMETERS))
 
 
-@pytest.mark.parametrize("entry", TABLE, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", DYNAMICS_TABLE, ids=lambda entry: entry.name)
 def test_every_entry_is_complete_and_accepts_its_default(entry):
     assert entry.text and entry.text[-1] != "."
     assert entry.problem(entry.default) == ""
-    assert find(entry.name.replace(JOINT, "some.joint")) is entry
+    assert find(entry.name.replace(JOINT, "some.joint"), DYNAMICS_TABLE) is entry
     made = entry.descriptor()
     assert made.description.startswith(entry.text) and made.read_only == entry.read_only
 
@@ -73,7 +81,7 @@ def test_every_number_has_ends_and_every_range_is_one_for_sliders(entry):
     ("state_timeout", 10.0), ("gravity", [0.0, 0.0, -274.0]),
 ])
 def test_real_machines_are_not_refused(name, value):
-    assert not find(name).problem(value)
+    assert not find(name, DYNAMICS_TABLE).problem(value)
 
 
 def test_no_joint_parameters_in_their_bounds_overflow():
@@ -86,15 +94,15 @@ def test_unknown_stays_possible_where_it_is_the_default():
 
 
 def test_names_of_no_parameter():
-    assert find("joint_limits.max_effort") is None
-    assert find("joint_limits..max_effort") is None
-    assert find("joint_limits.a.max_efforts") is None
-    assert find("nothing") is None
+    assert find("joint_limits.max_effort", DYNAMICS_TABLE) is None
+    assert find("joint_limits..max_effort", DYNAMICS_TABLE) is None
+    assert find("joint_limits.a.max_efforts", DYNAMICS_TABLE) is None
+    assert find("nothing", DYNAMICS_TABLE) is None
 
 
 def test_table_has_one_row_for_each_parameter():
-    rows = markdown_table().splitlines()
-    assert len(rows) == len(TABLE) + 2
+    rows = markdown_table(DYNAMICS_TABLE).splitlines()
+    assert len(rows) == len(DYNAMICS_TABLE) + 2
     assert {row.count("|") for row in rows} == {rows[0].count("|")}
 
 
@@ -111,9 +119,9 @@ def test_the_full_file_has_every_default():
     if not file.exists():
         pytest.skip("no config/dynamics_node.yaml here")
     given = dict(flat(next(iter(yaml.safe_load(file.read_text()).values()))["ros__parameters"]))
-    assert given == {entry.name: entry.default for entry in TABLE if JOINT not in entry.name}
+    assert given == {entry.name: entry.default for entry in DYNAMICS_TABLE if JOINT not in entry.name}
     commented = file.read_text()
-    missing = [entry.name for entry in TABLE if JOINT in entry.name
+    missing = [entry.name for entry in DYNAMICS_TABLE if JOINT in entry.name
                and f" {entry.name.removesuffix(f'.{JOINT}').rpartition('.')[2]}:" not in commented]
     assert not missing
 
@@ -131,10 +139,10 @@ def test_a_running_node_declares_the_table(tmp_path):
 
         ros.until(lambda: any(name.startswith("joint_limits.") for name in names()))
         declared = [name for name in names() if not name.startswith(("use_sim_time", "qos_overrides", "start_type"))]
-        assert {find(name) for name in declared} == set(TABLE)
+        assert {find(name, DYNAMICS_TABLE) for name in declared} == set(DYNAMICS_TABLE)
         described = ros.call(DescribeParameters, f"{node}/describe_parameters", DescribeParameters.Request(names=declared))
         for descriptor in described.descriptors:
-            entry = find(descriptor.name)
+            entry = find(descriptor.name, DYNAMICS_TABLE)
             assert descriptor.description.startswith(entry.text)
             assert descriptor.type == Parameter("x", value=entry.default).type_.value
             assert descriptor.read_only == entry.read_only

@@ -25,7 +25,7 @@ from std_msgs.msg import Float64MultiArray
 from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
 from rnea_ros.nodes.common import process
-from rnea_ros.nodes.common.parameters import PROCESS
+from rnea_ros.nodes.common.parameter_table import PROCESS
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.fastpath import executor as lean
 from rnea_ros.nodes.fastpath import raw_messages

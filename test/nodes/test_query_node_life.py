@@ -17,7 +17,7 @@ from std_msgs.msg import String
 
 from rnea_msgs.msg import JointSample
 from rnea_ros import JointDynamics, Robot
-from rnea_ros.nodes.common.parameters import MODEL
+from rnea_ros.nodes.common.parameter_table import MODEL
 from support.node_bench import ARM, chain, urdf
 from support.query_bench import NODE, SERVICES, Asker, numbers
 from support.robots import LIMIT, JointSpec, LinkSpec, Tree

@@ -20,7 +20,8 @@ from std_msgs.msg import String
 
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.nodes.common import robot_description
-from rnea_ros.nodes.common.parameters import JOINT_DYNAMICS, QUERY, ParameterSet
+from rnea_ros.nodes.common.parameter_table import JOINT_DYNAMICS, QUERY_TABLE
+from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from support.node_bench import ARM, NAMES, urdf
 from support.ros_helpers import free_domain
@@ -43,7 +44,7 @@ class Bench:
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         self.robots, self.refusals = [], []
-        self.settings = ParameterSet(self.node, QUERY, lambda changed: self.intake.changed(changed))
+        self.settings = ParameterSet(self.node, QUERY_TABLE, lambda changed: self.intake.changed(changed))
         self.intake = RobotDescriptionSource(self.node, self.settings, self.robots.append, self.refusals.append)
 
     def close(self):
@@ -169,7 +170,7 @@ def test_swaps_in_both_directions(bench, poison):
 
 
 def test_a_description_that_waits_for_a_parameter(bench):
-    """Refused for a payload on a link that it has not; the model before stays, until the payload is taken off."""
+    """Rejected for a payload on a link that it has not; the model before stays, until the payload is taken off."""
     it = bench(payload__link="tool", payload__mass=1.0)
     it.hear(ARM)
     it.settle()

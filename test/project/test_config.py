@@ -183,17 +183,17 @@ def test_every_parameter_is_explained(name):
 
 def test_every_parameter_is_in_the_nodes_table():
     pytest.importorskip("rclpy")
-    from rnea_ros.nodes.common.parameters import find
+    from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, find
 
     for file, node in (("dynamics_node.yaml", NODE), ("stanford.yaml", "")):
         for name, value in flat(parameters(file, node)):
-            entry = find(name)
+            entry = find(name, DYNAMICS_TABLE)
             assert entry is not None and not entry.problem(value), name
 
 
 def test_scaling_nodes_file_has_every_parameter_with_its_default():
     pytest.importorskip("rclpy")
-    from rnea_ros.nodes.common.parameters import MODEL, PROCESS, SCALING
+    from rnea_ros.nodes.common.parameter_table import MODEL, PROCESS, SCALING
 
     given = dict(flat(parameters("scaling_node.yaml", "scaling_node")))
     assert given == {entry.name: entry.default for entry in MODEL + PROCESS + SCALING}

@@ -39,6 +39,8 @@ LAYERS = {
     "query/*": ("query/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),
     "execution/*": ("execution/*", "motion/*", "scaling/*", *ROBOTS),
+    "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),
+    "nodes/common/*": ("nodes/common/*", "nodes/fastpath/*", "__init__", *ROBOTS),
     "nodes/*": ("[!d]*",),
     "demo/nodes/*": ("*",),
     "*": ("[!n]*",),  # anything but nodes

@@ -56,9 +56,9 @@ def library(page: Path) -> list[str]:
 
 
 def parameter_tables() -> dict[Path, str]:
-    from rnea_ros.nodes.common.parameters import SCALING, TABLE, markdown_table
+    from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, SCALING, markdown_table
 
-    tables = (("dynamics_node", MARK, TABLE), ("scaling_node", SCALING_MARK, SCALING))
+    tables = (("dynamics_node", MARK, DYNAMICS_TABLE), ("scaling_node", SCALING_MARK, SCALING))
     return {DOCS[page]: f"{mark}\n\n{markdown_table(entries)}{END}" for page, mark, entries in tables}
 
 
@@ -260,6 +260,7 @@ def test_every_step_of_the_architecture_names_what_is_in_its_files():
 def test_rooms_of_the_architecture_are_the_layers():
     from test_layers import GROUND, LAYERS, ROBOTS
 
+    faces = {"__init__": "the public face"}
     groups = {"robots and below": ROBOTS, "ground": GROUND}
     special = {(): "nothing", ("*",): "all", ("[!d]*",): "all but demo", ("[!n]*",): "all but nodes"}
 
@@ -269,7 +270,7 @@ def test_rooms_of_the_architecture_are_the_layers():
             if set(group) <= left:
                 named.append(name)
                 left -= set(group)
-        named += [pattern.removesuffix("/*") for pattern in left]
+        named += [faces.get(pattern, pattern.removesuffix("/*")) for pattern in left]
         return ", ".join(sorted(named)) or "nothing"
 
     expected = [f"| {room.removesuffix('/*').replace('*', 'the rest')} | {special.get(patterns) or words(room, patterns)} |"

@@ -24,7 +24,8 @@ from rnea_msgs.msg import JointMotion, ScaledMotion
 from rnea_ros import Robot
 from rnea_ros.demo.nodes.scaling_recorder import trajectory
 from rnea_ros.demo.task import too_fast
-from rnea_ros.nodes.common.parameters import Entry, ParameterSet
+from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.run import run
 
 PARAMETERS = (

@@ -21,7 +21,8 @@ from std_msgs.msg import String
 from rnea_msgs.msg import JointMotion
 from rnea_ros import RneaError, Robot
 from rnea_ros.demo import motion as demo_motion
-from rnea_ros.nodes.common.parameters import Entry, ParameterSet
+from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.common.run import run
 

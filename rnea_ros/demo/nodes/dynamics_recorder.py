@@ -13,7 +13,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from rnea_msgs.msg import JointDynamics
 from rnea_ros.demo.checks import DemoRecording
-from rnea_ros.nodes.dynamics.messages import nanoseconds
+from rnea_ros.nodes.common.stamps import nanoseconds
 
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 POLL = 0.05  # s

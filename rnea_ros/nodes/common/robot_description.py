@@ -23,7 +23,8 @@ from std_msgs.msg import String
 from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.errors import in_words, some
 from rnea_ros.nodes.common.joints import described, warnings
-from rnea_ros.nodes.common.parameters import MODEL, ParameterSet, Values
+from rnea_ros.nodes.common.parameter_table import MODEL
+from rnea_ros.nodes.common.parameters import ParameterSet, Values
 from rnea_ros.nodes.fastpath.cdr import Malformed
 from rnea_ros.nodes.fastpath.executor import trigger
 from rnea_ros.nodes.fastpath.raw_messages import Reader

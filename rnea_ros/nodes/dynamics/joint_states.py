@@ -17,7 +17,8 @@ from sensor_msgs.msg import JointState
 
 from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.differentiation import CausalEstimator
-from rnea_ros.nodes.dynamics.messages import SENDERS, UNKNOWN, JointMap, Jumped, Layout, Timeline, not_finite
+from rnea_ros.nodes.common.stamps import UNKNOWN, Jumped, Timeline
+from rnea_ros.nodes.dynamics.joint_layouts import SENDERS, JointMap, Layout, not_finite
 
 LATELY = 2_000_000_000  # ns; who sent within this time is a sender
 

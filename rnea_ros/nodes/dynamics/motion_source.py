@@ -12,8 +12,9 @@ from sensor_msgs.msg import JointState
 from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.differentiation import CausalEstimator
 from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.stamps import Jumped
+from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
 from rnea_ros.nodes.dynamics.joint_states import Part, StateReader
-from rnea_ros.nodes.dynamics.messages import DesiredReader, Jumped
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 FITTED = ("motion_source", "missing_velocity", "estimator.window", "estimator.degree")

@@ -27,13 +27,17 @@ from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import RneaError, Robot
 from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.common import process
-from rnea_ros.nodes.common.diagnostics import Health, NodeState, Stream, Watchdog, counted
+from rnea_ros.nodes.common.diagnostics import NodeState, Stream, counted
 from rnea_ros.nodes.common.joints import excesses, joint_limits
-from rnea_ros.nodes.common.parameters import TABLE, ParameterSet
+from rnea_ros.nodes.common.model_info import model_info
+from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
+from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.stamps import Jumped
+from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.markers import Markers
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Jumped, model_info
+from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
@@ -53,7 +57,7 @@ class DynamicsNode(Node):
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
         self._robot: Robot | None = None
         self._stamps_jumped: deque[float] = deque(maxlen=OFTEN)  # when, by the steady clock [s]
-        self._settings = ParameterSet(self, TABLE, self._on_parameters)
+        self._settings = ParameterSet(self, DYNAMICS_TABLE, self._on_parameters)
         process.settle(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
         self._health = Health(self.get_fully_qualified_name())
@@ -91,8 +95,8 @@ class DynamicsNode(Node):
         try:
             source = self._model()[1]
             stream.accept(time.monotonic_ns(), source.desired.read(self._decode_desired(data)))
-        except Rejected as rejected:
-            stream.drop(rejected)
+        except Rejected as refusal:
+            stream.drop(refusal)
         except Exception as error:  # whatever a message contains, the node stays up and says so
             self._fail(stream, error)
 
@@ -109,9 +113,9 @@ class DynamicsNode(Node):
             self._publish(began)
             if self._settings.values["publish_speed_scaling"]:
                 self._scaler.publish(source.state.stamp, motion, result)
-        except Rejected as rejected:
-            stream.drop(rejected)
-            if isinstance(rejected, Jumped):
+        except Rejected as refusal:
+            stream.drop(refusal)
+            if isinstance(refusal, Jumped):
                 self._stamps_jumped.append(time.monotonic())
         except RneaError as error:  # the library refuses the motion
             stream.drop(Rejected("motion_refused", str(error)))

@@ -29,7 +29,7 @@ Walk = Callable[[bytes, int], int]  # (body, where something begins) -> where it
 
 
 class Malformed(Rejected):
-    """Bytes that are not a message of the type. `detail` says what is wrong, and where."""
+    """Bytes that are not a message of the type. `reason` is a fixed word to count by, `detail` says what is wrong, where."""
 
     def __init__(self, reason: str, detail: str):
         super().__init__(f"malformed_{reason}", detail)

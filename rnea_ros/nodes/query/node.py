@@ -19,10 +19,11 @@ from rclpy.task import Future
 from rnea_msgs.msg import ModelInfo
 from rnea_ros import RneaError, Robot
 from rnea_ros.nodes.common.joints import joint_limits
-from rnea_ros.nodes.common.parameters import QUERY, ParameterSet
+from rnea_ros.nodes.common.model_info import model_info
+from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
+from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.dynamics.messages import model_info
 from rnea_ros.nodes.fastpath.executor import trigger
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain
 from rnea_ros.query.request import Request, shape
@@ -44,7 +45,7 @@ class QueryNode(Node):
         self._compiled: set[tuple] = set()  # kinds of questions that the robot has answered
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="first")
         self._wake = self.create_guard_condition(lambda: None)  # executors do not notice what other threads finish
-        self._settings = ParameterSet(self, QUERY, self._on_parameters)
+        self._settings = ParameterSet(self, QUERY_TABLE, self._on_parameters)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         group = ReentrantCallbackGroup()  # a question that waits for the worker does not block the next
         for name, (kind, _) in SERVICES.items():

@@ -15,7 +15,7 @@ from rnea_ros.errors import Rejected, some
 from rnea_ros.execution.motion import ExecutedMotion, Sample
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.trajectory_executor import Phase, TrajectoryExecutor
-from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Said, Stream, counted
+from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
 
 FEW = 0.01  # share of missed ticks that is not worth a warning
 
@@ -36,7 +36,7 @@ class ScalingHealth:
         self._notes: deque[str] = deque(maxlen=4)
         self._shown, self._dropped = Phase.NO_MODEL, 0
         self._reported, self._cpu = time.monotonic(), time.process_time()
-        self._began, self._said = self._reported, Said()
+        self._began, self._console = self._reported, Throttle()
 
     def sent(self, motion: ExecutedMotion, sample: Sample) -> None:
         self.last = motion, sample
@@ -64,7 +64,7 @@ class ScalingHealth:
             if phase is Phase.NO_MODEL and waited and status.level != DiagnosticStatus.OK:
                 self._node.get_logger().warning(status.message, throttle_duration_sec=AGAIN)
         for reason, text in self.states.fresh().items():
-            if self._said.due(reason):
+            if self._console.due(reason):
                 self._node.get_logger().warning(f"{self.states.name} refused, {text}")
 
     def _report(self, phase: Phase, hint: str) -> DiagnosticStatus:

@@ -19,7 +19,7 @@ from rnea_ros.execution.goal import Goal, TrajectoryPoint, read
 from rnea_ros.execution.motion import ExecutedMotion, Sample
 from rnea_ros.execution.trajectory_executor import Phase
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.dynamics.messages import nanoseconds
+from rnea_ros.nodes.common.stamps import nanoseconds
 
 QUEUE = 10
 GONE = 0.2  # s

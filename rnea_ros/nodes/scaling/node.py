@@ -31,7 +31,8 @@ from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.joints import joint_limits
-from rnea_ros.nodes.common.parameters import DERIVATIVES, SCALING_TABLE, ParameterSet
+from rnea_ros.nodes.common.parameter_table import DERIVATIVES, SCALING_TABLE
+from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader

@@ -1,0 +1,28 @@
+"""The message that says what a node computes with: joints, units, frames, limits, warnings."""
+
+from __future__ import annotations
+
+from builtin_interfaces.msg import Time
+from std_msgs.msg import Header
+
+from rnea_msgs.msg import ModelInfo
+from rnea_ros import Robot
+from rnea_ros.robots.robot import Limits
+
+
+def model_info(robot: Robot, limits: Limits, stamp: Time) -> ModelInfo:
+    """Everything a subscriber needs to interpret the numbers."""
+    rotary = [kind != "prismatic" for kind in robot.joint_types]
+    info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
+    info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
+    info.base, info.backend = "fixed", robot.backend
+    info.total_mass, info.gravity = float(robot.total_mass), robot.gravity_vector
+    info.joint_names, info.joint_types = list(robot.joint_names), list(robot.joint_types)
+    info.effort_units = ["N.m" if turns else "N" for turns in rotary]
+    info.effort_rate_units = ["N.m/s" if turns else "N/s" for turns in rotary]
+    info.effort_limit, info.effort_rate_limit = limits.effort.tolist(), limits.effort_rate.tolist()
+    columns = [list(column) for column in zip(*robot.mdh_table())] or [[] for _ in range(9)]
+    (info.frame_names, info.parent, info.sigma, info.gamma, info.b, info.alpha, info.d, info.theta, info.r) = columns
+    info.reconstruction_error = float(robot.reconstruction_error)
+    info.warnings = list(robot.warnings)
+    return info

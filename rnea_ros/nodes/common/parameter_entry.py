@@ -1,0 +1,77 @@
+"""One parameter of a node: its type, its default, what it may be, and what people are told of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+
+from rnea_ros.errors import shown
+
+TYPES = {"bool": bool, "int": int, "double": float, "string": str}
+INF = math.inf
+SLIDER = 2000.0  # a wider range is of no use to who drags a slider: its ends are checked, but not offered as a range
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One parameter. `default` gives the type; bounds apply to every element of an array; size 0 is any size."""
+
+    name: str
+    default: Any
+    text: str
+    unit: str = ""
+    low: float = -INF
+    high: float = INF
+    choices: tuple[str, ...] = ()
+    size: int = 0
+    read_only: bool = False
+
+    @property
+    def type(self) -> str:
+        if isinstance(self.default, list):
+            return "double_array"
+        return next(name for name, kind in TYPES.items() if type(self.default) is kind)
+
+    @property
+    def bounds(self) -> str:
+        """What is allowed, for people."""
+        if self.choices:
+            return ", ".join(self.choices)
+        low = "" if self.low == -INF else f">= {self.low:g}"
+        high = "" if self.high == INF else f"<= {self.high:g}"
+        size = f"{self.size} numbers" if self.size else ""
+        return ", ".join(filter(None, (size, low, high)))
+
+    def problem(self, value: Any) -> str:
+        """Why this value is refused; empty if it is not."""
+        if isinstance(self.default, list):
+            numbers = list(value) if isinstance(value, Iterable) else [value]
+            if not all(type(v) is float for v in numbers) or (self.size and len(numbers) != self.size):
+                return f"{self.name} needs {self.size or 'any number of'} doubles, got {value!r:.80} (write 1.0, not 1)"
+        elif type(value) is not TYPES[self.type]:
+            hint = " (write 1.0, not 1)" if self.type == "double" else ""
+            return f"{self.name} must be a {self.type}, got {value!r:.80}{hint}"
+        else:
+            numbers = [value] if self.type in ("int", "double") else []
+        if self.choices and value not in self.choices:
+            return f"{self.name} is '{value}'; allowed are {', '.join(self.choices)}"
+        for number in numbers:
+            unknown = number != number and self.default != self.default  # NaN may be given where it is the default
+            if not unknown and not (self.low <= number <= self.high and abs(number) < INF):
+                given = f"{number:g}" if isinstance(number, float) else shown(number)
+                return f"{self.name} is {given}; it must be a finite number {self.bounds}".rstrip()
+        return ""
+
+    def descriptor(self) -> ParameterDescriptor:
+        unit = f" [{self.unit}]" if self.unit else ""
+        made = ParameterDescriptor(description=self.text + unit, additional_constraints=self.bounds,
+                                   read_only=self.read_only)
+        if self.type == "int":
+            made.integer_range = [IntegerRange(from_value=int(self.low), to_value=int(self.high), step=1)]
+        elif self.type == "double" and not math.isnan(self.default) and self.high - self.low <= SLIDER:  # NaN has no range
+            made.floating_point_range = [FloatingPointRange(from_value=self.low, to_value=self.high)]
+        return made

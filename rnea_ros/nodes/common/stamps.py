@@ -1,0 +1,51 @@
+"""Stamps of messages: as numbers, and whether those of a stream advance as time does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from builtin_interfaces.msg import Time
+
+from rnea_ros.errors import Rejected
+
+SUDDEN = 1_000_000_000  # ns; a step of the stamps from which they are looked at more closely
+UNKNOWN = -(2**63)  # a stamp that none can have
+
+
+def nanoseconds(stamp: Time) -> int:
+    return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+class Jumped(Rejected):
+    """The message's stamp does not go on from the last one's: nothing of the past says anything about now."""
+
+
+class Timeline:
+    """Whether the stamps of a stream advance as time does. One step back, or far ahead of it, is refused; what follows it
+    counts as a new start."""
+
+    def __init__(self, clock: Callable[[], int] = time.time_ns):
+        """clock() is what this node's clock shows [ns]. It is asked only where stamps are in doubt: those of a recording that
+        is played are far from it, and right."""
+        self._clock = clock
+        self.arrival = 0  # of the last message, by the steady clock [ns]
+        self.forget()
+
+    def forget(self) -> None:
+        """Accept any stamp next: the clock was set."""
+        self._last = UNKNOWN
+
+    def advance(self, stamp: Time) -> int:
+        """The stamp in nanoseconds. Raises Jumped."""
+        now, last, before = nanoseconds(stamp), self._last, self.arrival
+        self._last, self.arrival = now, time.monotonic_ns()
+        step = now - last
+        if not 0 <= step <= SUDDEN and last != UNKNOWN:
+            if step < 0:
+                raise Jumped("stamp_went_back", f"the stamp is {-step * 1e-9:.6f} s before the one of the last message")
+            elapsed, ahead = self.arrival - before, now - self._clock()
+            if step - elapsed > SUDDEN and ahead > SUDDEN:
+                raise Jumped("stamp_ahead", f"the stamp is {step * 1e-9:.3f} s after the one of the last message, which came "
+                                            f"{elapsed * 1e-9:.3f} s ago, and {ahead * 1e-9:.3f} s ahead of this node's clock")
+        return now
