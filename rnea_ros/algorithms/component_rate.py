@@ -133,9 +133,15 @@ def _accelerations(al, products):
 def _inertia_forces(motion, m, ms, J):
     """Force and moment about the origin that move a link, and the rates of their components."""
     _w, _al, _dal, a, da, U, dU, spread, spread_rate = motion
-    E = np.eye(3) * ((J[0, 0] + J[1, 1] + J[2, 2]) * 0.5) - J
+    E = _second_moment(J)
     return (a * m + U @ ms, _moment(U, spread, E) + cross(ms, a),
             da * m + dU @ ms, _moment(dU, spread_rate, E) + cross(ms, da))
+
+
+def _second_moment(J):
+    """E = tr(J)/2 1 - J, in the order of sums that leaves exact zeros where a diagonal entry of J is the sum of the others."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = J
+    return np.array([[(yy + zz - xx) * 0.5, -xy, -xz], [-xy, (xx + zz - yy) * 0.5, -yz], [-xz, -yz, (xx + yy - zz) * 0.5]])
 
 
 def _moment(U, spread, E):

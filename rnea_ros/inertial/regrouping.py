@@ -33,6 +33,7 @@ from .inertial_parameters import INERTIAL, inertia, ten
 FELT = (*INERTIAL, "Ia", "offset")  # friction is always felt, and alone
 KEEP_FIRST = ("Jzz", "Jxx", "Jxy", "Jxz", "Jyz", "msx", "msy", "msz", "m", "Jyy", "offset", "Ia")  # as the books do
 POSITIONS = np.arange(7.0)  # rad or m
+TIE = 1e-6  # columns whose lengths differ by less than this share are equally long
 CLEAR = 1e-3  # kept in the wanted order as long as this much of a column is new; then the newest first
 
 
@@ -171,7 +172,8 @@ def share(felt: np.ndarray, columns: Sequence[int], care: Tolerances) -> tuple[l
             kept.append(i)
             rest = _without(rest, i)
     while len(kept) < len(rows):
-        kept.append(int(np.linalg.norm(rest, axis=0).argmax()))
+        sizes = np.linalg.norm(rest, axis=0)
+        kept.append(int(np.flatnonzero(sizes > (1.0 - TIE) * sizes.max())[0]))  # of equal ones the first
         rest = _without(rest, kept[-1])
     A = np.zeros((len(FELT), len(FELT)))
     A[kept] = np.linalg.pinv(rows[:, kept]) @ rows if kept else 0.0

@@ -1,6 +1,6 @@
 """The cheap recursion is the papers' recursion, and what it costs is written down.
 
-``python {__file__} --update`` writes the operation counts anew, after a change that was meant.
+``PYTHONPATH=.:test python {__file__} --update`` writes the operation counts anew, after a change that was meant.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def test_equals_the_papers_recursion(path):
 
 
 def test_operation_counts_are_as_written_down():
-    assert operation_counts() == json.loads(COUNTS.read_text()), f"if meant: python {__file__} --update"
+    assert operation_counts() == json.loads(COUNTS.read_text()), f"if meant: PYTHONPATH=.:test python {__file__} --update"
 
 
 @pytest.mark.parametrize(("name", "most"), [("stanford arm of golden.json", (312, 270)), ("7R, general geometry", (996, 900)),

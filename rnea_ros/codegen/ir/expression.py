@@ -12,6 +12,9 @@ from typing import Any, Union
 
 FUNCTIONS = {"sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tanh, "sqrt": math.sqrt, "exp": math.exp}
 
+SAME = 16 * 2.0**-52  # constants that differ by less, relatively, are one
+GRID = 2.0**47  # cells wider than that, in which they are looked for
+
 Scalar = Union[float, "Expression"]
 
 
@@ -24,6 +27,7 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[tuple] = []
         self._numbers: dict[tuple, int] = {}
+        self._constants: dict[tuple[int, int], float] = {}
         self.input_count = 0
 
     def inputs(self, count: int) -> list[Expression]:
@@ -44,7 +48,21 @@ class Graph:
 
     def number(self, x: Scalar) -> int:
         """Node number of an operand; a float gets its constant node."""
-        return x.number if isinstance(x, Expression) else self.node("const", float(x)).number
+        return x.number if isinstance(x, Expression) else self.node("const", self._constant(float(x))).number
+
+    def _constant(self, value: float) -> float:
+        """The value, or one that came before and differs by rounding alone: what is equal on paper is computed once, whatever
+        the last bits of this processor's linear algebra are."""
+        mantissa, exponent = math.frexp(value)
+        if not math.isfinite(value) or mantissa == 0.0:
+            return value
+        place = round(mantissa * GRID)
+        for near in (place, place - 1, place + 1):
+            known = self._constants.get((near, exponent))
+            if known is not None and abs(known - value) < SAME * abs(value):
+                return known
+        self._constants[place, exponent] = value
+        return value
 
     def live(self, outputs: list[int]) -> list[int]:
         """The nodes that the outputs need, in order."""
