@@ -26,7 +26,7 @@ TOLERANCE = 1e-9  # axes closer to parallel than this [rad] are parallel
 NUMERIC = 1e-7  # a column of the regressor that is nearer to the others, relative to its length, depends on them
 NOTHING = 1e-11  # a column this small against the largest one is zero
 DUST = 1e-13  # what rounding leaves of zeros in the rule's grouping
-EXACT = Tolerances(tolerance=5e-14, dust=1e-14, clear=0.1)  # where torques must not change; rounding leaves 1e-15 to 1e-14
+EXACT = Tolerances(tolerance=1e-14, dust=1e-14, clear=0.1)  # where torques must not change; rounding leaves 1e-15
 STATES = 1.5  # equations for every unknown in a sampled regressor
 JUMP = 1e-9  # rad/s or m/s
 ORDER = (*KEEP_FIRST, "coulomb", "viscous")

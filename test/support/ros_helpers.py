@@ -105,10 +105,16 @@ class World:
     def call(self, kind: Any, service: str, request: Any) -> Any:
         client = self.node.create_client(kind, service)
         self.until(client.service_is_ready, what=f"no service {service}")
-        future = client.call_async(request)
-        self.until(future.done, what=f"no answer from {service}")
+        # A server that has not yet met the client's reader drops its answer after 0.1 s, and on a busy machine that happens:
+        # ask once more. All that the tests ask for may be asked twice.
+        asked = [client.call_async(request)]
+        with suppress(AssertionError):
+            self.until(asked[0].done, timeout=0.5 * DISCOVERY)
+        if not asked[0].done():
+            asked.append(client.call_async(request))
+        self.until(lambda: any(future.done() for future in asked), what=f"no answer from {service}")
         self.node.destroy_client(client)
-        return future.result()
+        return next(future.result() for future in asked if future.done())
 
     def listen(self, kind: Any, topic: str, qos: Any = 100) -> list:
         """Everything received on a topic from now on."""
