@@ -43,7 +43,7 @@ def true_robot(urdf: Robot) -> Robot:
     friction = zip(urdf.joint_names, rng.uniform(0.5, 3.0, 7), rng.uniform(0.3, 2.0, 7), rng.normal(size=7) * 0.3)
     terms = {name: JointDynamics(1e-5, 100.0, coulomb, viscous, offset, SMOOTHING) for name, coulomb, viscous,
              offset in friction}
-    model = with_values(urdf.model, listed, bodies.ravel()).with_terms(terms)
+    model = with_values(urdf.model, listed, bodies.ravel()).with_joint_dynamics(terms)
     return Robot(model).with_payload("link7", 1.2, (0.02, 0.0, 0.12), np.diag([4e-3, 4e-3, 2e-3]))
 
 
@@ -68,7 +68,7 @@ def between_poses() -> tuple[np.ndarray, ...]:
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     urdf = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
     true = true_robot(urdf)
-    urdf = Robot(urdf.model.with_terms({name: JointDynamics(smoothing=SMOOTHING) for name in urdf.joint_names}))
+    urdf = Robot(urdf.model.with_joint_dynamics({name: JointDynamics(smoothing=SMOOTHING) for name in urdf.joint_names}))
     exciting = excite(urdf, PERIOD, guesses=5 if small else 20, iterations=0 if small else 20)
     found = identify(urdf, record(true, exciting.motion, PERIOD if small else 3 * PERIOD, 0), decimate=4)
     possible = nearest(urdf.model, found.base, found.beta, found.solution.covariance)

@@ -20,7 +20,7 @@ import numpy as np
 from ..algebra.vectors import ZERO, cross, skew
 from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_terms import joint_dynamics
+from .joint_dynamics import joint_dynamics
 
 
 def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrenches=None, wrench_rates=None, offsets=True):

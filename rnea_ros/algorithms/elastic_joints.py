@@ -11,7 +11,7 @@ give the torques of their joints (6.2): nothing new has to be written for it.
     H U       J* seen by a spring joint, H = a^T J* a, and U = J* a
     K alpha   the force through the joint is f = K T Vd_i + alpha; the springs' K_j is called stiffness
 
-Joint terms count as in forward_dynamics.py. A spring joint needs a coordinate of its own (no mimic joints on it).
+Joint dynamics count as in forward_dynamics.py. A spring joint needs a coordinate of its own (no mimic joints on it).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO
 from .coordinates import from_links, to_links
-from .joint_terms import joint_dynamics
+from .joint_dynamics import joint_dynamics
 from .spatial import axis, forward, inertia, inertia_of
 from .world_loads import on_links
 

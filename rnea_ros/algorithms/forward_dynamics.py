@@ -7,7 +7,7 @@ velocities seen in frame j in (34), accelerations moved out with T and forces mo
     H U          J* seen by the joint, H = a^T J* a + Ia, and U = J* a
     K alpha      the force through the joint is f = K T Vd_i + alpha
 
-Joint terms: friction and offset are taken off the torque, (44); the rotor inertia Ia joins H, (36).
+Joint dynamics: friction and offset are taken off the torque, (44); the rotor inertia Ia joins H, (36).
 Every joint must have a coordinate of its own. Mimic joints are tied by gears, outside of the tree, so that no recursion over
 the tree can free them one by one: then M qdd = tau - H is solved as in 3.3.1, from the tips inwards, where M is sparse.
 """
@@ -24,7 +24,7 @@ from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from . import torque_rate as newton_euler
 from .coordinates import to_links
-from .joint_terms import joint_dynamics
+from .joint_dynamics import joint_dynamics
 from .mass_matrix import mass_matrix
 from .spatial import axis, forward, inertia, inertia_of, symmetric
 

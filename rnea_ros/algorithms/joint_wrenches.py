@@ -3,7 +3,7 @@
 The wrench of a joint is the one that its antecedent exerts on the link, about the origin of the link's URDF frame and seen in
 that frame, force first: F_jp and tau_jp of (3.74), (3.82). It holds everything that the mechanism transmits, bearing
 and drive; friction and rotor inertia act beside it, between motor and joint, so its component along the axis is
-tau without the joint term. Rates and sensitivities are those of the six numbers.
+tau without the joint dynamics. Rates and sensitivities are those of the six numbers.
 
 One row for each joint that moves a link, mimic joints included: see `moving`. The inner joints of a planar joint have no
 URDF link; theirs are seen in the MDH frame.

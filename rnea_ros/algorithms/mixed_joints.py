@@ -26,7 +26,7 @@ from ..algebra.vectors import ZERO, cross
 from ..model.tree import JointDynamics
 from . import torque_rate as newton_euler
 from .coordinates import from_links
-from .joint_terms import joint_dynamics
+from .joint_dynamics import joint_dynamics
 from .world_loads import seen_from_links
 
 
@@ -67,7 +67,7 @@ def inverse_dynamics(model, motors, q, theta, gravity=ZERO, inertias=None, wrenc
     inertias : {link number: (m, ms, J)} instead of the model's own
     wrenches : {link number: (6,)} BY the environment ON the link about its frame's origin, components in frame j
     world_wrenches : [(link number, point (3,) in frame j, (6,))]: about the point, components in frame 0; see world_loads.py
-    offsets  : whether constant torques of the joint terms count
+    offsets  : whether constant torques of the joint dynamics count
     """
     zero, (position, qd, qdd) = [0.0] * model.n, q
     motion = newton_euler.kinematics(model, position, qd, qdd, zero, newton_euler.BaseMotion(a=-gravity))  # (4), (5), (16)

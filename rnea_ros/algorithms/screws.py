@@ -19,7 +19,7 @@ import numpy as np
 from ..algebra.vectors import ZERO, cross, shift, skew
 from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_terms import joint_dynamics
+from .joint_dynamics import joint_dynamics
 from .spatial import inertia
 
 

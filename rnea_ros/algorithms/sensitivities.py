@@ -15,7 +15,7 @@ from ..algebra.vectors import ZERO, cross
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from .coordinates import from_links, to_links
-from .joint_terms import joint_dynamics
+from .joint_dynamics import joint_dynamics
 from .variations import back, carried, changes, inertial, state, transposed
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from ..algebra.vectors import ZERO, Z, cross
 from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_terms import joint_dynamics
+from .joint_dynamics import joint_dynamics
 
 
 class BaseMotion(NamedTuple):
@@ -101,7 +101,7 @@ def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_
     inertias     : {link number: (m, ms, J)} instead of the model's own
     wrenches     : {link number: (6,)} force and moment about the frame's origin, BY the environment ON the link, in frame j
     wrench_rates : {link number: (6,)} rates of those six components
-    offsets      : whether the constant torques of the joint terms count
+    offsets      : whether the constant torques of the joint dynamics count
     """
     qd, qdd, qddd = (to_links(model, x) for x in (qd, qdd, qddd))
     forces = LinkForces(*([None] * len(model.links) for _ in LinkForces._fields))

@@ -15,7 +15,6 @@ columns t, q_<joint>, and qd_, qdd_, qddd_ where known; it holds no efforts. Uni
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import math
 import sys
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, near
 from ..query.handlers import (
     ENERGY,
     FLOATING_FORWARD_DYNAMICS,
@@ -144,9 +143,7 @@ def _known(entry: Any, keys: Collection[str], where: str) -> None:
         raise InputError(f"{where} is {entry!r:.80}; an object with keys {', '.join(keys)} is needed")
     for key in entry:
         if key not in keys:
-            close = difflib.get_close_matches(key, keys, n=1)
-            hint = f" (did you mean '{close[0]}'?)" if close else ""
-            raise InputError(f"{where}: key '{key}' is not known{hint}; allowed are {', '.join(keys)}")
+            raise InputError(f"{where}: key '{key}' is not known; allowed are {', '.join(keys)}{near(key, keys)}")
 
 
 def _written(answer: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         return scaling.run(args)
     source = Path(args.urdf) if args.urdf else shared("urdf/stanford.urdf")
     stanford = args.urdf is None
-    robot = Robot.from_urdf(source, joint_terms=checks.STANFORD_TERMS if stanford else None, allow_xacro=True)
+    robot = Robot.from_urdf(source, joint_dynamics=checks.STANFORD_TERMS if stanford else None, allow_xacro=True)
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
     text = urdf_reader.text(urdf_reader.read(source, allow_xacro=True).robot)  # expanded, and only what dynamics needs

@@ -122,7 +122,7 @@ def regrouped(model: Model, gravity: ArrayLike = GRAVITY, second_moments: bool =
                      with, instead of few in J
 
     Its masses and inertias are no bodies: total mass, energy, wrenches inside the joints and, of a robot whose root is at
-    rest, the wrench at its foot come out wrong. Mass matrix, bias and gravity torques are right. Joint terms stay as they are.
+    rest, the wrench at its foot come out wrong. Mass matrix, bias and gravity torques are right. Joint dynamics stay.
     """
     free_root = model.base == "floating"
     listed, basis = parameters(model, root=free_root), _second_moments() if second_moments else np.eye(len(FELT))

@@ -1,7 +1,7 @@
 """The parameters in which torques are linear, as one numbered list: their names, their values, and models made of them.
 
 For each link that a joint moves, in its MDH frame: mass, first moments, and the inertia about the frame's origin. For its
-joint, on demand: the rotor's inertia as the joint feels it, Coulomb and viscous friction, constant torque (joint_terms.py).
+joint, on demand: the rotor's inertia as the joint feels it, Coulomb and viscous friction, constant torque (joint_dynamics.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Parameter(NamedTuple):
 
 
 class LinearTerm(NamedTuple):
-    """A joint term whose parameters need not be numbers: what joint_terms.py reads of a JointDynamics."""
+    """JointDynamics whose parameters need not be numbers: what joint_dynamics.py reads of them."""
 
     armature: Any = 0.0
     coulomb: Any = 0.0

@@ -67,7 +67,7 @@ class JointDynamics:
         for f in fields(self):
             value = getattr(self, f.name)
             if not isinstance(value, Real) or not abs(value) <= sys.float_info.max:  # type: ignore[operator]
-                raise InputError(f"joint term {f.name} is {shown(value)}; it must be a finite number")
+                raise InputError(f"joint dynamics {f.name} is {shown(value)}; it must be a finite number")
         if self.rotor_inertia < 0 or self.coulomb < 0 or self.viscous < 0:
             raise InputError(f"rotor_inertia, coulomb and viscous must not be negative, got {self}")
         if self.smoothing <= 0:
@@ -173,7 +173,7 @@ class Frame(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Model(Frozen):
-    """Frozen tree: geometry, inertias, joint terms, limits.
+    """Frozen tree: geometry, inertias, joint dynamics, limits.
 
     links  : link 0 (root) to N
     joints : the n coordinates, in the order of every array of the public interface
@@ -232,11 +232,12 @@ class Model(Frozen):
         """(name, parent, sigma, gamma, b, alpha, d, theta, r) of links 1..N; parent 0 is the root [rad, m]."""
         return [(link.joint or link.name, link.parent, link.sigma, *link.geometry) for link in self.links[1:]]
 
-    def with_terms(self, terms: Mapping[str, JointDynamics]) -> Model:
-        """The model with other joint terms, by joint name (mimic joints included)."""
+    def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> Model:
+        """The model with other joint dynamics, by joint name (mimic joints included)."""
         known = {link.joint for link in self.links if link.joint}
         unknown = sorted(set(terms) - known)
         if unknown:
-            raise InputError(f"joint terms for {some(unknown, quoted=True)}, but the moving joints are {some(sorted(known))}")
+            raise InputError(f"joint dynamics for {some(unknown, quoted=True)}, but the moving joints are "
+                             f"{some(sorted(known))}")
         links = tuple(replace(link, term=terms.get(link.joint, link.term)) for link in self.links)
         return replace(self, links=links)

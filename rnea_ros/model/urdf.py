@@ -30,13 +30,13 @@ RECONSTRUCTION_BOUND = 1e-12  # relative to the size of the robot; doubles leave
 
 
 def load(source: str | bytes | os.PathLike, base: str = "fixed", friction: bool = False,
-         joint_terms: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Model:
+         joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Model:
     """The model of a robot description.
 
     source      : path (.urdf, or .xacro if allowed) or XML text
     base        : "fixed" or "floating"
     friction    : whether <dynamics damping= friction=> counts; off, since most files carry simulator settings there
-    joint_terms : rotor inertia, friction and offset by joint name, instead of what the URDF says
+    joint_dynamics : rotor inertia, friction and offset by joint name, instead of what the URDF says
     allow_xacro : whether a .xacro file, which is a program, may be run
     Raises ModelError with everything that is wrong; InputError for the other arguments.
     """
@@ -48,7 +48,7 @@ def load(source: str | bytes | os.PathLike, base: str = "fixed", friction: bool 
         raise ModelError(problems, where)
     tree = _Tree(robot, base)
     tree.warnings += urdf_validation.warnings(robot, left_out)
-    return _assemble(tree, base, friction, where).with_terms(joint_terms or {})
+    return _assemble(tree, base, friction, where).with_joint_dynamics(joint_dynamics or {})
 
 
 class _Tree:

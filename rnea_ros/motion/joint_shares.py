@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algorithms.coordinates import from_links, to_links
-from ..algorithms.joint_terms import joint_dynamics
+from ..algorithms.joint_dynamics import joint_dynamics
 from ..model.tree import JointDynamics, Model
 
 
@@ -25,7 +25,7 @@ class Shares(NamedTuple):
 
 
 class JointShares:
-    """Of a model's joint terms; call with qd and qdd (n,)."""
+    """Of a model's joint dynamics; call with qd and qdd (n,)."""
 
     def __init__(self, model: Model):
         self._model = model

@@ -80,4 +80,5 @@ class PathDynamics:
 
 def _smooth(model: Model) -> Model:
     """Without Coulomb friction."""
-    return model.with_terms({link.joint: replace(link.term, coulomb=0.0) for link in model.links if link.term.coulomb})
+    rough = [link for link in model.links if link.term.coulomb]
+    return model.with_joint_dynamics({link.joint: replace(link.term, coulomb=0.0) for link in rough})

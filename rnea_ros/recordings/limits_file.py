@@ -18,7 +18,6 @@ also with parameters by their whole names, joint_limits.shoulder.max_effort: 90.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError, shown, some
+from ..errors import ModelError, near, shown, some
 from ..model import yaml_file
 from ..model.tree import Limits, frozen
 from ..robots.robot import Robot
@@ -103,9 +102,8 @@ def _numbers(joint: str, given: Any, problems: list[str]) -> dict[str, float]:
         if key in SWITCHES and isinstance(value, bool):
             continue
         if key not in KEYS and key != FORCE:
-            close = difflib.get_close_matches(str(key), [*KEYS, FORCE, *SWITCHES], n=1)
-            problems.append(f"joint '{joint}': '{key}' {'must be true or false' if key in SWITCHES else 'is not known'}"
-                            + (f"; did you mean '{close[0]}'?" if close and key not in SWITCHES else ""))
+            wrong = "must be true or false" if key in SWITCHES else f"is not known{near(key, [*KEYS, FORCE, *SWITCHES])}"
+            problems.append(f"joint '{joint}': '{key}' {wrong}")
         elif not np.isfinite(value := _number(given[key])):
             problems.append(f"joint '{joint}': {key} is {shown(given[key], 60)}; a finite number is needed")
         elif value <= 0.0 and not key.endswith("position"):

@@ -67,7 +67,7 @@ class Sensitivities:
 
     def sensitivities(self, q, qd, qdd, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
-        """Partial derivatives of the torques, joint terms included: Barman, thesis, chapter 3, in closed form."""
+        """Partial derivatives of the torques, joint dynamics included: Barman, thesis, chapter 3, in closed form."""
         return tuple.__new__(TorqueSensitivities, self._evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
                                                                  world_wrenches=world_wrenches))
 

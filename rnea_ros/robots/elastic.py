@@ -61,7 +61,7 @@ class ElasticRobot(LinkKinematics):
                   gravity: Sequence[float] = GRAVITY, **options: Any) -> ElasticRobot:
         """From a URDF and the declaration of its joints: by default robot.elastic.yaml beside robot.urdf.
 
-        options: friction, joint_terms and allow_xacro, as in Robot.from_urdf.
+        options: friction, joint_dynamics and allow_xacro, as in Robot.from_urdf.
         """
         robot = Robot.from_urdf(source, "fixed", backend, gravity, **options)
         return cls(robot, elastic_parameters.beside(source) if parameters is None else parameters)

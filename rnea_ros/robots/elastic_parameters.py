@@ -204,7 +204,7 @@ def _check_motor(model: Model, name: str, entry: Mapping[str, Any], problems: li
     if alone:
         problems.append(f"{where} {alone} without motor_mass; leave them out where the URDF's link holds the rotor")
     if any(link.term.rotor_inertia for link in model.links if link.joint == name):
-        problems.append(f"{where} has a rotor inertia among the joint terms already; declare it here or there, not twice")
+        problems.append(f"{where} has a rotor inertia among the joint dynamics already; declare it here or there, not twice")
 
 
 def _motor(model: Model, name: str, entry: Mapping[str, Any]) -> Motor:

@@ -70,10 +70,10 @@ class FloatingRobot:
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike, backend: str = "llvm", gravity: Sequence[float] = GRAVITY,
-                  friction: bool = False, joint_terms: Mapping[str, JointDynamics] | None = None,
+                  friction: bool = False, joint_dynamics: Mapping[str, JointDynamics] | None = None,
                   allow_xacro: bool = False) -> FloatingRobot:
         """Arguments as of Robot.from_urdf; gravity in the world's axes [m/s^2]."""
-        return cls(Robot.from_urdf(source, "floating", backend, gravity, friction, joint_terms, allow_xacro))
+        return cls(Robot.from_urdf(source, "floating", backend, gravity, friction, joint_dynamics, allow_xacro))
 
     @property
     def joint_names(self) -> tuple[str, ...]:

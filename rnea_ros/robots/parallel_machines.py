@@ -29,7 +29,7 @@ class Machine(NamedTuple):
     home: tuple[Any, Any]
 
     def robot(self, **options: Any) -> ParallelRobot:
-        """The machine's dynamics; options as in Robot.from_urdf: gravity, backend, joint_terms, ..."""
+        """The machine's dynamics; options as in Robot.from_urdf: gravity, backend, joint_dynamics, ..."""
         platform = Robot.from_urdf(self.platform, backend=options.get("backend", "llvm"))
         return ParallelRobot(Robot.from_urdf(self.legs, **options), platform, self.joints, self.home)
 

@@ -64,18 +64,18 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike, base: str = "fixed", backend: str = "llvm",
                   gravity: Sequence[float] = GRAVITY, friction: bool = False,
-                  joint_terms: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Robot:
+                  joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Robot:
         """A robot from the path of a URDF, or from its text.
 
         base        : "fixed", or "floating" (the root is free: its inertia counts)
         backend     : "llvm", "python" or "reference"; the same numbers at different speeds
         gravity     : acceleration of gravity in the root link's frame [m/s^2]
         friction    : use the URDF's <dynamics damping= friction=>
-        joint_terms : rotor inertia, friction, offset by joint name
+        joint_dynamics : rotor inertia, friction, offset by joint name
         allow_xacro : run a .xacro file, which is a program: only if you trust it as one, never for a path from elsewhere
         Raises ModelError, which lists everything that is wrong with the URDF.
         """
-        return cls(urdf.load(source, base, friction, joint_terms, allow_xacro), backend, gravity)
+        return cls(urdf.load(source, base, friction, joint_dynamics, allow_xacro), backend, gravity)
 
     @property
     def name(self) -> str:

@@ -62,7 +62,7 @@ class SpringRobot(LinkKinematics):
                   gravity: Sequence[float] = GRAVITY, **options: Any) -> SpringRobot:
         """From a URDF and the declaration of its springs: by default robot.elastic.yaml beside robot.urdf.
 
-        options: friction, joint_terms and allow_xacro, as in Robot.from_urdf.
+        options: friction, joint_dynamics and allow_xacro, as in Robot.from_urdf.
         """
         robot = Robot.from_urdf(source, "fixed", backend, gravity, **options)
         return cls(robot, elastic_parameters.beside(source) if parameters is None else parameters)

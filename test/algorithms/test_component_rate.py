@@ -72,7 +72,7 @@ def test_equals_the_papers_recursion(path):
     rng = np.random.default_rng(7)
     robot = Robot.from_urdf(path, backend="reference")
     terms = {name: JointDynamics(0.01, 50.0, 0.3, 0.2, 0.1) for name in robot.joint_names}
-    model = robot.model.with_terms(terms)
+    model = robot.model.with_joint_dynamics(terms)
     links = range(1, len(model.links))
     for _ in range(3):
         motion, gravity = rng.uniform(-2, 2, (4, robot.n)), rng.uniform(-10, 10, 3)

@@ -52,7 +52,8 @@ def tree(seed):
     terms = {"rotor_inertia": 0.3, "gear_ratio": 2.0, "viscous": 0.4, "coulomb": 0.2, "smoothing": 0.5}
     robot = Robot.from_urdf(grown.text(), gravity=(1.0, -2.0, -9.0))
     names = [link.joint for link in robot.model.links if link.joint]
-    robot = Robot(robot.model.with_terms({name: JointDynamics(**terms) for name in names[::2]}), gravity=robot.gravity_vector)
+    given = {name: JointDynamics(**terms) for name in names[::2]}
+    robot = Robot(robot.model.with_joint_dynamics(given), gravity=robot.gravity_vector)
     rng = np.random.default_rng(seed)
     leaders = [link.joint for link in robot.model.links if link.joint and link.joint not in robot.joint_names]
     followed = {robot.joint_names[link.coordinate] for link in robot.model.links if link.joint in leaders}
@@ -128,7 +129,7 @@ def test_wrenches_do_what_robots_wrenches_do(seed):
 def test_springs_alone_keep_the_energy(seed):
     """No motor turns, no friction: kinetic energy, gravity's and the springs' stay constant. Energies by Pinocchio."""
     grown, robot, springs = tree(seed)
-    bare = Robot(robot.model.with_terms({link.joint: JointDynamics() for link in robot.model.links if link.joint}),
+    bare = Robot(robot.model.with_joint_dynamics({link.joint: JointDynamics() for link in robot.model.links if link.joint}),
                  gravity=robot.gravity_vector)
     oracle, elastic = PinocchioOracle(grown.plain(), bare), SpringRobot(bare, {"springs": springs})
     free = np.array([name in springs for name in bare.joint_names])

@@ -25,7 +25,7 @@ def robot(seed, gravity=GRAVITY, driven=False, base="fixed"):
     tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
     links = [link for link in Robot.from_urdf(tree.plain(), backend="reference").model.links if link.joint]
     terms = {link.joint: JointDynamics(0.02, 3.0, 0.5, 0.3, 0.4, 0.2) for link in links} if driven else None
-    return Robot.from_urdf(tree.plain(), base, "reference", gravity, joint_terms=terms)
+    return Robot.from_urdf(tree.plain(), base, "reference", gravity, joint_dynamics=terms)
 
 
 def motion(seed):
@@ -53,7 +53,7 @@ def test_power_balance(seed):
     r, state = robot(seed, driven=True), motion(seed)
     q, qd, qdd, _ = state
     tau = r.inverse_dynamics(q, qd, qdd)
-    smooth = Robot(r.model.with_terms({link.joint: JointDynamics(0.02, 3.0) for link in r.model.links if link.joint}),
+    smooth = Robot(r.model.with_joint_dynamics({link.joint: JointDynamics(0.02, 3.0) for link in r.model.links if link.joint}),
                    "reference",
                    GRAVITY)
     lost = r.power(qd, tau - smooth.inverse_dynamics(q, qd, qdd))

@@ -23,12 +23,12 @@ EXAMPLES = ("ur5_robot", "talos_reduced", "panda", "tiago")  # a chain, a tree, 
 
 @cache
 def robot(seed):
-    """Mass on every link, and every kind of joint term."""
+    """Mass on every link, and every kind of joint dynamics."""
     tree = random_tree(seed)
     tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
     joints = [link.joint for link in Robot.from_urdf(tree.text()).model.links if link.joint]
     terms = {joint: JointDynamics(0.02, 3.0 + k, 0.5, 0.3, 0.4, 0.2) for k, joint in enumerate(joints[::2])}
-    return Robot.from_urdf(tree.text(), gravity=GRAVITY, joint_terms=terms)
+    return Robot.from_urdf(tree.text(), gravity=GRAVITY, joint_dynamics=terms)
 
 
 def motion(seed, n=None):

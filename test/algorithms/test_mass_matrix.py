@@ -20,7 +20,7 @@ def with_rotors(seed):
     text = random_tree(seed).text()
     links = [link for link in Robot.from_urdf(text).model.links if link.joint]
     terms = {link.joint: JointDynamics(0.01 * k, 3.0, 0.5, 0.2, 1.0) for k, link in enumerate(links)}
-    return Robot.from_urdf(text, "floating", "reference", joint_terms=terms)
+    return Robot.from_urdf(text, "floating", "reference", joint_dynamics=terms)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -93,7 +93,7 @@ def test_a_massless_free_joint_is_named(backend):
         robot.forward_dynamics([0.1, 0.2, 0.3], [0.0] * 3, [1.0] * 3)
     with pytest.raises(InputError, match=r"'j3' moves"):
         robot.forward_dynamics(np.ones((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
-    geared = Robot.from_urdf(tip, backend=backend, joint_terms={"j3": JointDynamics(rotor_inertia=0.1)})
+    geared = Robot.from_urdf(tip, backend=backend, joint_dynamics={"j3": JointDynamics(rotor_inertia=0.1)})
     assert geared.forward_dynamics([0.1, 0.2, 0.3], [0.0] * 3, geared.gravity([0.1, 0.2, 0.3])) == pytest.approx(np.zeros(3))
 
 

@@ -243,7 +243,7 @@ def test_a_motor_without_a_place_is_a_rotor_inertia():
     short, motion = {"gear_ratio": 9.0, "motor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
     rigid = ElasticRobot.from_urdf(urdf, {"joints": {"j1": short, "j2": short}})
     term = JointDynamics(rotor_inertia=0.01, gear_ratio=9.0)
-    robot = Robot.from_urdf(urdf, joint_terms={"j1": term, "j2": term})
+    robot = Robot.from_urdf(urdf, joint_dynamics={"j1": term, "j2": term})
     assert worst(rigid.inverse_dynamics(*motion[:3]).tau, robot.inverse_dynamics(*motion[:3])) < 1e-13
     assert worst(rigid.torque_and_rate(*motion[:4]), robot.torque_and_rate(*motion[:4])) < 1e-13
     springs = [{"joints": {"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}}}
@@ -260,7 +260,7 @@ def test_friction_of_joint_and_motor_stand_on_their_sides():
     rubbing = {"motor_viscous": 0.3, "motor_coulomb": 0.5}
     terms = {"j2": JointDynamics(viscous=0.7, coulomb=0.2, offset=0.1)}
     smooth = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint}})
-    rough = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint | rubbing}}, joint_terms=terms)
+    rough = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint | rubbing}}, joint_dynamics=terms)
     q, qd, theta, thetad = np.array([0.3, -0.4]), np.array([0.5, 0.02]), [0.2], [-0.03]
     extra = rough.bias(q, theta, qd, thetad) - smooth.bias(q, theta, qd, thetad)
     expected = [0.0, 0.7 * 0.02 + 0.2 * math.tanh(0.02 / 1e-2) + 0.1, 0.3 * -0.03 + 0.5 * math.tanh(-0.03 / 1e-2)]

@@ -28,7 +28,7 @@ def robot(seed, backend="python"):
     """A random tree with friction and rotors everywhere."""
     bare = Robot.from_urdf(random_tree(seed).text(), gravity=(1.0, -2.0, -9.0))
     terms = {link.joint: TERM for link in bare.model.links if link.joint}
-    return Robot(bare.model.with_terms(terms), backend, bare.gravity_vector)
+    return Robot(bare.model.with_joint_dynamics(terms), backend, bare.gravity_vector)
 
 
 def at(model, listed, motion, gravity, **options):
@@ -80,7 +80,7 @@ def test_wrench_at_a_moving_base(seed):
 # ---------------------------------------------------------------------- the recursion itself
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_joint_terms_and_mimic_joints_count(seed):
+def test_joint_dynamics_and_mimic_joints_count(seed):
     ours = robot(seed)
     motion, listed = random_state(np.random.default_rng(seed), ours.n), parameters(ours.model, TERMS)
     for found, truth in zip(at(ours.model, listed, motion, ours.gravity_vector), ours.torque_and_rate(*motion)):

@@ -39,7 +39,7 @@ def test_agrees_with_the_mdh_form(source):
     s = screws.screws(r.model)
     assert worst(screws.inverse_dynamics(r.model, s, q, qd, qdd, r.gravity_vector), r.inverse_dynamics(q, qd, qdd)) < 1e-12
     terms = {link.joint: JointDynamics(0.1, 2.0, 0.5, 0.3, 0.2, 0.4) for link in r.model.links if link.joint}
-    driven = Robot(r.model.with_terms(terms), "reference", GRAVITY)
+    driven = Robot(r.model.with_joint_dynamics(terms), "reference", GRAVITY)
     frames = {name: frame for name, frame in r.model.frames.items() if frame.link}
     if frames:
         link, frame = list(frames.items())[-1]

@@ -92,7 +92,7 @@ def test_the_texts_agree_on_everything_that_can_act():
                    "inertias": {j: (2.0, carried[1], carried[0])}, "offsets": bool(seed % 2)}
         state = random_state(rng, model.n)
         gravity = np.array([1.0, 2.0, -9.0])
-        papers, cheaper = (text(model.with_terms(terms), *state, gravity, **options) for text in TEXTS.values())
+        papers, cheaper = (text(model.with_joint_dynamics(terms), *state, gravity, **options) for text in TEXTS.values())
         for a, b in zip(papers, cheaper):
             assert worst(a, b) < 1e-12, f"seed {seed}"
 
@@ -221,7 +221,7 @@ def test_complex_step_of_the_text_itself(seed, text):
     """tau(t + ih) has the exact derivative in its imaginary part: no truncation, no cancellation."""
     robot, _ = pair(seed)
     terms = {link.joint: JointDynamics(0.1, 3.0, 0.4, 0.2, 0.7, 0.3) for link in robot.model.links if link.joint}
-    model, rng, h = robot.model.with_terms(terms), np.random.default_rng(seed), 1e-30
+    model, rng, h = robot.model.with_joint_dynamics(terms), np.random.default_rng(seed), 1e-30
     q, qd, qdd, qddd = random_state(rng, robot.n)
     wrench, rate = rng.normal(size=(2, 6))
     k = len(model.links) - 1
@@ -233,11 +233,11 @@ def test_complex_step_of_the_text_itself(seed, text):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_joint_terms(backend):
+def test_joint_dynamics(backend):
     """Against the formulas of the physics, and the rate against differences."""
     term = JointDynamics(rotor_inertia=2e-3, gear_ratio=-50.0, coulomb=1.5, viscous=0.8, offset=0.3, smoothing=0.2)
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0), "kind": "prismatic"}, {"xyz": (0, 0.1, 0.4)})
-    bare, robot = Robot.from_urdf(text, backend=backend), Robot.from_urdf(text, joint_terms={"j2": term}, backend=backend)
+    bare, robot = Robot.from_urdf(text, backend=backend), Robot.from_urdf(text, joint_dynamics={"j2": term}, backend=backend)
     state = motion(robot)
     qd, qdd = state[1][1], state[2][1]
     expected = 2e-3 * 2500.0 * qdd + 0.8 * qd + 1.5 * np.tanh(qd / 0.2) + 0.3
@@ -251,11 +251,11 @@ def test_joint_terms(backend):
     assert worst(robot.dynamics(*state).gravity_rate, bare.dynamics(*state).gravity_rate) < 1e-12
 
 
-def test_joint_terms_of_a_mimic_joint_come_back_through_its_multiplier():
+def test_joint_dynamics_of_a_mimic_joint_come_back_through_its_multiplier():
     mimic = {"joint": "j1", "multiplier": "-2", "offset": "0.4"}
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "mimic": mimic})
     term = JointDynamics(rotor_inertia=0.5, viscous=0.8, offset=0.25)
-    bare, robot = Robot.from_urdf(text), Robot.from_urdf(text, joint_terms={"j2": term})
+    bare, robot = Robot.from_urdf(text), Robot.from_urdf(text, joint_dynamics={"j2": term})
     state = motion(robot)
     extra = np.subtract(robot.torque_and_rate(*state), bare.torque_and_rate(*state))
     _, qd, qdd, qddd = state

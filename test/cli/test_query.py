@@ -146,7 +146,7 @@ GOOD = {"position": [0.0, 0.0]}
     ("torque", "{", "standard input: cannot be read as JSON"),
     ("torque", [1], "is [1]; an object with keys joint_names, samples"),
     ("torque", {}, "samples is empty"),
-    ("torque", {"position": [0, 0], "velocty": [1, 2]}, "key 'velocty' is not known (did you mean 'velocity'?); allowed are"),
+    ("torque", {"position": [0, 0], "velocty": [1, 2]}, "jerk, effort; did you mean 'velocity'?"),
     ("torque", {"samples": [{"q": [0, 0]}]}, "samples[0]: key 'q' is not known"),
     ("torque", {"samples": [GOOD], "velocity": [1, 1]}, "'velocity' stands beside samples"),
     ("torque", {"samples": GOOD}, "samples is {'position': [0.0, 0.0]}; a list is needed"),

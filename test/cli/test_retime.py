@@ -112,7 +112,7 @@ def test_noisy_recordings_are_followed_within_the_tolerance():
 
 
 def test_friction_counts_against_the_limits():
-    arm = Robot.from_urdf(RR, joint_terms={"joint1": JointDynamics(coulomb=2.0, viscous=0.3)})
+    arm = Robot.from_urdf(RR, joint_dynamics={"joint1": JointDynamics(coulomb=2.0, viscous=0.3)})
     points = np.array([[0.0, -2.0], [0.6, -2.2], [1.0, -1.0]])
     motion = retime_motion(arm, points)
     assert shares(arm, motion, arm.limits)["effort"] <= 1.0

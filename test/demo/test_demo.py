@@ -36,7 +36,7 @@ FINGER = """<robot name="r"><link name="base"/><link name="upper"><inertial><ori
 
 @pytest.fixture(scope="module")
 def robot():
-    return Robot.from_urdf(STANFORD, joint_terms=demo_checks.STANFORD_TERMS)
+    return Robot.from_urdf(STANFORD, joint_dynamics=demo_checks.STANFORD_TERMS)
 
 
 @pytest.fixture(scope="module")

@@ -411,7 +411,7 @@ def test_command_line_errors(tmp_path, capsys):
         identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv"))
     with pytest.raises((ModelError, RneaError)):
         identify_cli.run(arguments(tmp_path / "missing.urdf", tmp_path / "motion.csv"))
-    robot = Robot(robots()[0].model.with_terms({"j3": JointDynamics(viscous=4.0)}))
+    robot = Robot(robots()[0].model.with_joint_dynamics({"j3": JointDynamics(viscous=4.0)}))
     t, q, qd, qdd, *_ = recorded(rate=50.0)
     tau = 2.0 * robots()[0].inverse_dynamics(q, qd, qdd) - robot.inverse_dynamics(q, qd, qdd)  # friction that drives
     names = ["t", *(f"{block}_{joint}" for block in ("q", "qd", "qdd", "tau") for joint in robot.joint_names)]

@@ -235,7 +235,7 @@ def test_regrouped_random_trees_need_the_same_torques(second_moments):
     for seed in range(100):
         robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
         term = JointDynamics(0.01, 20.0, 0.3, 0.2, 0.1)
-        model = robot.model.with_terms({link.joint: term for link in robot.model.links if link.joint})
+        model = robot.model.with_joint_dynamics({link.joint: term for link in robot.model.links if link.joint})
         fewer = regrouped(model, GRAVITY, second_moments)
         assert worst(everything(fewer, seed), everything(model, seed)) < 1e-12, seed
         assert all(a.term == b.term and a.geometry == b.geometry for a, b in zip(fewer.links, model.links))

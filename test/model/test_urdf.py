@@ -164,7 +164,7 @@ def test_model_id_is_of_every_number():
     variants = [{}, {"xyz": (1e-15, 0, 1)}, {"limit": 'effort="2" velocity="1"'}, {"kind": "prismatic"}]
     ids = [model_id(**variant) for variant in variants] + [
         Robot.from_urdf(arm(UP, inertial="")).model_id, Robot.from_urdf(arm(UP), gravity=(0, 0, 9)).model_id,
-        Robot.from_urdf(arm(UP), joint_terms={"j1": JointDynamics(viscous=1)}).model_id,
+        Robot.from_urdf(arm(UP), joint_dynamics={"j1": JointDynamics(viscous=1)}).model_id,
         Robot.from_urdf(arm(UP)).with_payload("l1", 1.0).model_id]
     assert len(set(ids)) == len(ids)
     assert model_id() == model_id() and len(model_id()) == 16
@@ -193,7 +193,7 @@ def test_arguments_of_the_loader():
     with pytest.raises(InputError, match=r"'flying'; allowed are fixed, floating"):
         Robot.from_urdf(arm(UP), base="flying")
     with pytest.raises(InputError, match="'nobody', but the moving joints are j1"):
-        Robot.from_urdf(arm(UP), joint_terms={"nobody": JointDynamics()})
+        Robot.from_urdf(arm(UP), joint_dynamics={"nobody": JointDynamics()})
 
 
 def test_negative_friction_is_zero_and_said():

@@ -90,7 +90,7 @@ def test_stanford_arm_is_guarino_gfds(case):
 def test_stanford_arm_with_its_actuators():
     golden = GOLDEN["stanford_arm"]["with_actuator_inertia"]
     terms = {f"joint{k}": JointDynamics(rotor_inertia=inertia) for k, inertia in enumerate(golden["Ia"], start=1)}
-    robot = load("stanford", joint_terms=terms)
+    robot = load("stanford", joint_dynamics=terms)
     motion = {case["t"]: case for case in GOLDEN["stanford_arm"]["states"]}
     for case in golden["states"]:
         if case["t"] in motion:

@@ -96,7 +96,7 @@ def test_parameters_change_what_is_answered(ros):
     assert not ros.set(NODE, joint_dynamics__turn__viscous=2.0, joint_dynamics__turn__rotor_inertia=0.5)
     ros.until(lambda: asker.info[-1].model_id != loaded.model_id)
     answer = asker("compute_mass_matrix", samples=[JointSample(position=AT, velocity=[1.0, 0.0, 0.0])])
-    driven = Robot.from_urdf(ARM, joint_terms={"turn": JointDynamics(viscous=2.0, rotor_inertia=0.5)})
+    driven = Robot.from_urdf(ARM, joint_dynamics={"turn": JointDynamics(viscous=2.0, rotor_inertia=0.5)})
     driven = driven.with_payload("tool", 1.5, (0.0, 0.1, 0.2))
     assert answer.model_id == driven.model_id
     np.testing.assert_allclose(numbers(answer.mass_matrix[0]), driven.mass_matrix(AT), **DUST)

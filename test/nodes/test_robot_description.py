@@ -79,7 +79,7 @@ class Bench:
         terms = {link.joint: JointDynamics(**{field: self.get(f"joint_dynamics.{link.joint}.{field}") for field in fields})
                  for link in robot.model.links if link.joint}
         text = self.get("robot_description") or {"arm": ARM, "other": OTHER}[robot.name]
-        made = Robot.from_urdf(text, gravity=self.get("gravity"), joint_terms=terms, backend="reference")
+        made = Robot.from_urdf(text, gravity=self.get("gravity"), joint_dynamics=terms, backend="reference")
         if self.get("payload.link"):
             xx, xy, xz, yy, yz, zz = self.get("payload.inertia")
             made = made.with_payload(self.get("payload.link"), self.get("payload.mass"), self.get("payload.com"),

@@ -209,7 +209,7 @@ def test_the_stanford_arms_actuators_are_the_demos():
 
 
 def test_the_papers_motion_keeps_the_stanford_arms_limits_and_uses_them():
-    robot = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf", joint_terms=demo_checks.STANFORD_TERMS)
+    robot = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf", joint_dynamics=demo_checks.STANFORD_TERMS)
     motion = demo_checks.demo_motion.stanford()
     recording = demo_checks.played(robot, motion, 2 * motion.duration, 500.0)
     effort = np.abs(recording.tau).max(axis=0) / robot.limits.effort

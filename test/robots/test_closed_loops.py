@@ -332,7 +332,7 @@ def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
              "j2": JointDynamics(viscous=0.5, coulomb=0.4),
              "j3": JointDynamics(offset=0.7)}
     bare, urdf, loops = four_bar()
-    robot = ClosedLoopRobot.from_urdf(urdf, loops, joint_terms=terms)
+    robot = ClosedLoopRobot.from_urdf(urdf, loops, joint_dynamics=terms)
     qa, qad, qadd, qaddd = np.array([[0.3], [1.1], [-0.7], [3.0]])
     motion = bare.motion(qa, qad, qadd, qaddd)
     qd, qdd = (dict(zip(bare.tree.joint_names, x, strict=True)) for x in (motion.qd, motion.qdd))

@@ -30,7 +30,7 @@ def rubbing_robot():
     for name, K in (("j3", 900.0), ("j4", 300.0)):
         joints[name] |= {"stiffness": K, "gear_ratio": 15.0, "motor_viscous": 0.3, "motor_coulomb": 0.2}
     terms = {"j2": JointDynamics(viscous=0.5, coulomb=0.4, smoothing=0.1), "j4": JointDynamics(viscous=0.2, offset=0.3)}
-    return ElasticRobot.from_urdf(urdf, {"joints": joints}, joint_terms=terms, gravity=(1.0, -2.0, -9.0))
+    return ElasticRobot.from_urdf(urdf, {"joints": joints}, joint_dynamics=terms, gravity=(1.0, -2.0, -9.0))
 
 
 ROBOTS = {"friction": rubbing_robot, "all elastic": lambda: four_joints()[0], "rigid": lambda: four_joints(elastic=False)[0]}

@@ -73,8 +73,8 @@ def test_everything_wrong_is_told_at_once():
 
 
 def test_rotor_inertia_is_not_counted_twice():
-    with pytest.raises(ModelError, match="rotor inertia among the joint terms already"):
-        ElasticRobot.from_urdf(ARM, {"joints": {"j2": GOOD}}, joint_terms={"j2": JointDynamics(rotor_inertia=0.1)})
+    with pytest.raises(ModelError, match="rotor inertia among the joint dynamics already"):
+        ElasticRobot.from_urdf(ARM, {"joints": {"j2": GOOD}}, joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)})
 
 
 @pytest.mark.parametrize(("text", "message"), [

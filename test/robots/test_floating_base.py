@@ -223,8 +223,8 @@ def test_payload_friction_and_rotors():
     text = source(5)
     names = Robot.from_urdf(text).joint_names
     terms = {name: JointDynamics(0.1, 3.0, 0.4, 0.2, 0.1, 0.3) for name in names[:2]}
-    fixed = Robot.from_urdf(text, joint_terms=terms, gravity=GRAVITY).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
-    free = FloatingRobot(Robot.from_urdf(text, "floating", joint_terms=terms, gravity=GRAVITY)
+    fixed = Robot.from_urdf(text, joint_dynamics=terms, gravity=GRAVITY).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
+    free = FloatingRobot(Robot.from_urdf(text, "floating", joint_dynamics=terms, gravity=GRAVITY)
                          .with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2)))
     state_ = random_state(np.random.default_rng(9), fixed.n)
     carried = free.carried(BaseState(), np.zeros(6), np.zeros(6), *state_)

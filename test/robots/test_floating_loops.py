@@ -62,8 +62,8 @@ def test_a_base_that_is_held_is_a_fixed_one(name):
     urdf, loops = MACHINES[name]
     terms = {"j1": JointDynamics(rotor_inertia=1e-4, gear_ratio=50.0, viscous=0.3, coulomb=0.2)} if "j1" in urdf else None
     payload = ("b2", 1.5, (0.1, 0.0, 0.05))
-    machine = robot(name, joint_terms=terms).with_payload(*payload)
-    fixed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=GRAVITY, joint_terms=terms).with_payload(*payload)
+    machine = robot(name, joint_dynamics=terms).with_payload(*payload)
+    fixed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=GRAVITY, joint_dynamics=terms).with_payload(*payload)
     motion = np.random.default_rng(1).normal(size=(4, 5, len(machine.active_joints))) * 0.2
     loads, rates = {"b1": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}, {"b1": [3.0, -2.0, 1.0, 0.3, 0.2, -0.1]}
     found = machine.carried(BaseState(), np.zeros(6), np.zeros(6), *motion, wrenches=loads, wrench_rates=rates)

@@ -381,7 +381,7 @@ def test_friction_and_rotors_of_all_leg_joints_count(machines):
     machine, bare = machines["planar_3rrr"]
     terms = {"motor1": JointDynamics(rotor_inertia=0.001, gear_ratio=30.0, viscous=0.2),
              "elbow2": JointDynamics(viscous=0.7, coulomb=0.3)}
-    robot = machine.robot(gravity=bare.legs.gravity_vector, joint_terms=terms)
+    robot = machine.robot(gravity=bare.legs.gravity_vector, joint_dynamics=terms)
     motion = polynomial("planar_3rrr", robot, 6)
     legs = robot.leg_motion(motion(0.0))
     names = robot.legs.joint_names

@@ -38,12 +38,12 @@ Q = np.array([[0.3, -0.4, 0.1], [1.0, 0.5, -0.2], [0.3, -0.7, 0.9], [2.0, 1.0, -
 
 
 def rigid(backend):
-    robot = Robot.from_urdf(ARM, backend=backend, joint_terms=TERMS).with_payload("l3", 1.5, (0.1, 0.0, 0.2))
+    robot = Robot.from_urdf(ARM, backend=backend, joint_dynamics=TERMS).with_payload("l3", 1.5, (0.1, 0.0, 0.2))
     return robot.with_payload("l2", 0.4), lambda r: [*r.torque_and_rate(*Q[:4]), r.forward_dynamics(*Q[:3]), r.model_id]
 
 
 def floating(backend):
-    robot = FloatingRobot.from_urdf(ARM, backend, joint_terms=TERMS)
+    robot = FloatingRobot.from_urdf(ARM, backend, joint_dynamics=TERMS)
     return robot, lambda r: list(r.torque_and_rate(BaseState(velocity=np.arange(6.0)), *Q[:4]))
 
 

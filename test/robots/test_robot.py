@@ -164,7 +164,7 @@ def test_bias_and_gravity_are_parts_of_the_torque(robot):
 
 def test_offsets_are_torques_but_no_inertia_and_no_gravity():
     terms = {"j1": JointDynamics(offset=5.0, coulomb=1.0, viscous=2.0), "j4": JointDynamics(offset=-3.0)}
-    bare, robot = Robot.from_urdf(TEXT), Robot.from_urdf(TEXT, joint_terms=terms)
+    bare, robot = Robot.from_urdf(TEXT), Robot.from_urdf(TEXT, joint_dynamics=terms)
     q, qd, qdd, _ = motion()
     np.testing.assert_allclose(robot.mass_matrix(q), bare.mass_matrix(q), rtol=1e-13)
     np.testing.assert_allclose(robot.gravity(q), bare.gravity(q), rtol=1e-13)

@@ -36,7 +36,7 @@ def tree(seed, terms=False):
         rng = np.random.default_rng(seed)
         given = {link.joint: JointDynamics(*rng.uniform(0.1, 2.0, 5), smoothing=0.7) for link in robot.model.links
                  if link.joint}
-        robot = Robot(robot.model.with_terms(given), "reference", gravity)
+        robot = Robot(robot.model.with_joint_dynamics(given), "reference", gravity)
     return robot, made.plain()
 
 

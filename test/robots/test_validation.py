@@ -132,6 +132,6 @@ def test_wrong_payloads(robot, wrong, expected):
 @pytest.mark.parametrize("wrong", [{"rotor_inertia": -1.0}, {"coulomb": -0.1}, {"viscous": -1}, {"smoothing": 0.0},
                                    {"smoothing": -1.0}, {"offset": np.nan}, {"gear_ratio": np.inf}, {"gear_ratio": 10**400},
                                    {"gear_ratio": 1e300}, {"gear_ratio": 1e150, "rotor_inertia": 1e20}, {"offset": 10**5000}])
-def test_wrong_joint_terms(wrong):
+def test_wrong_joint_dynamics(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         JointDynamics(**wrong)

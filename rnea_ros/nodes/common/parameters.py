@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from rnea_ros import InputError, RneaError
-from rnea_ros.errors import in_words
+from rnea_ros.errors import in_words, near
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameter_table import JOINT, find
 
@@ -55,8 +54,7 @@ class ParameterSet:
                 if JOINT in entry.name:
                     self.given[name] = parameter.value
             elif not name.startswith(FOREIGN):
-                close = difflib.get_close_matches(name, [e.name for e in self._entries], n=1)
-                hint = f"; did you mean '{close[0]}'?" if close else ""
+                hint = near(name, (e.name for e in self._entries))
                 self._node.get_logger().warning(f"parameter '{name}' is not known and has no effect{hint}")
                 self._node.undeclare_parameter(name)
 

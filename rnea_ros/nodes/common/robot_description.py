@@ -62,7 +62,7 @@ class ModelRequest:
             joint, _, quantity = name.removeprefix("joint_dynamics.").rpartition(".")
             given.setdefault(joint, {})[quantity] = value
         terms = {link.joint: replace(link.term, **given[link.joint]) for link in draft.model.links if link.joint in given}
-        return Robot(draft.model.with_terms(terms), self.backend, self.gravity)
+        return Robot(draft.model.with_joint_dynamics(terms), self.backend, self.gravity)
 
     def load(self, robot: Robot) -> Robot:
         """Put the payload on a bare robot. Raises RneaError."""

@@ -45,7 +45,7 @@ def dynamics(rnea, model, gravity, options, q, qd, qdd, qddd):
     """tau, tau_rate, gravity torque and its rate.
 
     Gravity enters affinely, so its rate along a motion is the rate of the motion without acceleration less the same in
-    free fall; joint terms cancel.
+    free fall; joint dynamics cancel.
     """
     zero = q * 0.0
     heavy = torque_and_rate(rnea, model, gravity, options, q, qd, zero, zero)[1]

@@ -12,7 +12,7 @@ import numpy as np
 
 
 def joint_dynamics(term, qd, qdd, qddd, offsets=True):
-    """(torque, torque rate) of a JointTerm; any scalar. offsets: whether Fo counts."""
+    """(torque, torque rate) of a JointDynamics; any scalar. offsets: whether Fo counts."""
     tau = qdd * term.armature + qd * term.viscous + (term.offset if offsets else 0.0)
     rate = qddd * term.armature + qdd * term.viscous
     if term.coulomb:
