@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test"))
 from rnea_ros import InputError
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import PASS
-from rnea_ros.scaling.replay import Reference, TrajectoryScaler
 from rnea_ros.scaling.terms import QUANTITIES, Constraints, PathLimits
+from rnea_ros.scaling.trajectory_scaler import Reference, TrajectoryScaler
 from support.scaling_cases import Later, dynamics, limits_for, ticked, urdf, waypoints
 
 ARMS = ("", "", "rr", "ur5_robot", "stanford")  # "": joints without a robot
@@ -85,25 +85,25 @@ class Case:
     def play(self) -> Played:
         delay = int(self.rng.choice([0, 1, 30, 300]) * 1e-3 / self.dt) + 1
         worker = Later(delay) if self.rng.random() < 0.5 else None
-        replay = TrajectoryScaler(self.constraints(self.limits), self.plan, **self.options, worker=worker)
-        waiting, played = self.actions(replay.current.law.duration), Played(self.limits)
-        while not replay.done and replay.t < MOST:
-            while waiting and replay.t >= waiting[0][0]:
+        scaler = TrajectoryScaler(self.constraints(self.limits), self.plan, **self.options, worker=worker)
+        waiting, played = self.actions(scaler.current.law.duration), Played(self.limits)
+        while not scaler.done and scaler.t < MOST:
+            while waiting and scaler.t >= waiting[0][0]:
                 action = waiting.pop(0)[1]
                 try:
-                    action(replay)
+                    action(scaler)
                 except InputError:  # gravity alone is too much for other limits
                     continue
                 if action.func is TrajectoryScaler.change:
-                    played.asked.append((replay.t, action.keywords["constraints"].limits))
+                    played.asked.append((scaler.t, action.keywords["constraints"].limits))
             if worker is not None:
                 worker.step()
-            before = replay.constraints
-            seen = ticked(replay, self.dt, max(2, int(np.ceil(self.dt / LOOK))))
-            if replay.constraints is not before:
-                played.allowed = excess(replay)
-            inside = replay.constraints.limits
-            force = inside if replay._most >= 1.0 else PathLimits(*(a * b for a, b in zip(inside, played.allowed)))
+            before = scaler.constraints
+            seen = ticked(scaler, self.dt, max(2, int(np.ceil(self.dt / LOOK))))
+            if scaler.constraints is not before:
+                played.allowed = excess(scaler)
+            inside = scaler.constraints.limits
+            force = inside if scaler._most >= 1.0 else PathLimits(*(a * b for a, b in zip(inside, played.allowed)))
             played.seen += seen
             played.force += [np.array(force)] * len(seen)
         return played
@@ -125,11 +125,11 @@ class Played:
         return np.concatenate((torque, motion[:, 1:]), axis=1)
 
 
-def excess(replay: TrajectoryScaler) -> np.ndarray:
+def excess(scaler: TrajectoryScaler) -> np.ndarray:
     """(5, n) by how much the law under way is beyond the new limits further on, at any rate: until it has come down."""
-    law, constraints = replay.current.law, replay.constraints
-    s, v, a, u = law(np.arange(replay.clock.sigma, law.duration, 1e-4))
-    used = np.max([constraints.used(np.stack((s, v * k, a * k**2, u * k**3))).max(axis=0) for k in RATES], axis=0)
+    law, constraints = scaler.current.law, scaler.constraints
+    s, v, a, u = law(np.arange(scaler.time_scaling.sigma, law.duration, 1e-4))
+    used = np.max([constraints.utilization(np.stack((s, v * k, a * k**2, u * k**3))).max(axis=0) for k in RATES], axis=0)
     found = np.ones((len(QUANTITIES), constraints.path.n))
     for (joint, quantity), most in zip(constraints.labels, used):
         found[QUANTITIES.index(quantity), joint] = max(1.0, most / PASS)

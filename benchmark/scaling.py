@@ -59,24 +59,24 @@ class Optima:
 
 def undisturbed(motion: Motion, best: float) -> tuple[TrajectoryScaler, dict]:
     start = time.perf_counter()
-    replay = TrajectoryScaler(motion.here, motion.plan)
+    scaler = TrajectoryScaler(motion.here, motion.plan)
     solved = time.perf_counter() - start
-    played = Played(again(replay), between=BETWEEN)
+    played = Played(again(scaler), between=BETWEEN)
     used = played.used(motion.robot, motion.limits)
     at_rest = max(np.abs(played.qd[-1]).max(), np.abs(played.qdd[-1]).max())
-    return replay, {"ticks": used[BETWEEN - 1::BETWEEN].max(axis=0), "between": used.max(axis=0),
+    return scaler, {"ticks": used[BETWEEN - 1::BETWEEN].max(axis=0), "between": used.max(axis=0),
                     "path": np.abs(played.q - motion.path(played.s)[0]).max(),
                     "goal": max(np.abs(played.q[-1] - motion.points[-1]).max(), at_rest) if played.done else np.inf,
                     "duration": played.duration, "ratio": played.duration / best, "solved": solved}
 
 
-def disturbed(motion: Motion, name: str, replay: TrajectoryScaler) -> dict:
+def disturbed(motion: Motion, name: str, scaler: TrajectoryScaler) -> dict:
     """What pauses, overrides and changes cost; `worst` of what is never to be exceeded."""
-    alone = replay.current.law.duration
+    alone = scaler.current.law.duration
     half, found, worst = 0.5 * alone, {}, 0.0
     for what, first, then, share in (("pause", TrajectoryScaler.pause, TrajectoryScaler.resume, 0.0),
                                      ("override", methodcaller("override", 0.5), methodcaller("override", 1.0), 0.5)):
-        played = Played(again(replay), [(half, first), (half + LONG, then)])
+        played = Played(again(scaler), [(half, first), (half + LONG, then)])
         found[what] = played.duration - alone - LONG * (1.0 - share)
         if what == "pause":
             moving = played.t[(played.rate > 0.0) & (played.t > half) & (played.t < half + LONG)]
@@ -86,7 +86,7 @@ def disturbed(motion: Motion, name: str, replay: TrajectoryScaler) -> dict:
     shares = rng.choice([0.0, 0.2, 0.5, 1.0], 12)
     times = np.cumsum(rng.uniform(0.02, 0.8, 12))
     actions = [(t, methodcaller("override", share)) for t, share in zip(times, shares)]
-    played = Played(again(replay), [*actions, (10.0, methodcaller("override", 1.0))], between=3, most=100.0)
+    played = Played(again(scaler), [*actions, (10.0, methodcaller("override", 1.0))], between=3, most=100.0)
     found["worst"] = max(worst, played.used(motion.robot, motion.limits).max())
     less = motion.limits._replace(effort=0.85 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     link, mass = PAYLOADS[name]
@@ -100,34 +100,34 @@ def disturbed(motion: Motion, name: str, replay: TrajectoryScaler) -> dict:
             found[what] = [np.nan] * 5
             continue
         change = [(alone / 3.0, methodcaller("change", constraints))]
-        played = Played(again(replay, Later(DELAY)), change, most=100.0)
+        played = Played(again(scaler, Later(DELAY)), change, most=100.0)
         used = played.used(robot, limits).max(axis=1)
         after = played.t > alone / 3.0
         outside = played.t[after & (used > 1.0 + 1e-6)]
         left = outside.max() - alone / 3.0 if len(outside) else 0.0
-        before = Played(again(replay)).used(robot, limits).max()
+        before = Played(again(scaler)).used(robot, limits).max()
         found[what] = [played.duration / alone, played.duration / known, left, used[after].max(), before]
     return found
 
 
-def tick_times(motion: Motion, replay: TrajectoryScaler) -> tuple[list[float], list[float]]:
+def tick_times(motion: Motion, scaler: TrajectoryScaler) -> tuple[list[float], list[float]]:
     """Microseconds of this thread in each tick: undisturbed, and while the speed changes."""
     times: tuple[list[float], list[float]] = ([], [])
     for actions in ((), [(0.3 * k, 0.4 + 0.6 * (k % 2)) for k in range(1, 20)]):
-        playing, waiting = again(replay), list(actions)
+        playing, waiting = again(scaler), list(actions)
         while not playing.done:
             if waiting and playing.t >= waiting[0][0]:
                 playing.override(waiting.pop(0)[1])
             start = time.thread_time()
             playing.tick(DT)
             took = (time.thread_time() - start) * 1e6
-            times[0 if playing.clock.steady and playing.clock.end == playing._wanted else 1].append(took)
+            times[0 if playing.time_scaling.steady and playing.time_scaling.end == playing._wanted else 1].append(took)
     return times
 
 
-def draw(motion: Motion, replay: TrajectoryScaler, file: Path) -> None:
+def draw(motion: Motion, scaler: TrajectoryScaler, file: Path) -> None:
     plt = figures.pyplot()
-    played = Played(again(replay))
+    played = Played(again(scaler))
     t = np.linspace(0.0, motion.plan.law.duration, 3000)
     s, sd, sdd, sddd = motion.plan.law(t)
     q, q1, q2, q3 = motion.path(s)
@@ -176,18 +176,18 @@ def report(motions: int, optima: Optima) -> str:
     for name in ARMS:
         for seed in range(motions):
             motion = Motion(name, seed)
-            replay, found = undisturbed(motion, optima(motion, name, seed))
+            scaler, found = undisturbed(motion, optima(motion, name, seed))
             results[name].append(found)
             print(name, seed, f"{found['ratio']:.4f} {found['between'].max():.5f} {found['solved']:.2f} s", flush=True)
             if seed < DISTURBED:
-                others[name].append(disturbed(motion, name, replay))
+                others[name].append(disturbed(motion, name, scaler))
             if name == "seven_r" and seed < DISTURBED:
-                for kind, times in zip(ticks, tick_times(motion, replay)):
+                for kind, times in zip(ticks, tick_times(motion, scaler)):
                     kind.extend(times)
             if seed < 2:
                 convergence.append((NAMES[name], seed, *(optimum(motion.here, count) for count in (200, 400, 800))))
             if (name, seed) == ("seven_r", 1):
-                draw(motion, replay, HERE / "scaling.png")
+                draw(motion, scaler, HERE / "scaling.png")
     return "\n".join(_lines(motions, results, others, ticks, convergence)) + "\n"
 
 
@@ -226,8 +226,8 @@ outside of the new limits; the largest use of them, beside what the motion would
 TICKS = """
 ## One tick
 
-7R, in one process, plain Python: `Replay.tick`, which returns q, qd, qdd, qddd [us of the thread; other work shares the
-machine].
+7R, in one process, plain Python: `TrajectoryScaler.tick`, which returns q, qd, qdd, qddd [us of the thread; other work shares
+the machine].
 """
 
 

@@ -88,6 +88,7 @@ class _Live(LiveTable):
                                 effort_rate_utilization=np.abs(message.effort_rate) / limits.effort_rate)
         phase = {1: "moving", 2: "paused", 3: "stopping", 4: "ended"}.get(message.phase, "")
         speed = "" if np.isnan(message.speed_scaling) else f", {message.speed_scaling:.0%} of the planned speed"
-        head = (f"{message.t:5.2f} s  {phase} at {message.progress:.0%} of the path{speed}, {message.lateness:.2f} s late; "
-                f"most used: {message.use:.1%} of {message.binding_limit.replace('_', ' ')} of {message.binding_joint}")
+        limit = f"{message.binding_limit.replace('_', ' ')} of {message.binding_joint}"
+        head = (f"{message.t:5.2f} s  {phase} at {message.progress:.0%} of the path{speed}, {message.delay:.2f} s late; "
+                f"nearest limit: {message.utilization:.1%} of {limit}")
         return [head, *super().lines(shown)]

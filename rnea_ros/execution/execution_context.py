@@ -12,13 +12,14 @@ from ..errors import InputError, in_words, some
 from ..model.tree import Limits
 from ..motion.path_dynamics import PathDynamics
 from ..robots.robot import Robot
+from ..scaling.feasibility import check_rest
 from ..scaling.path import Path
 from ..scaling.points import plan_from_waypoints
-from ..scaling.profile import PASS, check_rest
-from ..scaling.replay import TrajectoryScaler
+from ..scaling.profile import PASS
 from ..scaling.terms import Constraints
+from ..scaling.trajectory_scaler import TrajectoryScaler
+from .executed_motion import ExecutedMotion
 from .goal import Goal, check_positions, placed, refusing
-from .motion import ExecutedMotion
 from .turns import turning
 
 STILL = 1e-9  # rad, m; between points that are all the same
@@ -43,8 +44,8 @@ class ExecutionContext(NamedTuple):
         with refusing("limits"):
             constraints = self.constraints(plan.path)
         with refusing("gravity"):
-            replay = TrajectoryScaler(constraints, plan, values["catch_up"], not values["solve_first"], solver)
-        return ExecutedMotion(number, goal, replay, robot, limits)
+            scaler = TrajectoryScaler(constraints, plan, values["catch_up"], not values["solve_first"], solver)
+        return ExecutedMotion(number, goal, scaler, robot, limits)
 
     @property
     def turns(self) -> np.ndarray:
@@ -59,8 +60,8 @@ class ExecutionContext(NamedTuple):
 
     def constraints_further_on(self, motion: ExecutedMotion) -> Constraints:
         """For what is left of a motion. Raises InputError where even rest would exceed a limit."""
-        constraints = self.constraints(motion.replay.plan.path)
-        check_rest(constraints, PASS, motion.replay.reference().s)
+        constraints = self.constraints(motion.scaler.plan.path)
+        check_rest(constraints, PASS, motion.scaler.reference().s)
         return constraints
 
     def unknown(self) -> dict[str, str]:

@@ -21,10 +21,10 @@ import numpy as np
 from ..errors import InputError, Rejected, RneaError, in_words
 from ..model.tree import Limits
 from ..robots.robot import Robot
+from .executed_motion import ExecutedMotion, Sample
 from .execution_context import ExecutionContext, execution_context
 from .goal import Ended, Goal
-from .joint_positions import StartState
-from .motion import ExecutedMotion, Sample
+from .start_state import StartState
 from .turns import nearest
 
 GOAL = 1e-9  # of the path, within which it is at its end
@@ -86,7 +86,7 @@ class TrajectoryExecutor:
             return Phase.WAITING
         if motion.stopped:
             return Phase.STOPPING
-        return Phase.PAUSED if self.paused and motion.replay.clock.k < GONE else Phase.MOVING
+        return Phase.PAUSED if self.paused and motion.scaler.time_scaling.k < GONE else Phase.MOVING
 
     # ------------------------------------------------------------------ what is asked of it
 
@@ -212,8 +212,8 @@ class TrajectoryExecutor:
 
     def _steer(self) -> None:
         if self.motion is not None:
-            (self.motion.replay.pause if self.paused else self.motion.replay.resume)()
-            self.motion.replay.override(self.override)
+            (self.motion.scaler.pause if self.paused else self.motion.scaler.resume)()
+            self.motion.scaler.override(self.override)
 
     # ------------------------------------------------------------------ the tick
 
@@ -253,7 +253,7 @@ class TrajectoryExecutor:
 
     def _begin(self, motion: ExecutedMotion, now: int) -> None:
         """Raises Rejected if the robot has moved since."""
-        place, start = self._place(motion.joint_names, now, motion.turns), motion.replay.plan.path.at(0.0)[0]
+        place, start = self._place(motion.joint_names, now, motion.turns), motion.scaler.plan.path.at(0.0)[0]
         away = np.abs(nearest(place, start, motion.turns) - start)
         if np.fmax.reduce(away, initial=0.0) > self.values["start_tolerance"]:
             worst = int(np.nanargmax(away))
@@ -262,7 +262,7 @@ class TrajectoryExecutor:
             self._drop(refusal.reason, refusal.detail)
             raise refusal
         motion.begun = True
-        current, plan = motion.replay.current.law.duration, motion.replay.plan.law.duration
+        current, plan = motion.scaler.current.law.duration, motion.scaler.plan.law.duration
         slower = "as planned" if current <= plan else f"slowed, {current:.2f} s at first"
         begins = "is ready, and waits, paused" if self.paused else "begins"
         self._told(True, f"motion {motion.number} {begins}: planned {plan:.2f} s, {slower}")
@@ -270,11 +270,11 @@ class TrajectoryExecutor:
     def _end(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
         reference = sample.reference
         self.motion = None
-        path = motion.replay.plan.path
+        path = motion.scaler.plan.path
         share = reference.s / path.length
         arrived = share > 1.0 - GOAL
         place = "at its goal" if arrived else f"stopped at {share:.1%} of its path"
-        ended = (f"ended {place} after {reference.t:.2f} s, planned {motion.replay.plan.law.duration:.2f} s; used "
+        ended = (f"ended {place} after {reference.t:.2f} s, planned {motion.scaler.plan.law.duration:.2f} s; used "
                  f"{motion.peak:.1%} of {motion.peak_of}")
         self._told(True, f"motion {motion.number} {ended}")
         self._tell(motion.goal, "" if arrived else "stopped", ended if arrived else f"{motion.stopped}: {ended}")
@@ -282,12 +282,12 @@ class TrajectoryExecutor:
             self._make(self._pending, now)
 
     def _hear(self, motion: ExecutedMotion) -> None:
-        message, replay = self._message, motion.replay
-        self._message = replay.message
-        if replay.unkept:
-            self._give_way(motion, replay.unkept)
-        elif replay.message and replay.message != message:
-            self._told(False, f"the motion goes on as it was: {replay.message}")
+        message, scaler = self._message, motion.scaler
+        self._message = scaler.message
+        if scaler.unkept:
+            self._give_way(motion, scaler.unkept)
+        elif scaler.message and scaler.message != message:
+            self._told(False, f"the motion goes on as it was: {scaler.message}")
 
     def _give_way(self, motion: ExecutedMotion, why: str) -> None:
         """A motion may not go on beyond limits, or with a payload, that it was not made for."""
@@ -367,7 +367,7 @@ class TrajectoryExecutor:
                 motion.carry(equipment.robot, equipment.limits)
             constraints = equipment.constraints_further_on(motion)
             with self._lock:
-                motion.replay.change(constraints)
+                motion.scaler.change(constraints)
         except BaseException as error:
             with self._lock:
                 self._give_way(motion, in_words(error))

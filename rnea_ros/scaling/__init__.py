@@ -3,12 +3,13 @@
     closed_form   the largest constant speed factor, from torque and torque rate and their shares
     path, law     where the motion goes, q(s), and when, s(t)
     terms         torque, torque rate and all other limits as functions of (s, sd, sdd, sddd)
+    feasibility   whether a path can be moved along at all
     profile       the fastest s(t) on a path, inside all limits; barrier: the numbers behind it
     points        timed points as a path and a time law
     plan          the motion that stays as near to a plan as the limits allow
-    clock         a rate of that motion's clock that can be changed at any time
+    time_scaling  the rate at which that motion is played, which can be changed at any time
     assessment    what other limits or another payload mean for it
-    replay        one step at a control rate: pause, resume, override, changes
+    trajectory_scaler  one step at a control rate: pause, resume, override, changes
     retime        points in, the fastest motion out
 
 Nothing here knows a robot: dynamics come as functions of arrays, a Robot's from rnea_ros.motion.path_dynamics, any other's by
@@ -21,9 +22,9 @@ from .path import Path, through
 from .plan import ScaledPlan, follow
 from .points import plan_from_waypoints
 from .profile import fastest
-from .replay import Reference, ScalerStatus, TrajectoryScaler
 from .retime import route, time_optimal
 from .terms import Constraints, PathLimits
+from .trajectory_scaler import Reference, ScalerStatus, TrajectoryScaler
 
 __all__ = [
            "Constraints",

@@ -1,4 +1,4 @@
-"""What other limits or another payload mean for a law that is being played: the constant rate of its clock inside them."""
+"""What other limits or another payload mean for a law that is being played: the largest constant rate inside them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .clock import CoefficientTable
+from .feasibility import check_rest
 from .plan import ScaledPlan
-from .profile import PASS, check_rest, largest
-from .terms import Constraints, use
+from .profile import PASS, largest
+from .terms import Constraints, utilization
+from .time_scaling import CoefficientTable
 
 ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
 RATES = (0.25, 0.5, 0.75, 1.0)  # rates at which the excess over new limits is looked at
 
 
 class Assessment(NamedTuple):
-    """A law under new rows, in `table`; where factor < 1, `slow` is the law slowed until it is inside them, with its table."""
+    """A law under new constraints, in `table`; where factor < 1, `slow` is the law slowed until inside, with its table."""
 
     constraints: Constraints
     table: CoefficientTable
@@ -36,7 +37,7 @@ def assessed(constraints: Constraints, current: ScaledPlan, sigma: float) -> Ass
     if factor >= 1.0:
         return Assessment(constraints, table, 1.0, current, table)
     factor *= 1.0 - 1e-12
-    excess = np.max([np.abs(use(rows, v * k, a * k**2, u * k**3)).max(axis=0) for k in RATES], axis=0) / PASS
+    excess = np.max([np.abs(utilization(rows, v * k, a * k**2, u * k**3)).max(axis=0) for k in RATES], axis=0) / PASS
     slow = current.slower(factor)
     return Assessment(constraints, table.widened(np.maximum(excess, 1.0)), factor, slow,
                       CoefficientTable(constraints, slow.law))

@@ -1,11 +1,12 @@
-"""Interior point method for the fastest rate of a clock: the numbers behind profile.py, which says why y = k^2 is the unknown.
+"""Interior point method for the fastest time scaling of a law: the numbers behind profile.py, which says why y = k^2 is the
+unknown.
 
 Minimize the integral of 1 / sqrt y - mu sum log (1 - value^2) over a cubic spline y(sigma), for mu -> 0, where the values are
-those of the rows at four points of each interval between knots. Newton's matrix is that of Gauss and Newton for the rows
-(second derivatives of the values left out) and the exact one for the time: positive definite, with a band of four.
+those of the constraints at four points of each interval between knots. Newton's matrix is that of Gauss and Newton for the
+constraints (second derivatives of the values left out) and the exact one for the time: positive definite, with a band of four.
 
-With a schedule, the motion must not be anywhere before its time, and what is minimized is its lateness at the end and, a
-little, on the way. Every t(sigma) depends on all y before; with the lateness and its multiplier at each knot as further
+With a schedule, the motion must not be anywhere before its time, and what is minimized is its delay at the end and, a
+little, on the way. Every t(sigma) depends on all y before; with the delay and its multiplier at each knot as further
 unknowns the matrix is still one of a band.
 """
 
@@ -18,7 +19,7 @@ from .path import solve_blocks
 POINTS = np.array([0.0, 0.5 - 0.1 * 5.0**0.5, 0.5 + 0.1 * 5.0**0.5, 1.0])  # of Lobatto: both ends, exact to degree five
 WEIGHTS = np.array([1.0, 5.0, 5.0, 1.0]) / 12.0
 EARLY = 1e-4  # s; by which a motion on schedule may be ahead of it
-ON_THE_WAY = 0.1  # weight of mean lateness against that at the end
+ON_THE_WAY = 0.1  # weight of the mean delay against that at the end
 SHRINK = 0.2  # of mu
 STEPS = 30  # of Newton for each mu
 FLAT = 1e-3  # of the largest y of an interval: the least one between its points
@@ -87,7 +88,7 @@ def _derivatives(x: np.ndarray) -> np.ndarray:
 
 
 def weighed(y: np.ndarray) -> np.ndarray:
-    """(..., 7): what the rows of terms.py weigh, from (..., 3) y, y', y'', with k = sqrt y, kappa = y'/2, w = k y''/2."""
+    """What the coefficients of terms.py multiply (..., 7), from y, y', y'' (..., 3): k = sqrt y, kappa = y'/2, w = k y''/2."""
     y, y1, y2 = np.moveaxis(y, -1, 0)
     k = np.sqrt(y)
     return np.stack((np.ones_like(y), k, y, 0.5 * y1, y * k, 0.5 * k * y1, 0.5 * k * y2), axis=-1)
@@ -106,7 +107,8 @@ def weighed_slope(y: np.ndarray) -> np.ndarray:
 
 
 class Barrier:
-    """rows (intervals, points, 7, rows) on the intervals of a spline; values must stay within -1 and 1.
+    """Constraint coefficients, rows (intervals, points, 7, constraints), on the intervals of a spline; values must stay within
+    -1 and 1.
 
     fixed : number of leading coefficients that stay
     due   : a schedule: the earliest times (intervals,) at the ends of the intervals [s]
@@ -135,18 +137,18 @@ class Barrier:
         """inf where c is not feasible."""
         y = self._y(c)
         if y[..., 0].min() <= 0.0 or (self.spline.lowest(c) < FLAT * y[..., 0].max(axis=1)).any():
-            return np.inf  # between its points, too, a clock must not stand still or go back
+            return np.inf  # between its points, too, the law must not stand still or go back
         values = (weighed(y)[..., None, :] @ self.rows)[..., 0, :]
         left = 1.0 - values * values
         if not left.min() > 0.0:
             return np.inf
         value = float((self._cost / np.sqrt(y[..., 0])).sum() - mu * np.log(left).sum())
         if self.due is not None:
-            lateness = self._lateness(y)
-            value = value - mu * float(np.log(lateness).sum()) if lateness.min() > 0.0 else np.inf
+            delay = self._delay(y)
+            value = value - mu * float(np.log(delay).sum()) if delay.min() > 0.0 else np.inf
         return value
 
-    def _lateness(self, y: np.ndarray) -> np.ndarray:
+    def _delay(self, y: np.ndarray) -> np.ndarray:
         """(intervals,) at the end of each, EARLY added."""
         assert self.due is not None
         return EARLY + np.cumsum((self._weights / np.sqrt(y[..., 0])).sum(axis=1)) - self.due
@@ -201,26 +203,26 @@ class Barrier:
         return self._step(system, self._gathered(local))
 
     def _solved_on_schedule(self, y: np.ndarray, mu: float, local: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, float]:
-        """With z the change of lateness l at each knot, and p its multiplier:
+        """With z the change of the delay l at each knot, and p its multiplier:
 
         H dc + L' p = -g,   z[k] - z[k-1] = L[k] dc,   p[k] - p[k+1] = mu z[k] / l[k]^2
         """
-        late = self._lateness(y)
+        delay = self._delay(y)
         L = np.einsum("kp,kpa->ka", -0.5 * self._weights * y[..., 0] ** -1.5, self._bases[:, :, 0])
         system, at = _Band(self.intervals + 3, 3), np.arange(self.intervals)
         self._curve(system, square)
-        last = np.arange(self.intervals, self.intervals + 3)  # without a lateness of their own
+        last = np.arange(self.intervals, self.intervals + 3)  # without a delay of their own
         for kind in (1, 2):
             system.add(at, kind, at, kind, np.ones(self.intervals))
             system.add(last, kind, last, kind, np.ones(3))
         system.add(at[1:], 1, at[:-1], 1, -np.ones(self.intervals - 1))
         system.add(at[:-1], 2, at[1:], 2, -np.ones(self.intervals - 1))
-        system.add(at, 2, at, 1, -mu / late**2)
+        system.add(at, 2, at, 1, -mu / delay**2)
         for a in range(4):
             free = at + a >= self.fixed
             system.add((at + a)[free], 0, at[free], 2, L[free, a])
             system.add(at[free], 1, (at + a)[free], 0, -L[free, a])
-        ahead = np.cumsum((-mu / late)[::-1])[::-1]
+        ahead = np.cumsum((-mu / delay)[::-1])[::-1]
         return self._step(system, self._gathered(local + L * ahead[:, None]))
 
     def _gathered(self, local: np.ndarray) -> np.ndarray:

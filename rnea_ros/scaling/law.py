@@ -90,7 +90,7 @@ class TimeLaw:
                 (60.0 * c5 * x + 24.0 * c4) * x + 6.0 * c3)
 
     def slower(self, factor: float) -> TimeLaw:
-        """The same motion with its clock at `factor`."""
+        """The same motion, played at the rate `factor`."""
         return TimeLaw(self.breaks / factor, self.coefficients * factor ** np.arange(DEGREE + 1.0), self.corners / factor)
 
     def going_back(self) -> np.ndarray:

@@ -14,9 +14,10 @@ import numpy as np
 
 from . import law as laws
 from .barrier import EARLY
+from .feasibility import check_rest
 from .law import SPACING, TimeLaw
 from .path import Path
-from .profile import LEVEL, Curve, NoLaw, Progress, check_rest, fastest, steady_factor
+from .profile import LEVEL, Curve, NoLaw, Progress, fastest, steady_factor
 from .terms import Constraints
 
 SOON = 0.02  # s, by which a motion may begin later than it could
@@ -38,7 +39,7 @@ class ScaledPlan:
         return list(zip(edges[0::2], edges[1::2]))
 
     def slower(self, factor: float) -> ScaledPlan:
-        """The same with its clock at `factor`."""
+        """The same, played at the rate `factor`."""
         return ScaledPlan(self.path, self.law.slower(factor), tuple((a / factor, b / factor) for a, b in self.rests))
 
 
@@ -71,9 +72,9 @@ def handed_over(constraints: Constraints, current: ScaledPlan, at: float, plan: 
         pieces = [current.law.between(0.0, since)] if number else []
         late = since + offset - (plan.legs()[number - 1][1] if number else 0.0)
         return _completed(constraints, plan, catch_up, pieces, rests, number, late, waited=at - since, progress=progress)
-    clock, until = current.law.between(at, end), plan.legs()[number][1]
+    remaining, until = current.law.between(at, end), plan.legs()[number][1]
     ceiling, due = _kept(plan, catch_up, until, at + offset)
-    law = fastest(constraints, clock, True, ceiling, due, progress=progress)
+    law = fastest(constraints, remaining, True, ceiling, due, progress=progress)
     late = at + offset + law.duration - until
     return _completed(constraints, plan, catch_up, [current.law.between(0.0, at), law], rests, number + 1, late,
                       progress=progress)
@@ -89,39 +90,39 @@ def _completed(constraints: Constraints, plan: ScaledPlan, catch_up: bool, piece
     legs = plan.legs()
     for k in range(number, len(legs)):
         start, end = legs[k]
-        clock = plan.law.between(start, end)
+        planned = plan.law.between(start, end)
         if k:
             planned_rest = start - legs[k - 1][1]
             rest = max(planned_rest - late, waited)
             late, waited = late + rest - planned_rest, 0.0
             now = sum(piece.duration for piece in pieces)
             rests.append((now, now + rest))
-            pieces += [laws.wait(clock.start, rest)] if rest > 0.0 else []
-        law = clock
-        if (late > 0.0 and catch_up) or not fits(constraints, clock):
-            law = _nearest(constraints, plan, clock, catch_up, end, start + late, progress)
-        late += law.duration - clock.duration
+            pieces += [laws.wait(planned.start, rest)] if rest > 0.0 else []
+        law = planned
+        if (late > 0.0 and catch_up) or not fits(constraints, planned):
+            law = _nearest(constraints, plan, planned, catch_up, end, start + late, progress)
+        late += law.duration - planned.duration
         pieces.append(law)
     return ScaledPlan(plan.path, pieces[0].then(*pieces[1:]), tuple(rests))
 
 
-def _nearest(constraints: Constraints, plan: ScaledPlan, clock: TimeLaw, catch_up: bool, until: float, now: float,
+def _nearest(constraints: Constraints, plan: ScaledPlan, planned: TimeLaw, catch_up: bool, until: float, now: float,
              progress: Progress | None) -> TimeLaw:
-    """From rest to rest over the way of `clock`, the plan's own leg: see `_kept`."""
+    """From rest to rest over the way of `planned`, the plan's own leg: see `_kept`."""
     ceiling, due = _kept(plan, catch_up, until, now)
     if due is None:
-        return fastest(constraints, clock, ceiling=ceiling, progress=progress)
-    quintic = laws.rest_to_rest(clock.start, clock.end, 1.0, 3 if constraints.third_order else 2)
+        return fastest(constraints, planned, ceiling=ceiling, progress=progress)
+    quintic = laws.rest_to_rest(planned.start, planned.end, 1.0, 3 if constraints.third_order else 2)
     law = fastest(constraints, quintic, progress=progress)
     t, (s, *_), _ = law.sampled(SPACING)
     ahead = float((due(s) - t).max())
     if ahead <= EARLY:
         return law
-    waiting = laws.wait(clock.start, ahead).then(law)  # nowhere ahead of the plan, and nothing ends earlier
+    waiting = laws.wait(planned.start, ahead).then(law)  # nowhere ahead of the plan, and nothing ends earlier
     if ahead <= SOON:
         return waiting
     try:
-        timely = fastest(constraints, law, due=due, planned=clock, progress=progress)
+        timely = fastest(constraints, law, due=due, planned=planned, progress=progress)
     except NoLaw:
         return waiting
     return timely if timely.duration <= WORTH * waiting.duration else waiting

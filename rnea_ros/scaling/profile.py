@@ -1,18 +1,18 @@
 """The fastest time law on a known path, inside limits of torque, torque rate, velocity, acceleration and jerk.
 
-A feasible law S(sigma), for instance a slow quintic from rest to rest, serves as clock. On it the unknown is the square of the
-clock's rate,
+An initial law S(sigma) that is feasible, for instance a slow quintic from rest to rest, is played at a rate that varies,
+s(t) = S(sigma(t)). The unknown is the square of that rate,
 
     y(sigma) = k^2,   k = d sigma / dt,   kappa = dk/dt = y'/2,   w = d kappa/dt = k y''/2          (' = d / d sigma)
 
-and every row of terms.py weighs (1, sqrt y, y, y'/2, y sqrt y, sqrt y y'/2, sqrt y y''/2). Torque and acceleration are linear
-in y without friction, torque rate is sqrt y times linear, and the time, the integral of 1 / sqrt y, is convex. Since a clock
-that ends at rest has the t^3 of a jerk-limited start in it, y is smooth and positive up to both ends, where sd^2 over s would
-have a branch point.
+and every constraint (terms.py) is a sum of (1, sqrt y, y, y'/2, y sqrt y, sqrt y y'/2, sqrt y y''/2) with known coefficients.
+Torque and acceleration are linear in y without friction, torque rate is sqrt y times linear, and the time, the integral of
+1 / sqrt y, is convex. Since an initial law that ends at rest has the t^3 of a jerk-limited start in it, y is smooth and
+positive up to both ends, where sd^2 over s would have a branch point.
 
 y is a cubic spline, so w is continuous, and so is the torque rate. An interior point method (barrier.py) starts from a
 constant y, which is feasible where it is small enough, and every iterate is feasible at the points of its grid. The law found
-on coarse grids becomes the clock of the last one: y is then about 1 everywhere, and the grid uniform in the time of the
+on coarse grids becomes the initial law of the last one: y is then about 1 everywhere, and the grid uniform in the time of the
 motion, fine where it is fast. Between the points a limit may still be exceeded a little. Hence the law is checked densely and
 limits are tightened where it was; last, the whole law is slowed by the factor that the closed form gives (closed_form.py).
 What is returned has passed that check, at its own speed and at every constant fraction of it.
@@ -25,21 +25,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError, some
+from ..errors import RneaError
 from . import law as laws
 from .barrier import POINTS, Barrier, Spline, weighed
 from .closed_form import first_met, suspects
+from .feasibility import check_bounded, check_rest
 from .law import TimeLaw
-from .terms import BASIS, Constraints, basis, on_clock, parts
+from .terms import BASIS, Constraints, basis, on_law, parts
 
 LEVEL = 0.998  # share of the limits that a profile aims at
 MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
-PASS = 0.999  # share that it may use between the points: the rest is room for a controller to vary its speed, see replay.py
+PASS = 0.999  # share that it may use between the points: the rest is room to vary its speed, see time_scaling.py
 COARSE = 48  # intervals of the first grid
 RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most,
 FINE = 10_000  # if these make no more intervals
 INSIDE = 0.99  # share of the limits on the grid that a law to start from may come to use
-MOST = 1536  # intervals of a grid on the given clock
+MOST = 1536  # intervals of a grid on the given initial law
 OUTLINE = 4.0  # times as coarse may that grid be
 LEAST_SHARE = 1e-9  # of the largest y
 STANDING = 1e-3  # of the largest speed
@@ -49,10 +50,7 @@ ROUNDS = 4  # of tightening
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
 TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
 ATTEMPTS = 40
-FASTEST = 1e3  # times the slow start's rate: where nothing binds, a clock runs no faster
-LOOKS = 201  # along the path, for what bounds acceleration
-MOVES = 1e-9  # of the way along the path, by a joint that moves
-INSTANT = 1e-7  # s; nothing does where limits let a motion have its whole way behind it within that
+FASTEST = 1e3  # times the slow start's rate: where nothing binds, no law is played faster
 PARTS = np.array([0.0, 0.5])  # shares of each interval at which a piece of the law begins
 HALVINGS = 12  # of such an interval, at most
 CLOSE = 0.02  # share of an interval
@@ -64,65 +62,33 @@ class NoLaw(RneaError):
     """No law was found, as may happen to one that must start in motion."""
 
 
-def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0) -> None:
-    """InputError if the robot cannot rest somewhere on the path from s = start on: no time law exists then."""
-    length, breaks = constraints.path.length, constraints.path.breaks
-    s = np.unique(np.concatenate((np.linspace(start, length, 1001), breaks[breaks > start])))
-    held = np.abs(constraints(s)[:, 0])
-    where, row = np.unravel_index(int(held.argmax()), held.shape)
-    if held[where, row] >= level:
-        joint = constraints.labels[row][0]
-        limit = constraints.limits.effort[joint]
-        raise InputError(f"gravity alone takes {held[where, row] * limit:.4g} of the {limit:.4g} N m (N) of "
-                         f"{constraints.joint_names[joint]} at s = {s[where]:.4g} of {length:.4g} on the path: "
-                         "no speed is slow enough")
-
-
-def check_bounded(constraints: Constraints, start: float, end: float) -> None:
-    """InputError if nothing bounds the acceleration somewhere between start and end: the motion would jump to speed."""
-    if not constraints.second_order:
-        raise InputError("only velocity limits are known: the fastest motion would jump to speed; give limits of effort or "
-                         "acceleration")
-    s, way = np.linspace(start, end, LOOKS), end - start
-    acceleration, jerk = (np.abs(constraints(s)[:, k]).max(axis=1) for k in (3, 6))
-    free = np.maximum(np.sqrt(way * acceleration), np.cbrt(way * jerk)) < INSTANT
-    along = np.flatnonzero(free[:-1] & free[1:])
-    if len(along):
-        a, b = along[0], along[-1] + 1
-        moves = np.abs(constraints.path(s[along])[1]).max(axis=0) > MOVES
-        joints = some(name for name, moving in zip(constraints.joint_names, moves) if moving)
-        raise InputError(f"nothing bounds the acceleration from s = {s[a]:.4g} to {s[b]:.4g} of {constraints.path.length:.4g} "
-                         f"on the path: what moves there ({joints}) has no mass, or no known limits of effort and "
-                         "acceleration; give limits of acceleration")
-
-
-def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
+def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
             due: Curve | None = None, planned: TimeLaw | None = None, resolution: float = RESOLUTION,
             progress: Progress | None = None) -> TimeLaw:
-    """The fastest law from rest to rest over the whole path, or over the way of `clock`, a law that ends at rest.
+    """The fastest law from rest to rest over the whole path, or over the way of `initial`, a law that ends at rest.
 
-    clock    : where to begin; default quintic over the path; cubic if nothing bounds sddd
-    moving   : the law starts with sd and sdd of the clock, which must be inside the limits
+    initial  : a law to begin with; default quintic over the path; cubic if nothing bounds sddd
+    moving   : the law starts with sd and sdd of the initial one, which must be inside the limits
     ceiling  : s -> the largest sd there
     due      : s -> the earliest time there: the law is never ahead of that, and as little behind as can be
-    planned  : with due: a law that is never ahead; another clock to begin with, the better one counts
+    planned  : with due: a law that is never ahead; another one to begin with, the better one counts
     progress : called with what is being done and the duration so far
     Raises InputError where gravity alone exceeds a limit or nothing bounds acceleration, NoLaw.
     """
-    if clock is None:
+    if initial is None:
         check_rest(constraints, LEVEL)
-        clock = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
-    check_bounded(constraints, clock.start, clock.end)
-    wishes = _Objectives(moving, ceiling, due, progress)
-    gap, knots = GAP if due is None else GAP_ON_SCHEDULE, clock.corners
+        initial = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
+    check_bounded(constraints, initial.start, initial.end)
+    objectives = _Objectives(moving, ceiling, due, progress)
+    gap, knots = GAP if due is None else GAP_ON_SCHEDULE, initial.corners
     if not moving:
-        starts = (clock,) if planned is None else (clock, planned)
-        outlines = [_outlined(constraints, start, resolution, wishes, planned) for start in starts]
-        clock, knots = min(outlines, key=lambda outline: outline[0].duration)
-    if due is not None and not moving:  # the shape of a schedule, unlike that of limits, may be far from the clock's
-        grid = _grid_on(constraints, clock, _subdivided(knots, OUTLINE * resolution), wishes)
-        clock, knots = grid.law(grid.solve(grid.inside(np.ones(grid.intervals + 3)), START, gap))
-    grid = _grid_on(constraints, clock, _subdivided(knots, (2.0 if moving else 1.0) * resolution), wishes)
+        starts = (initial,) if planned is None else (initial, planned)
+        outlines = [_outlined(constraints, start, resolution, objectives, planned) for start in starts]
+        initial, knots = min(outlines, key=lambda outline: outline[0].duration)
+    if due is not None and not moving:  # the shape of a schedule, unlike that of limits, may be far from the initial one's
+        grid = _grid_on(constraints, initial, _subdivided(knots, OUTLINE * resolution), objectives)
+        initial, knots = grid.law(grid.solve(grid.inside(np.ones(grid.intervals + 3)), START, gap))
+    grid = _grid_on(constraints, initial, _subdivided(knots, (2.0 if moving else 1.0) * resolution), objectives)
     c = grid.solve(grid.inside(np.ones(grid.intervals + 3)), START if moving or due is not None else AGAIN, gap)
     for _ in range(ROUNDS):
         if not grid.tighten(grid.law(c)[0]):
@@ -131,32 +97,32 @@ def fastest(constraints: Constraints, clock: TimeLaw | None = None, moving: bool
     return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c)[0])
 
 
-def _outlined(constraints: Constraints, clock: TimeLaw, resolution: float, wishes: _Objectives,
+def _outlined(constraints: Constraints, initial: TimeLaw, resolution: float, objectives: _Objectives,
               planned: TimeLaw | None = None) -> tuple[TimeLaw, np.ndarray]:
-    """A law that is about right, with its knots: from uniform grids on the clock, each with half the intervals of the next."""
-    spline = Spline(np.linspace(0.0, clock.duration, COARSE + 1))
-    slow = _slow_start(constraints, clock, wishes)
+    """A law that is about right, and its knots: by grids on the initial one, each twice as fine as the one before."""
+    spline = Spline(np.linspace(0.0, initial.duration, COARSE + 1))
+    slow = _slow_start(constraints, initial, objectives)
     c = np.full(COARSE + 3, slow * slow)
     if planned is not None:  # what is nowhere faster than a schedule is never ahead of it
-        under = wishes._replace(due=None, ceiling=lambda s: planned(planned.time_at(s))[1])
-        grid = _Grid(constraints, clock, spline, slow, under)
+        under = objectives._replace(due=None, ceiling=lambda s: planned(planned.time_at(s))[1])
+        grid = _Grid(constraints, initial, spline, slow, under)
         c = grid.solve(grid.inside(c), START, COARSE_GAP)
-    grid = _Grid(constraints, clock, spline, slow, wishes)
+    grid = _Grid(constraints, initial, spline, slow, objectives)
     c = grid.solve(grid.inside(c), START, COARSE_GAP)
     while spline.intervals == COARSE or spline.intervals < min(MOST, grid.time(c) / (OUTLINE * resolution)):
         spline, c = spline.halved(c)
-        grid = _Grid(constraints, clock, spline, slow, wishes)
+        grid = _Grid(constraints, initial, spline, slow, objectives)
         c = grid.solve(grid.inside(c), AGAIN, COARSE_GAP)
     return grid.law(c)
 
 
-def _grid_on(constraints: Constraints, clock: TimeLaw, knots: np.ndarray, wishes: _Objectives) -> _Grid:
-    return _Grid(constraints, clock, Spline(knots), _slow_start(constraints, clock, wishes), wishes)
+def _grid_on(constraints: Constraints, initial: TimeLaw, knots: np.ndarray, objectives: _Objectives) -> _Grid:
+    return _Grid(constraints, initial, Spline(knots), _slow_start(constraints, initial, objectives), objectives)
 
 
-def _slow_start(constraints: Constraints, clock: TimeLaw, wishes: _Objectives) -> float:
-    """A constant rate of the clock to start from that is inside the limits."""
-    return 1.0 if wishes.moving else 0.95 * steady(constraints, clock, LEVEL)
+def _slow_start(constraints: Constraints, initial: TimeLaw, objectives: _Objectives) -> float:
+    """A constant rate of the initial law to start from that is inside the limits."""
+    return 1.0 if objectives.moving else 0.95 * steady(constraints, initial, LEVEL)
 
 
 def slowed(constraints: Constraints, law: TimeLaw) -> TimeLaw:
@@ -182,9 +148,9 @@ def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float
     return factor
 
 
-def steady(constraints: Constraints, clock: TimeLaw, share: float, most: float = 1e4) -> float:
-    """The largest constant rate of a clock inside a share of the limits, as seen on a coarse grid."""
-    s, v, a, u = clock(np.linspace(0.0, clock.duration, 2 * COARSE + 1))
+def steady(constraints: Constraints, law: TimeLaw, share: float, most: float = 1e4) -> float:
+    """The largest constant rate of a law inside a share of the limits, as seen on a coarse grid."""
+    s, v, a, u = law(np.linspace(0.0, law.duration, 2 * COARSE + 1))
     return largest(constraints(s) / share, v, a, u, most)
 
 
@@ -205,29 +171,30 @@ class _Objectives(NamedTuple):
 
 
 class _Grid(Barrier):
-    """The limits of a path along a clock."""
+    """The limits of a path along an initial law."""
 
-    def __init__(self, constraints: Constraints, clock: TimeLaw, spline: Spline, slow: float, wishes: _Objectives):
-        self.constraints, self.clock, self.slow, self.wishes = constraints, clock, slow, wishes
-        self.level = MOVING if wishes.moving else LEVEL
+    def __init__(self, constraints: Constraints, initial: TimeLaw, spline: Spline, slow: float, objectives: _Objectives):
+        self.constraints, self.initial, self.slow, self.objectives = constraints, initial, slow, objectives
+        self.level = MOVING if objectives.moving else LEVEL
         knots, steps = spline.knots, spline.steps
-        self._nodes = _union(np.append((knots[:-1, None] + steps[:, None] * PARTS).ravel(), knots[-1]), clock.corners)
-        sigma = np.minimum((knots[:-1, None] + steps[:, None] * POINTS).ravel(), clock.duration)
-        s, v, a, u = clock(sigma)
+        self._nodes = _union(np.append((knots[:-1, None] + steps[:, None] * PARTS).ravel(), knots[-1]), initial.corners)
+        sigma = np.minimum((knots[:-1, None] + steps[:, None] * POINTS).ravel(), initial.duration)
+        s, v, a, u = initial(sigma)
         bounds = np.zeros((len(s), BASIS, 2))
         bounds[:, 1, 0] = 1.0 / (FASTEST * slow)
-        if wishes.ceiling is not None:
+        if objectives.ceiling is not None:
             standing = STANDING * v.max()  # at the ends both speeds vanish
-            bounds[:, 1, 1] = np.maximum(v, standing) / np.maximum(wishes.ceiling(s), standing)
-            if wishes.moving:
+            bounds[:, 1, 1] = np.maximum(v, standing) / np.maximum(objectives.ceiling(s), standing)
+            if objectives.moving:
                 bounds[:, 1, 1] = np.minimum(bounds[:, 1, 1], INSIDE)  # the law to start from must be inside
-        rows = np.concatenate((on_clock(constraints(s) / self.level, v, a, u), bounds), axis=2)
+        rows = np.concatenate((on_law(constraints(s) / self.level, v, a, u), bounds), axis=2)
         super().__init__(np.ascontiguousarray(rows.reshape(len(steps), len(POINTS), BASIS, -1)), spline,
-                         3 if wishes.moving else 0, None if wishes.due is None else wishes.due(clock(knots[1:])[0]))
+                         3 if objectives.moving else 0,
+                         None if objectives.due is None else objectives.due(initial(knots[1:])[0]))
 
     def report(self, seconds: float) -> None:
-        if self.wishes.progress is not None:
-            self.wishes.progress(f"grid of {self.intervals} intervals", seconds)
+        if self.objectives.progress is not None:
+            self.objectives.progress(f"grid of {self.intervals} intervals", seconds)
 
     def inside(self, c: np.ndarray) -> np.ndarray:
         """The feasible one next to c on the way to a slow start."""
@@ -236,13 +203,13 @@ class _Grid(Barrier):
                 blend = share * c + (1.0 - share) * self.slow**2
                 if np.isfinite(self.merit(blend, 0.0)):
                     return blend
-            if self.wishes.moving:
+            if self.objectives.moving:
                 break
             self.slow *= 0.7  # a finer grid sees more; slow enough is always feasible
         raise NoLaw("no law inside the limits was found to start from")
 
     def law(self, c: np.ndarray) -> tuple[TimeLaw, np.ndarray]:
-        """s(t) of the clock at this rate, and the times of the knots.
+        """s(t) of the initial law at this rate, and the times of the knots.
 
         A piece that would go back, as one may where the motion all but rests, is halved: what it stands for goes on.
         """
@@ -262,24 +229,24 @@ class _Grid(Barrier):
         k = np.sqrt(np.maximum(self.spline.values(c, between.ravel())[:, 0], least)).reshape(between.shape)
         t = np.concatenate(([0.0], np.cumsum(0.5 * np.diff(sigma) * (weights / k).sum(axis=1))))
         y, y1, _ = self.spline.values(c, sigma).T
-        s, v, a, _ = self.clock(sigma)
+        s, v, a, _ = self.initial(sigma)
         speed, acceleration = np.maximum(v, 0.0) * np.sqrt(np.maximum(y, least)), a * y + 0.5 * v * y1
         speed[-1] = 0.0
-        if not self.wishes.moving:
+        if not self.objectives.moving:
             speed[0] = 0.0
-        corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.clock.corners)
+        corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.initial.corners)
         return laws.hermite(t, s, speed, acceleration, t[corners])
 
     def tighten(self, law: TimeLaw) -> bool:
         """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
         motion, first = law.densely(self.constraints.path.breaks)
         starts = first[np.searchsorted(self._nodes, self.spline.knots[:-1])]
-        used = np.maximum.reduceat(self.constraints.used(motion), starts, axis=0)
+        used = np.maximum.reduceat(self.constraints.utilization(motion), starts, axis=0)
         excess = np.where(used > PASS, used / self.level, 1.0)
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
-        start = weighed(np.array([1.0 if self.wishes.moving else 0.0, 0.0, 0.0]))  # the law to start from must remain inside
+        start = weighed(np.array([float(self.objectives.moving), 0.0, 0.0]))  # the law to start from must remain inside
         still = np.abs((start @ self.rows)[..., :used.shape[1]]).max(axis=1)
         around = np.minimum(around, np.maximum(INSIDE / np.maximum(still, 1e-9), 1.0))
         self.rows[..., :used.shape[1]] *= around[:, None, None]

@@ -9,10 +9,11 @@ import numpy as np
 
 from ..errors import InputError
 from . import law as laws
+from .feasibility import check_rest
 from .law import TimeLaw
 from .path import Path, places, through
 from .points import SAME
-from .profile import LEVEL, Progress, check_rest, fastest
+from .profile import LEVEL, Progress, fastest
 from .terms import Constraints
 
 STANDING = 1e-3  # share of the largest speed below which a recorded motion counts as standing
@@ -82,6 +83,6 @@ def time_optimal(constraints: Constraints, progress: Progress | None = None) -> 
     """The fastest law over a path, at rest at both ends and at its stops. InputError where gravity alone exceeds a limit."""
     check_rest(constraints, LEVEL)
     order = 3 if constraints.third_order else 2
-    clocks = [laws.rest_to_rest(a, b, 1.0, order) for a, b in constraints.path.legs()]
-    pieces = [fastest(constraints, clock, progress=progress) for clock in clocks]
+    starts = [laws.rest_to_rest(a, b, 1.0, order) for a, b in constraints.path.legs()]
+    pieces = [fastest(constraints, start, progress=progress) for start in starts]
     return pieces[0].then(*pieces[1:])

@@ -23,12 +23,13 @@ gives
     ( 2, 0, 0)                        8 c' + 4 f' + 2 g'
     ( 1, 1, 0)                        b + c' + f' + f + g'
 
-Every limit is then a row: a sum of (1, sd, sd^2, sdd, sd^3, sd sdd, sddd) with weights that depend on s, divided by the limit,
-must stay within -1 and 1. Dahl and Nielsen (1990) use the rows of torque, as bounds on sdd at given (s, sd); Gerelli and
-Guarino Lo Bianco (2008, 2011) those of the torque rate, as bounds on sddd at given (s, sd, sdd).
+Every limit is then a constraint: a sum of (1, sd, sd^2, sdd, sd^3, sd sdd, sddd) must stay within -1 and 1. Its coefficients,
+divided by the limit, depend on s alone; those of all limits together are the rows of a matrix. Dahl and Nielsen (1990) use the
+rows of torque, as bounds on sdd at given (s, sd); Gerelli and Guarino Lo Bianco (2008, 2011) those of the torque rate, as
+bounds on sddd at given (s, sd, sdd).
 
-A law s = S(sigma) played on a clock of its own, k = d sigma / dt, is again a path, q(S(sigma)), and its rows follow from those
-of s: `on_clock`.
+A law s = S(sigma) that is played at a rate k = d sigma / dt is again a path, q(S(sigma)), and its constraint coefficients
+follow from those of q(s): `on_law`.
 """
 
 from __future__ import annotations
@@ -87,11 +88,11 @@ class PathLimits(NamedTuple):
 
 
 class Constraints:
-    """All limits along a path, as rows.
+    """All limits along a path, as constraint coefficients.
 
     dynamics : (q, q', q'', q''') (samples, n) each -> Terms; None if there is no limit of effort or effort rate
     limits   : anything with the fields of Limits
-    labels   : (joint number, quantity) of every row
+    labels   : (joint number, quantity) of every constraint
     unknown  : the same of every limit that is not known and therefore not enforced
     """
 
@@ -131,7 +132,7 @@ class Constraints:
         return any(quantity != "velocity" for _, quantity in self.labels)
 
     def __call__(self, s: Any) -> np.ndarray:
-        """(samples, 7, rows) at s (samples,)."""
+        """Constraint coefficients (samples, 7, constraints) at s (samples,)."""
         motion = self.path(s)
         _, q1, q2, q3 = motion
         weights = {"velocity": {1: q1}, "acceleration": {2: q2, 3: q1}, "jerk": {4: q3, 5: 3.0 * q2, 6: q1}}
@@ -147,32 +148,32 @@ class Constraints:
             begin = end
         return rows
 
-    def used(self, motion: np.ndarray) -> np.ndarray:
-        """How much of each limit a motion s, sd, sdd, sddd (4, samples) uses, without sign: (samples, rows)."""
-        return np.concatenate([np.abs(use(self(s), v, a, u)) for s, v, a, u in parts(motion)])
+    def utilization(self, motion: np.ndarray) -> np.ndarray:
+        """What share of each limit a motion s, sd, sdd, sddd (4, samples) uses: (samples, constraints)."""
+        return np.concatenate([np.abs(utilization(self(s), v, a, u)) for s, v, a, u in parts(motion)])
 
-    def describe(self, row: int) -> str:
-        joint, quantity = self.labels[row]
+    def describe(self, number: int) -> str:
+        joint, quantity = self.labels[number]
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
 
 
 def parts(motion: np.ndarray) -> list[np.ndarray]:
-    """A motion (4, samples) in parts whose rows a processor's cache can hold."""
+    """A motion (4, samples) in parts whose coefficients a processor's cache can hold."""
     return np.array_split(motion, motion.shape[1] // PART + 1, axis=1)
 
 
 def basis(sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
-    """(samples, 7): what the rows weigh."""
+    """(samples, 7): what the constraint coefficients multiply."""
     return np.stack((np.ones_like(sd), sd, sd * sd, sdd, sd ** 3, sd * sdd, sddd), axis=-1)
 
 
-def use(rows: np.ndarray, sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
-    """How much of each limit is used, with its sign: (samples, rows)."""
+def utilization(rows: np.ndarray, sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
+    """The share of each limit that is used, with its sign (samples, constraints), from rows (samples, 7, constraints)."""
     return (basis(sd, sdd, sddd)[..., None, :] @ rows)[..., 0, :]
 
 
-def on_clock(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
-    """The rows of q(S(sigma)) from those of q(s): v, a, u (samples,) are the derivatives of S.
+def on_law(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
+    """The constraint coefficients of q(S(sigma)) from those of q(s): v, a, u (samples,) are the derivatives of S.
 
     sd = v k, sdd = a k^2 + v kappa, sddd = u k^3 + 3 a k kappa + v w, with kappa = dk/dt and w = d kappa/dt.
     """

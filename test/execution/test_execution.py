@@ -12,17 +12,18 @@ import pytest
 from rnea_ros import InputError
 from rnea_ros.errors import Rejected
 from rnea_ros.execution import execution_context
+from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.goal import TrajectoryPoint, check_positions, placed, read
-from rnea_ros.execution.joint_positions import JointStateBuffer, StartState
-from rnea_ros.execution.motion import ExecutedMotion
+from rnea_ros.execution.joint_state_buffer import JointStateBuffer
 from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime
 from rnea_ros.execution.schedule import Schedule
+from rnea_ros.execution.start_state import StartState
 from rnea_ros.execution.trajectory_executor import Phase
 from rnea_ros.execution.turns import turning
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.scaling import replay
+from rnea_ros.scaling import trajectory_scaler
 from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.replay import TrajectoryScaler
+from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
 from support.reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
 from support.scaling_cases import dynamics
 from support.stage import DT, stages, trajectory
@@ -228,8 +229,8 @@ def test_too_fast_is_slowed_just_enough(stage):
         tau, rate = ROBOT.torque_and_rate(reference.q, reference.qd, reference.qdd, reference.qddd)
         assert (tau == sample.tau).all() and (rate == sample.tau_rate).all()
         value = {"effort": tau, "effort_rate": rate, "velocity": reference.qd}[sample.quantity][sample.joint]
-        assert abs(value) / getattr(LIMITS, sample.quantity)[sample.joint] == pytest.approx(sample.use)
-    assert it.samples[-1].lateness == pytest.approx(it.samples[-1].reference.t - DURATION, abs=0.01)
+        assert abs(value) / getattr(LIMITS, sample.quantity)[sample.joint] == pytest.approx(sample.utilization)
+    assert it.samples[-1].delay == pytest.approx(it.samples[-1].reference.t - DURATION, abs=0.01)
     assert "ended at its goal" in it.said[-1] and "planned 0.80 s" in it.said[-1]
 
 
@@ -263,9 +264,9 @@ def test_pause_lasts_through_new_trajectories(stage):
     it.performer.pause()
     it.play(1.0)
     assert it.performer.phase is Phase.PAUSED and not np.abs(it.motion()[1][-1]).any()
-    late = it.samples[-1].lateness
+    late = it.samples[-1].delay
     it.play(0.5)
-    assert it.samples[-1].lateness == pytest.approx(late)
+    assert it.samples[-1].delay == pytest.approx(late)
     rest = it.motion()[0][-1]
     it.take(trajectory(START[None], first=2.0))
     it.play(0.2)
@@ -284,7 +285,7 @@ def test_override_and_stop(stage):
     it.performer.set_override(0.5)
     it.take(trajectory(duration=6.0))
     it.play(1.0)
-    assert it.samples[-1].speed == pytest.approx(0.5, rel=1e-6) and it.samples[-1].lateness == pytest.approx(0.0, abs=1e-6)
+    assert it.samples[-1].speed == pytest.approx(0.5, rel=1e-6) and it.samples[-1].delay == pytest.approx(0.0, abs=1e-6)
     it.performer.set_override(1.0)
     it.play(1.0)
     assert it.samples[-1].speed == pytest.approx(1.0, rel=1e-6)
@@ -584,7 +585,7 @@ def fail(error):
 
 @pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("where", [(PathDynamics, "limits"), (execution_context, "check_rest"), (ExecutedMotion, "carry"),
-                                   (TrajectoryScaler, "change"), (replay, "assessed")], ids=lambda where: where[1])
+                                   (TrajectoryScaler, "change"), (trajectory_scaler, "assessed")], ids=lambda where: where[1])
 def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(stage, monkeypatch, where, error):
     it, heard = stage(), []
     it.take(replace(trajectory(), ended=lambda *told: heard.append(told)))
@@ -668,7 +669,7 @@ def test_a_law_that_cannot_be_solved_leaves_the_slower_one(stage, monkeypatch, e
     """What is played is inside the limits to its end, so it may go on."""
     it = stage()
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "handed_over", fail(error))
+        patch.setattr(trajectory_scaler, "handed_over", fail(error))
         it.take(trajectory())
         it.play()
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9 and it.used() <= 1.0

@@ -215,7 +215,7 @@ def test_cancelled_just_before_its_end_it_may_still_succeed(desk):
     handle = desk.send(request(message(POINTS, DURATION)))
     desk.it.performer.use(ROBOT, desk.it.performer._wanted[1])
     while desk.it.performer.motion is not None and (not desk.it.samples or desk.it.samples[-1].reference.s < 0.9999999 * (
-            desk.it.performer.motion.replay.plan.path.length)):
+            desk.it.performer.motion.scaler.plan.path.length)):
         desk.it.play(0.001)
     desk.cancel(handle)
     desk.it.play()

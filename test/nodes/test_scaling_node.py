@@ -60,11 +60,11 @@ def test_a_motion_planned_twice_too_fast(bench):
     assert np.abs(motion.position[0] - POINTS[0]).max() < 1e-3
     last = motion.messages[-1]
     assert list(last.joint_names) == NAMES and last.header.frame_id == "base_link" and last.progress == pytest.approx(1.0)
-    assert last.lateness == pytest.approx(last.t - DURATION, abs=0.02)
+    assert last.delay == pytest.approx(last.t - DURATION, abs=0.02)
     for message in motion.messages[::50]:  # what is said to bind does
         value = np.abs(getattr(message, message.binding_limit))[NAMES.index(message.binding_joint)]
         limit = getattr(LIMITS, message.binding_limit)[NAMES.index(message.binding_joint)]
-        assert value / limit == pytest.approx(message.use, rel=1e-9)
+        assert value / limit == pytest.approx(message.utilization, rel=1e-9)
     bench.ros.until(lambda: references and list(references[-1].points[0].positions) == list(last.position))
     for message in references[::50]:  # a joint_trajectory_controller takes it: at once, without effort
         (point,) = message.points
@@ -79,8 +79,8 @@ def test_a_motion_planned_twice_too_fast(bench):
     assert 0.0 <= min(m.data for m in speeds) < 0.8
     assert not bench.ros.set(bench.node, commands="none")
     values = bench.diagnostics.next()
-    assert values["state"] == "IDLE" and values["done"] == "True" and float(values["peak_use"]) == pytest.approx(
-        max(m.use for m in motion.messages), abs=0.02)
+    assert values["state"] == "IDLE" and values["done"] == "True" and float(values["peak_utilization"]) == pytest.approx(
+        max(m.utilization for m in motion.messages), abs=0.02)
     assert values["not_enforced.acceleration"] == ", ".join(NAMES) and "not_enforced.effort" not in values
     assert float(values["cpu_percent"]) > 0.0
 

@@ -93,8 +93,8 @@ def test_the_subscribers_of_the_pages_understand_the_messages(capsys):
     shared: dict = {}
     for block in both:
         exec(compile(block, "docs", "exec"), shared)
-    shared["on_motion"](messages.ScaledMotion(joint_names=["a"], position=[1.0], effort=[2.0], phase=4, motion=3, lateness=0.5,
-                                              use=0.9, binding_limit="effort", binding_joint="a"))
+    shared["on_motion"](messages.ScaledMotion(joint_names=["a"], position=[1.0], effort=[2.0], phase=4, motion=3, delay=0.5,
+                                              utilization=0.9, binding_limit="effort", binding_joint="a"))
     assert capsys.readouterr().out == ("motion 3 ended, 0.50 s late\n"
                                        "a: 1.0000 rad, feed forward 2.000 N m; at 90% of effort of a\n")
     shared["on_dynamics"](messages.JointDynamics(joint_names=["a"], effort=[1.5], effort_rate=[-2.0]))

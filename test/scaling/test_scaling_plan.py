@@ -7,11 +7,12 @@ import pytest
 
 from rnea_ros import InputError
 from rnea_ros.scaling import law as laws
+from rnea_ros.scaling.feasibility import check_rest
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.plan import fits, follow, handed_over
 from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.profile import LEVEL, check_rest, steady_factor
-from rnea_ros.scaling.terms import Constraints, PathLimits, terms, use
+from rnea_ros.scaling.profile import LEVEL, steady_factor
+from rnea_ros.scaling.terms import Constraints, PathLimits, terms, utilization
 from support.scaling_cases import Motion, toy
 
 POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
@@ -26,7 +27,7 @@ def toy_constraints(path, effort=(9.0, 6.0), rate=(80.0, 60.0)):
 
 def worst(constraints, law) -> float:
     s, v, a, u = law(np.linspace(0.0, law.duration, 20_011))
-    return float(np.abs(use(constraints(s), v, a, u)).max())
+    return float(np.abs(utilization(constraints(s), v, a, u)).max())
 
 
 def motion_at(plan, t):

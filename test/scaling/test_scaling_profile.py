@@ -15,7 +15,7 @@ from rnea_ros.scaling.barrier import Spline
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.profile import PASS, NoLaw, fastest, slowed, steady_factor
 from rnea_ros.scaling.retime import route, time_optimal
-from rnea_ros.scaling.terms import Constraints, PathLimits, terms, use
+from rnea_ros.scaling.terms import Constraints, PathLimits, terms, utilization
 from support.scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf, waypoints
 
 
@@ -23,7 +23,7 @@ def worst(constraints, law, most=None) -> float:
     """The largest use of any limit, looked at more densely than the solver does, at the law's speed and below."""
     s, v, a, u = law(np.linspace(0.0, law.duration, 20_011))
     rows = constraints(s)
-    return max(float(np.abs(use(rows, k * v, k**2 * a, k**3 * u)).max()) for k in (1.0, 0.9, 0.5))
+    return max(float(np.abs(utilization(rows, k * v, k**2 * a, k**3 * u)).max()) for k in (1.0, 0.9, 0.5))
 
 
 def slide(length: float, **limits) -> Constraints:
@@ -52,10 +52,10 @@ def test_the_largest_steady_rate_of_a_law(quantity, limit, monkeypatch):
     assert worst(constraints, slowed(constraints, law)) == pytest.approx(PASS, rel=1e-4)
     slow = law.slower(0.05)
     assert slowed(constraints, slow) is slow
-    motion, whole = law.densely()[0], constraints.used(law.densely()[0])
+    motion, whole = law.densely()[0], constraints.utilization(law.densely()[0])
     monkeypatch.setattr("rnea_ros.scaling.terms.PART", 50)  # samples looked at together
     assert steady_factor(constraints, law, 0.97) == pytest.approx(factor, rel=1e-12)
-    np.testing.assert_allclose(constraints.used(motion), whole, atol=1e-12)
+    np.testing.assert_allclose(constraints.utilization(motion), whole, atol=1e-12)
 
 
 @pytest.mark.parametrize("moving", [False, True])

@@ -8,7 +8,7 @@ import pytest
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import through
-from rnea_ros.scaling.terms import Constraints, PathLimits, basis, on_clock, terms, use
+from rnea_ros.scaling.terms import Constraints, PathLimits, basis, on_law, terms, utilization
 from support.robots import random_tree
 from support.scaling_cases import ROOT, dynamics, toy, waypoints
 
@@ -109,7 +109,7 @@ def test_rows_are_shares_of_limits():
               "jerk": motion[3]}
     rows = constraints(s)
     wanted = np.stack([values[name][:, k] / limits[name][k] for k, name in constraints.labels], axis=1)
-    np.testing.assert_allclose(use(rows, v, a, u), wanted, atol=1e-12)
+    np.testing.assert_allclose(utilization(rows, v, a, u), wanted, atol=1e-12)
     assert constraints.unknown == ((1, "effort"), (0, "velocity"), (0, "jerk"))
     assert constraints.describe(1) == "effort rate of swing"
     assert constraints.second_order and constraints.third_order
@@ -118,8 +118,8 @@ def test_rows_are_shares_of_limits():
         assert toy_constraints(**{name: [np.nan, 1.0]}).third_order is third
     # the same motion seen on the clock of a law
     k, kappa, w = rng.uniform(0.2, 2.0, (3, 20))
-    np.testing.assert_allclose(use(on_clock(rows, v, a, u), k, kappa, w),
-                               use(rows, v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w), atol=1e-12)
+    motion = v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w
+    np.testing.assert_allclose(utilization(on_law(rows, v, a, u), k, kappa, w), utilization(rows, *motion), atol=1e-12)
 
 
 def test_bad_limits_are_refused():

@@ -122,7 +122,7 @@ class Samples:
         self.stamps = np.array([m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in messages])
         self.position, self.velocity, self.acceleration, self.jerk, self.effort, self.effort_rate = (
             np.array([getattr(m, name) for m in messages]) for name in FIELDS)
-        self.t, self.s, self.use = (np.array([getattr(m, name) for m in messages]) for name in ("t", "s", "use"))
+        self.t, self.s = (np.array([getattr(m, name) for m in messages]) for name in ("t", "s"))
 
     def used(self, robot=ROBOT, given=LIMITS) -> np.ndarray:
         """(samples,) the largest share of effort, effort rate and velocity limits, computed here."""

@@ -13,9 +13,9 @@ from rnea_ros import Robot
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import Path, through
 from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.replay import Reference, TrajectoryScaler
 from rnea_ros.scaling.retime import time_optimal
 from rnea_ros.scaling.terms import Constraints, PathLimits
+from rnea_ros.scaling.trajectory_scaler import Reference, TrajectoryScaler
 
 TOLERANCE = 1e-6  # relative, of every limit
 DT = 1e-3
@@ -92,21 +92,21 @@ def toy(q, qd, qdd, qddd):
 class Played:
     """The references of a motion, tick by tick, and the limits used by each; with between, that many of each tick."""
 
-    def __init__(self, replay, actions=(), dt=DT, most=40.0, between=1):
+    def __init__(self, scaler, actions=(), dt=DT, most=40.0, between=1):
         self.references, self.changes = [], []
         waiting = sorted(actions, key=lambda action: action[0])
         steps = iter(dt) if np.iterable(dt) else None
-        while not self.references or not (self.references[-1].done or replay.t > most):
-            while waiting and replay.t >= waiting[0][0] - 1e-9:
-                waiting.pop(0)[1](replay)
+        while not self.references or not (self.references[-1].done or scaler.t > most):
+            while waiting and scaler.t >= waiting[0][0] - 1e-9:
+                waiting.pop(0)[1](scaler)
                 self.changes.append(len(self.references))
-            if isinstance(replay._worker, Later):
-                replay._worker.step()
-            self.references += ticked(replay, dt if steps is None else next(steps), between)
+            if isinstance(scaler._worker, Later):
+                scaler._worker.step()
+            self.references += ticked(scaler, dt if steps is None else next(steps), between)
         self.q, self.qd, self.qdd, self.qddd = (np.array([getattr(r, name) for r in self.references])
                                                 for name in ("q", "qd", "qdd", "qddd"))
         self.t, self.s, self.rate = (np.array([getattr(r, name) for r in self.references]) for name in ("t", "s", "rate"))
-        self.duration, self.done = replay.t, replay.done
+        self.duration, self.done = scaler.t, scaler.done
 
     def used(self, robot, limits) -> np.ndarray:
         """(ticks, 4): torque, torque rate, velocity, acceleration, the largest of all joints."""
@@ -116,7 +116,7 @@ class Played:
 
 
 class Later(Executor):
-    """A worker whose answers come after so many ticks of a replay, to the tick: as slow as a test wants it."""
+    """A worker whose answers come after so many ticks of a scaler, to the tick: as slow as a test wants it."""
 
     def __init__(self, delay: int):
         self.delay, self.now, self.jobs = delay, 0, []
@@ -137,27 +137,27 @@ class Later(Executor):
                 future.set_exception(error)
 
 
-def ticked(replay: TrajectoryScaler, dt: float, between: int = 1) -> list[Reference]:
+def ticked(scaler: TrajectoryScaler, dt: float, between: int = 1) -> list[Reference]:
     """One tick, seen at so many instants, the last one at its end: within a tick the clock runs on."""
-    seen, advance = [], replay.clock.advance
+    seen, advance = [], scaler.time_scaling.advance
 
     def advance_in_parts(dt: float) -> None:
         for k in range(between):
             advance(dt / between)
             if k < between - 1:
-                seen.append(replay.reference())
+                seen.append(scaler.reference())
 
-    replay.clock.advance = advance_in_parts  # type: ignore[method-assign]
+    scaler.time_scaling.advance = advance_in_parts  # type: ignore[method-assign]
     try:
-        last = replay.tick(dt)
+        last = scaler.tick(dt)
     finally:
-        del replay.clock.advance  # type: ignore[method-assign]
+        del scaler.time_scaling.advance  # type: ignore[method-assign]
     return [*seen, last]
 
 
-def again(replay: TrajectoryScaler, worker: Executor | None = None) -> TrajectoryScaler:
+def again(scaler: TrajectoryScaler, worker: Executor | None = None) -> TrajectoryScaler:
     """The same state; laws and tables do not change."""
-    other = copy.copy(replay)
-    other.clock = copy.copy(replay.clock)
+    other = copy.copy(scaler)
+    other.time_scaling = copy.copy(scaler.time_scaling)
     other._asked, other._worker = [], worker
     return other

@@ -21,8 +21,8 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import Rejected
+from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.goal import Goal
-from rnea_ros.execution.motion import ExecutedMotion, Sample
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.execution.turns import nearest
 from rnea_ros.nodes.scaling.health import ScalingHealth

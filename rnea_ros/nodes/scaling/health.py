@@ -12,7 +12,7 @@ from std_msgs.msg import Header
 
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected, some
-from rnea_ros.execution.motion import ExecutedMotion, Sample
+from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.trajectory_executor import Phase, TrajectoryExecutor
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
@@ -103,13 +103,13 @@ class ScalingHealth:
         if self.last is None:
             return {}
         (motion, sample), reference = self.last, self.last[1].reference
-        plan, current = motion.replay.plan, motion.replay.current
+        plan, current = motion.scaler.plan, motion.scaler.current
         return {"motion": motion.number, "done": reference.done, "progress": f"{reference.s / plan.path.length:.4f}",
                 "time_s": f"{reference.t:.3f}", "planned_s": f"{plan.law.duration:.3f}",
                 "expected_s": f"{current.law.duration:.3f}",  # without pauses and overrides to come
-                "lateness_s": f"{sample.lateness:.3f}", "speed_scaling": f"{sample.speed:.4f}",
-                "binding": motion.described(sample.joint, sample.quantity), "use": f"{sample.use:.4f}",
-                "peak_use": f"{motion.peak:.4f}", "peak_of": motion.peak_of}
+                "delay_s": f"{sample.delay:.3f}", "speed_scaling": f"{sample.speed:.4f}",
+                "binding": motion.described(sample.joint, sample.quantity), "utilization": f"{sample.utilization:.4f}",
+                "peak_utilization": f"{motion.peak:.4f}", "peak_of": motion.peak_of}
 
     def _tick_values(self, elapsed: float, notes: list[str]) -> dict[str, object]:
         count, missed, intervals = self._ticker.record()

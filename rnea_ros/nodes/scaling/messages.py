@@ -15,8 +15,8 @@ from std_msgs.msg import Float64, Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
+from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.goal import Goal, TrajectoryPoint, read
-from rnea_ros.execution.motion import ExecutedMotion, Sample
 from rnea_ros.execution.trajectory_executor import Phase
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import nanoseconds
@@ -62,9 +62,9 @@ class ScalingMessages:
             message.phase = ScaledMotion.ENDED if reference.done else PHASES.get(phase, ScaledMotion.MOVING)
             for field, view in self._views.items():
                 view[:] = now[field]
-            message.t, message.s, message.progress = reference.t, reference.s, reference.s / motion.replay.plan.path.length
-            message.lateness, message.override_share, message.speed_scaling = sample.lateness, override, sample.speed
-            message.use, message.binding_joint = sample.use, motion.joint_names[sample.joint]
+            message.t, message.s, message.progress = reference.t, reference.s, reference.s / motion.scaler.plan.path.length
+            message.delay, message.override_share, message.speed_scaling = sample.delay, override, sample.speed
+            message.utilization, message.binding_joint = sample.utilization, motion.joint_names[sample.joint]
             message.binding_limit = sample.quantity
             self._scaled.publish(message)
         if _heard(self._reference):

@@ -26,7 +26,7 @@ from rnea_msgs.srv import SetOverride
 from rnea_ros import InputError, Robot
 from rnea_ros.errors import Rejected, in_words
 from rnea_ros.execution.goal import Goal
-from rnea_ros.execution.joint_positions import JointStateBuffer
+from rnea_ros.execution.joint_state_buffer import JointStateBuffer
 from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common import process

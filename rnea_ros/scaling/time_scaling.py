@@ -1,14 +1,14 @@
-"""The rate k of a law's clock, changed only as the limits allow: what lets a motion be paused, resumed and slowed at any time.
+"""Time scaling: the rate k at which a law is played, changed only as the limits allow, to pause, resume and slow a motion.
 
-A law S(sigma) that is inside the limits at every constant rate 0 <= k <= 1 is played with sigma' = k. Rows on the clock
-(terms.py) tell for any k, kappa = k', w = k'' what of each limit is used. The rate is moved by transitions: k(t) cubic in time
-from (k, kappa) to (k_end, 0) within a horizon. One is begun only after it has been verified to its end, where k is constant
-again and all that follows is known to be inside. Each tick tries to move k_end towards what is wanted; if that is refused, the
-transition under way goes on. So there is always a verified continuation.
+A law S(sigma) that is inside the limits at every constant rate 0 <= k <= 1 is played with sigma' = k. Its constraint
+coefficients (terms.py) tell for any k, kappa = k', w = k'' what of each limit is used. The rate is moved by transitions: k(t)
+cubic in time from (k, kappa) to (k_end, 0) within a horizon. One is begun only after it has been verified to its end, where k
+is constant again and all that follows is known to be inside. Each tick tries to move k_end towards what is wanted; if that is
+refused, the transition under way goes on. So there is always a verified continuation.
 
 Verified is every instant: a transition is cut into equal spans of time, and again at every break of the law, where the torque
-rate has its corners, and wherever else the rows bend. In each span a use is all but a parabola, so three values of it tell its
-peak, wherever that is.
+rate has its corners, and wherever else the coefficients bend. In each span a utilization is all but a parabola, so three
+values of it tell its peak, wherever that is.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from copy import copy
 import numpy as np
 
 from .law import TimeLaw
-from .terms import BASIS, Constraints, on_clock
+from .terms import BASIS, Constraints, on_law
 
 VERIFIED = 0.9995  # share of the limits that a transition may use; a law uses less, see profile.PASS
 CLOSE = 1e-9  # s; between breaks of path and law that are one
-STRAY = 1e-4  # of a limit, by which rows may differ from parabolas
+STRAY = 1e-4  # of a limit, by which coefficients may differ from parabolas
 SPLITS = 16  # into which a part between breaks is split for that, at most
 BETWEEN = np.array([[3.0, 6.0, -1.0], [-1.0, 6.0, 3.0]]) / 8.0  # a parabola at 1/4 and 3/4, from values at 0, 1/2 and 1
 PARABOLA = np.array([[1.0, 0.0, 0.0], [-3.0, 4.0, -1.0], [2.0, -4.0, 2.0]])  # its coefficients
 CONTROL = np.array([[-0.5, 2.0, -0.5]])  # its control point in the middle
 SPANS = 16  # of time in a transition, at least
 SLOW = 1e-3  # rate below which breaks, which hardly matter then, are found less well
-SKEW = 0.02  # of its bend, by which a use may exceed the peak of its parabola
+SKEW = 0.02  # of its bend, by which a utilization may exceed the peak of its parabola
 FIRST_STEP, GROW, CUT = 0.01, 1.3, 0.5  # of k_end from tick to tick
 LEAST_STEP = 1e-4
 HORIZON = 0.8  # of the time in which the rate limits let a torque swing from end to end
@@ -48,7 +48,7 @@ def horizon(constraints: Constraints) -> float:
 
 
 class CoefficientTable:
-    """Rows along a law, as parabolas in sigma on parts that end at each break, where sddd may jump.
+    """Constraint coefficients along a law, as parabolas in sigma on parts that end at each break, where sddd may jump.
 
     Velocity is left out: k <= 1 keeps it.
     """
@@ -69,20 +69,20 @@ class CoefficientTable:
         self.flat = np.einsum("ij,pjbr->pibr", PARABOLA, rows[:, ::2]).reshape(len(rows), 3 * BASIS, rows.shape[-1])
 
     def _sampled(self, constraints: Constraints, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Edges of the parts (parts + 1,), and rows at five places of each (parts, 5, 7, rows)."""
+        """Edges of the parts (parts + 1,), and coefficients at five places of each (parts, 5, 7, constraints)."""
         t, (s, v, a, u), _ = self.law.sampled(np.inf, 4, cuts)
-        rows = on_clock(constraints(s)[..., self.kept], v, a, u)
+        rows = on_law(constraints(s)[..., self.kept], v, a, u)
         return np.append(t[::5], self.law.duration), rows.reshape(len(t) // 5, 5, *rows.shape[1:])
 
     def widened(self, excess: np.ndarray) -> CoefficientTable:
-        """The same with each limit, (rows of the constraints,), that much wider."""
+        """The same with each limit, (constraints,), that much wider."""
         other = copy(self)
         other.flat = self.flat / excess[self.kept]
         return other
 
-    def use(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """(spans, samples, rows), at (spans, samples) of each; each span is on one part. Beyond the end as there, where the
-        motion rests."""
+    def utilization(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """(spans, samples, constraints), at (spans, samples) of each; each span is on one part. Beyond the end as there, where
+        the motion rests."""
         part = self.edges[:-1].searchsorted(sigma[:, sigma.shape[1] // 2], side="right") - 1
         start = self.edges[part]
         x = np.minimum((sigma - start[:, None]) / (self.edges[part + 1] - start)[:, None], 1.0)
@@ -97,7 +97,7 @@ class CoefficientTable:
 
 
 def within(values: np.ndarray, most: float) -> bool:
-    """Whether parabolas stay there, by their values (spans, 3, rows) at both ends and in the middle of each span."""
+    """Whether parabolas stay there, by their values (spans, 3, constraints) at both ends and in the middle of each span."""
     if not np.abs(values).max(initial=0.0) <= most:
         return False
     high = np.abs(CONTROL @ values)[:, 0] > most  # the curve is in the hull of its ends and this point
@@ -171,7 +171,7 @@ class TimeScaling:
         t = self._cut(polynomials)
         t = np.stack((t[:-1], 0.5 * (t[:-1] + t[1:]), t[1:]), axis=1)
         motion = (polynomials @ powers(t.ravel())).reshape(4, *t.shape)
-        if not within(self.table.use(*motion), VERIFIED):
+        if not within(self.table.utilization(*motion), VERIFIED):
             return False
         self.end, self.left, self._cubic = end, H, (w, j)
         return True
@@ -190,7 +190,7 @@ class TimeScaling:
         return np.sort(np.concatenate((t, np.minimum(np.maximum(near, 0.0), self.horizon))))
 
     def rebase(self, table: CoefficientTable, factor: float) -> bool:
-        """Go on with the same state on the clock of the law slowed by a factor, if that can be verified; whether it was."""
+        """Go on with the same state on the law slowed by a factor, if that can be verified; whether it was."""
         if self.k > factor:
             return False
         before = self.table, self.sigma, self.k, self.kappa, self.end

@@ -12,8 +12,8 @@ import pytest
 from rnea_ros import InputError
 from rnea_ros.scaling.plan import follow
 from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.replay import TrajectoryScaler
 from rnea_ros.scaling.terms import Constraints, PathLimits
+from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
 from support.scaling_cases import ARMS, DT, TOLERANCE, Later, Motion, Played, again, dynamics, limits_for, urdf
 
 
@@ -103,11 +103,11 @@ def test_pause_holds_and_resuming_costs_little(motion, solved):
 def test_it_can_come_to_rest_from_anywhere(motion, solved):
     """Whatever the moment, a pause ends in rest, on the path or at its end, inside the limits all the way."""
     at_rest = []
-    replay = again(solved)
+    scaler = again(solved)
     for _ in range(16):
         for _ in range(340):
-            replay.tick(DT)
-        other = again(replay)
+            scaler.tick(DT)
+        other = again(scaler)
         other.pause()
         other.override(0.7)
         begun = other.t
@@ -137,8 +137,8 @@ def test_between_the_ticks(motion, solved):
 
 
 def test_starting_at_once(motion):
-    replay = TrajectoryScaler(motion.here, motion.plan, at_once=True)
-    played = Played(replay)
+    scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True)
+    played = Played(scaler)
     check(motion, played)
     ended(motion, played)
     assert motion.fastest.duration < played.duration < 1.1 * motion.fastest.duration
@@ -165,18 +165,18 @@ def test_tighter_limits_on_the_way(motion, solved):
 def test_tighter_limits_while_the_rate_never_rests(motion, solved):
     """They are in force as soon as it has come down to them, however it changes, and not only when it stands still."""
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
-    replay = again(solved)
+    scaler = again(solved)
     for _ in range(1000):
-        replay.tick(DT)
-    replay.change(motion.constraints(motion.path, limits))
+        scaler.tick(DT)
+    scaler.change(motion.constraints(motion.path, limits))
     for k in range(20):
-        replay.override(0.5 + 0.1 * (k % 2))
+        scaler.override(0.5 + 0.1 * (k % 2))
         for _ in range(30):
-            assert not replay.tick(DT).done
-        assert not replay.clock.steady
-    assert replay.current is not solved.current and replay.current.law.duration > solved.current.law.duration
-    replay.override(1.0)
-    played = Played(replay)
+            assert not scaler.tick(DT).done
+        assert not scaler.time_scaling.steady
+    assert scaler.current is not solved.current and scaler.current.law.duration > solved.current.law.duration
+    scaler.override(1.0)
+    played = Played(scaler)
     assert played.used(motion.robot, limits).max() <= 1.0 + TOLERANCE
     ended(motion, played)
 
@@ -207,14 +207,14 @@ def test_changes_while_a_slow_worker_looks_at_others(motion, solved, delay):
         assert settled.sum() > 1000
 
 
-def ticked_until(replay, happened, most: int = 4000) -> None:
+def ticked_until(scaler, happened, most: int = 4000) -> None:
     """The table is always that of the law that is played."""
     for _ in range(most):
         if happened():
             return
-        replay._worker.step()
-        replay.tick(DT)
-        assert replay.clock.table.law is replay.current.law
+        scaler._worker.step()
+        scaler.tick(DT)
+        assert scaler.time_scaling.table.law is scaler.current.law
     raise AssertionError("it never happened")
 
 
@@ -222,21 +222,21 @@ def test_a_law_takes_over_while_new_limits_are_looked_at(motion):
     """What was found for the law before says nothing of this one: they are looked at again."""
     tight = motion.limits._replace(effort=0.9 * motion.limits.effort, velocity=0.8 * motion.limits.velocity)
     worker = Later(1900)  # ticks: the law comes when the clock, going faster again, is about to reach where it would begin
-    replay = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
-    first = replay.current
-    replay.override(0.2)
-    ticked_until(replay, lambda: worker.now == 1885)
-    replay.override(1.0)
-    ticked_until(replay, lambda: replay._takeover is not None)
+    scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
+    first = scaler.current
+    scaler.override(0.2)
+    ticked_until(scaler, lambda: worker.now == 1885)
+    scaler.override(1.0)
+    ticked_until(scaler, lambda: scaler._takeover is not None)
     worker.delay = 300
-    replay.change(motion.constraints(motion.path, tight))
-    replay.pause()  # the clock will not come by that place, so the law takes over
-    ticked_until(replay, lambda: replay.current is not first)
-    assert replay._asked
-    replay.resume()
-    ticked_until(replay, lambda: not replay._asked and replay._new is None)
-    ticked_until(replay, lambda: replay._most == 1.0)
-    played = Played(replay)
+    scaler.change(motion.constraints(motion.path, tight))
+    scaler.pause()  # the clock will not come by that place, so the law takes over
+    ticked_until(scaler, lambda: scaler.current is not first)
+    assert scaler._asked
+    scaler.resume()
+    ticked_until(scaler, lambda: not scaler._asked and scaler._new is None)
+    ticked_until(scaler, lambda: scaler._most == 1.0)
+    played = Played(scaler)
     check(motion, played, tight)
     ended(motion, played)
 
@@ -246,27 +246,27 @@ def test_a_law_is_slowed_while_other_new_limits_are_looked_at(motion, solved):
     tight, tighter = (motion.limits._replace(effort=share * motion.limits.effort, velocity=share * motion.limits.velocity)
                       for share in (0.9, 0.85))
     worker = Later(1)
-    replay = again(solved, worker)
-    ticked_until(replay, lambda: worker.now == 600)
-    replay.change(motion.constraints(motion.path, tight))
-    ticked_until(replay, lambda: replay._most < 1.0 and replay.clock.k < 0.97)
+    scaler = again(solved, worker)
+    ticked_until(scaler, lambda: worker.now == 600)
+    scaler.change(motion.constraints(motion.path, tight))
+    ticked_until(scaler, lambda: scaler._most < 1.0 and scaler.time_scaling.k < 0.97)
     worker.delay = 300
-    replay.change(motion.constraints(motion.path, tighter))
-    ticked_until(replay, lambda: replay.current is not solved.current)
-    assert replay._asked
-    ticked_until(replay, lambda: not replay._asked and replay._new is None)
-    ticked_until(replay, lambda: replay._most == 1.0)
-    played = Played(replay)
+    scaler.change(motion.constraints(motion.path, tighter))
+    ticked_until(scaler, lambda: scaler.current is not solved.current)
+    assert scaler._asked
+    ticked_until(scaler, lambda: not scaler._asked and scaler._new is None)
+    ticked_until(scaler, lambda: scaler._most == 1.0)
+    played = Played(scaler)
     check(motion, played, tighter)
     ended(motion, played)
 
 
 def test_a_failing_worker_stops_nothing(motion, solved):
-    replay = again(solved, Later(20))  # not a thread: whether its failure came before the motion's end would be chance
+    scaler = again(solved, Later(20))  # not a thread: whether its failure came before the motion's end would be chance
     broken = motion.constraints(motion.path)
     broken.dynamics = lambda *motion: 1 // 0
-    played = Played(replay, [(0.5, lambda r: r.change(broken))])
-    assert "ZeroDivisionError" in replay.message
+    played = Played(scaler, [(0.5, lambda r: r.change(broken))])
+    assert "ZeroDivisionError" in scaler.message
     check(motion, played)
     ended(motion, played)
 
@@ -295,36 +295,36 @@ def test_a_payload_too_heavy_is_refused(motion, solved):
     robot = motion.robot.with_payload("link7", 30.0)
     heavy = motion.constraints(motion.path)
     heavy.dynamics = dynamics("seven_r").loaded(robot)
-    replay = again(solved)
-    replay.tick(DT)
+    scaler = again(solved)
+    scaler.tick(DT)
     with pytest.raises(InputError, match="gravity alone takes"):
-        replay.change(heavy)
-    check(motion, Played(replay))
+        scaler.change(heavy)
+    check(motion, Played(scaler))
     with ThreadPoolExecutor(1) as worker:
-        replay = TrajectoryScaler(motion.here, motion.plan, worker=worker)
-        replay.tick(DT)
-        replay.change(heavy)
+        scaler = TrajectoryScaler(motion.here, motion.plan, worker=worker)
+        scaler.tick(DT)
+        scaler.change(heavy)
         deadline = time.monotonic() + 30.0
-        while not replay.message and time.monotonic() < deadline:
-            replay.tick(1e-2 * DT)  # hardly moves: a worker on a busy machine may take its time
+        while not scaler.message and time.monotonic() < deadline:
+            scaler.tick(1e-2 * DT)  # hardly moves: a worker on a busy machine may take its time
             time.sleep(1e-3)
-    assert "gravity alone takes" in replay.status().message
-    check(motion, Played(replay))
+    assert "gravity alone takes" in scaler.status().message
+    check(motion, Played(scaler))
 
 
 def test_work_is_done_beside_the_ticks(motion):
     """With a worker, in real time: the first answer at once, then the solved law, then other limits."""
     limits = motion.limits._replace(effort=0.95 * motion.limits.effort)
     with ThreadPoolExecutor(1) as worker:
-        replay = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
-        first, changed = replay.current, False
+        scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
+        first, changed = scaler.current, False
         references = []
-        while not replay.done and replay.t < 30.0:
-            references.append(replay.tick(DT))
+        while not scaler.done and scaler.t < 30.0:
+            references.append(scaler.tick(DT))
             if len(references) < 4000:
                 time.sleep(DT)
-            if not changed and replay.current is not first:  # the solved law has taken over
-                replay.change(motion.constraints(motion.path, limits))
+            if not changed and scaler.current is not first:  # the solved law has taken over
+                scaler.change(motion.constraints(motion.path, limits))
                 changed = True
         assert changed
     played = Played.__new__(Played)
@@ -334,7 +334,7 @@ def test_work_is_done_beside_the_ticks(motion):
     check(motion, played)
     ended(motion, played)
     assert played.used(motion.robot, limits)[3500:].max() < 1.0
-    assert replay.t < 1.35 * motion.fastest.duration
+    assert scaler.t < 1.35 * motion.fastest.duration
 
 
 def odd_paths():
@@ -356,11 +356,11 @@ def test_odd_paths(points, times):
     robot = dynamics("seven_r").robot
     plan = plan_from_waypoints(points, times)
     limits = limits_for(robot, plan.path)
-    replay = TrajectoryScaler(Constraints(plan.path, dynamics("seven_r"), limits, robot.joint_names), plan)
-    duration = replay.current.law.duration
+    scaler = TrajectoryScaler(Constraints(plan.path, dynamics("seven_r"), limits, robot.joint_names), plan)
+    duration = scaler.current.law.duration
     slower = [(0.4 * duration, lambda r: r.override(0.5)), (0.7 * duration, lambda r: r.override(1.0))]
     for actions in ([], slower):
-        played = Played(again(replay), actions, between=2)
+        played = Played(again(scaler), actions, between=2)
         assert played.used(robot, limits).max() <= 1.0 + TOLERANCE
         assert np.abs(played.q - plan.path(played.s)[0]).max() < 1e-9
         assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9 and not np.abs(played.qd[-1]).any()
@@ -395,8 +395,8 @@ def test_rests_of_a_plan_are_played(motion):
     points, times = motion.points[[0, 1, 2, 2, 3]], np.array([0.0, 1.5, 3.0, 3.8, 6.0])
     plan = plan_from_waypoints(points, times)
     constraints = motion.constraints(plan.path)
-    replay = TrajectoryScaler(constraints, plan, at_once=True)
-    played = Played(replay, [(1.0, lambda r: r.override(0.5)), (2.0, lambda r: r.override(1.0))])
+    scaler = TrajectoryScaler(constraints, plan, at_once=True)
+    played = Played(scaler, [(1.0, lambda r: r.override(0.5)), (2.0, lambda r: r.override(1.0))])
     assert played.used(motion.robot, motion.limits).max() <= 1.0 + TOLERANCE
     assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9
     standing = np.abs(played.qd).max(axis=1) < 1e-9
@@ -404,29 +404,29 @@ def test_rests_of_a_plan_are_played(motion):
 
 
 def test_what_status_says(motion, solved):
-    replay = again(solved)
+    scaler = again(solved)
     for _ in range(800):
-        replay.tick(DT)
-    status = replay.status()
-    assert 0.2 < status.late < 0.8 and 0.1 < status.speed < 1.0 and 0.9 < status.used <= 1.0
+        scaler.tick(DT)
+    status = scaler.status()
+    assert 0.2 < status.delay < 0.8 and 0.1 < status.speed < 1.0 and 0.9 < status.utilization <= 1.0
     assert status.limit.split(" of ")[0] in ("effort", "effort rate", "velocity", "acceleration") and not status.message
-    replay.pause()
+    scaler.pause()
     for _ in range(1500):
-        replay.tick(DT)
-    assert replay.status().late == pytest.approx(status.late, abs=0.3)  # waiting is no delay
+        scaler.tick(DT)
+    assert scaler.status().delay == pytest.approx(status.delay, abs=0.3)  # waiting is no delay
 
 
 def test_bad_wishes_are_refused(motion, solved):
-    replay = again(solved)
+    scaler = again(solved)
     for share in (-0.1, 1.2, np.nan):
         with pytest.raises(InputError, match="override is"):
-            replay.override(share)
+            scaler.override(share)
     for dt in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(InputError, match="dt is"):
-            replay.tick(dt)
+            scaler.tick(dt)
     other = plan_from_waypoints(motion.points[:3], [0.0, 1.0, 2.0])
     with pytest.raises(InputError, match="another path"):
-        replay.change(motion.constraints(other.path))
+        scaler.change(motion.constraints(other.path))
     weak = PathLimits(*[0.5 * limit for limit in motion.limits])
     with pytest.raises(InputError, match="gravity alone"):
         TrajectoryScaler(motion.constraints(motion.path, weak), motion.plan)
@@ -447,17 +447,17 @@ def test_with_velocity_limits_alone_it_can_be_paused_and_slowed():
     """No effort is known of many a URDF: a plan inside the velocities is played, and its clock may change as it likes."""
     plan = plan_from_waypoints([[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]], [0.0, 1.0, 2.0])
     velocity = np.array([3.0, 3.0])
-    replay = TrajectoryScaler(Constraints(plan.path, None,
+    scaler = TrajectoryScaler(Constraints(plan.path, None,
                                           PathLimits(*np.full((2, 2), np.nan), velocity, *np.full((2, 2), np.nan))), plan)
     speeds = []
     for k in range(5000):
-        for at, act in ((300, lambda: replay.override(0.5)), (600, replay.pause), (900, replay.resume)):
+        for at, act in ((300, lambda: scaler.override(0.5)), (600, scaler.pause), (900, scaler.resume)):
             if k == at:
                 act()
-        speeds.append(replay.tick(DT).qd)
+        speeds.append(scaler.tick(DT).qd)
         if k == 899:
-            assert replay.clock.k == 0.0
-    assert replay.done and np.abs(speeds).max() <= 3.0 and replay.t > 3.5
+            assert scaler.time_scaling.k == 0.0
+    assert scaler.done and np.abs(speeds).max() <= 3.0 and scaler.t > 3.5
 
 
 def test_constraints_of_another_path_are_refused(motion):
@@ -479,8 +479,8 @@ def jerky(plan, acceleration: float, jerk: float) -> Constraints:
 def test_between_two_samples_of_a_changing_rate(catch_up):
     """A law whose jerk swings within milliseconds: short ticks once saw 1.002 of the limit."""
     plan = plan_from_waypoints([[1.3, 0.0], [1.0, 0.4], [0.0, 0.0], [1.5, -0.5]], [0.0, 0.3, 0.6, 0.9])
-    replay = TrajectoryScaler(jerky(plan, 11.0, 88.0), plan, catch_up)
-    played = Played(replay, [(0.15, methodcaller("override", 0.8))], dt=2e-4)
+    scaler = TrajectoryScaler(jerky(plan, 11.0, 88.0), plan, catch_up)
+    played = Played(scaler, [(0.15, methodcaller("override", 0.8))], dt=2e-4)
     assert np.abs(played.qdd).max() <= 11.0 and 0.99 * 88.0 < np.abs(played.qddd).max() <= 88.0
     assert played.done and played.duration < 2.13
 
@@ -489,8 +489,8 @@ def test_limits_of_jerk_alone_let_it_come_to_rest_soon():
     """A transition too short for them holds next to no change: a pause then took five seconds."""
     points = np.cumsum(np.random.default_rng(0).uniform(0.3, 1.0, (9, 2)) * [[1.0, -1.0]], axis=0)
     plan = plan_from_waypoints(points, np.arange(9.0))
-    replay = TrajectoryScaler(jerky(plan, np.nan, 8.0), plan)
-    played = Played(replay, [(3.0, TrajectoryScaler.pause)], most=6.0)
+    scaler = TrajectoryScaler(jerky(plan, np.nan, 8.0), plan)
+    played = Played(scaler, [(3.0, TrajectoryScaler.pause)], most=6.0)
     assert np.abs(played.qddd).max() <= 8.0 and not np.abs(played.qd[-1]).any() and not played.done
 
 
@@ -501,5 +501,5 @@ def test_a_law_never_runs_backwards():
     for catch_up in (True, False):
         law = follow(constraints, plan, catch_up).law
         s, sd, *_ = motion = law(np.linspace(0.0, law.duration, 200_001))
-        assert sd.min() > -1e-11 and (np.diff(s) > -1e-14).all() and constraints.used(motion).max() < 1.0
+        assert sd.min() > -1e-11 and (np.diff(s) > -1e-14).all() and constraints.utilization(motion).max() < 1.0
         assert law.duration < 2.9

@@ -1,16 +1,16 @@
-"""One step of a motion at a control rate: the planned timing wherever the limits allow it, and never off the path.
+"""Online trajectory scaler: the planned timing wherever the limits allow it, never off the path, one step at a control rate.
 
-A law that is inside the limits and as near to the plan as they let it (plan.py) is played by a clock whose rate is changed
-only by verified transitions (clock.py): pause, resume, override and stop are rates that are wanted of it. Other limits or
+A law that is inside the limits and as near to the plan as they let it (plan.py) is played at a rate that is changed only by
+verified transitions (time_scaling.py): pause, resume, override and stop are rates that are wanted of it. Other limits or
 another payload are dealt with off the tick:
 
-1. The new rows are put along what is left of the law, and the closed form gives the largest constant rate inside them, with
-   a little room.
-2. Until the clock has come down to it, transitions are verified with the new rows, each limit widened by just as much as the
-   law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse. Once it is that slow, and its
-   transition can be verified with the rows as they are, they are in force.
+1. The new constraints are put along what is left of the law, and the closed form gives the largest constant rate inside them,
+   with a little room.
+2. Until the rate has come down to it, transitions are verified with the new constraints, each limit widened by just as much as
+   the law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse. Once it is that slow, and its
+   transition can be verified with the limits as they are, they are in force.
 3. Then the rest of the motion is solved for anew, from a place a little ahead. Both laws pass that place with the same sd and
-   sdd, so the new one takes over there without a step, whatever the clock's rate is.
+   sdd, so the new one takes over there without a step, whatever the rate is.
 
 What is promised, while model, limits and path stay as they are: every limit at every instant, the exact path, rest at the
 goal, and that whatever has been begun can be continued, so also that the motion can still come to rest: in the worst case at
@@ -29,19 +29,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, RneaError, in_words
-from . import clock as clocks
 from .assessment import ROOM, Assessment, assessed
-from .clock import CoefficientTable, TimeScaling
+from .feasibility import check_rest
 from .plan import ScaledPlan, follow, handed_over
-from .profile import NoLaw, Progress, check_rest, steady_factor
-from .terms import Constraints, use
+from .profile import NoLaw, Progress, steady_factor
+from .terms import Constraints, utilization
+from .time_scaling import CoefficientTable, TimeScaling, horizon
 
 LEAD = 0.4  # s of law time between asking for a new law and its beginning; longer once that was not enough
 SPARE = 1.5  # times the time that solving took last time
 
 
 class Reference(NamedTuple):
-    """Where to be: time since the start, joints (n,), path, the clock's rate, and whether the motion has ended."""
+    """Where to be: time since the start, joints (n,), path, the rate of the time scaling, and whether the motion has ended."""
 
     t: float
     q: np.ndarray
@@ -57,11 +57,11 @@ class Reference(NamedTuple):
 
 
 class ScalerStatus(NamedTuple):
-    """late: behind the plan, pauses aside [s]; speed: sd over the planned one here; used, limit: of the limit used most."""
+    """delay: behind the plan, pauses aside [s]; speed: sd over the planned one here; utilization, limit: of the nearest."""
 
-    late: float
+    delay: float
     speed: float
-    used: float
+    utilization: float
     limit: str
     message: str
 
@@ -95,7 +95,7 @@ class TrajectoryScaler:
         self.unkept = ""  # why the constraints that were asked for last are not kept
         self._override, self._held, self._stopping = 1.0, False, False
         self._waited = 0.0  # s, for pauses and overrides
-        self._most = 1.0  # the largest rate inside new limits, until the clock has come down to it
+        self._most = 1.0  # the largest rate inside new limits, until the rate has come down to it
         self._lead = LEAD
         self._worker = worker
         self._job: _Job | None = None
@@ -111,7 +111,7 @@ class TrajectoryScaler:
             self.current = plan.slower(factor) if factor < 1.0 else plan
         else:
             self.current = follow(constraints, plan, catch_up, progress)
-        self.clock = TimeScaling(CoefficientTable(constraints, self.current.law), clocks.horizon(constraints))
+        self.time_scaling = TimeScaling(CoefficientTable(constraints, self.current.law), horizon(constraints))
         if factor < 1.0:
             self._ask_for_law()
 
@@ -153,19 +153,19 @@ class TrajectoryScaler:
         if not 0.0 < dt < np.inf:
             raise InputError(f"dt is {dt}; it must be a finite time above zero")
         self._collect()
-        clock = self.clock
-        if clock.steady:
+        scaling = self.time_scaling
+        if scaling.steady:
             self._at_steady_rate()
-        if self._most < 1.0 and clock.rebase(self._slow.slow_table, self._slow.factor):  # slow enough for the new limits
+        if self._most < 1.0 and scaling.rebase(self._slow.slow_table, self._slow.factor):  # slow enough for the new limits
             self._most, self.current = 1.0, self._slow.slow
             self._ask_for_law()
         if self._takeover is not None:
             self._take_over(*self._takeover)
         if self._new is None:
-            clock.steer(self._wanted)
-        clock.advance(dt)
+            scaling.steer(self._wanted)
+        scaling.advance(dt)
         self.t += dt
-        self._waited += dt * max(0.0, 1.0 - clock.k / self._most)
+        self._waited += dt * max(0.0, 1.0 - scaling.k / self._most)
         return self.reference()
 
     @property
@@ -174,8 +174,8 @@ class TrajectoryScaler:
 
     @property
     def done(self) -> bool:
-        clock = self.clock
-        return clock.sigma >= self.current.law.duration or (self._stopping and clock.steady and clock.k == 0.0)
+        scaling = self.time_scaling
+        return scaling.sigma >= self.current.law.duration or (self._stopping and scaling.steady and scaling.k == 0.0)
 
     @property
     def due(self) -> float:
@@ -184,7 +184,7 @@ class TrajectoryScaler:
 
     def reference(self) -> Reference:
         """Where to be now."""
-        c = self.clock
+        c = self.time_scaling
         s, v, a, u = self.current.law.at(c.sigma)
         k, kappa = c.k, c.kappa
         sd, sdd, sddd = v * k, a * k * k + v * kappa, (u * k * k + 3.0 * a * kappa) * k + v * c.w
@@ -198,11 +198,11 @@ class TrajectoryScaler:
         now = self.reference()
         planned_time = float(self.plan.law.time_at([now.s])[0])
         planned_speed = self.plan.law.at(planned_time)[1]
-        used = np.abs(use(self.constraints([now.s]), *(np.array([x]) for x in (now.sd, now.sdd, now.sddd)))[0])
+        used = np.abs(utilization(self.constraints([now.s]), *(np.array([x]) for x in (now.sd, now.sdd, now.sddd)))[0])
         most = int(used.argmax())
         speed = now.sd / planned_speed if planned_speed > 0.0 else np.nan
-        late, limit = self.due - planned_time, self.constraints.describe(most)
-        return ScalerStatus(late, speed, float(used[most]), limit, self.message)
+        delay, limit = self.due - planned_time, self.constraints.describe(most)
+        return ScalerStatus(delay, speed, float(used[most]), limit, self.message)
 
     # ------------------------------------------------------------------ other limits, other laws
 
@@ -234,7 +234,7 @@ class TrajectoryScaler:
 
     def _assess(self) -> None:
         """Look at what was asked for last, under the law that is played now; again when another one takes over."""
-        constraints, current, sigma = self._asked[-1], self.current, self.clock.sigma
+        constraints, current, sigma = self._asked[-1], self.current, self.time_scaling.sigma
 
         def then(new: Assessment) -> None:
             self._asked.clear()
@@ -252,15 +252,15 @@ class TrajectoryScaler:
         self._submit(_Job(lambda: assessed(constraints, current, sigma), then, failed))
 
     def _at_steady_rate(self) -> None:
-        """What has to wait until the clock's rate is constant."""
-        clock, new = self.clock, self._new
+        """What has to wait until the rate is constant."""
+        scaling, new = self.time_scaling, self._new
         if new is not None:
             self._new, self._slow, self._most = None, new, new.factor
-            self.constraints, clock.table = new.constraints, new.table
+            self.constraints, scaling.table = new.constraints, new.table
             if new.factor >= 1.0:
                 self._ask_for_law()
-        if clock.sigma == 0.0:
-            clock.k = clock.end = self._wanted  # at rest any rate will do
+        if scaling.sigma == 0.0:
+            scaling.k = scaling.end = self._wanted  # at rest any rate will do
 
     def _ask_for_law(self) -> None:
         """The motion nearest to the plan, from a place a little ahead. What was asked for comes first."""
@@ -269,7 +269,7 @@ class TrajectoryScaler:
             self._assess()
             return
         plan, current, constraints, catch_up, asked = self.plan, self.current, self.constraints, self.catch_up, self.t
-        at, offset = self.clock.sigma + self._lead, self.due - self.clock.sigma
+        at, offset = self.time_scaling.sigma + self._lead, self.due - self.time_scaling.sigma
         if at >= current.law.duration:
             return
 
@@ -292,13 +292,13 @@ class TrajectoryScaler:
             self.message = str(error)
 
     def _take_over(self, at: float, motion: ScaledPlan, table: CoefficientTable) -> None:
-        """The new law, if the clock stays on the part that it shares with the present one until its rate is constant."""
-        clock = self.clock
-        if clock.reach < at:
-            self._takeover, self.current, clock.table = None, motion, table
+        """The new law, if the motion stays on the part that it shares with the present one until the rate is constant."""
+        scaling = self.time_scaling
+        if scaling.reach < at:
+            self._takeover, self.current, scaling.table = None, motion, table
             if self._asked:
                 self._assess()  # with the law that is played now
-        elif clock.sigma >= at:  # too late
+        elif scaling.sigma >= at:  # too late
             self._takeover = None
             self._lead *= 2.0
             self._ask_for_law()

@@ -9,11 +9,11 @@ import pytest
 
 from rnea_ros import InputError
 from rnea_ros.scaling.assessment import ROOM, assessed
-from rnea_ros.scaling.clock import LONGEST, SHORTEST, VERIFIED, CoefficientTable, TimeScaling, horizon, within
 from rnea_ros.scaling.plan import ScaledPlan
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import PASS, fastest, steady_factor
-from rnea_ros.scaling.terms import Constraints, PathLimits, terms, use
+from rnea_ros.scaling.terms import Constraints, PathLimits, terms, utilization
+from rnea_ros.scaling.time_scaling import LONGEST, SHORTEST, VERIFIED, CoefficientTable, TimeScaling, horizon, within
 from support.scaling_cases import toy
 
 POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
@@ -34,7 +34,7 @@ def plan():
 
 def table_use(table: CoefficientTable, sigma: np.ndarray, *motion: float) -> np.ndarray:
     """(samples, rows) at k, kappa, w."""
-    return table.use(sigma[:, None], *(np.full((len(sigma), 1), x) for x in motion))[:, 0]
+    return table.utilization(sigma[:, None], *(np.full((len(sigma), 1), x) for x in motion))[:, 0]
 
 
 def test_a_table_is_the_rows_along_the_law(plan):
@@ -45,7 +45,7 @@ def test_a_table_is_the_rows_along_the_law(plan):
     kept = [k for k, (_, quantity) in enumerate(here.labels) if quantity != "velocity"]
     assert len(kept) == 4
     for k, kappa, w in ((0.4, 0.0, 0.0), (1.0, 0.0, 0.0), (0.7, -3.0, 20.0)):
-        wanted = use(here(s), v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w)[:, kept]
+        wanted = utilization(here(s), v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w)[:, kept]
         np.testing.assert_allclose(table_use(table, sigma, k, kappa, w), wanted, atol=3e-4)
     duration = np.array([plan.law.duration])
     np.testing.assert_array_equal(table_use(table, duration + 1.0, 1.0, 0.0, 0.0), table_use(table, duration, 1.0, 0.0, 0.0))
@@ -101,7 +101,7 @@ def test_a_transition_keeps_to_the_limits_at_every_instant(plan, seed):
         s, v, a, u = law(sigma)
         sd, sdd, sddd = v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * (w + j * t)
         possible = k.min() > -1e-12 and k.max() < 1.0 + 1e-12
-        used = np.abs(use(here(s), sd, sdd, sddd)[:, table.kept]).max() if possible else np.inf
+        used = np.abs(utilization(here(s), sd, sdd, sddd)[:, table.kept]).max() if possible else np.inf
         accepted = copy.copy(clock)._verified(end)
         assert used < VERIFIED + 2e-4 if accepted else used > VERIFIED - 5e-3
 
