@@ -1,4 +1,4 @@
-"""The `rnea` command: model, check, torque, retime, plan, query, identify, gait, demo."""
+"""The `rnea` command: model, check, from-dh, torque, retime, plan, query, identify, gait, demo."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..errors import RneaError, some
 from ..output import figures
 from ..recordings import motion_csv
 from ..robots.robot import Robot
+from . import from_dh, plan, retime
 from . import gait as gait_cli
 from . import identify as identification_cli
-from . import plan, retime
 from . import query as query_cli
 
 SIGMA = ("revolute", "prismatic", "fixed")
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, run, text: str, urdf: bool = True) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
-        if name != "gait":  # which makes its own
+        if name not in ("gait", "from-dh"):  # which read none
             sub.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
         if urdf:
             sub.add_argument("urdf", metavar="ROBOT.urdf", help=query_cli.URDF)
@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     model = command("model", _model, "the modified Denavit-Hartenberg tree as a table")
     model.add_argument("--json", action="store_true", help="everything, inertias and frames included, as JSON")
     command("check", _check, "physical consistency; exit code 1 if anything is doubtful")
+    from_dh.add_arguments(command("from-dh", from_dh.run, "a URDF from a Denavit-Hartenberg table", urdf=False))
     torque = command("torque", _torque, "torque and torque rate of a recorded or planned motion")
     torque.add_argument("motion", metavar="MOTION.csv", help="columns t, q_<joint>, and qd_, qdd_, qddd_ where known")
     torque.add_argument("-o", "--output", metavar="OUT.csv", required=True, help="columns t, tau_<joint>, tau_rate_<joint>")

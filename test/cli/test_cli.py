@@ -12,6 +12,7 @@ import pytest
 from rnea_ros import Robot
 from rnea_ros.cli import main
 from rnea_ros.recordings import motion_csv
+from support.oracles import GOLDEN, worst
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,3 +224,24 @@ def test_version_of_a_source_tree(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main.main(["--version"])
     assert "not installed but run from" in capsys.readouterr().out
+
+
+def test_a_table_becomes_a_urdf(tmp_path, capsys):
+    """The paper's Table I as a file: the torques of the golden numbers, and of the arm that is drawn from it."""
+    out = tmp_path / "arm.urdf"
+    assert main.main(["from-dh", str(ROOT / "test" / "data" / "stanford_table.csv"), "-o", str(out)]) == 0
+    assert "modified table of 6 joints ->" in capsys.readouterr().out
+    robot, state = Robot.from_urdf(out), GOLDEN["stanford_arm"]["states"][1]
+    assert robot.name == "stanford_table"
+    tau, rate = robot.torque_and_rate(*(state[name] for name in ("q", "qd", "qdd", "qddd")))
+    assert worst(tau, state["tau"]) < 1e-12 and worst(rate, state["dtau"]) < 1e-12
+
+
+def test_a_standard_table_goes_to_standard_output(tmp_path, capsys):
+    table = tmp_path / "rr.csv"
+    table.write_text("joint,type,a,mass,com_x,ixx,iyy,izz\nq1,R,0.4,0.5,-0.2,.1,.1,.1\nq2,R,0.4,0.5,-0.2,.1,.1,.1\n")
+    assert main.main(["from-dh", str(table), "--name", "mine"]) == 0
+    robot = Robot.from_urdf(capsys.readouterr().out)
+    assert robot.name == "mine" and worst(robot.link_pose("frame2", [0.0, 0.0]).p, [0.8, 0.0, 0.0]) < 1e-15
+    assert main.main(["from-dh", str(table), "--convention", "modified"]) == 2
+    assert "column 'a' is unknown; known are joint, type, antecedent" in capsys.readouterr().err
