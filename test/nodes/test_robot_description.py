@@ -170,7 +170,7 @@ def test_swaps_in_both_directions(bench, poison):
 
 
 def test_a_description_that_waits_for_a_parameter(bench):
-    """Rejected for a payload on a link that it has not; the model before stays, until the payload is taken off."""
+    """Refused for a payload on a link that it has not; the model before stays, until the payload is taken off."""
     it = bench(payload__link="tool", payload__mass=1.0)
     it.hear(ARM)
     it.settle()

@@ -63,8 +63,8 @@ PROCESS = (
     Entry("process.executor", "lean", "Who waits for messages: lean keeps a wait set and takes half of the processor time, "
           "rclpy is its SingleThreadedExecutor", choices=("lean", "rclpy"), read_only=True),
     Entry("process.priority", 0, "Real-time priority (SCHED_FIFO) of the thread that computes and of the middleware's; 0 "
-          "leaves them as they are. Rejected where the system does not allow it", low=0, high=99, read_only=True),
-    Entry("process.lock_memory", False, "Keep all memory of the process from being swapped out (mlockall). Rejected where the "
+          "leaves them as they are. Refused where the system does not allow it", low=0, high=99, read_only=True),
+    Entry("process.lock_memory", False, "Keep all memory of the process from being swapped out (mlockall). Refused where the "
           "system does not allow it", read_only=True),
     Entry("process.freeze_gc", False, "Take all that exists when a model is ready out of the garbage collector's sight, so "
           "that it never stops the node for long", read_only=True),
