@@ -22,6 +22,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from rnea_ros.model.xacro_file import expanded
+from rnea_ros.nodes.common.parameter_files import check_same_robot
 
 SHARE = Path(__file__).resolve().parents[1]
 
@@ -49,7 +50,8 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "params_file",
         default_value=str(SHARE / "config" / "dynamics_node.yaml"),
-        description="Parameters of dynamics_node; the default file explains each.",
+        description="Parameters of the nodes; the default file explains those of dynamics_node. What it says of the robot "
+        "belongs under /**, the section for every node.",
     ),
     DeclareLaunchArgument(
         "motion_source",
@@ -95,15 +97,21 @@ ARGUMENTS = [
     ),
 ]
 
+COMPUTING = {"dynamics_node": "dynamics", "query_node": "query_node"}  # name of a node -> argument that starts it
+
 
 def generate_launch_description():
     return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=start)])
 
 
-def start(context, more=()):
-    """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead."""
+def start(context, more=(), beside=()):
+    """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead.
+
+    beside : names of other nodes that will get params_file and must compute with the same robot
+    """
     given = context.launch_configurations
     params_file = file_of(given, "params_file")  # launch would only warn, and the node start with its defaults
+    check_robots(given, [*(name for name, wanted in COMPUTING.items() if given[wanted] == "true"), *beside])
     root = read_robot(given)
     robot = {**described(given), **dict(more)}
     motion = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
@@ -138,6 +146,12 @@ def read_robot(given):
     path = urdf_path(given)
     given["robot_description"] = robot_description(path, given["xacro_args"])
     return root_link(given["robot_description"], path)
+
+
+def check_robots(given, names):
+    """Raises where params_file would let nodes compute with different robots."""
+    space = "".join(f"/{part}" for part in given["namespace"].split("/") if part)
+    check_same_robot(given["params_file"], [f"{space}/{name}" for name in names])
 
 
 def described(given):

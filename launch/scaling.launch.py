@@ -22,7 +22,8 @@ OWN = [
     DeclareLaunchArgument(
         "params_file",
         default_value=str(SHARE / "config" / "scaling_node.yaml"),
-        description="Parameters of scaling_node, and of dynamics_node with dynamics:=true; the default file explains each.",
+        description="Parameters of the nodes; the default file explains those of scaling_node. What it says of the robot "
+        "belongs under /**, the section for every node.",
     ),
     DeclareLaunchArgument(
         "controller",
@@ -53,7 +54,7 @@ def generate_launch_description():
 
 def start(context, more=()):
     """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead."""
-    actions = dynamics.start(context, more)
+    actions = dynamics.start(context, more, beside=("scaling_node",))
     given = context.launch_configurations
     parameters = {**dynamics.described(given), **dict(more)}
     remappings = []

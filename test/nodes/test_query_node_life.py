@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs.srv")
@@ -17,7 +15,6 @@ from std_msgs.msg import String
 
 from rnea_msgs.msg import JointSample
 from rnea_ros import JointDynamics, Robot
-from rnea_ros.nodes.common.parameter_table import MODEL
 from support.node_bench import ARM, chain, urdf
 from support.query_bench import NODE, SERVICES, Asker, numbers
 from support.robots import LIMIT, JointSpec, LinkSpec, Tree
@@ -133,14 +130,6 @@ def test_signals_end_it_cleanly(ros, how, compiles):
     time.sleep(0.2)
     assert asker.process.stop(how) == 0
     assert "Traceback" not in asker.process.log and "rror" not in asker.process.log
-
-
-def test_the_file_of_parameters_has_the_defaults():
-    text = (Path(__file__).resolve().parents[2] / "config" / "query_node.yaml").read_text()
-    (name, content), = yaml.safe_load(text).items()
-    given = content["ros__parameters"]
-    given |= {f"payload.{key}": value for key, value in given.pop("payload").items()}
-    assert name == f"/**{NODE}" and given == {entry.name: entry.default for entry in MODEL}
 
 
 def test_bad_parameters_at_the_start(ros):

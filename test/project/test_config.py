@@ -12,12 +12,24 @@ import pytest
 from rnea_ros import Robot
 from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo.task import too_fast
+from rnea_ros.nodes.common.parameter_files import given
+from rnea_ros.nodes.common.parameter_table import (
+    DYNAMICS,
+    DYNAMICS_TABLE,
+    MODEL,
+    PROCESS,
+    QUERY_TABLE,
+    SCALING,
+    SCALING_TABLE,
+    find,
+)
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "config"
 NODE = "dynamics_node"
+TABLES = {"dynamics_node": DYNAMICS_TABLE, "query_node": QUERY_TABLE, "scaling_node": SCALING_TABLE}
 
 # What rviz_default_plugins and rviz_common read from a file, by display; from their sources.
 EVERY_DISPLAY = {"Class", "Name", "Enabled", "Value"}
@@ -162,15 +174,11 @@ def test_plotjuggler_can_rebuild_the_layout():
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
-def parameters(name, node=NODE):
-    (named, content), = yaml.safe_load((CONFIG / name).read_text()).items()
-    assert named == f"/**/{node}".rstrip("/"), "fits the node in any namespace"
-    return content["ros__parameters"]
-
-
-def flat(tree, prefix=""):
-    for key, value in tree.items():
-        yield from flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+def parameters(name, node):
+    """What a file gives to a node, in whichever namespace it is."""
+    found = given(CONFIG / f"{name}.yaml", f"/{node}")
+    assert found and found == given(CONFIG / f"{name}.yaml", f"/left/arm/{node}")
+    return found
 
 
 @pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node"])
@@ -181,31 +189,32 @@ def test_every_parameter_is_explained(name):
             assert before.lstrip().startswith("#"), line
 
 
-def test_every_parameter_is_in_the_nodes_table():
-    pytest.importorskip("rclpy")
-    from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, find
-
-    for file, node in (("dynamics_node.yaml", NODE), ("stanford.yaml", "")):
-        for name, value in flat(parameters(file, node)):
-            entry = find(name, DYNAMICS_TABLE)
-            assert entry is not None and not entry.problem(value), name
+@pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node", "stanford"])
+@pytest.mark.parametrize("node", TABLES)
+def test_whatever_a_file_gives_to_a_node_is_in_its_table(name, node):
+    for parameter, value in parameters(name, node).items():
+        entry = find(parameter, TABLES[node])
+        assert entry is not None and not entry.problem(value), parameter
 
 
-def test_scaling_nodes_file_has_every_parameter_with_its_default():
-    pytest.importorskip("rclpy")
-    from rnea_ros.nodes.common.parameter_table import MODEL, PROCESS, SCALING
+@pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + PROCESS + DYNAMICS), ("query_node", MODEL),
+                                               ("scaling_node", MODEL + PROCESS + SCALING)])
+def test_a_nodes_file_has_every_parameter_with_its_default(node, entries):
+    assert parameters(node, node) == {entry.name: entry.default for entry in entries}
 
-    given = dict(flat(parameters("scaling_node.yaml", "scaling_node")))
-    assert given == {entry.name: entry.default for entry in MODEL + PROCESS + SCALING}
+
+@pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node", "stanford"])
+def test_who_fills_in_a_file_describes_one_robot_for_all_nodes(name):
+    """What is a robot's stands in the section for every node, and nothing else does."""
+    assert parameters(name, "any").keys() == {entry for entry in parameters(name, name) if find(entry, QUERY_TABLE)}
 
 
 def test_the_stanford_arms_actuators_are_the_demos():
-    content = parameters("stanford.yaml", "")  # for every node: query_node answers for the same robot
-    inertias = {name: term["rotor_inertia"] for name, term in content["joint_dynamics"].items()}
-    assert inertias == {name: term.rotor_inertia for name, term in demo_checks.STANFORD_TERMS.items()}
-    assert all(limit["has_effort_rate_limits"] for limit in content["joint_limits"].values())
-    limits = {name: limit["max_effort_rate"] for name, limit in content["joint_limits"].items()}
-    assert limits == demo_checks.STANFORD_RATE_LIMITS
+    expected = {f"joint_dynamics.{name}.rotor_inertia": term.rotor_inertia
+                for name, term in demo_checks.STANFORD_TERMS.items()}
+    for name, limit in demo_checks.STANFORD_RATE_LIMITS.items():
+        expected |= {f"joint_limits.{name}.has_effort_rate_limits": True, f"joint_limits.{name}.max_effort_rate": limit}
+    assert parameters("stanford", "any") == expected
 
 
 def test_the_papers_motion_keeps_the_stanford_arms_limits_and_uses_them():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rnea_ros import Robot
+from rnea_ros.demo.processes import MODULES
 from rnea_ros.demo.task import parameters, too_fast
 from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, prefixes, workspace
 
@@ -213,6 +214,21 @@ def test_parameters_reach_the_nodes_that_they_are_for(start, tmp_path):
     assert (robot["motion"], robot["rate"], robot["duration"]) == ("sweep", 100.0, 3.0) and type(robot["rate"]) is float
 
 
+@pytest.mark.parametrize("file, given, nodes", [
+    ("dynamics", {"urdf": RR, "query_node": "true"}, "/dynamics_node, /query_node"),
+    ("demo", {"query_node": "true", "namespace": "left/arm"}, "/left/arm/dynamics_node, /left/arm/query_node"),
+    ("scaling", {"urdf": RR, "dynamics": "true"}, "/dynamics_node, /scaling_node"),
+    ("scaling_demo", {"namespace": "/left"}, "/left/dynamics_node, /left/scaling_node")])
+def test_no_two_nodes_get_different_robots(start, tmp_path, file, given, nodes):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("/**/dynamics_node: {ros__parameters: {payload: {link: hand, mass: 1.0}}}")
+    result = start(file, **given, params_file=str(mine))
+    assert f"mine.yaml: {nodes} would compute with different robots, since payload.link, payload.mass" in result.error
+    assert not result.started
+    mine.write_text(mine.read_text().replace("/**/dynamics_node", "/**"))
+    assert start(file, **given, params_file=str(mine)).started
+
+
 def test_a_robot_of_ours_comes_with_its_parameters_and_no_other_does(start, tmp_path):
     theirs = tmp_path / "stanford.urdf"
     theirs.write_text(Path(RR).read_text())
@@ -349,8 +365,9 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world):
 def test_the_demo_runs_and_ends_cleanly(world, tmp_path, colons, file, arguments, kind, topic, joints, nodes):
     import rnea_msgs.msg
 
-    run = (f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:$PYTHONPATH"\n'
-           f'exec {sys.executable} -m "rnea_ros.nodes.$(basename "$0")" "$@"\n')
+    cases = " ".join(f"{name}) module={module} ;;" for name, module in MODULES.items())
+    run = (f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:$PYTHONPATH"\ncase "$(basename "$0")" in {cases} esac\n'
+           f'exec {sys.executable} -m "$module" "$@"\n')
     made = workspace(tmp_path / "workspace", ALONE, run)
     heard = world.listen(getattr(rnea_msgs.msg, kind), topic)
     command = [sys.executable, "-c", RUN, str(LAUNCH / f"{file}.launch.py"),

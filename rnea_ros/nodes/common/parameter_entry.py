@@ -1,4 +1,4 @@
-"""One parameter of a node: its type, its default, what it may be, and what people are told of it."""
+"""One parameter of a node: its type, its default, what it may be, and what it means. Plain data: no ROS is needed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
-
 from rnea_ros.errors import shown
 
 TYPES = {"bool": bool, "int": int, "double": float, "string": str}
 INF = math.inf
-SLIDER = 2000.0  # a wider range is of no use to who drags a slider: its ends are checked, but not offered as a range
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +62,3 @@ class Entry:
                 given = f"{number:g}" if isinstance(number, float) else shown(number)
                 return f"{self.name} is {given}; it must be a finite number {self.bounds}".rstrip()
         return ""
-
-    def descriptor(self) -> ParameterDescriptor:
-        unit = f" [{self.unit}]" if self.unit else ""
-        made = ParameterDescriptor(description=self.text + unit, additional_constraints=self.bounds,
-                                   read_only=self.read_only)
-        if self.type == "int":
-            made.integer_range = [IntegerRange(from_value=int(self.low), to_value=int(self.high), step=1)]
-        elif self.type == "double" and not math.isnan(self.default) and self.high - self.low <= SLIDER:  # NaN has no range
-            made.floating_point_range = [FloatingPointRange(from_value=self.low, to_value=self.high)]
-        return made

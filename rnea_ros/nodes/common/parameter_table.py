@@ -1,4 +1,4 @@
-"""Every parameter of the nodes, in tables.
+"""Every parameter of the nodes, in tables. Plain data: no ROS is needed.
 
 The tables in docs/ are markdown_table(); a test compares both, and the files in config/, with a running node.
 """

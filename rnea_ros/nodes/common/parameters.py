@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -18,6 +19,18 @@ from rnea_ros.nodes.common.parameter_table import JOINT, find
 
 Values = dict[str, Any]
 FOREIGN = ("use_sim_time", "qos_overrides.", "start_type_description_service")  # rclpy declares these itself
+SLIDER = 2000.0  # a wider range is of no use to who drags a slider: its ends are checked, but not offered as a range
+
+
+def descriptor(entry: Entry) -> ParameterDescriptor:
+    """What ROS tools are told of a parameter."""
+    unit = f" [{entry.unit}]" if entry.unit else ""
+    made = ParameterDescriptor(description=entry.text + unit, additional_constraints=entry.bounds, read_only=entry.read_only)
+    if entry.type == "int":
+        made.integer_range = [IntegerRange(from_value=int(entry.low), to_value=int(entry.high), step=1)]
+    elif entry.type == "double" and not math.isnan(entry.default) and entry.high - entry.low <= SLIDER:  # NaN has no range
+        made.floating_point_range = [FloatingPointRange(from_value=entry.low, to_value=entry.high)]
+    return made
 
 
 class ParameterSet:
@@ -62,7 +75,7 @@ class ParameterSet:
         if self._node.has_parameter(name):  # from the overrides, without a description
             self._node.undeclare_parameter(name)
         with self._setting():
-            return self._node.declare_parameter(name, value, entry.descriptor(), ignore_override).value
+            return self._node.declare_parameter(name, value, descriptor(entry), ignore_override).value
 
     @contextmanager
     def _setting(self) -> Iterator[None]:
