@@ -52,11 +52,11 @@ setup(
     entry_points={
         "console_scripts": [
             "rnea = rnea_ros.cli.main:main",
-            "dynamics_node = rnea_ros.nodes.dynamics.node:main",
-            "demo_robot = rnea_ros.demo.nodes.demo_robot:main",
-            "query_node = rnea_ros.nodes.query.node:main",
-            "scaling_node = rnea_ros.nodes.scaling.node:main",
-            "demo_follower = rnea_ros.demo.nodes.demo_follower:main",
+            "dynamics_node = rnea_ros.nodes.commands:dynamics_node",
+            "demo_robot = rnea_ros.demo.nodes.commands:demo_robot",
+            "query_node = rnea_ros.nodes.commands:query_node",
+            "scaling_node = rnea_ros.nodes.commands:scaling_node",
+            "demo_follower = rnea_ros.demo.nodes.commands:demo_follower",
         ],
     },
     data_files=[

@@ -74,8 +74,7 @@ def processes(folder: Path, nodes: Sequence[str], parameters: Mapping[str, Any])
     started: list[subprocess.Popen] = []
     try:
         for node in nodes:
-            command = [sys.executable, "-m", MODULES.get(node, f"rnea_ros.nodes.{node}"), "--ros-args", "--params-file",
-                       str(file)]
+            command = [sys.executable, "-m", MODULES[node], "--ros-args", "--params-file", str(file)]
             with open(folder / f"{node}.txt", "w") as log:
                 started.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log,
                                                   stdin=subprocess.DEVNULL))

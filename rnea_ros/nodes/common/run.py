@@ -14,7 +14,7 @@ from rclpy.node import Node
 
 from rnea_ros import RneaError
 from rnea_ros.nodes.common.failures import Failures
-from rnea_ros.nodes.common.shutdown import SIGNALS, graceful_shutdown
+from rnea_ros.nodes.common.shutdown import SIGNALS, graceful_shutdown, noted_signals
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
 
 
@@ -25,6 +25,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
     A node with an attribute `lean` that is true is spun by the LeanExecutor's own way. One with a method `finish` may first
     bring to an end what is under way.
     """
+    came = noted_signals()
     rclpy.init(args=args)
     node = None
     try:
@@ -35,13 +36,13 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
         executor.add_node(node)
         with graceful_shutdown(node) if hasattr(node, "finish") else nullcontext():
             executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
+    except ExternalShutdownException:
         pass
     except (RneaError, ParameterException) as error:
         print(f"cannot start: {error}", file=sys.stderr)
         return 1
     except Exception:
-        if rclpy.ok():  # else a signal ended the context in the middle of something: that is no failure
+        if rclpy.ok() and not came:  # else a signal ended the context in the middle of something: that is no failure
             raise
     finally:
         for number in SIGNALS:  # a second one must not interrupt the cleaning up

@@ -22,6 +22,18 @@ from rnea_ros.nodes.fastpath.executor import trigger
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+def noted_signals() -> list[int]:
+    """Those that come from now on. None is raised as KeyboardInterrupt, which the middleware's code turns into other errors.
+
+    To be called before rclpy.init, whose own handlers call these and then end the context: that ends the spinning, between
+    two callbacks.
+    """
+    came: list[int] = []
+    for number in SIGNALS:
+        signal.signal(number, lambda number, _frame: came.append(number))
+    return came
+
+
 class Finishing(Protocol):
     context: Any
 

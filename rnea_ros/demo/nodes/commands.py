@@ -1,0 +1,13 @@
+"""The commands of the demo's nodes, as those of the others."""
+
+from __future__ import annotations
+
+from rnea_ros.nodes.commands import start
+
+
+def demo_robot() -> int:
+    return start("rnea_ros.demo.nodes.demo_robot")
+
+
+def demo_follower() -> int:
+    return start("rnea_ros.demo.nodes.demo_follower")

@@ -1,0 +1,121 @@
+"""Signals end a node between two callbacks, with the exit code that launch expects and without a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+
+from rnea_ros.nodes.common import shutdown
+from support.ros_helpers import PATH, free_domain
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def program(tmp_path, text):
+    """Run a text; what came of it."""
+    (tmp_path / "program.py").write_text(text)
+    environment = {**os.environ, "PYTHONPATH": PATH, "ROS_DOMAIN_ID": str(free_domain()), "ROS_LOG_DIR": str(tmp_path)}
+    return subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, text=True, capture_output=True,
+                          timeout=60)
+
+
+INTERRUPTED = """
+import os, signal, sys, time
+from rclpy.node import Node
+from rnea_ros.nodes.common.run import run
+
+class Busy(Node):
+    lean = {lean}
+
+    def __init__(self):
+        super().__init__("busy")
+        self.create_timer(0.01, self.work)
+
+    def work(self):
+        os.kill(os.getpid(), signal.{how})
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            pass
+        print("to its end", flush=True)
+
+sys.exit(run(Busy))
+"""
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("lean", [True, False])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+def test_a_signal_interrupts_no_callback(tmp_path, how, lean):
+    done = program(tmp_path, INTERRUPTED.format(how=how, lean=lean))
+    assert (done.returncode, set(done.stdout.splitlines()), done.stderr) == (0, {"to its end"}, "")
+
+
+SPOILED = """
+import os, signal, sys
+import rclpy
+from rclpy.node import Node
+from rnea_ros.nodes.common import run
+
+class Failing(run.LeanExecutor):
+    def spin(self):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            pass
+        raise RuntimeError("as the middleware's code says it")
+
+rclpy.ok = lambda: True  # the thread that ends the context has not been let run yet
+run.LeanExecutor = Failing
+sys.exit(run.run(lambda: Node("spoiled")))
+"""
+
+
+@pytest.mark.ros
+def test_what_a_signal_spoils_is_no_failure(tmp_path):
+    done = program(tmp_path, SPOILED)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = program(tmp_path, SPOILED.replace("os.kill(os.getpid(), signal.SIGINT)", "pass"))
+    assert done.returncode == 1 and "as the middleware's code says it" in done.stderr
+
+
+IMPORTING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from {package}.commands import {name}
+sys.exit({name}())
+"""
+
+
+@pytest.mark.parametrize(("package", "name"), [
+    ("rnea_ros.nodes", "dynamics_node"), ("rnea_ros.nodes", "query_node"), ("rnea_ros.nodes", "scaling_node"),
+    ("rnea_ros.demo.nodes", "demo_robot"), ("rnea_ros.demo.nodes", "demo_follower")])
+def test_who_interrupts_an_import_gets_no_traceback(tmp_path, package, name):
+    done = program(tmp_path, IMPORTING.format(module="rclpy", package=package, name=name))
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")  # as of a program in C++
+
+
+def test_nothing_is_raised_where_signals_are_noted():
+    before = {number: signal.getsignal(number) for number in shutdown.SIGNALS}
+    try:
+        came = shutdown.noted_signals()
+        for number in shutdown.SIGNALS:
+            os.kill(os.getpid(), number)
+        assert came == list(shutdown.SIGNALS)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
