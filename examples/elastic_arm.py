@@ -42,7 +42,7 @@ def desired(t: float) -> list[np.ndarray]:
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    arm = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "config" / "hua_arm.elastic.yaml")
+    arm = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     controller = InverseDynamicsController(arm, **GAINS)
     start = START, START[2:], np.zeros(3), np.zeros(1)
     run = partial(simulate, arm, desired=desired, start=start, duration=DURATION, step=5e-3 if small else 2e-3)

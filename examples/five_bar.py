@@ -49,7 +49,7 @@ def motors(robot: ClosedLoopRobot, t: np.ndarray) -> list[np.ndarray]:
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    robot = ClosedLoopRobot.from_urdf(ROOT / "urdf" / "five_bar.urdf", ROOT / "config" / "five_bar.loops.yaml")
+    robot = ClosedLoopRobot.from_urdf(ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml")
     t = np.linspace(0.0, DURATION, 61 if small else 601)
     qa = motors(robot, t)
     motion = robot.motion(*qa)

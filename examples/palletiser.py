@@ -41,7 +41,7 @@ def motion(t: np.ndarray) -> list[np.ndarray]:
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    empty = ClosedLoopRobot.from_urdf(ROOT / "urdf" / "palletiser.urdf", ROOT / "config" / "palletiser.loops.yaml")
+    empty = ClosedLoopRobot.from_urdf(ROOT / "urdf" / "palletiser.urdf", ROOT / "urdf" / "palletiser.robot.yaml")
     x, y, z = SIZE
     inertia = BOX / 12.0 * np.diag([y**2 + z**2, z**2 + x**2, x**2 + y**2])
     loaded = empty.with_payload("flange", BOX, (0.0, 0.0, -0.08 - 0.5 * z), inertia)

@@ -9,6 +9,7 @@ from .robots.elastic import ElasticRobot
 from .robots.floating import FloatingRobot
 from .robots.floating_closed_loops import FloatingLoopRobot
 from .robots.inputs.base_state import BaseState
+from .robots.load import load
 from .robots.parallel import ParallelRobot
 from .robots.robot import Dynamics, Robot
 from .robots.springs import SpringRobot
@@ -28,6 +29,7 @@ __all__ = [
     "RneaError",
     "Robot",
     "SpringRobot",
+    "load",
     "plan_motion",
     "retime_motion",
 ]

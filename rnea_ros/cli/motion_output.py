@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..errors import InputError
+from ..model.robot_file import robot_file
 from ..model.tree import Limits
 from ..output import figures
-from ..recordings import limits_file, motion_csv, plots
+from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
+from ..robots.declared_joints import joint_forces, limited
 from ..robots.robot import GRAVITY, Robot
 
 BLOCKS = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
@@ -47,7 +49,10 @@ def robot_and_limits(args: argparse.Namespace) -> tuple[Robot, Limits, dict[str,
     if args.plot:
         figures.check_format(args.plot)
     robot = Robot.from_urdf(args.urdf, args.base, args.backend, args.gravity, args.friction, allow_xacro=True)
-    return robot, *(limits_file.read(args.limits, robot) if args.limits else (robot.limits, {}))
+    if not args.limits:
+        return robot, robot.limits, {}
+    file = robot_file.draft(args.limits).alone("--limits", ("limits",), ("limits",)).checked(robot.model)
+    return robot, limited(robot.model, file).limits, joint_forces(file)
 
 
 def write(args: argparse.Namespace, robot: Robot, motion: TimedMotion, limits: Limits) -> str:

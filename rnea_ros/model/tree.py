@@ -144,13 +144,14 @@ class Joint:
     effort: float = np.nan
     acceleration: float = np.nan
     jerk: float = np.nan
+    effort_rate: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Limits(Frozen):
     """Limits of the n coordinates, read-only arrays (n,), NaN where unknown.
 
-    No URDF has a limit of effort_rate; acceleration and jerk came with URDF 1.2.
+    No URDF has a limit of effort_rate, a robot file has; acceleration and jerk came with URDF 1.2.
     """
 
     lower: np.ndarray
@@ -203,9 +204,7 @@ class Model(Frozen):
 
     @cached_property
     def limits(self) -> Limits:
-        known = {name: frozen([getattr(joint, name) for joint in self.joints])
-                 for name in ("lower", "upper", "velocity", "effort", "acceleration", "jerk")}
-        return Limits(**known, effort_rate=frozen(np.full(self.n, np.nan)))
+        return Limits(**{f.name: frozen([getattr(joint, f.name) for joint in self.joints]) for f in fields(Limits)})
 
     @property
     def total_mass(self) -> float:

@@ -20,6 +20,7 @@ from ..errors import InputError, ModelError
 from . import frames, mdh, urdf_reader, urdf_validation
 from .frames import Placed, TreeBody
 from .tree import NO_COORDINATE, Frame, Joint, JointDynamics, Link, Model, frozen
+from .urdf_reader import Description
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -29,11 +30,11 @@ ORIGIN = (0.0, 0.0, 0.0)
 RECONSTRUCTION_BOUND = 1e-12  # relative to the size of the robot; doubles leave 1e-15, more means that the frames are wrong
 
 
-def load(source: str | bytes | os.PathLike, base: str = "fixed", friction: bool = False,
+def load(source: str | bytes | os.PathLike | Description, base: str = "fixed", friction: bool = False,
          joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Model:
     """The model of a robot description.
 
-    source      : path (.urdf, or .xacro if allowed) or XML text
+    source      : path (.urdf, or .xacro if allowed) or XML text, or what urdf_reader.read made of either
     base        : "fixed" or "floating"
     friction    : whether <dynamics damping= friction=> counts; off, since most files carry simulator settings there
     joint_dynamics : rotor inertia, friction and offset by joint name, instead of what the URDF says
@@ -42,8 +43,8 @@ def load(source: str | bytes | os.PathLike, base: str = "fixed", friction: bool 
     """
     if base not in BASES:
         raise InputError(f"base is '{base}'; allowed are {', '.join(BASES)}")
-    robot, problems, left_out, where = urdf_reader.read(source, allow_xacro)
-    problems += urdf_validation.problems(robot)
+    robot, problems, left_out, where = source if isinstance(source, Description) else urdf_reader.read(source, allow_xacro)
+    problems = problems + urdf_validation.problems(robot)
     if problems:
         raise ModelError(problems, where)
     tree = _Tree(robot, base)
@@ -62,7 +63,7 @@ class _Tree:
         self.links = {link.get("name"): link for link in robot.iter("link")}
         self.below: dict[str, list[_Element]] = {name: [] for name in self.links}
         for joint in joints:
-            self.below[_end(joint, "parent")].append(joint)
+            self.below[end(joint, "parent")].append(joint)
         root = self._base_link(joints, base)
         self.bodies = [TreeBody(root, "", 0, mdh.FIXED, np.eye(3), np.zeros(3), Z)]
         self.joints: list[_Element | None] = [None]
@@ -71,7 +72,7 @@ class _Tree:
 
     def _base_link(self, joints: Sequence[_Element], base: str) -> str:
         """The root, or the child of the floating joint that the root consists of."""
-        children = {_end(joint, "child") for joint in joints}
+        children = {end(joint, "child") for joint in joints}
         root = next(name for name in self.links if name not in children)
         floating = [joint for joint in joints if joint.get("type") == "floating"]
         if not floating:
@@ -81,19 +82,19 @@ class _Tree:
             self.warnings.append(f"link '{root}' has mass but is the world of floating joint '{name}': ignored")
         if base == "fixed":
             self.warnings.append(f"floating joint '{name}' is held fixed; base='floating' frees it")
-        return _end(floating[0], "child")
+        return end(floating[0], "child")
 
     def _walk(self, link: str, number: int, R: np.ndarray, P: np.ndarray) -> None:
         """Enter a link that sits at (R, P) in body `number`, then what is below it, in the order of the file."""
         self.poses[link] = (number, R, P)
         self._add_inertia(link, self.bodies[number], R, P)
         for joint in self.below[link]:
-            Rj, Pj = _pose(joint)
-            self._walk(_end(joint, "child"), *self._enter(joint, number, R @ Rj, P + R @ Pj))
+            Rj, Pj = origin(joint)
+            self._walk(end(joint, "child"), *self._enter(joint, number, R @ Rj, P + R @ Pj))
 
     def _enter(self, joint: _Element, number: int, R: np.ndarray, P: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
         """Make the bodies of a joint; returns the body that carries its child link, and the child's pose there."""
-        kind, name, child = joint.get("type"), joint.get("name"), _end(joint, "child")
+        kind, name, child = joint.get("type"), joint.get("name"), end(joint, "child")
         if kind == "fixed":
             return number, R, P
         axis = _numbers(joint.find("axis"), "xyz", (1.0, 0.0, 0.0))
@@ -119,7 +120,7 @@ class _Tree:
         body.m, body.ms, body.J = body.m + m, body.ms + ms, body.J + J
 
 
-def _end(joint: _Element, end: str) -> str:
+def end(joint: _Element, end: str) -> str:
     """The link that a <joint> names as parent or child."""
     return joint.find(end).get("link")
 
@@ -134,12 +135,12 @@ def _number(element: _Element | None, name: str, default: float = 0.0) -> float:
     return float(_numbers(element, name, (default,))[0])
 
 
-def _pose(element: _Element) -> tuple[np.ndarray, np.ndarray]:
+def origin(element: _Element) -> tuple[np.ndarray, np.ndarray]:
     """Rotation and translation of the <origin> in a <joint> or <inertial>; what is missing is the identity."""
-    origin = element.find("origin")
-    turned = origin is not None and origin.get("quat_xyzw") is not None
-    R = quaternion(*_numbers(origin, "quat_xyzw", ())) if turned else rpy(*_numbers(origin, "rpy", ORIGIN))
-    return R, _numbers(origin, "xyz", ORIGIN)
+    given = element.find("origin")
+    turned = given is not None and given.get("quat_xyzw") is not None
+    R = quaternion(*_numbers(given, "quat_xyzw", ())) if turned else rpy(*_numbers(given, "rpy", ORIGIN))
+    return R, _numbers(given, "xyz", ORIGIN)
 
 
 def _inertia(link: _Element) -> tuple[float, np.ndarray, np.ndarray]:
@@ -147,7 +148,7 @@ def _inertia(link: _Element) -> tuple[float, np.ndarray, np.ndarray]:
     inertial = link.find("inertial")
     if inertial is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))
-    R, centre = _pose(inertial)
+    R, centre = origin(inertial)
     xx, xy, xz, yy, yz, zz = (_number(inertial.find("inertia"), name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return _number(inertial.find("mass"), "value"), centre, R @ inertia @ R.T

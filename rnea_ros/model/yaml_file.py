@@ -2,52 +2,117 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from ..errors import ModelError
 
 MAX_BYTES = 1_000_000
+MAX_DEPTH = 32  # of lists and mappings in each other
+INT, FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float"))
+MERGE = "tag:yaml.org,2002:merge"
+
+Path_ = tuple[str | int, ...]  # keys and numbers of entries, from the outermost value to one inside
 
 
-def content(path: Any, hint: str) -> Any:
-    """What a file holds. ModelError if it cannot be read; hint: what a file there should say."""
+class Document(NamedTuple):
+    """What a file holds.
+
+    content : mappings, lists, strings, numbers, truth values
+    places  : {keys from the top: (line, column)} of every value, both from 1; of an entry of a mapping, where its key stands
+    where   : the path
+    """
+
+    content: Any
+    places: Mapping[Path_, tuple[int, int]]
+    where: str
+
+
+def read(path: Any, hint: str) -> Document:
+    """What a file holds, and where in it. ModelError if it cannot be read; hint: what a file there should say."""
+    where = str(path)
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, TypeError, ValueError) as error:  # no path; a path with a zero byte
-        raise ModelError(f"cannot be read ({getattr(error, 'strerror', None) or error}); {hint}", str(path)) from None
+        raise ModelError(f"cannot be read ({getattr(error, 'strerror', None) or error}); {hint}", where) from None
     if len(data) > MAX_BYTES:
-        raise ModelError(f"more than {MAX_BYTES} bytes", str(path))
+        raise ModelError(f"more than {MAX_BYTES} bytes", where)
     try:
-        return yaml.load(data, Loader=_Strict)  # a SafeLoader: plain values only
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise ModelError(f"is not YAML: {' '.join(str(error).split())[:300]}", str(path)) from None
+        loader = _Strict(data)  # a SafeLoader: plain values only
+        node = loader.get_single_node()
+        places: dict[Path_, tuple[int, int]] = {}
+        _note_places(node, (), node, places)
+        return Document(None if node is None else loader.construct_document(node), places, where)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
+        raise ModelError(f"is not YAML: {' '.join(str(error).split())[:300]}", where) from None
+
+
+def text(content: Any) -> str:
+    """Plain values as YAML, in their order; what has no mapping inside in one line."""
+    return yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _note_places(node: yaml.Node | None, path: Path_, named: yaml.Node | None, places: dict[Path_, tuple[int, int]]) -> None:
+    if node is None or named is None:
+        return
+    places[path] = named.start_mark.line + 1, named.start_mark.column + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                _note_places(value, (*path, key.value), key, places)
+    elif isinstance(node, yaml.SequenceNode):
+        for k, value in enumerate(node.value):
+            _note_places(value, (*path, k), value, places)
 
 
 class _Strict(yaml.SafeLoader):
-    """Without aliases, with which a short file can become an endless one, and without a key that hides its twin."""
+    """Without aliases, with which a short file can become an endless one; without a key that hides its twin.
+
+    Numbers are those of YAML 1.2: 4e-3 is one, which 1.1 takes for text; 010, 1:30 and 1_000 are text, of which 1.1 makes 8,
+    90 and 1000.
+    """
+
+    depth = 0
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases (*name) are not read")
-        return super().compose_node(parent, index)
+        if self.depth > MAX_DEPTH:
+            raise yaml.YAMLError(f"more than {MAX_DEPTH} lists and mappings in each other")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def construct_mapping(self, node, deep=False):
         counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         twice = [key for key, count in counts.items() if count > 1]
         if twice:
-            raise yaml.YAMLError(f"'{twice[0]}' stands twice in line {node.start_mark.line + 1} or below")
+            line = max(key.start_mark.line for key, _ in node.value if key.value == twice[0]) + 1
+            raise yaml.YAMLError(f"'{twice[0][:80]}' stands twice, for the second time in line {line}")
         return super().construct_mapping(node, deep)
 
 
-def number(value: Any) -> float:
-    """NaN where it is none. A string counts if it is a number: YAML 1.1 takes 4e-3 for a string, since it lacks the dot."""
-    try:
-        return math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+_Strict.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (INT, FLOAT, MERGE)]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+_Strict.add_implicit_resolver(INT, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
+_Strict.add_implicit_resolver(FLOAT, re.compile(
+    r"([-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"),
+    list("-+.0123456789"))
+
+
+class _Plain(yaml.SafeDumper):
+    def represent_mapping(self, tag, mapping, flow_style=None):
+        node = super().represent_mapping(tag, mapping, flow_style)
+        node.flow_style = not any(isinstance(value, yaml.MappingNode) for _, value in node.value)
+        return node
+
+    def represent_sequence(self, tag, sequence, flow_style=None):
+        return super().represent_sequence(tag, sequence, True)

@@ -7,7 +7,7 @@ torques are projected on the active joints. Beyond the paper: the rates of these
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,23 +17,23 @@ from ..algebra.linalg import pivots
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..errors import InputError
-from .closure import loop_file
+from ..model.robot_file.robot_file import Source
+from .closure import loops as declared_loops
 from .closure.loop_closure import LoopClosure, LoopMotion
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
 from .robot import Robot
 
-Declaration = str | os.PathLike | Mapping
 Kinematics = TypeVar("Kinematics", bound="LoopKinematics")
 
 
 class LoopKinematics:
     """Motion of a tree whose loops are closed; ClosedLoopRobot and FloatingLoopRobot add the dynamics."""
 
-    def __init__(self, tree: Robot, loops: Declaration):
+    def __init__(self, tree: Robot, loops: Source):
         self.tree = tree
-        self._closure = LoopClosure(tree.model, loop_file.read(loops, tree.model), tree.backend)
+        self._closure = LoopClosure(tree.model, declared_loops.read(loops, type(self).__name__, tree.model), tree.backend)
 
     @property
     def active_joints(self) -> tuple[str, ...]:
@@ -91,20 +91,20 @@ class ClosedLoopRobot(LoopKinematics):
     """Dynamics of a robot with loops. Arrays are in the order of `active_joints`: (N,), or (samples, N) along a motion.
 
     tree  : the Robot that is left when the loops are cut; its friction, rotor inertias and payloads all count
-    loops : the cut and active joints, as a mapping or as the path of a YAML file, see loop_file.py
+    loops : the cut and active joints: path of a robot file with the section `loops`, or its content; see closure/loops.py
 
     A mechanism can often be closed in several ways. Which one is meant follows from `guess`, a pose (n,) of all joints near
     a closed one (default: `start`): the loops are followed from there to the pose asked for, and in a motion from sample
     to sample, never through a singular pose. The object does not change, so an answer does not depend on earlier ones.
     """
 
-    def __init__(self, tree: Robot, loops: Declaration):
+    def __init__(self, tree: Robot, loops: Source):
         if tree.model.base != "fixed":
             raise InputError(f"robot '{tree.name}' has a free base: FloatingLoopRobot moves it, base='fixed' holds it")
         super().__init__(tree, loops)
 
     @classmethod
-    def from_urdf(cls, source: str | bytes | os.PathLike, loops: Declaration, **options: Any) -> ClosedLoopRobot:
+    def from_urdf(cls, source: str | bytes | os.PathLike, loops: Source, **options: Any) -> ClosedLoopRobot:
         """From the URDF of the spanning tree and the declaration of its loops; options as in Robot.from_urdf."""
         return cls(Robot.from_urdf(source, **options), loops)
 

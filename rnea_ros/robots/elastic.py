@@ -13,8 +13,8 @@ from ..algebra.taylor import derivative
 from ..algorithms import mixed_joints, motor_motion
 from ..algorithms.mixed_joints import Motor
 from ..errors import InputError, some
+from ..model.robot_file.robot_file import Source
 from . import elastic_parameters
-from .elastic_parameters import Source
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
@@ -46,11 +46,11 @@ class ElasticRobot(LinkKinematics):
     """
 
     def __init__(self, robot: Robot, parameters: Source):
-        """parameters: path of a YAML file, or its content; see elastic_parameters.py. ModelError says all that is wrong."""
+        """parameters: path of a robot file, or its content; see elastic_parameters.py. ModelError says all that is wrong."""
         if robot.model.base != "fixed":
             raise InputError("elastic joints are supported for robots with base='fixed' only")
-        self.robot, self._parameters = robot, elastic_parameters.read(parameters)
-        self.motors, rotors = elastic_parameters.motors(robot.model, self._parameters)
+        self.robot = robot
+        (self.motors, rotors), self._parameters = elastic_parameters.motors(robot.model, parameters)
         self.model = unified(robot.model, [*rotors, *robot.payloads.values()])
         self._levels = motor_motion.levels(self.model, self.motors)
         self._compiled = KernelStore(self.model, robot.gravity_vector, robot.backend)
@@ -59,7 +59,7 @@ class ElasticRobot(LinkKinematics):
     @classmethod
     def from_urdf(cls, source: str | os.PathLike, parameters: Source | None = None, backend: str = "llvm",
                   gravity: Sequence[float] = GRAVITY, **options: Any) -> ElasticRobot:
-        """From a URDF and the declaration of its joints: by default robot.elastic.yaml beside robot.urdf.
+        """From a URDF and a robot file that declares its motors and springs: by default robot.robot.yaml beside robot.urdf.
 
         options: friction, joint_dynamics and allow_xacro, as in Robot.from_urdf.
         """

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
-from .closed_loops import Declaration, LoopKinematics, accelerations
+from ..model.robot_file.robot_file import Source
+from .closed_loops import LoopKinematics, accelerations
 from .floating import BASE_NAMES, FloatingRobot, FreeMotion, FreeRates, FreeResponse, PrescribedBase
 from .inputs import validation
 from .inputs.base_state import BaseState
@@ -28,12 +29,12 @@ class FloatingLoopRobot(LoopKinematics):
     tree  : a Robot loaded with base='floating', cut open; loops : as for ClosedLoopRobot
     """
 
-    def __init__(self, tree: Robot, loops: Declaration):
+    def __init__(self, tree: Robot, loops: Source):
         FloatingRobot(tree)  # refuses a fixed base
         super().__init__(tree, loops)
 
     @classmethod
-    def from_urdf(cls, source: str | bytes | os.PathLike, loops: Declaration, **options: Any) -> FloatingLoopRobot:
+    def from_urdf(cls, source: str | bytes | os.PathLike, loops: Source, **options: Any) -> FloatingLoopRobot:
         """From the URDF of the spanning tree and the declaration of its loops; options as in FloatingRobot.from_urdf."""
         return cls(FloatingRobot.from_urdf(source, **options).robot, loops)
 

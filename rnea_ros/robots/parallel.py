@@ -6,9 +6,7 @@ the platform is a body of its own, the joints between them are declared as cut j
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +15,9 @@ from numpy.typing import ArrayLike
 from ..algorithms import parallel_robots
 from ..algorithms.closed_loops import active_jacobian_rate
 from ..algorithms.kinematics import Pose
-from ..algorithms.parallel_robots import PLATFORM
 from ..errors import InputError, near, some
-from .closure import loop_file
+from ..model.robot_file.robot_file import Source
+from .closure import loops
 from .closure.leg_closure import LegClosure, LegMotion
 from .inputs import validation
 from .inputs.payload import Payload
@@ -42,14 +40,14 @@ class ParallelRobot:
     legs     : the Robot whose branches are the legs, without the platform; friction, rotor inertias and payloads count. Its
                gravity is that of the machine
     platform : the Robot of the platform: one rigid body, its URDF's root frame is the platform frame
-    joints   : the cut joints between legs and platform and the active joints, as in loop_file.py; 'start' is for the legs
+    joints   : the cut joints between legs and platform and the active joints, as in closure/loops.py; 'start' is for the legs
     home     : position (3,) [m] and rotation (3, 3) of the platform frame in the legs' root frame, where they meet at 'start'
 
     As with ClosedLoopRobot, the legs are followed from the home pose, and in a motion from sample to sample, so that no leg
     flips over; other branches start from a `guess` of the legs' joints.
     """
 
-    def __init__(self, legs: Robot, platform: Robot, joints: str | os.PathLike | Mapping, home: tuple[Any, Any]):
+    def __init__(self, legs: Robot, platform: Robot, joints: Source, home: tuple[Any, Any]):
         validation.held_base(legs.model)
         if len(platform.model.links) != 1:
             names = some(platform.joint_names)
@@ -60,8 +58,7 @@ class ParallelRobot:
         shared = sorted(set(legs.model.frames) & set(platform.model.frames))
         if shared:
             raise InputError(f"legs and platform both have links {some(shared)}; names must differ")
-        on_platform = {name: replace(frame, link=PLATFORM) for name, frame in platform.model.frames.items()}
-        declared = loop_file.read(joints, legs.model, on_platform)
+        declared = loops.read(joints, "ParallelRobot", legs.model, platform.model)
         self.legs, self.platform = legs, platform
         self._closure = LegClosure(legs.model, platform.model, declared, home, legs.backend, legs.gravity_vector)
 

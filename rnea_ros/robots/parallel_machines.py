@@ -21,7 +21,7 @@ EFFORT, SPEED = 1e4, 10.0  # limits written into the URDFs
 
 
 class Machine(NamedTuple):
-    """legs, platform: URDF texts; joints: as in loop_file.py; home: position (3,) and rotation (3, 3) of the platform."""
+    """legs, platform: URDF texts; joints: see closure/loops.py; home: position (3,) and rotation (3, 3) of the platform."""
 
     legs: str
     platform: str
@@ -32,6 +32,24 @@ class Machine(NamedTuple):
         """The machine's dynamics; options as in Robot.from_urdf: gravity, backend, joint_dynamics, ..."""
         platform = Robot.from_urdf(self.platform, backend=options.get("backend", "llvm"))
         return ParallelRobot(Robot.from_urdf(self.legs, **options), platform, self.joints, self.home)
+
+    @property
+    def urdf(self) -> str:
+        """Legs and platform in one URDF, as rnea_ros.load takes it: the platform is held by a floating joint, at home."""
+        legs, platform = (text.splitlines()[1:-1] for text in (self.legs, self.platform))
+        root = self.legs.splitlines()[1].split('"')[1]
+        position, rotation = self.home
+        origin = f'<origin xyz="{_text(position)}" rpy="{_text(_angles(np.asarray(rotation)))}"/>'
+        ends = f'<parent link="{root}"/><child link="platform"/>'
+        name = self.legs.split('"')[1].removesuffix("_legs")
+        return "\n".join([f'<robot name="{name}">', *legs, *platform,
+                          f'  <joint name="platform_pose" type="floating">{ends}{origin}</joint>', "</robot>"])
+
+    @property
+    def robot_file(self) -> dict[str, Any]:
+        """What belongs beside that URDF."""
+        loops = {"active": self.joints["active"], "cut_joints": self.joints["loops"]}
+        return {"version": 1, "platform": {"link": "platform"}, "loops": loops}
 
 
 def gough_stewart(base_radius: float = 1.0, platform_radius: float = 0.6, height: float = 1.2, spread: float = 0.35,
@@ -154,16 +172,24 @@ def _inertial(mass: float, centre: Sequence[float], moments: Sequence[float]) ->
             f'<inertia {tensor}ixy="0" ixz="0" iyz="0"/></inertial>')
 
 
+def _cylinder(xyz: Sequence[float], angles: Sequence[float], length: float, radius: float) -> str:
+    """What RViz draws."""
+    return (f'<visual><origin xyz="{_text(xyz)}" rpy="{_text(angles)}"/><geometry><cylinder radius="{_text([radius])}" '
+            f'length="{_text([length])}"/></geometry></visual>')
+
+
 def _rod(mass: float, length: float, radius: float, middle: float) -> str:
     """A cylinder along z, its middle at z = middle."""
     across = mass * (3.0 * radius**2 + length**2) / 12.0
-    return _inertial(mass, (0.0, 0.0, middle), (across, across, 0.5 * mass * radius**2))
+    inertial = _inertial(mass, (0.0, 0.0, middle), (across, across, 0.5 * mass * radius**2))
+    return inertial + _cylinder((0.0, 0.0, middle), (0.0, 0.0, 0.0), length, radius)
 
 
 def _bar(mass: float, length: float, radius: float = 0.015) -> str:
     """A cylinder along x from the frame's origin."""
     across = mass * (3.0 * radius**2 + length**2) / 12.0
-    return _inertial(mass, (0.5 * length, 0.0, 0.0), (0.5 * mass * radius**2, across, across))
+    inertial = _inertial(mass, (0.5 * length, 0.0, 0.0), (0.5 * mass * radius**2, across, across))
+    return inertial + _cylinder((0.5 * length, 0.0, 0.0), (0.0, 0.5 * np.pi, 0.0), length, radius)
 
 
 def _disc(mass: float, radius: float, height: float) -> str:

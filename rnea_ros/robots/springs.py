@@ -11,8 +11,8 @@ import numpy as np
 from ..algorithms import elastic_joints
 from ..algorithms.mass_matrix import locked
 from ..errors import InputError
+from ..model.robot_file.robot_file import Source
 from . import elastic_parameters
-from .elastic_parameters import Source
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
@@ -48,11 +48,11 @@ class SpringRobot(LinkKinematics):
     """
 
     def __init__(self, robot: Robot, parameters: Source):
-        """parameters: path of a YAML file, or its content; see elastic_parameters.py. ModelError says all that is wrong."""
+        """parameters: path of a robot file, or its content; see elastic_parameters.py. ModelError says all that is wrong."""
         if robot.model.base != "fixed":
             raise InputError("spring joints are supported for robots with base='fixed' only")
-        self.robot, self._parameters = robot, elastic_parameters.read(parameters)
-        self.springs = elastic_parameters.springs(robot.model, self._parameters)
+        self.robot = robot
+        self.springs, self._parameters = elastic_parameters.springs(robot.model, parameters)
         self.model = unified(robot.model, list(robot.payloads.values()))
         self._compiled = KernelStore(self.model, robot.gravity_vector, robot.backend)
         self._link_kernels = robot._link_kernels
@@ -60,7 +60,7 @@ class SpringRobot(LinkKinematics):
     @classmethod
     def from_urdf(cls, source: str | os.PathLike, parameters: Source | None = None, backend: str = "llvm",
                   gravity: Sequence[float] = GRAVITY, **options: Any) -> SpringRobot:
-        """From a URDF and the declaration of its springs: by default robot.elastic.yaml beside robot.urdf.
+        """From a URDF and a robot file that declares its springs: by default robot.robot.yaml beside robot.urdf.
 
         options: friction, joint_dynamics and allow_xacro, as in Robot.from_urdf.
         """

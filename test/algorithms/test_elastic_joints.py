@@ -169,15 +169,15 @@ ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic"
 
 
 @pytest.mark.parametrize(("springs", "message"), [
-    ({"j2": {"stiffness": -40.0}}, "joint 'j2': stiffness is -40.0; a number above zero is needed"),
-    ({"j2": {"stiffness": 0}}, "joint 'j2': stiffness is 0; a number above zero"),
+    ({"j2": {"stiffness": -40.0}}, "springs.j2.stiffness is -40.0; a number above zero is needed"),
+    ({"j2": {"stiffness": 0}}, "springs.j2.stiffness is 0; a number above zero"),
     ({"j2": {"stiffness": float("inf")}}, "stiffness is inf"),
-    ({"j2": {"rest": 0.1}}, "joint 'j2': stiffness is missing"),
+    ({"j2": {"rest": 0.1}}, "springs.j2.stiffness is missing; a number above zero is needed [N m/rad, N/m]"),
     ({"j2": {"stiffness": 1.0, "gear_ratio": 3.0}}, "gear_ratio is not known; allowed are stiffness, rest"),
-    ({"elbow": {"stiffness": 1.0}}, "joint 'elbow' is not in robot 'arm'; its joints: j1, j2"),
+    ({"elbow": {"stiffness": 1.0}}, "joint 'elbow' does not exist; the joints are j1, j2"),
     ({"j3": {"stiffness": 1.0}}, "joint 'j3' only follows 'j1'"),
-    ({"j1": {"stiffness": 1.0}}, "joint 'j1' is followed by"),
-    ({}, "SpringRobot needs a section 'springs' with at least one joint"),
+    ({"j1": {"stiffness": 1.0}}, "springs.j1: is followed by j3"),
+    ({}, "springs is empty; at least one entry is needed"),
 ])
 def test_bad_declarations_are_refused(springs, message):
     with pytest.raises(ModelError) as error:
@@ -186,7 +186,7 @@ def test_bad_declarations_are_refused(springs, message):
 
 
 def test_wrong_section_points_to_the_right_class():
-    with pytest.raises(ModelError, match="'joints', which ElasticRobot reads"):
+    with pytest.raises(ModelError, match=r"SpringRobot needs springs; it has elastic_joints, drives, of which rnea_ros\.load"):
         SpringRobot.from_urdf(ARM, {"joints": {"j2": {"stiffness": 1.0, "motor_inertia": 1.0}}})
 
 

@@ -158,7 +158,11 @@ def test_the_tree_has_one_of_everything():
 LEAVES_ITS_GUIDE = {("stanford", "joint3")}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "urdf").glob("*.urdf")), ids=lambda path: path.stem)
+# The platform of stewart.urdf is tied to its legs by the robot file alone.
+TREES = sorted(path for path in (ROOT / "urdf").glob("*.urdf") if path.stem != "stewart")
+
+
+@pytest.mark.parametrize("path", TREES, ids=lambda path: path.stem)
 def test_drawn_shapes_hold_together(path):
     """The shapes of links that a joint connects touch, wherever their joints are."""
     pin, coal = pytest.importorskip("pinocchio"), pytest.importorskip("coal")

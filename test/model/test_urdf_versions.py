@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
-from rnea_ros import ModelError, Robot, retime_motion
+from rnea_ros import ModelError, Robot, load, retime_motion
 from rnea_ros.cli import main
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.identification.excitation import excite
-from rnea_ros.recordings import limits_file
 from support.mdh_check import check_kinematics_and_inertias, forward_kinematics, place
 from support.oracles import PinocchioOracle, deviation, pin
 from support.robots import arm, random_state, random_tree, rotation
@@ -232,7 +231,7 @@ def test_a_limits_file_goes_over_them(tmp_path):
     path.write_text("joint_limits: {j: {max_jerk: 30.0, has_acceleration_limits: false}}", encoding="utf-8")
     robot = Robot.from_urdf(text("1.2", {"limit": '... acceleration="3" jerk="50"'}))
     assert (robot.limits.acceleration[0], robot.limits.jerk[0]) == (3.0, 50.0)
-    limits, _ = limits_file.read(path, robot)
+    limits = load(text("1.2", {"limit": '... acceleration="3" jerk="50"'}), path).limits
     assert np.isnan(limits.acceleration[0]) and limits.jerk[0] == 30.0
 
 

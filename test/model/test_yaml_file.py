@@ -1,4 +1,4 @@
-"""YAML files from anywhere: what they cannot do to whoever reads them, in every reader."""
+"""YAML files from anywhere: what they cannot do to whoever reads them, in every class that reads one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from rnea_ros import ClosedLoopRobot, ElasticRobot, ModelError, Robot, SpringRobot
+from rnea_ros import ClosedLoopRobot, ElasticRobot, ModelError, Robot, SpringRobot, load
 from rnea_ros.model import yaml_file
-from rnea_ros.recordings import limits_file
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = Robot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend="python")
-FIVE_BAR = ROOT / "config" / "five_bar.loops.yaml"
+FIVE_BAR = ROOT / "test" / "data" / "five_bar.loops.yaml"
 READERS = {"loops": lambda path: ClosedLoopRobot.from_urdf(ROOT / "urdf" / "five_bar.urdf", path, backend="python"),
            "elastic joints": lambda path: ElasticRobot(ARM, path), "springs": lambda path: SpringRobot(ARM, path),
-           "limits": lambda path: limits_file.read(path, ARM)}
+           "robot file": lambda path: load(ROOT / "urdf" / "five_bar.urdf", path)}
 each_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi")) + "active: *i\nloops: *i\n"
@@ -25,8 +24,13 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 @each_reader
 @pytest.mark.parametrize(("text", "said"), [
     (BOMB, "aliases"), ("a: &a [*a]\nloops: *a", "aliases"), ("# " + "x" * yaml_file.MAX_BYTES, "more than 1000000 bytes"),
-    ("[" * 50_000, "is not YAML"), ("a: !!python/object/apply:os.system [ls]", "is not YAML"), ("a: [1", "is not YAML"),
-    ("loops: {}\nloops: {}", "'loops' stands twice"), (b"\xff\xfe\x00", "is not YAML"), ("a: " + "9" * 10_000, "is not YAML")])
+    ("a: " + "x" * 10_000_000, "more than 1000000 bytes"), ("[" * 50_000, "is not YAML"),
+    ("a:\n" + "".join(f"{' ' * k}- \n" for k in range(1, 1000)), "is not YAML: more than 32 lists and mappings in each other"),
+    ("{a: " * 1000, "is not YAML: more than 32 lists"), ("? " * 1000, "is not YAML: more than 32 lists"),
+    ("a: !!python/object/apply:os.system [ls]", "is not YAML"), ("a: [1", "is not YAML"),
+    ("loops: {}\nloops: {}", "'loops' stands twice, for the second time in line 2"), (b"\xff\xfe\x00", "is not YAML"),
+    (bytes(range(256)), "is not YAML"), (b"\x89PNG\r\n\x1a\n\x00\x00", "is not YAML"),
+    ("a: " + "9" * 10_000, "is not YAML|is not known"), ("? [1]\n: 2", "is not YAML"), ("--- 1\n--- 2", "is not YAML")])
 def test_what_is_refused(tmp_path, read, text, said):
     file = tmp_path / "given.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -43,11 +47,12 @@ def test_what_is_no_file(read, path):
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [
-    ("link: left_forearm,", "link: [left_forearm],", r"link \['left_forearm'\] does not exist"),
-    ("[left_motor, right_motor]", "[[left_motor], right_motor]", "does not exist"),
-    ("left_motor: 2.0", "left_motor: yes", "joint 'left_motor' is True; a finite number"),
+    ("link: left_forearm,", "link: [left_forearm],", r"first.link is \['left_forearm'\]; the name of a link is needed"),
+    ("[left_motor, right_motor]", "[[left_motor], right_motor]", r"active.0 is \['left_motor'\]; the name of a joint"),
+    ("left_motor: 2.0", "left_motor: yes", "start.left_motor is True; a finite number"),
     ("left_motor: 2.0", "left_motor: .inf", "a finite number"), ("left_motor: 2.0", "left_motor: two", "a finite number"),
-    ("[0.5, 0, 0]", "[true, 0, 0]", "three finite numbers"), ("[0.5, 0, 0]", "123", "three finite numbers")])
+    ("[0.5, 0, 0]", "[true, 0, 0]", r"first.xyz is \[True, 0, 0\]; three finite numbers"),
+    ("[0.5, 0, 0]", "123", "three finite numbers")])
 def test_loops_are_told_what_is_wrong(tmp_path, old, new, said):
     text = FIVE_BAR.read_text()
     assert old in text
@@ -62,3 +67,33 @@ def test_numbers_without_a_dot_are_numbers(tmp_path):
     (tmp_path / "given.yaml").write_text(text)
     (expected, found) = (READERS["loops"](path).start for path in (FIVE_BAR, tmp_path / "given.yaml"))
     assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("4e-3", 0.004), ("-1E5", -1e5), (".5", 0.5), ("5.", 5.0), ("+7", 7), ("0", 0), ("-.inf", -float("inf")), ("1e3", 1000.0),
+    ("010", "010"), ("1:30", "1:30"), ("1_000", "1_000"), ("0x10", "0x10"), ("1e", "1e"), (".", "."), ("-", [None])])
+def test_numbers_are_those_of_yaml_1_2(tmp_path, text, value):
+    """And never another number than people mean."""
+    (tmp_path / "given.yaml").write_text(f"a:\n  {text}\n")
+    found = yaml_file.read(tmp_path / "given.yaml", "").content["a"]
+    assert found == value and type(found) is type(value)
+
+
+def test_places_are_those_of_keys_and_entries(tmp_path):
+    (tmp_path / "given.yaml").write_text("# a note\nouter:\n  inner: {deep: [1, 2]}\n  'quoted': x\n")
+    places = yaml_file.read(tmp_path / "given.yaml", "").places
+    assert places == {(): (2, 1), ("outer",): (2, 1), ("outer", "inner"): (3, 3), ("outer", "inner", "deep"): (3, 11),
+                      ("outer", "inner", "deep", 0): (3, 18), ("outer", "inner", "deep", 1): (3, 21),
+                      ("outer", "quoted"): (4, 3)}
+
+
+def test_a_key_cannot_be_merged_in(tmp_path):
+    (tmp_path / "given.yaml").write_text("<<: {a: 1}\na: 2\n")
+    assert yaml_file.read(tmp_path / "given.yaml", "").content == {"<<": {"a": 1}, "a": 2}
+
+
+def test_what_is_written_reads_the_same(tmp_path):
+    content = {"version": 1, "b": {"c": [1.5, 0, -2e-7], "d": {"e": "1:30", "f": True, "g": "yes", "Ä": "5"}}, "a": {}}
+    (tmp_path / "given.yaml").write_text(text := yaml_file.text(content))
+    assert yaml_file.read(tmp_path / "given.yaml", "").content == content
+    assert text.startswith("version: 1\nb:\n  c: [1.5, 0, -2.0e-07]\n  d: {")

@@ -50,12 +50,13 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 # Foreign packages, and the modules that may import them; numpy is everywhere.
 DOORS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader",),
-    "yaml": ("model/yaml_file",),
+    "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "matplotlib": ("output/figures",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
 LAZY = ("matplotlib", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below
+LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling")}  # starts nodes, where there is ROS
 
 
@@ -155,7 +156,7 @@ def test_no_circles():
 def test_import_of_the_package_brings_in_nothing_optional():
     code = "import sys, rnea_ros; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
-    assert not set(run.stdout.split()) & {*LAZY, "xacro", "rclpy", "rnea_msgs", "sensor_msgs", "pinocchio"}
+    assert not set(run.stdout.split()) & {*LAZY, *LATE, "xacro", "rclpy", "rnea_msgs", "sensor_msgs", "pinocchio"}
     assert not run.stderr
 
 

@@ -139,7 +139,7 @@ def test_lyapunov_function_falls_as_the_paper_says(name):
 
 @cache
 def paper_arm():
-    robot = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "config" / "hua_arm.elastic.yaml")
+    robot = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     return robot, InverseDynamicsController(robot, 10.0, 30.0)
 
 
@@ -163,7 +163,7 @@ def test_a_load_that_is_known_is_no_disturbance(known):
 def test_backends_agree():
     _, controller = paper_arm()
     motion, state = polynomial(2, 3, 4)(0.0), ([0.1, 0.2, 0.3], [0.4], [0.5, 0.6, 0.7], [0.8])
-    slow = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "config" / "hua_arm.elastic.yaml", "reference")
+    slow = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml", "reference")
     for one, two in zip(controller(motion, *state), InverseDynamicsController(slow, 10.0, 30.0)(motion, *state), strict=True):
         assert worst(one, two) < 1e-11
 

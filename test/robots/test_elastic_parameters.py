@@ -23,28 +23,28 @@ def load(**joints):
 
 
 @pytest.mark.parametrize(("entry", "message"), [
-    (GOOD | {"stiffness": -50}, "joint 'j2': stiffness is -50; a number above zero is needed"),
-    (GOOD | {"stiffness": 0.0}, "joint 'j2': stiffness is 0.0; a number above zero is needed"),
-    (GOOD | {"stiffness": "hard"}, "joint 'j2': stiffness is 'hard'; a number above zero is needed"),
-    (GOOD | {"stiffness": True}, "joint 'j2': stiffness is True; a number above zero is needed"),
-    (GOOD | {"stiffness": float("nan")}, "joint 'j2': stiffness is nan"),
-    (GOOD | {"stiffness": 16**5000}, "joint 'j2': stiffness is a very large number"),
-    (GOOD | {"gear_ratio": 0}, "joint 'j2': gear_ratio is 0; a number other than zero is needed"),
-    (GOOD | {"motor_inertia": -1.0}, "joint 'j2': motor_inertia is -1.0; a number not below zero is needed"),
-    ({"stiffness": 50.0}, "joint 'j2': an elastic joint needs motor_inertia above zero"),
-    (GOOD | {"motor_inertia": 0.0}, "joint 'j2': an elastic joint needs motor_inertia above zero"),
-    (GOOD | {"stifness": 1.0}, "joint 'j2': stifness is not known; allowed are stiffness, gear_ratio, motor_inertia"),
-    (PLACED | {"motor_link": "wrist"}, "joint 'j2': motor_link 'wrist' is not in robot 'arm'; its links: base, l1, l2, l3"),
-    (PLACED | {"motor_link": 3}, "joint 'j2': motor_link is 3; the name of a link is needed"),
-    (PLACED | {"motor_axis": [0, 1]}, "joint 'j2': motor_axis is [0, 1]; a list of three numbers is needed"),
-    (PLACED | {"motor_axis": [0, 0, 0]}, "joint 'j2': motor_axis is [0.0, 0.0, 0.0]; a direction is needed"),
-    (GOOD | {"motor_link": "l1"}, "joint 'j2': motor_link and motor_axis need each other"),
-    (GOOD | {"motor_axis": [0, 1, 0]}, "joint 'j2': motor_link and motor_axis need each other"),
-    (GOOD | {"motor_mass": 1.0}, "joint 'j2': motor_mass needs motor_link and motor_transverse_inertia"),
-    (PLACED | {"motor_position": [0, 0, 1]}, "joint 'j2': motor_position without motor_mass"),
-    (WHOLE | {"motor_transverse_inertia": 0.004}, "motor_inertia 0.01 exceeds twice motor_transverse_inertia 0.004"),
-    (WHOLE | {"motor_mass": 0}, "joint 'j2': motor_mass is 0; a number above zero is needed"),
-    (17, "joint 'j2' needs values such as 'stiffness: 100.0', not 17"),
+    (GOOD | {"stiffness": -50}, "joints.j2.stiffness is -50; a number above zero is needed"),
+    (GOOD | {"stiffness": 0.0}, "joints.j2.stiffness is 0.0; a number above zero is needed"),
+    (GOOD | {"stiffness": "hard"}, "joints.j2.stiffness is 'hard'; a number above zero is needed"),
+    (GOOD | {"stiffness": True}, "joints.j2.stiffness is True; a number above zero is needed"),
+    (GOOD | {"stiffness": float("nan")}, "joints.j2.stiffness is nan"),
+    (GOOD | {"stiffness": 16**5000}, "joints.j2.stiffness is inf; a number above zero"),
+    (GOOD | {"gear_ratio": 0}, "joints.j2.gear_ratio is 0; a number other than zero is needed"),
+    (GOOD | {"motor_inertia": -1.0}, "joints.j2.motor_inertia is -1.0; a number not below zero is needed"),
+    ({"stiffness": 50.0}, "joints.j2.motor_inertia is missing or zero; an elastic joint needs one above zero"),
+    (GOOD | {"motor_inertia": 0.0}, "joints.j2.motor_inertia is missing or zero; an elastic joint needs one above zero"),
+    (GOOD | {"stifness": 1.0}, "joints.j2.stifness is not known; allowed are stiffness, gear_ratio, motor_inertia"),
+    (PLACED | {"motor_link": "wrist"}, "joints.j2.motor_link: link 'wrist' does not exist; the links are base, l1, l2, l3"),
+    (PLACED | {"motor_link": 3}, "joints.j2.motor_link is 3; the name of a link is needed"),
+    (PLACED | {"motor_axis": [0, 1]}, "joints.j2.motor_axis is [0, 1]; three finite numbers are needed"),
+    (PLACED | {"motor_axis": [0, 0, 0]}, "joints.j2.motor_axis is [0, 0, 0]; a direction is needed"),
+    (GOOD | {"motor_link": "l1"}, "joints.j2.motor_axis is missing; three finite numbers are needed"),
+    (GOOD | {"motor_axis": [0, 1, 0]}, "joints.j2.motor_link is missing; the name of a link is needed"),
+    (GOOD | {"motor_mass": 1.0}, "joints.j2.motor_transverse_inertia is missing, which mass needs"),
+    (PLACED | {"motor_position": [0, 0, 1]}, "joints.j2.motor_mass is missing, which position needs"),
+    (WHOLE | {"motor_transverse_inertia": 0.004}, "transverse_inertia is 0.004, less than half of rotor_inertia, 0.01"),
+    (WHOLE | {"motor_mass": 0}, "joints.j2.motor_mass is 0; a number above zero is needed"),
+    (17, "joints.j2 is 17; a mapping with stiffness is needed"),
 ])
 def test_bad_values_are_refused(entry, message):
     with pytest.raises(ModelError) as error:
@@ -53,12 +53,12 @@ def test_bad_values_are_refused(entry, message):
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    ({"joints": {"elbow": GOOD}}, "joint 'elbow' is not in robot 'arm'; its joints: j1, j2"),
-    ({"joints": {"j3": GOOD}}, "joint 'j3' only follows 'j1'; its joints: j1, j2"),
-    ({"joints": {}}, "ElasticRobot needs a section 'joints' with at least one joint"),
-    ({"joints": [1, 2]}, "ElasticRobot needs a section 'joints'"),
-    ({"springs": {"j2": {"stiffness": 1.0}}}, "it has 'springs', which SpringRobot reads"),
-    ({"joint": {"j2": GOOD}}, "'joint' is not known; the sections are joints, springs"),
+    ({"joints": {"elbow": GOOD}}, "joints.elbow: joint 'elbow' does not exist; the joints are j1, j2"),
+    ({"joints": {"j3": GOOD}}, "joints.j3: joint 'j3' only follows 'j1' (mimic); name that one"),
+    ({"joints": {}}, "ElasticRobot needs elastic_joints or motors or drives"),
+    ({"joints": [1, 2]}, "joints is [1, 2]; a mapping from names to entries is needed"),
+    ({"springs": {"j2": {"stiffness": 1.0}}}, "it has springs, of which rnea_ros.load makes the right robot"),
+    ({"joints": {"j2": GOOD}, "joint": 1}, "joint is not known; allowed are joints, springs; did you mean 'joints'?"),
 ])
 def test_bad_sections_are_refused(content, message):
     with pytest.raises(ModelError) as error:
@@ -79,9 +79,9 @@ def test_rotor_inertia_is_not_counted_twice():
 
 @pytest.mark.parametrize(("text", "message"), [
     ("joints: {j2: {stiffness: 1", "is not YAML"),
-    ("just words", "holds no 'joints:' and no 'springs:'"),
-    ("", "holds no 'joints:' and no 'springs:'"),
-    ("joints:\n  j2: {stiffness: 1.0}\n  j2: {stiffness: 2.0}\n", "'j2' stands twice in line 2 or below"),
+    ("just words", "holds str; a robot file is needed there"),
+    ("", "holds nothing; a robot file is needed there"),
+    ("joints:\n  j2: {stiffness: 1.0}\n  j2: {stiffness: 2.0}\n", "'j2' stands twice, for the second time in line 3"),
     ("a: &a [1, 2]\njoints: *a\n", "aliases (*name) are not read"),
     ("joints: !!python/object/apply:os.getcwd []\n", "is not YAML: could not determine a constructor"),
     ("[" * 5000, "is not YAML"),
@@ -99,7 +99,7 @@ def test_bad_files_are_refused(tmp_path, text, message):
 def test_a_missing_file_says_what_to_write(tmp_path):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(ARM)
-    with pytest.raises(ModelError, match=r"arm\.elastic\.yaml: cannot be read \(No such file.*'joints: \{elbow:"):
+    with pytest.raises(ModelError, match=r"arm\.robot\.yaml: cannot be read \(No such file.*'version: 1'"):
         ElasticRobot.from_urdf(urdf)
     with pytest.raises(ModelError, match="a URDF given as text has no folder to look in"):
         ElasticRobot.from_urdf(ARM)
@@ -109,10 +109,14 @@ def test_the_file_beside_the_urdf_is_found(tmp_path):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(ARM)
     # YAML 1.1 reads 4e2 as a string; whoever writes it means a number.
-    (tmp_path / "arm.elastic.yaml").write_text("joints:\n  j2: {stiffness: 4e2, gear_ratio: -9, motor_inertia: 1e-2}\n")
-    robot = ElasticRobot.from_urdf(urdf)
-    assert robot.elastic_joints == ("j2",) and robot.stiffness == [400.0]
-    assert robot.motors[0].term == JointDynamics(rotor_inertia=0.01, gear_ratio=-9.0)
+    new = "version: 1\nelastic_joints: {j2: {stiffness: 4e2}}\ndrives: {j2: {gear_ratio: -9, rotor_inertia: 1e-2}}\n"
+    old = "joints:\n  j2: {stiffness: 4e2, gear_ratio: -9, motor_inertia: 1e-2}\n"
+    for name, text in (("arm.robot.yaml", new), ("arm.elastic.yaml", old)):
+        (tmp_path / name).write_text(text)
+        robot = ElasticRobot.from_urdf(urdf)
+        assert robot.elastic_joints == ("j2",) and robot.stiffness == [400.0]
+        assert robot.motors[0].term == JointDynamics(rotor_inertia=0.01, gear_ratio=-9.0)
+        (tmp_path / name).unlink()
 
 
 def test_order_in_the_file_does_not_count():
@@ -124,7 +128,7 @@ def test_order_in_the_file_does_not_count():
 
 def test_the_papers_arm_is_declared():
     """hua-mixed-joints section V: springs, gears, and the rotors' masses and places."""
-    robot = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "config" / "hua_arm.elastic.yaml")
+    robot = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     assert robot.joint_names == ("joint1", "joint2", "joint3") and robot.elastic_joints == ("joint3",)
     assert robot.stiffness == [100.0] and robot.order == 4
     assert [motor.link for motor in robot.motors] == [0, 1, 1]

@@ -30,7 +30,7 @@ from support.oracles import PinocchioOracle, deviation, difference, worst
 from support.robots import arm, random_state, random_tree
 
 ROOT = Path(__file__).resolve().parents[2]
-LOOPED = {name: (ROOT / "urdf" / f"{name}.urdf", ROOT / "config" / f"{name}.loops.yaml")
+LOOPED = {name: (ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml")
           for name in ("five_bar", "palletiser")}
 ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
 METHODS = ("link_pose", "link_velocity", "jacobian", "jacobian_rate")

@@ -10,7 +10,7 @@ from ...algorithms import closed_loops
 from ...codegen import kernel
 from ...errors import InputError, ModelError, some
 from ...model.tree import Model, frozen
-from .loop_file import Loops
+from .loops import Loops
 from .newton import CLOSED, MAX_CONDITION, Inverse, NewtonSolution, Units, inverse, newton, rank, walk
 from .units import length_unit
 

@@ -1,4 +1,4 @@
-"""Limits from YAML, over those of the URDF; everything wrong is said at once."""
+"""Limits from files of before and from robot files, over those of the URDF; everything wrong is said at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import ModelError, Robot
-from rnea_ros.recordings import limits_file
+from rnea_ros.model.robot_file import robot_file
+from rnea_ros.robots.declared_joints import joint_forces, limited
 from support.planning_cases import ROOT, robot
 
 
@@ -14,6 +15,12 @@ def written(tmp_path, text: str) -> str:
     path = tmp_path / "limits.yaml"
     path.write_text(text)
     return str(path)
+
+
+def read(path, arm):
+    """Limits, and internal forces of joints."""
+    file = robot_file.draft(path).checked(arm.model)
+    return limited(arm.model, file).limits, joint_forces(file)
 
 
 FULL = """
@@ -35,7 +42,7 @@ joint_limits:
 
 def test_all_of_it_over_the_urdf(tmp_path):
     arm = robot("rr")
-    limits, forces = limits_file.read(written(tmp_path, FULL), arm)
+    limits, forces = read(written(tmp_path, FULL), arm)
     found = {name: getattr(limits, name) for name in vars(arm.limits)}
     np.testing.assert_array_equal(found["lower"], [arm.limits.lower[0], -1.0])
     np.testing.assert_array_equal(found["upper"], [arm.limits.upper[0], 1.5])
@@ -48,7 +55,7 @@ def test_all_of_it_over_the_urdf(tmp_path):
 
 
 def test_what_yaml_takes_for_text_and_people_for_numbers(tmp_path):
-    limits, _ = limits_file.read(written(tmp_path, "joint_limits: {joint1: {max_effort: 1e3, max_jerk: '7'}}"), robot("rr"))
+    limits, _ = read(written(tmp_path, "joint_limits: {joint1: {max_effort: 1e3, max_jerk: '7'}}"), robot("rr"))
     assert limits.effort[0] == 1000.0 and limits.jerk[0] == 7.0
 
 
@@ -56,61 +63,62 @@ def test_position_limits_that_only_one_side_has(tmp_path):
     text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/><child '
             'link="b"/></joint></robot>')
     with pytest.raises(ModelError, match="of min_position and max_position only one is known"):
-        limits_file.read(written(tmp_path, "joint_limits: {j: {max_position: 1.0}}"), Robot.from_urdf(text, backend="python"))
+        read(written(tmp_path, "joint_limits: {j: {max_position: 1.0}}"), Robot.from_urdf(text, backend="python"))
 
 
 def test_the_parameter_file_of_a_node_is_one_too(tmp_path):
     text = "/**:\n  ros__parameters:\n    joint_limits: {joint1: {max_effort: 3.0}}\n    backend: llvm\n"
-    limits, forces = limits_file.read(written(tmp_path, text), robot("rr"))
+    limits, forces = read(written(tmp_path, text), robot("rr"))
     np.testing.assert_array_equal(limits.effort, [3.0, 10.0])
     assert forces == {}
     text = "/**:\n  ros__parameters:\n    joint_limits.joint1.max_effort: 3.0\n    payload.mass: 1.0\n"
-    np.testing.assert_array_equal(limits_file.read(written(tmp_path, text), robot("rr"))[0].effort, [3.0, 10.0])
+    np.testing.assert_array_equal(read(written(tmp_path, text), robot("rr"))[0].effort, [3.0, 10.0])
     with pytest.raises(ModelError, match=r"joint 'joint1\.0' does not exist"):
-        limits_file.read(written(tmp_path, text.replace("joint1", "joint1.0")), robot("rr"))
+        read(written(tmp_path, text.replace("joint1", "joint1.0")), robot("rr"))
 
 
 def test_followers_have_forces_only(tmp_path):
     branched = Robot.from_urdf(ROOT / "urdf" / "branched.urdf", backend="python")
     (follower,) = set(branched.moving_joints) - set(branched.joint_names)
     given = f"joint_limits: {{{follower}: {{max_joint_force: 7.0}}}}"
-    assert limits_file.read(written(tmp_path, given), branched)[1] == {follower: 7.0}
-    with pytest.raises(ModelError, match=r"follows another one .mimic.: only max_joint_force"):
-        limits_file.read(written(tmp_path, given.replace("joint_force", "effort")), branched)
+    assert read(written(tmp_path, given), branched)[1] == {follower: 7.0}
+    with pytest.raises(ModelError, match=r"follows another one .mimic.; only max_joint_force"):
+        read(written(tmp_path, given.replace("joint_force", "effort")), branched)
 
 
 @pytest.mark.parametrize(("text", "message"), [
     ("joint_limits: {elbow: {max_effort: 1.0}}", "joint 'elbow' does not exist; the joints are joint1, joint2"),
-    ("joint_limits: {joint1: {max_efort: 1.0}}", "'max_efort' is not known; did you mean 'max_effort'"),
-    ("joint_limits: {joint1: {max_effort: much}}", "max_effort is 'much'; a finite number is needed"),
-    ("joint_limits: {joint1: {max_effort: '3 N'}}", "max_effort is '3 N'; a finite number"),
+    ("joint_limits: {joint1: {max_efort: 1.0}}", "max_efort is not known; allowed are .*; did you mean 'max_effort'"),
+    ("joint_limits: {joint1: {max_effort: much}}", "max_effort is 'much'; a number above zero is needed"),
+    ("joint_limits: {joint1: {max_effort: '3 N'}}", "max_effort is '3 N'; a number above zero"),
     ("joint_limits: {joint1: {min_position: 1.0, max_position: -1.0}}", "min_position 1 is above max_position -1"),
     ("joint_limits: {joint1: {min_position: 10.0}}", "min_position 10 is above max_position 3.14159"),
-    ("joint_limits: {joint1: {max_effort: .inf}}", "max_effort is inf; a finite number"),
-    ("joint_limits: {joint1: {max_effort: .nan}}", "max_effort is nan; a finite number"),
-    ("joint_limits: {joint1: {max_effort: true}}", "max_effort is True; a finite number"),
+    ("joint_limits: {joint1: {max_effort: .inf}}", "max_effort is inf; a number above zero"),
+    ("joint_limits: {joint1: {max_effort: .nan}}", "max_effort is nan; a number above zero"),
+    ("joint_limits: {joint1: {max_effort: true}}", "max_effort is True; a number above zero"),
     ("joint_limits: {joint1: {max_jerk: -2}}", "max_jerk is -2; a number above zero"),
-    ("joint_limits: {joint1: {max_jerk: 0.0}}", "max_jerk is 0; a number above zero"),
-    ("joint_limits: {joint1: {has_effort_limits: 1}}", "'has_effort_limits' must be true or false"),
-    ("joint_limits: {joint1: 5}", "joint 'joint1': 5 is no mapping of limits"),
-    ("joint_limits: [joint1]", "holds no mapping 'joint_limits'"),
-    ("limits: {}", "holds no mapping 'joint_limits'"),
+    ("joint_limits: {joint1: {max_jerk: 0.0}}", "max_jerk is 0.0; a number above zero"),
+    ("joint_limits: {joint1: {has_effort_limits: 1}}", "has_effort_limits is 1; true or false is needed"),
+    ("joint_limits: {joint1: 5}", "joint_limits.joint1 is 5; a mapping with min_position"),
+    ("joint_limits: [joint1]", r"joint_limits is \['joint1'\]; a mapping from names to entries"),
+    ("limits: {}", "version is missing; allowed are 1"),
     ("[1, 2", "is not YAML"),
-    ("", "holds no mapping"),
+    ("", "holds nothing; a robot file is needed there"),
+    ("a: {ros__parameters: {backend: llvm}}", "holds no mapping 'joint_limits'"),
 ])
 def test_what_is_wrong_is_said(tmp_path, text, message):
     with pytest.raises(ModelError, match=message) as caught:
-        limits_file.read(written(tmp_path, text), robot("rr"))
+        read(written(tmp_path, text), robot("rr"))
     assert "limits.yaml" in str(caught.value)
 
 
 def test_everything_wrong_at_once(tmp_path):
     text = "joint_limits: {joint1: {max_effort: -1, max_velocity: x}, elbow: {}}"
     with pytest.raises(ModelError) as caught:
-        limits_file.read(written(tmp_path, text), robot("rr"))
+        read(written(tmp_path, text), robot("rr"))
     assert all(part in str(caught.value) for part in ("max_effort is -1", "max_velocity is 'x'", "elbow"))
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ModelError, match="cannot be read"):
-        limits_file.read(tmp_path / "none.yaml", robot("rr"))
+        read(tmp_path / "none.yaml", robot("rr"))

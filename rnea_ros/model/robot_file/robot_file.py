@@ -1,0 +1,159 @@
+"""RobotFile: one YAML beside the URDF, for all that a URDF cannot say of a robot. docs/robot_file.md tells every section.
+
+    version: 1
+    limits: {elbow: {max_effort: 90.0, max_effort_rate: 2000.0}}
+    drives: {elbow: {gear_ratio: 100.0, rotor_inertia: 1.2e-4}}
+
+`read` reads it, `checked` compares it with a URDF; both tell everything that is wrong at once, with path, line and column.
+robots/load.py makes a robot of it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError, some
+from ..tree import Model
+from . import old_files
+from .problem import Path, Problem
+
+HINT = "a robot file is needed there that says, for instance, 'version: 1' and 'limits: {elbow: {max_effort: 90.0}}'"
+DEEPEST = 32
+FORMAT = ("version", "robot")  # keys that say nothing of the robot itself
+
+
+@dataclass(frozen=True, eq=False)
+class RobotFile:
+    """What a robot file says, each section in the form of the schema.
+
+    content : {section: what it says}, valid by the schema
+    where   : the path, or a word
+    old     : "", or which of the old kinds of files it was read from: loops, elastic joints, limits
+    """
+
+    content: Mapping[str, Any]
+    where: str
+    old: str = ""
+    _places: Mapping[Path, tuple[int, int]] = field(default_factory=dict, repr=False)
+    _written: Callable[[Path], Path] = field(default=old_files.as_it_is, repr=False)  # from a path here to one in an old file
+    _unknown: tuple[Problem, ...] = field(default=(), repr=False)  # keys of an old file, with their paths there
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """Empty if the file has no such section."""
+        return self.content.get(name, {})
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        return tuple(name for name in self.content if name not in FORMAT)
+
+    def checked(self, *models: Model) -> RobotFile:
+        """The same. ModelError unless names and values fit the URDF: that of the tree, or of the legs and the platform."""
+        from . import rules, validation
+
+        followers = {link.joint: model.joint_names[link.coordinate] for model in models for link in model.links
+                     if link.joint and link.joint not in model.joint_names}
+        names = validation.Names([name for model in models for name in model.joint_names], followers,
+                                 [name for model in models for name in model.frames])
+        wrong = validation.problems(self.content, names)
+        self.refuse([*wrong, *rules.problems(self.content, models, wrong)])
+        return self
+
+    def refuse(self, problems: Sequence[Problem]) -> None:
+        """ModelError tells them all, in the order of the file; nothing happens if there are none."""
+        found = [*self._unknown, *(Problem(self._written(path), text) for path, text in problems)]
+        found.sort(key=lambda problem: self._place(problem.path) or (0, 0))
+        once = {(path, text.partition(";")[0]): Problem(path, text) for path, text in reversed(found)}  # not for each section
+        if found:
+            raise ModelError([problem.told(self._place(problem.path)) for problem in reversed(once.values())], self.where)
+
+    def alone(self, reader: str, sections: Collection[str], required: Collection[str] = ()) -> RobotFile:
+        """For a class that reads some sections: ModelError if it would pass over others, or finds none of those required."""
+        others = [name for name in self.sections if name not in sections]
+        if required and not any(name in self.content for name in required):
+            has = f"; it has {some(others)}, of which rnea_ros.load makes the right robot" if others else ""
+            raise ModelError(f"{reader} needs {' or '.join(required)}{has}", self.where)
+        if others:
+            raise ModelError(f"{reader} reads {some(sections)} alone, but there is {some(others)} too; rnea_ros.load reads "
+                             "all", self.where)
+        return self
+
+    def only(self, sections: Collection[str]) -> RobotFile:
+        """The same without the other sections."""
+        return replace(self, content={name: value for name, value in self.content.items() if name in (*FORMAT, *sections)})
+
+    def over(self, others: Mapping[str, Any]) -> RobotFile:
+        """The same with other sections instead; None leaves a section as it is."""
+        given = {name: _plain(value) for name, value in others.items() if value is not None}
+        return replace(self, content={**self.content, **given}) if given else self
+
+    def hint(self) -> str:
+        """How an old file stands in a robot file, in one line; "" for a robot file."""
+        if not self.old:
+            return ""
+        return (f"{self.where} is a file of {self.old}, read as {some(self.sections)} of a robot file; "
+                f"`rnea robot-file {self.where}` prints that")
+
+    def text(self) -> str:
+        """As YAML, in the form of today."""
+        from .. import yaml_file
+
+        return yaml_file.text(dict(self.content))
+
+    def _place(self, path: Path) -> tuple[int, int] | None:
+        """Of a value, or of the nearest one around it: what is missing stands nowhere."""
+        while path and path not in self._places:
+            path = path[:-1]
+        return self._places.get(path)
+
+
+Source = str | os.PathLike | Mapping | RobotFile
+
+
+def read(source: Source) -> RobotFile:
+    """From the path of a YAML file, or from what is in it. Names are compared with a URDF by `checked`, all else here."""
+    from . import validation
+
+    found = draft(source)
+    found.refuse(validation.problems(found.content, None))
+    return found
+
+
+def draft(source: Source) -> RobotFile:
+    """The same, unchecked: `checked` tells what is wrong with it together with what the URDF says against it."""
+    if isinstance(source, RobotFile):
+        return source
+    content, places, where = _content(source)
+    old = old_files.converted(content)
+    if old is None:
+        return RobotFile(content, where, "", places)
+    return RobotFile(old.content, where, old.kind, places, old.written, tuple(old.problems))
+
+
+def _content(source: Any) -> tuple[dict[str, Any], Mapping[Path, tuple[int, int]], str]:
+    if isinstance(source, Mapping):
+        return _plain(source), {}, "robot file"
+    from .. import yaml_file
+
+    content, places, where = yaml_file.read(source, HINT)
+    if not isinstance(content, dict):
+        raise ModelError(f"holds {'nothing' if content is None else type(content).__name__}; {HINT}", where)
+    return _plain(content), places, where
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Lists for tuples and arrays; infinity for integers beyond all floats, which Python cannot always write out."""
+    if depth > DEEPEST:
+        raise ModelError(f"has more than {DEEPEST} lists and mappings in each other", "robot file")
+    if isinstance(value, Mapping):
+        return {key: _plain(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist(), depth + 1)
+    if isinstance(value, int) and value.bit_length() > 1024:
+        return math.inf if value > 0 else -math.inf
+    return [_plain(entry, depth + 1) for entry in value] if isinstance(value, list | tuple) else value

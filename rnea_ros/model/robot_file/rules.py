@@ -1,0 +1,101 @@
+"""What the values of a robot file need of each other and of the URDF, beyond the schema: each rule yields problems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import shown, some
+from ..tree import Limits, Model
+from .problem import Path, Problem
+
+Content = Mapping[str, Any]
+THIN = 1e-12  # relative: of a body without thickness, in rounding
+
+
+def problems(content: Content, models: Sequence[Model], wrong: Sequence[Problem]) -> list[Problem]:
+    """models: of the tree, or of the legs, and that of the platform; wrong: sections with problems are not looked at again."""
+    skipped = {problem.path[0] for problem in wrong if problem.path}
+    return [problem for sections, rule in RULES if not skipped & set(sections)
+            for problem in rule({section: content.get(section, {}) for section in sections}, models)]
+
+
+def _robot(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    if content["robot"] and content["robot"] != models[0].name:
+        yield Problem(("robot",), f"is {shown(content['robot'])}, but the URDF is of robot '{models[0].name}'")
+
+
+def _loops(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    loops = content["loops"]
+    twice = [name for name, count in Counter(loops.get("active", ())).items() if count > 1]
+    if twice:
+        yield Problem(("loops", "active"), f"names a joint twice: {some(twice)}")
+    bodies = {name: (number, frame.link) for number, model in enumerate(models) for name, frame in model.frames.items()}
+    for name, cut in loops.get("cut_joints", {}).items():
+        first, second = (cut[end] if isinstance(cut[end], str) else cut[end]["link"] for end in ("first", "second"))
+        if bodies[first] == bodies[second]:
+            yield Problem(("loops", "cut_joints", name), f": links '{first}' and '{second}' are one rigid body; a cut joint "
+                                                         "connects two")
+
+
+def _motors(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    drives = content["drives"]
+    for name in content["elastic_joints"]:
+        if not drives.get(name, {}).get("rotor_inertia"):
+            yield Problem(("drives", name, "rotor_inertia"), "is missing or zero; an elastic joint needs one above zero, for "
+                                                             "nothing else holds its motor back [kg m^2]")
+    for name, motor in content["motors"].items():
+        if not np.any(motor["axis"]):
+            yield Problem(("motors", name, "axis"), f"is {shown(motor['axis'])}; a direction is needed")
+        inertia, across = drives.get(name, {}).get("rotor_inertia", 0.0), motor.get("transverse_inertia", np.inf)
+        if inertia > 2.0 * across:
+            yield Problem(("motors", name, "transverse_inertia"), f"is {across:g}, less than half of rotor_inertia, "
+                                                                  f"{inertia:g}; no body is like that")
+
+
+def _springs(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for joint in content["springs"]:
+        number = models[0].joint_names.index(joint)
+        followers = [link.joint for link in models[0].links if link.coordinate == number and link.joint != joint]
+        if followers:
+            yield Problem(("springs", joint), f": is followed by {some(followers)}: mimic joints on a spring joint are not "
+                                              "supported")
+
+
+def _payloads(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for link, payload in content["payloads"].items():
+        xx, xy, xz, yy, yz, zz = payload.get("inertia", np.zeros(6))
+        least, middle, most = np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float))
+        if least < -THIN * abs(most) or most > (least + middle) + THIN * most:
+            yield Problem(("payloads", link, "inertia"), f"has the principal values {least:.4g}, {middle:.4g}, {most:.4g}; a "
+                                                         "body has none below zero, and none above the sum of the others")
+
+
+def _limits(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for joint, given in content["limits"].items():
+        model = next(model for model in models if any(link.joint == joint for link in model.links))
+        path: Path = ("limits", joint)
+        if joint not in model.joint_names:
+            if set(given) - {"max_joint_force", "has_joint_force_limits"}:
+                yield Problem(path, f": joint '{joint}' follows another one (mimic); only max_joint_force can be given for it")
+            continue
+        lower, upper = position_range(given, model.limits, model.joint_names.index(joint))
+        if np.isnan(lower) != np.isnan(upper):
+            yield Problem(path, ": of min_position and max_position only one is known; give both")
+        elif lower > upper:
+            yield Problem(path, f": min_position {lower:g} is above max_position {upper:g}")
+
+
+def position_range(given: Mapping[str, Any], limits: Limits, k: int) -> tuple[float, float]:
+    """Of coordinate k, the limits of a robot file over those of the URDF; NaN where unknown."""
+    if given.get("has_position_limits") is False:
+        return np.nan, np.nan
+    return float(given.get("min_position", limits.lower[k])), float(given.get("max_position", limits.upper[k]))
+
+
+RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
+    (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
+    (("payloads",), _payloads), (("limits",), _limits))

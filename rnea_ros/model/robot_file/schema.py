@@ -1,0 +1,183 @@
+"""The schema of robot files, as JSON Schema (draft 7): every section, its keys, units, signs and bounds, once.
+
+What is not served yet is declared by `later`: its name is taken, and a file that uses it is told so. A description ends with
+the unit in brackets. `format` says which names of the URDF a string must be: "joint" (one with a coordinate of its own),
+"any joint" (also one that only follows another, mimic) or "link".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+LARGEST = 1e12  # of any number: products of three stay finite
+ROOT_AXES = "in the root link's frame; with a base that moves, in the world's"
+
+
+def _number(text: str, **bounds: Any) -> Schema:
+    return {"type": "number", **({"minimum": -LARGEST} if not {"minimum", "exclusiveMinimum"} & set(bounds) else {}),
+            "maximum": LARGEST, **bounds, "description": text}
+
+
+def _positive(text: str, **bounds: Any) -> Schema:
+    return _number(text, exclusiveMinimum=0, **bounds)
+
+
+def _not_negative(text: str) -> Schema:
+    return _number(text, minimum=0)
+
+
+def _numbers(text: str, count: int) -> Schema:
+    number = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+    return {"type": "array", "items": number, "minItems": count, "maxItems": count, "description": text}
+
+
+def _name(kind: str, text: str) -> Schema:
+    return {"type": "string", "format": kind, "description": text}
+
+
+def _word(text: str, *allowed: str, later: tuple[str, ...] = ()) -> Schema:
+    found: Schema = {"enum": [*allowed, *later], "description": text}
+    return found | {"not": {"enum": list(later)}} if later else found
+
+
+def _object(text: str, properties: dict[str, Schema], required: tuple[str, ...] = (), **rest: Any) -> Schema:
+    return {"type": "object", "description": text, "properties": properties, "additionalProperties": False,
+            **({"required": list(required)} if required else {}), **rest}
+
+
+def _each(kind: str, text: str, entry: Schema, least: int = 0) -> Schema:
+    """A mapping from names of joints or links to entries of one form."""
+    names = {"propertyNames": {"format": kind}} if kind else {}
+    return {"type": "object", "description": text, **names, "additionalProperties": entry,
+            **({"minProperties": least} if least else {})}
+
+
+def _later(text: str) -> Schema:
+    """A key whose meaning is settled, and that nothing serves yet."""
+    return {"not": {}, "description": f"Not yet: {text}"}
+
+
+def _frame(text: str) -> Schema:
+    found = _object(f"{text}: {{link, xyz, rpy}}, or the name of a link alone.", {
+        "link": _name("link", "Link that it belongs to."),
+        "xyz": _numbers("Its origin in the frame of the link; default 0 0 0 [m].", 3),
+        "rpy": _numbers("Its turn, as in a URDF; default 0 0 0 [rad].", 3)}, ("link",))
+    return found | {"type": ["object", "string"], "format": "link"}
+
+
+def _switch(quantity: str) -> Schema:
+    return {"type": "boolean", "description": f"false: the {quantity} limit of the URDF is not believed, and not enforced."}
+
+
+CUT_JOINT_TYPES = ("fixed", "revolute", "prismatic", "cylindrical", "planar", "spherical", "point_on_axis")
+MJCF = {"weld": "fixed", "connect": "spherical"}  # MuJoCo's words for two of them
+
+LOOPS = _object("Closed loops: the URDF is the tree that is left when they are cut.", {
+    "active": {"type": "array", "items": _name("joint", "A joint with a motor."), "minItems": 1,
+               "description": "Joints with motors; all others are passive and follow."},
+    "cut_joints": _each("", "Joints at which the loops are cut, by any name. They have no friction and no motor.", _object(
+        "One cut joint: its two frames meet when the loop is closed; z is its axis.", {
+            "type": _word("What it leaves free; weld and connect are MuJoCo's words for fixed and spherical.",
+                          *CUT_JOINT_TYPES, *MJCF),
+            "first": _frame("Its frame on one link"),
+            "second": _frame("Its frame on the other")}, ("type", "first", "second")), least=1),
+    "start": _each("joint", "Joint positions near a closed pose, to start from; default 0 each [rad, m].",
+                   _number("Position of the joint [rad, m]."))}, ("active", "cut_joints"))
+
+PLATFORM = _object("A parallel robot: the branches of the URDF are its legs, `loops` joins them to the platform.", {
+    "link": _name("link", "Link of the platform, in the URDF the child of a floating joint on the root link."),
+    "home": _object("Pose of the platform where the legs meet it at `loops.start`; default: the origin of that joint.", {
+        "xyz": _numbers("Origin of its link in the root link's frame [m].", 3),
+        "rpy": _numbers("Its turn, as in a URDF [rad].", 3)}, ("xyz", "rpy"))}, ("link",))
+
+ELASTIC_JOINTS = _each("joint", "Joints with a spring between motor and link; each needs rotor_inertia in `drives`.", _object(
+    "One elastic joint.", {
+        "stiffness": _positive("Torque of the spring by its deflection, at the joint [N m/rad, N/m]."),
+        "damping": _later("torque of the spring by the rate of its deflection [N m s/rad, N s/m]."),
+        "motor_joint": _later("name under which joint states report the motor's position.")}, ("stiffness",)), least=1)
+
+MOTORS = _each("joint", "Motors that ride on links and turn with them. A motor that is not named sits in the base.", _object(
+    "The motor of one joint.", {
+        "link": _name("link", "Link that carries the motor."),
+        "axis": _numbers("Axis of the rotor in the frame of that link; any length but zero [-].", 3),
+        "mass": _positive("Mass of the rotor, only if the link's own mass does not hold it already [kg]."),
+        "transverse_inertia": _positive("Inertia of that rotor about the axes across its own [kg m^2]."),
+        "position": _numbers("Centre of mass of that rotor in the frame of the link; default 0 0 0 [m].", 3)},
+    ("link", "axis"), dependencies={"mass": ["transverse_inertia"], "transverse_inertia": ["mass"], "position": ["mass"]}))
+
+SPRINGS = _each("joint", "Joints without a motor, held by a spring alone. Its torque is -stiffness (q - rest).", _object(
+    "One spring joint.", {
+        "stiffness": _positive("Torque by deflection [N m/rad, N/m]."),
+        "rest": _number("Position at which the spring is relaxed; default 0 [rad, m].")}, ("stiffness",)), least=1)
+
+PAYLOADS = _each("link", "Rigid bodies that links carry beside what the URDF says.", _object(
+    "What one link carries.", {
+        "mass": _positive("Mass [kg]."),
+        "com": _numbers("Centre of mass in the frame of the link; default 0 0 0 [m].", 3),
+        "inertia": _numbers("ixx ixy ixz iyy iyz izz about the centre of mass, the link's axes; default 0 [kg m^2].", 6)},
+    ("mass",)))
+
+DRIVES = _each("any joint", "Motor and gear of each joint, as on their data sheets.", _object(
+    "The drive of one joint.", {
+        "gear_ratio": _number("Turns of the rotor for one turn of the joint, in a prismatic joint per metre; negative if it "
+                              "turns the other way; default 1 [-, rad/m].", **{"not": {"const": 0}}),
+        "rotor_inertia": _not_negative("Inertia of the rotor about its own axis, before the gear; default 0 [kg m^2]."),
+        "viscous": _not_negative("Viscous friction of motor and gear, as the joint feels it; default 0 [N m s/rad, N s/m]."),
+        "coulomb": _not_negative("Coulomb friction of motor and gear, as the joint feels it; default 0 [N m, N]."),
+        "efficiency": _later("of the gear, above 0, at most 1 [-]."),
+        "torque_constant": _later("torque of the motor by its current [N m/A]."),
+        "back_emf_constant": _later("voltage of the motor by its speed [V s/rad]."),
+        "current_convention": _later("which current the two constants are of: dc, peak, rms or q_axis."),
+        "resistance": _later("of the winding [ohm]."),
+        "inductance": _later("of the winding [H]."),
+        "supply_voltage": _later("largest voltage of the motor [V]."),
+        "max_current": _later("largest current of the motor [A]."),
+        "max_motor_velocity": _later("largest speed of the rotor [rad/s]."),
+        "max_power": _later("largest power that the joint takes up [W]."),
+        "max_braking_power": _later("largest power that the joint gives back [W]."),
+        "speed_torque_curve": _later("corners of the region of speed and torque at the joint [rad/s, N m]."),
+        "thermal_resistance": _later("from winding to surroundings [K/W]."),
+        "thermal_time_constant": _later("of the winding [s].")}))
+
+QUANTITIES = {"velocity": "[rad/s, m/s]", "acceleration": "[rad/s^2, m/s^2]", "jerk": "[rad/s^3, m/s^3]", "effort": "[N m, N]",
+              "effort_rate": "[N m/s, N/s]", "joint_force": "[N]"}
+TEXTS = {"effort": "Torque of the joint", "effort_rate": "Rate of that torque; no URDF has it",
+         "joint_force": "Norm of the force that the joint transmits inside"}
+LIMITS = _each("any joint", "Limits of each joint over those of the URDF, named as in ros2_control.", _object(
+    "Limits of one joint; unknown ones are not enforced.", {
+        "min_position": _number("Smallest position [rad, m]."),
+        "max_position": _number("Largest position [rad, m]."),
+        **{f"max_{quantity}": _positive(f"{TEXTS.get(quantity, quantity.capitalize())}, either way {unit}.")
+           for quantity, unit in QUANTITIES.items()},
+        **{f"has_{quantity}_limits": _switch(quantity.replace("_", " ")) for quantity in ("position", *QUANTITIES)},
+        "min_effort": _later("torque the other way, where it differs [N m, N]."),
+        "velocity_by_position": _later("velocity limits that depend on the position.")}))
+
+FRICTION = _each("any joint", "What acts at each joint beside links and drives, over the URDF's <dynamics>.", _object(
+    "Friction of one joint; its torque is coulomb tanh(qd / smoothing) + viscous qd + offset.", {
+        "coulomb": _not_negative("Coulomb friction [N m, N]."),
+        "viscous": _not_negative("Viscous friction [N m s/rad, N s/m]."),
+        "offset": _number("Constant torque that the motor needs beside everything else [N m, N]."),
+        "smoothing": _positive("Speed within which Coulomb friction changes its sign; default 0.01 [rad/s, m/s]."),
+        "stribeck": _later("extra friction at low speed."),
+        "load_dependent": _later("friction by transmitted torque.")}))
+
+SCHEMA: Schema = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "title": "rnea_ros robot file",
+    **_object("What a URDF cannot say of a robot. Units: kg, m, rad, s, N, N m; of prismatic joints m and N.", {
+        "version": {"enum": [1], "description": "Of this format: 1."},
+        "robot": {"type": "string", "description": "Name of the robot in the URDF; a file for another one is refused."},
+        "base": _word("fixed (default): held by the world; floating: held by nothing; prescribed: it follows a given motion.",
+                      "fixed", "floating", "prescribed"),
+        "gravity": _numbers(f"Acceleration of free fall, {ROOT_AXES}: it points down; default 0 0 -9.81 [m/s^2].", 3),
+        "effort_convention": _word("What torques contain: all (default), or all but what the robot's own controller adds.",
+                                   "total", later=("without_gravity", "without_gravity_and_friction")),
+        "urdf_friction": {"type": "boolean", "description": "Whether <dynamics damping= friction=> of the URDF counts; "
+                                                            "default false: many URDFs hold settings of simulators there."},
+        "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,
+        "payloads": PAYLOADS, "drives": DRIVES, "limits": LIMITS, "friction": FRICTION,
+        "sensors": _later("encoders, torque sensors, force-torque sensors, IMUs: where they sit, what they measure, which "
+                          "way.")}, ("version",))}

@@ -1,0 +1,72 @@
+"""What a robot file says of joints and links, in numbers of a model: limits, drives, friction, payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..model.robot_file.robot_file import RobotFile
+from ..model.robot_file.rules import position_range
+from ..model.robot_file.schema import QUANTITIES
+from ..model.tree import Joint, JointDynamics, Model
+
+FORCE = "joint_force"
+ARRAYS = tuple(quantity for quantity in QUANTITIES if quantity != FORCE)
+FRICTION = ("coulomb", "viscous", "offset", "smoothing")
+
+
+def limited(model: Model, file: RobotFile) -> Model:
+    """The model with the limits of the file over its own."""
+    given = file.section("limits")
+    joints = [_limited(joint, given[joint.name], position_range(given[joint.name], model.limits, k)) if joint.name in given
+              else joint for k, joint in enumerate(model.joints)]
+    return replace(model, joints=tuple(joints))
+
+
+def _limited(joint: Joint, given: Mapping[str, Any], position: tuple[float, float]) -> Joint:
+    found = {quantity: _limit(given, quantity, getattr(joint, quantity)) for quantity in ARRAYS}
+    return replace(joint, lower=position[0], upper=position[1], **found)  # type: ignore[arg-type]  # of numbers all
+
+
+def _limit(given: Mapping[str, Any], quantity: str, before: float) -> float:
+    if given.get(f"has_{quantity}_limits") is False:
+        return np.nan
+    return float(given.get(f"max_{quantity}", before))
+
+
+def joint_forces(file: RobotFile) -> dict[str, float]:
+    """{joint: largest internal force [N]}, mimic joints included."""
+    found = {joint: _limit(given, FORCE, np.nan) for joint, given in file.section("limits").items()}
+    return {joint: limit for joint, limit in found.items() if limit == limit}
+
+
+def joint_dynamics(model: Model, file: RobotFile, motors: Collection[str] = ()) -> dict[str, JointDynamics]:
+    """Drives and friction by joint, over what the model has. motors: joints whose drive counts elsewhere, as a motor."""
+    drives, friction = file.section("drives"), file.section("friction")
+    return {link.joint: _term(link.term, {} if link.joint in motors else drives.get(link.joint, {}),
+                              friction.get(link.joint, {}))
+            for link in model.links if link.joint in {**drives, **friction}}
+
+
+def _term(term: JointDynamics, drive: Mapping[str, Any], friction: Mapping[str, Any]) -> JointDynamics:
+    found = replace(term, **{key: float(friction[key]) for key in FRICTION if key in friction},
+                    **{key: float(drive[key]) for key in ("rotor_inertia", "gear_ratio") if key in drive})
+    return replace(found, coulomb=found.coulomb + drive.get("coulomb", 0.0), viscous=found.viscous + drive.get("viscous", 0.0))
+
+
+class DeclaredPayload(NamedTuple):
+    """Arguments of with_payload."""
+
+    link: str
+    mass: float
+    com: Any
+    inertia: Any
+
+
+def payloads(file: RobotFile) -> Iterator[DeclaredPayload]:
+    for link, given in file.section("payloads").items():
+        xx, xy, xz, yy, yz, zz = given.get("inertia", (0.0,) * 6)
+        yield DeclaredPayload(link, given["mass"], given.get("com", (0.0,) * 3), ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))

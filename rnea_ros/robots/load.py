@@ -1,0 +1,111 @@
+"""load: the right kind of robot from a URDF and the robot file beside it, with all that the file says applied."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..algebra.vectors import rpy
+from ..errors import ModelError
+from ..model import urdf, urdf_reader
+from ..model.robot_file import robot_file as reader
+from ..model.robot_file.robot_file import RobotFile, Source
+from ..model.tree import Model
+from ..model.urdf_parts import apart
+from ..model.urdf_reader import Description
+from . import declared_joints
+from .closed_loops import ClosedLoopRobot
+from .elastic import ElasticRobot
+from .elastic_parameters import MOTORS
+from .floating import FloatingRobot
+from .floating_closed_loops import FloatingLoopRobot
+from .parallel import ParallelRobot
+from .robot import GRAVITY, Robot
+from .springs import SpringRobot
+
+AnyRobot = Robot | FloatingRobot | ClosedLoopRobot | FloatingLoopRobot | ElasticRobot | SpringRobot | ParallelRobot
+MOVING_BASES = ("floating", "prescribed")
+LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
+# What a robot file declares -> the class that serves it; no class serves anything else together.
+SERVED = {frozenset(declared): kind for kind, declared in {
+    "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,), "FloatingLoopRobot": (LOOPS, MOVING),
+    "ElasticRobot": (ELASTIC,), "SpringRobot": (SPRINGS,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
+MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
+    "Robot": lambda robot, file: robot,
+    "FloatingRobot": lambda robot, file: FloatingRobot(robot),
+    "ClosedLoopRobot": lambda robot, file: ClosedLoopRobot(robot, file.only([LOOPS])),
+    "FloatingLoopRobot": lambda robot, file: FloatingLoopRobot(robot, file.only([LOOPS])),
+    "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
+    "SpringRobot": lambda robot, file: SpringRobot(robot, file.only([SPRINGS]))}
+
+
+def load(source: str | bytes | os.PathLike, robot_file: Source | None = None, *, base: str | None = None,
+         backend: str = "llvm", gravity: Sequence[float] | None = None, friction: bool | None = None,
+         allow_xacro: bool = False) -> AnyRobot:
+    """A robot from a URDF and the robot file that says what the URDF cannot: of which class it is follows from the file.
+
+    source      : path of the URDF, or its text
+    robot_file  : path of a YAML file as docs/robot_file.md describes it, or what is in it; without one, a Robot
+    base        : "fixed", "floating" or "prescribed", instead of the file's
+    gravity     : acceleration of gravity [m/s^2], instead of the file's
+    friction    : whether the URDF's <dynamics damping= friction=> counts, instead of the file's `urdf_friction`
+    backend, allow_xacro : as in Robot.from_urdf
+    Raises ModelError with everything that is wrong with the URDF, or with the robot file.
+    """
+    file = reader.draft({"version": 1} if robot_file is None else robot_file)
+    file = file.over({"base": base, "gravity": gravity, "urdf_friction": friction})
+    description, content = urdf_reader.read(source, allow_xacro), file.content
+    options: dict[str, Any] = {"base": "floating" if content.get("base") in MOVING_BASES else "fixed",
+                               "friction": content.get("urdf_friction") is True}
+    platform = content.get("platform")
+    if isinstance(platform, Mapping) and isinstance(platform.get("link"), str):
+        return _parallel(description, file, backend, options)
+    model = urdf.load(description, **options)
+    made = MADE[kind(file.checked(model))]
+    return made(_tree(model, file, backend), file)
+
+
+def kind(file: RobotFile) -> str:
+    """The class that serves what the file declares. ModelError if none does."""
+    found = {word for word in (LOOPS, PLATFORM, SPRINGS) if word in file.content}
+    found |= {ELASTIC for section in ("elastic_joints", "motors") if section in file.content}
+    found |= {MOVING for base in MOVING_BASES if file.content.get("base") == base}
+    if frozenset(found) not in SERVED:
+        served = "; ".join(f"{' with '.join(sorted(one))}: {name}" for one, name in SERVED.items() if one)
+        raise ModelError(f"declares {' with '.join(sorted(found))}, which no class serves. Served are {served}", file.where)
+    return SERVED[frozenset(found)]
+
+
+def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
+    """Limits, drives, friction, gravity and payloads of the file, on a tree."""
+    motors = model.joint_names if kind(file) == "ElasticRobot" else ()
+    model = declared_joints.limited(model.with_joint_dynamics(declared_joints.joint_dynamics(model, file, motors)), file)
+    robot = Robot(model, backend, file.content.get("gravity", GRAVITY))
+    for payload in declared_joints.payloads(file):
+        if payload.link in model.frames:
+            robot = robot.with_payload(*payload)
+    return robot
+
+
+def _motors(robot: Robot, file: RobotFile) -> RobotFile:
+    """What ElasticRobot reads. Drives of mimic joints are no motors of their own: the tree has them."""
+    drives = {joint: drive for joint, drive in file.section("drives").items() if joint in robot.joint_names}
+    return file.only(MOTORS).over({"drives": drives})
+
+
+def _parallel(description: Description, file: RobotFile, backend: str, options: Mapping[str, Any]) -> ParallelRobot:
+    """Legs and platform of one URDF."""
+    parts = apart(description, file.section("platform")["link"])
+    legs, platform = urdf.load(parts.legs, **options), urdf.load(parts.platform)
+    kind(file.checked(legs, platform))
+    home, given = parts.home, file.section("platform").get("home")
+    if given:
+        home = np.array(given["xyz"], dtype=float), rpy(*given["rpy"])
+    robot = ParallelRobot(_tree(legs, file, backend), Robot(platform, backend), file.only([LOOPS]), home)
+    for payload in declared_joints.payloads(file):
+        if payload.link in platform.frames:
+            robot = robot.with_payload(*payload)
+    return robot

@@ -1,0 +1,247 @@
+"""Robot files: everything that is wrong is told at once, with its place; what is not served is refused; old files are read."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from rnea_ros import ModelError, load
+from rnea_ros.model.robot_file import robot_file
+from rnea_ros.model.robot_file.schema import CUT_JOINT_TYPES, SCHEMA
+from support.robots import arm
+
+jsonschema = pytest.importorskip("jsonschema")
+
+ROOT = Path(__file__).resolve().parents[2]
+ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})
+CUT = {"type": "revolute", "first": "l1", "second": {"link": "base", "xyz": [0, 0, 1]}}
+
+
+def refused(content, urdf=ARM):
+    with pytest.raises(ModelError) as error:
+        load(urdf, {"version": 1, **content}, backend="python")
+    return error.value.problems
+
+
+def told(tmp_path, text, urdf=ARM):
+    path = tmp_path / "arm.robot.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ModelError) as error:
+        load(urdf, path, backend="python")
+    assert str(error.value).startswith(str(path))
+    return error.value.problems
+
+
+# --- the schema ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_schema_for_editors_is_the_one_that_is_used():
+    """`rnea robot-file --schema > config/robot_file.schema.json` writes it."""
+    assert json.loads((ROOT / "config" / "robot_file.schema.json").read_text(encoding="utf-8")) == SCHEMA
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+
+
+def leaves(schema, path=()):
+    """(keys to a value, its schema) of everything that has a name; "*" for names of joints and links."""
+    yield path, schema
+    for key, entry in schema.get("properties", {}).items():
+        yield from leaves(entry, (*path, key))
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from leaves(schema["additionalProperties"], (*path, "*"))
+
+
+@pytest.mark.parametrize(("path", "schema"), list(leaves(SCHEMA)), ids=lambda value: ".".join(value) if value else "all")
+def test_every_key_says_what_it_is(path, schema):
+    text = schema.get("description", "")
+    assert text.endswith(".") and "  " not in text
+    if schema.get("type") in ("number", "array") and path[-1] not in ("active", "type") and "Not yet" not in text:
+        assert "[" in text, f"{path} has no unit"
+
+
+LATER = [path for path, schema in leaves(SCHEMA) if schema.get("not") == {}]
+
+
+@pytest.mark.parametrize("path", LATER, ids=".".join)
+def test_what_is_declared_only_is_refused_with_not_yet(path):
+    names = {"drives": "j1", "limits": "j1", "friction": "j1", "elastic_joints": "j1"}
+    content = value = {}
+    for key, after in zip(path, [*path[1:], None], strict=True):
+        value[names.get(path[0]) if key == "*" else key] = value = {} if after else 1.0
+    assert any("not yet: " in problem and path[-1] in problem for problem in refused(content))
+
+
+def test_nothing_else_is_declared_only():
+    assert len(LATER) == 21 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "friction", "sensors"}
+    (problem,) = refused({"effort_convention": "without_gravity"})
+    assert problem == "effort_convention: not yet: 'without_gravity' is declared but not served; allowed are total"
+    load(ARM, {"version": 1, "effort_convention": "total"}, backend="python")
+
+
+def test_cut_joints_are_those_of_the_algorithm():
+    from rnea_ros.algorithms.closed_loops import HELD
+
+    assert set(CUT_JOINT_TYPES) == set(HELD)
+
+
+# --- what is wrong, and where ---------------------------------------------------------------------------------------------
+
+
+def test_everything_at_once_in_the_order_of_the_file(tmp_path):
+    problems = told(tmp_path, """version: 1
+drives:
+  j2: {gear_ratio: 0}
+limit: {}
+gravity: [0, 0, down]
+payloads:
+  l9: {mass: 1.0}
+  l1:
+    mass: -1
+friction: {j1: {viscos: 1.0}, j7: {viscous: .nan}}
+""")
+    assert problems == (
+        "line 3, column 8: drives.j2.gear_ratio is 0; a number other than zero is needed [-, rad/m]",
+        f"line 4, column 1: limit is not known; allowed are {', '.join(k for k in SCHEMA['properties'] if k != 'sensors')}; "
+        "did you mean 'limits'?",
+        "line 5, column 1: gravity is [0, 0, 'down']; three finite numbers are needed [m/s^2]",
+        "line 7, column 3: payloads.l9: link 'l9' does not exist; the links are base, l1, l2, l3",
+        "line 9, column 5: payloads.l1.mass is -1; a number above zero is needed [kg]",
+        "line 10, column 17: friction.j1.viscos is not known; allowed are coulomb, viscous, offset, smoothing; did you mean "
+        "'viscous'?",
+        "line 10, column 31: friction.j7: joint 'j7' does not exist; the joints are j1, j2, j3",
+        "line 10, column 36: friction.j7.viscous is nan; a number not below zero is needed [N m s/rad, N s/m]")
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    ({"version": 2}, "version is 2; allowed are 1"), ({"version": True}, "version is True; allowed are 1"),
+    ({"robot": "leg"}, "robot is 'leg', but the URDF is of robot 'arm'"), ({"robot": 7}, "robot is 7; the name of a robot"),
+    ({"base": "Fixed"}, "base is 'Fixed'; allowed are fixed, floating, prescribed; did you mean 'fixed'?"),
+    ({"base": ["fixed"]}, "base is ['fixed']; allowed are"),
+    ({"urdf_friction": "yes"}, "urdf_friction is 'yes'; true or false"),
+    ({"gravity": -9.81}, "gravity is -9.81; three finite numbers"), ({"gravity": [0, 0, 1e400]}, "three finite numbers"),
+    ({"gravity": [0, 0, 10**400]}, "three finite numbers"), ({"gravity": [0, 0, True]}, "three finite numbers"),
+    ({"gravity": [0, 0, "-9.81"]}, "three finite numbers"), ({"gravity": [0, 0, 1e13]}, "three finite numbers"),
+    ({"drives": {"j1": {"gear_ratio": 1e13}}}, "a number up to 1e+12 is needed"),
+    ({"drives": {"j1": {"rotor_inertia": -1e-9}}}, "drives.j1.rotor_inertia is -1e-09; a number not below zero"),
+    ({"drives": {"j1": 100.0}}, "drives.j1 is 100.0; a mapping with gear_ratio, rotor_inertia, viscous, coulomb is needed"),
+    ({"drives": ["j1"]}, "drives is ['j1']; a mapping from names to entries"), ({"drives": None}, "drives is None; a mapping"),
+    ({"limits": {"j1": {"max_velocity": 0}}}, "limits.j1.max_velocity is 0; a number above zero is needed [rad/s, m/s]"),
+    ({"limits": {"j1": {"has_effort_limits": "false"}}}, "true or false"),
+    ({"limits": {"j3": {"max_effort": 1.0}}}, "limits.j3: joint 'j3' follows another one (mimic); only max_joint_force"),
+    ({"limits": {"j1": {"min_position": 2.0, "max_position": -2.0}}}, "min_position 2 is above max_position -2"),
+    ({"springs": {"j1": {"rest": 0.0}}}, "springs.j1.stiffness is missing; a number above zero is needed [N m/rad, N/m]"),
+    ({"springs": {"j3": {"stiffness": 1.0}}}, "springs.j3: joint 'j3' only follows 'j1' (mimic); name that one"),
+    ({"springs": {}}, "springs is empty; at least one entry"),
+    ({"elastic_joints": {"j2": {"stiffness": 9.0}}}, "drives.j2.rotor_inertia is missing or zero; an elastic joint needs one"),
+    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 0]}}}, "motors.j2.axis is [0, 0, 0]; a direction is needed"),
+    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 1], "mass": 1.0}}}, "transverse_inertia is missing, which mass needs"),
+    ({"payloads": {"l1": {"mass": 1.0, "inertia": [1, 0, 0, 1, 0, 3]}}}, "has the principal values 1, 1, 3; a body has none"),
+    ({"payloads": {"l1": {"mass": 1.0, "inertia": [1, 5, 0, 1, 0, 1]}}}, "has the principal values -4, 1, 6"),
+    ({"payloads": {"l1": {"com": [0, 0, 0]}}}, "payloads.l1.mass is missing"),
+    ({"platform": {"link": 3}}, "platform.link is 3; the name of a link is needed"),
+    ({"loops": {"active": "j1", "cut_joints": {"c": CUT}}}, "loops.active is 'j1'; a list of names is needed"),
+    ({"loops": {"active": ["j1", "j1"], "cut_joints": {"c": CUT}}}, "loops.active names a joint twice: j1"),
+    ({"loops": {"active": ["j1"], "cut_joints": {"c": {**CUT, "second": "l1"}}}}, "links 'l1' and 'l1' are one rigid body"),
+    ({"loops": {"active": ["j1"], "cut_joints": {"c": {**CUT, "first": 5}}}}, "first is 5; a mapping with link, xyz, rpy"),
+    ({"loops": {"active": ["j1"]}}, "loops.cut_joints is missing; a mapping from names to entries"),
+    ({1: 2}, "has the key 1, which is no text"), ({"limits": {True: {}}}, "limits has the key True, which is no text"),
+])
+def test_what_is_wrong_is_told(content, said):
+    problems = refused(content)
+    assert any(said in problem for problem in problems), problems
+    assert len(problems) <= 2
+
+
+def test_names_that_yaml_takes_for_something_else(tmp_path):
+    (problem,) = told(tmp_path, "version: 1\nlimits:\n  on: {max_effort: 1.0}\n")
+    assert problem.startswith("line 2, column 1: limits has the key True, which is no text; names that look like numbers")
+
+
+def test_no_version(tmp_path):
+    assert told(tmp_path, "gravity: [0, 0, -1]\n") == ("line 1, column 1: version is missing; allowed are 1",)
+    assert any("version is missing" in problem for problem in told(tmp_path, "loops: {active: [j1]}\n"))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "just words", "- version: 1", "~"])
+def test_what_is_no_mapping(tmp_path, text):
+    assert "a robot file is needed there" in told(tmp_path, text)[0]
+
+
+def test_names_with_dots_and_spaces_are_quoted(tmp_path):
+    (problem,) = told(tmp_path, "version: 1\nlimits: {'a joint.1': {max_effort: 1.0}}\n")
+    assert problem.startswith("line 2, column 10: limits.'a joint.1': joint 'a joint.1' does not exist")
+
+
+def test_messages_stay_short_however_much_is_wrong(tmp_path):
+    text = "version: 1\nlimits:\n" + "".join(f"  joint_{k}: {{max_effort: -1}}\n" for k in range(5000))
+    problems = told(tmp_path, text)
+    assert len(problems) == 50 and all(len(problem) < 500 for problem in problems)
+    assert all(len(problem) < 500 for problem in told(tmp_path, f"version: 1\n{'x' * 100_000}: 1\nrobot: {'y' * 100_000}\n"))
+
+
+def deep(levels):
+    value = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_mappings_in_python_are_looked_at_like_files():
+    endless = {"version": 1}
+    endless["loops"] = endless
+    for content in ({"loops": deep(1000)}, endless):
+        assert refused(content) == ("has more than 32 lists and mappings in each other",)
+
+
+# --- files of before --------------------------------------------------------------------------------------------------------
+
+
+OLD = {"five_bar.loops.yaml": "five_bar", "palletiser.loops.yaml": "palletiser", "hua_arm.elastic.yaml": "hua_arm"}
+
+
+@pytest.mark.parametrize(("old", "name"), OLD.items(), ids=OLD)
+def test_old_files_say_what_the_new_ones_say(old, name):
+    was, now = robot_file.read(ROOT / "test" / "data" / old), robot_file.read(ROOT / "urdf" / f"{name}.robot.yaml")
+    assert was.content == now.content
+    assert old in was.hint() and "rnea robot-file" in was.hint() and "\n" not in was.hint()
+    assert now.hint() == ""
+
+
+@pytest.mark.parametrize(("text", "sections"), [
+    ("joint_limits: {j1: {max_effort: 5.0}}", {"limits": {"j1": {"max_effort": 5.0}}}),
+    ("joint_limits: {j1: {max_effort: '5'}}", {"limits": {"j1": {"max_effort": 5.0}}}),
+    ("/**: {ros__parameters: {joint_limits.j1.max_effort: 5.0, backend: llvm}}", {"limits": {"j1": {"max_effort": 5.0}}}),
+    ("springs: {j1: {stiffness: 5.0}}", {"springs": {"j1": {"stiffness": 5.0}}}),
+    ("joints: {j1: {gear_ratio: 5.0, motor_viscous: 1.0}}", {"drives": {"j1": {"gear_ratio": 5.0, "viscous": 1.0}}}),
+    ("active: [j1]\nloops: {c: {type: weld, first: l1, second: l2}}\nstart: {j1: 1}",
+     {"loops": {"active": ["j1"], "cut_joints": {"c": {"type": "weld", "first": "l1", "second": "l2"}}, "start": {"j1": 1}}})])
+def test_old_files_are_sections(tmp_path, text, sections):
+    path = tmp_path / "old.yaml"
+    path.write_text(text)
+    file = robot_file.read(path)
+    assert file.content == {"version": 1, **sections} and file.old
+    path.write_text(file.text())
+    again = robot_file.read(path)
+    assert again.content == file.content and not again.old
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("joint_limits: {j1: {max_efort: 5.0}}", "line 1, column 21: joint_limits.j1.max_efort is not known"),
+    ("/**: {ros__parameters: {joint_limits.j1.max_effort: -5.0}}",
+     "line 1, column 25: '/**'.ros__parameters.'joint_limits.j1.max_effort' is -5.0"),
+    ("/**: {ros__parameters: {backend: llvm}}", "'/**'.ros__parameters holds no mapping 'joint_limits'"),
+    ("joints:\n  j1: {motor_link: l1}", "line 2, column 3: joints.j1.motor_axis is missing"),
+    ("joints:\n  j1: {motor_intertia: 1}", "line 2, column 8: joints.j1.motor_intertia is not known; allowed are stiffness, "),
+    ("active: [j1]\nloops: {c: {type: ball}}", "line 2, column 13: loops.c.type is 'ball'"),
+    ("active: [j1]\nlops: {}", "line 2, column 1: lops is not known; allowed are active, loops, start; did you mean 'loops'")])
+def test_old_files_are_told_of_in_their_own_words(tmp_path, text, said):
+    problems = told(tmp_path, text)
+    assert any(problem.startswith(said) or f": {said}" in problem for problem in problems), problems
+
+
+def test_a_file_goes_to_other_processes():
+    file = robot_file.read(ROOT / "test" / "data" / "hua_arm.elastic.yaml")
+    twin = pickle.loads(pickle.dumps(file))
+    assert twin.content == file.content and twin.hint() == file.hint()

@@ -1,0 +1,287 @@
+"""rnea_ros.load: a robot made by a robot file is the one that the classes' own constructors make, number by number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rnea_ros
+from rnea_ros import (
+    BaseState,
+    ClosedLoopRobot,
+    ElasticRobot,
+    FloatingLoopRobot,
+    FloatingRobot,
+    JointDynamics,
+    ModelError,
+    ParallelRobot,
+    Robot,
+    SpringRobot,
+    load,
+)
+from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.load import SERVED
+from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+URDF = ROOT / "urdf"
+ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})
+RNG = np.random.default_rng(11)
+BOX = ((1e-3, 2e-4, 0.0), (2e-4, 2e-3, 0.0), (0.0, 0.0, 1.5e-3))
+CARRIED = {"mass": 1.5, "com": [0.01, 0.02, 0.03], "inertia": [1e-3, 2e-4, 0, 2e-3, 0, 1.5e-3]}
+DRIVES = {"j1": {"gear_ratio": -50.0, "rotor_inertia": 1e-4, "viscous": 0.5, "coulomb": 0.25},
+          "j3": {"rotor_inertia": 2e-3}}
+FRICTION = {"j1": {"coulomb": 1.0, "offset": -0.5}, "j2": {"viscous": 2.0, "smoothing": 0.1}}
+TERMS = {"j1": JointDynamics(1e-4, -50.0, 1.25, 0.5, -0.5), "j2": JointDynamics(viscous=2.0, smoothing=0.1),
+         "j3": JointDynamics(rotor_inertia=2e-3)}
+TREE = {"gravity": [0.5, 0.0, -9.0], "payloads": {"l2": CARRIED}, "drives": DRIVES, "friction": FRICTION}
+
+
+def states(n, count=4, samples=5):
+    return RNG.uniform(-1.0, 1.0, (count, samples, n))
+
+
+def same(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def file(**sections):
+    return {"version": 1, **sections}
+
+
+def plain(base="fixed"):
+    """What TREE makes of ARM, by the constructors alone."""
+    robot = Robot.from_urdf(ARM, base, "python", (0.5, 0.0, -9.0), joint_dynamics=TERMS)
+    return robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX)
+
+
+# --- every kind -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_fixed_tree():
+    motion = states(2)
+    found = load(ARM, file(**TREE), backend="python")
+    assert type(found) is Robot
+    same(found.torque_and_rate(*motion), plain().torque_and_rate(*motion))
+
+
+def test_without_a_file():
+    motion = states(2)
+    for robot in (load(ARM, backend="python"), load(ARM, file(), backend="python")):
+        assert type(robot) is Robot
+        same(robot.torque_and_rate(*motion), Robot.from_urdf(ARM, backend="python").torque_and_rate(*motion))
+
+
+@pytest.mark.parametrize("base", ["floating", "prescribed"])
+def test_a_moving_base(base):
+    motion, state = states(2), BaseState((0.1, 0.2, 0.3), velocity=(1, 2, 3, 0.1, 0.2, 0.3))
+    found, expected = load(ARM, file(base=base, **TREE), backend="python"), FloatingRobot(plain("floating"))
+    assert type(found) is FloatingRobot
+    same(found.torque_and_rate(state, *motion), expected.torque_and_rate(state, *motion))
+
+
+def loops_of(name):
+    return {"loops": rnea_ros.model.robot_file.robot_file.read(URDF / f"{name}.robot.yaml").content["loops"]}
+
+
+def test_closed_loops():
+    sections = {"gravity": [0.5, 0.0, -9.0], "payloads": {"left_forearm": CARRIED},
+                "drives": {"left_motor": {"rotor_inertia": 0.01, "gear_ratio": 5.0}}}
+    found = load(URDF / "five_bar.urdf", file(**loops_of("five_bar"), **sections), backend="python")
+    terms = {"left_motor": JointDynamics(rotor_inertia=0.01, gear_ratio=5.0)}
+    tree = Robot.from_urdf(URDF / "five_bar.urdf", "fixed", "python", (0.5, 0.0, -9.0), joint_dynamics=terms)
+    expected = ClosedLoopRobot(tree.with_payload("left_forearm", 1.5, (0.01, 0.02, 0.03), BOX), URDF / "five_bar.robot.yaml")
+    assert type(found) is ClosedLoopRobot
+    motion = np.array([[1.9, 1.1], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]])
+    same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
+
+
+def test_closed_loops_on_a_moving_base():
+    found = load(URDF / "five_bar.urdf", file(base="floating", **loops_of("five_bar")), backend="python")
+    expected = FloatingLoopRobot.from_urdf(URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml", backend="python")
+    assert type(found) is FloatingLoopRobot
+    motion, state = np.array([[1.9, 1.1], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]]), BaseState(velocity=(1, 2, 3, 0.1, 0.2, 0.3))
+    same(found.torque_and_rate(state, *motion), expected.torque_and_rate(state, *motion))
+
+
+def test_elastic_joints_and_motors():
+    motion = states(2, 6)
+    found = load(ARM, file(**TREE, elastic_joints={"j2": {"stiffness": 50.0}},
+                           motors={"j2": {"link": "l1", "axis": [0, 2, 0], "mass": 0.5, "transverse_inertia": 1e-3}}
+                           ) | {"drives": {**DRIVES, "j2": {"gear_ratio": 9.0, "rotor_inertia": 1e-3}}}, backend="python")
+    assert type(found) is ElasticRobot and found.elastic_joints == ("j2",)
+    terms = {"j1": JointDynamics(coulomb=1.0, offset=-0.5), "j2": TERMS["j2"], "j3": TERMS["j3"]}
+    robot = Robot.from_urdf(ARM, "fixed", "python", (0.5, 0.0, -9.0), joint_dynamics=terms)
+    expected = ElasticRobot(robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX), {"joints": {
+        "j1": {"gear_ratio": -50.0, "motor_inertia": 1e-4, "motor_viscous": 0.5, "motor_coulomb": 0.25},
+        "j2": {"gear_ratio": 9.0, "motor_inertia": 1e-3, "stiffness": 50.0, "motor_link": "l1", "motor_axis": [0, 1, 0],
+               "motor_mass": 0.5, "motor_transverse_inertia": 1e-3}}})
+    same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
+
+
+def test_motors_on_links_of_a_rigid_robot_are_counted_once():
+    """A rotor in the base is a rotor inertia, whichever class counts it."""
+    motion = states(2)
+    drives = {"j1": {"gear_ratio": 9.0, "rotor_inertia": 1e-2}, "j2": {"gear_ratio": 5.0, "rotor_inertia": 1e-2}}
+    plain = load(ARM, file(drives=drives), backend="python")
+    turning = load(ARM, file(drives=drives, motors={"j2": {"link": "base", "axis": [0, 0, 1]}}), backend="python")
+    assert type(turning) is ElasticRobot
+    for ours, theirs in zip(turning.torque_and_rate(*motion), plain.torque_and_rate(*motion), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_springs():
+    urdf, motion = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}), states(2)
+    found = load(urdf, file(springs={"j2": {"stiffness": 40.0, "rest": 0.5}}, payloads={"l2": CARRIED}), backend="python")
+    expected = SpringRobot(Robot.from_urdf(urdf, backend="python").with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX),
+                           {"springs": {"j2": {"stiffness": 40.0, "rest": 0.5}}})
+    assert type(found) is SpringRobot
+    same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
+
+
+@pytest.mark.parametrize("make", [gough_stewart, delta, planar_3rrr])
+def test_platforms(make):
+    machine = make()
+    found = load(machine.urdf, machine.robot_file | {"gravity": [0.5, 0.0, -9.0], "payloads": {"platform": CARRIED}},
+                 backend="python")
+    expected = machine.robot(backend="python", gravity=(0.5, 0.0, -9.0))
+    expected = expected.with_payload("platform", 1.5, (0.01, 0.02, 0.03), BOX)
+    assert type(found) is ParallelRobot
+    motion = PlatformMotion(*machine.home)
+    same(found.torque_and_rate(motion), expected.torque_and_rate(motion))
+
+
+def test_the_platform_file_is_the_machine():
+    found, machine = load(URDF / "stewart.urdf", URDF / "stewart.robot.yaml", backend="python"), gough_stewart()
+    (position, rotation), expected = machine.home, machine.robot(backend="python")
+    motion = PlatformMotion(np.array(position) + [0.1, 0.05, 0.1], rotation, [0.1, 0.2, 0.3, 0.1, 0.2, 0.3])
+    for ours, theirs in zip(found.torque_and_rate(motion), expected.torque_and_rate(motion), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
+
+
+def test_the_home_pose_is_that_of_the_floating_joint_or_the_files():
+    machine = planar_3rrr()
+    pose = 'type="floating"><parent link="base"/><child link="platform"/><origin xyz="'
+    away = machine.urdf.replace(f"{pose}0.0 0.0", f"{pose}0.9 0.0")
+    assert away != machine.urdf
+    with pytest.raises(ModelError, match="do not reach the platform at the home pose"):
+        load(away, machine.robot_file, backend="python")
+    home = {"xyz": [0, 0, 0], "rpy": [0, 0, 0]}
+    found = load(away, machine.robot_file | {"platform": {"link": "platform", "home": home}}, backend="python")
+    same(found.home, machine.robot(backend="python").home)
+
+
+# --- limits and friction -------------------------------------------------------------------------------------------------
+
+
+def test_limits_go_over_those_of_the_urdf():
+    given = {"joint2": {"max_effort": 9.0, "max_effort_rate": 2e3, "max_acceleration": 15, "max_jerk": 5e2,
+                        "min_position": -1},
+             "joint1": {"has_velocity_limits": False}}
+    for sections in ({}, {"base": "floating"}):
+        found = load(URDF / "rr.urdf", file(limits=given, **sections), backend="python")
+        limits, before = getattr(found, "robot", found).limits, Robot.from_urdf(URDF / "rr.urdf", backend="python").limits
+        np.testing.assert_array_equal(limits.effort, [before.effort[0], 9.0])
+        np.testing.assert_array_equal(limits.effort_rate, [np.nan, 2e3])
+        np.testing.assert_array_equal(limits.acceleration, [np.nan, 15.0])
+        np.testing.assert_array_equal(limits.jerk, [np.nan, 500.0])
+        np.testing.assert_array_equal(limits.velocity, [np.nan, before.velocity[1]])
+        np.testing.assert_array_equal(limits.lower, [before.lower[0], -1.0])
+        np.testing.assert_array_equal(limits.upper, before.upper)
+
+
+def test_friction_of_the_urdf_only_if_asked_and_the_file_over_it():
+    urdf = ARM.replace("</joint>", '<dynamics damping="3" friction="2"/></joint>', 1)
+    for asked, term in ((False, JointDynamics(viscous=7.0)), (True, JointDynamics(viscous=7.0, coulomb=2.0))):
+        found = load(urdf, file(friction={"j1": {"viscous": 7.0}}, urdf_friction=asked), backend="python")
+        assert found.model.links[1].term == term
+    assert load(urdf, backend="python", friction=True).model.links[1].term == JointDynamics(viscous=3.0, coulomb=2.0)
+
+
+def test_arguments_go_over_the_file():
+    content = file(gravity=[0, 0, -1.0], base="floating")
+    found = load(ARM, content, base="fixed", gravity=np.array([0, 0, -2]), backend="python")
+    assert type(found) is Robot and found.gravity_vector.tolist() == [0.0, 0.0, -2.0]
+    with pytest.raises(ModelError, match="base is 'sideways'; allowed are fixed, floating, prescribed"):
+        load(ARM, base="sideways")
+
+
+# --- what no class serves ------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_is_served_by_its_class():
+    assert set(SERVED.values()) == {"Robot", "FloatingRobot", "ClosedLoopRobot", "FloatingLoopRobot", "ElasticRobot",
+                                    "SpringRobot", "ParallelRobot"}
+    assert all(hasattr(rnea_ros, name) for name in SERVED.values())
+
+
+@pytest.mark.parametrize(("sections", "said"), [
+    ({"base": "floating", "springs": {"j2": {"stiffness": 1.0}}}, "declares a moving base with springs, which no class serv"),
+    ({"base": "prescribed", "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}}, "a moving base with elastic"),
+    ({"springs": {"j2": {"stiffness": 1.0}}, "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}},
+     "elastic joints or motors with springs, which no class serves. Served are .*springs: SpringRobot")])
+def test_what_no_class_serves_is_refused(sections, said):
+    with pytest.raises(ModelError, match=said):
+        load(ARM, file(**sections), backend="python")
+
+
+def test_a_platform_needs_loops_and_a_fixed_base():
+    machine = gough_stewart()
+    for content, said in (({"platform": {"link": "platform"}}, "declares platform, which no class serves"),
+                          (machine.robot_file | {"base": "floating"}, "a moving base with loops with platform")):
+        with pytest.raises(ModelError, match=said):
+            load(machine.urdf, {"version": 1, **content}, backend="python")
+
+
+@pytest.mark.parametrize(("link", "said"), [
+    ("plattform", "platform link 'plattform' does not exist; did you mean 'platform'"),
+    ("rod1", "link 'rod1' is to be the platform of a parallel robot: it must be the child of a floating joint"),
+    ("base", "it must be the child of a floating joint")])
+def test_a_platform_must_float_on_the_root(link, said):
+    machine = gough_stewart()
+    with pytest.raises(ModelError, match=said):
+        load(machine.urdf, machine.robot_file | {"platform": {"link": link}})
+
+
+def test_a_platform_of_several_links_on_fixed_joints():
+    machine = planar_3rrr()
+    more = ('<link name="tool"><inertial><mass value="0.5"/><inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" '
+            'iyz="0"/></inertial></link><joint name="t" type="fixed"><parent link="platform"/><child link="tool"/></joint>'
+            "</robot>")
+    urdf, motion = machine.urdf.replace("</robot>", more), PlatformMotion(*machine.home, acceleration=[1.0, 0, 0, 0, 0, 0])
+    expected = machine.robot(backend="python").with_payload("platform", 0.5, inertia=np.diag([1e-3, 1e-3, 1e-3]))
+    found = load(urdf, machine.robot_file, backend="python")
+    for ours, theirs in zip(found.torque_and_rate(motion), expected.torque_and_rate(motion), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_a_class_never_passes_over_a_section():
+    whole = file(**loops_of("five_bar"), payloads={"left_forearm": {"mass": 1.0}})
+    with pytest.raises(ModelError, match=r"ClosedLoopRobot reads loops alone, but there is payloads too; rnea_ros\.load"):
+        ClosedLoopRobot.from_urdf(URDF / "five_bar.urdf", whole)
+
+
+# --- the files of the package --------------------------------------------------------------------------------------------
+
+KINDS = {"branched": FloatingRobot, "five_bar": ClosedLoopRobot, "hua_arm": ElasticRobot, "palletiser": ClosedLoopRobot,
+         "seven_r": Robot, "stanford": Robot, "stewart": ParallelRobot}
+
+
+def test_every_robot_file_is_known():
+    assert {path.name.removesuffix(".robot.yaml") for path in URDF.glob("*.yaml")} == set(KINDS)
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS.items(), ids=KINDS)
+def test_the_robot_files_beside_the_urdfs(name, kind):
+    assert type(load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml", backend="python")) is kind
+
+
+def test_the_stanford_file_is_what_the_nodes_are_told():
+    nodes, here = (load(URDF / "stanford.urdf", path, backend="python")
+                   for path in (ROOT / "config" / "stanford.yaml", URDF / "stanford.robot.yaml"))
+    np.testing.assert_array_equal(nodes.limits.effort_rate, here.limits.effort_rate)
+    assert here.limits.effort_rate.tolist() == [180.0, 320.0, 200.0, 2.5, 4.0, 0.4]
