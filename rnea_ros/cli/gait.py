@@ -18,6 +18,7 @@ from ..gait.walker import Walker
 from ..gait.walking import walk
 from ..planning.settings import SolverProgress
 from ..recordings import motion_csv
+from .progress import ProgressLine
 
 DEFAULT, PERSON = Step(), Human()
 FORCES = [f"{side}_floor_{kind}_{axis}" for side in ("right", "left") for kind in ("force", "moment") for axis in "xyz"]
@@ -49,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "human.urdf").write_text(human.urdf, encoding="utf-8")
     picture.skeleton(folder / "skeleton.png", human)
-    watch, start = GaitProgress(), time.monotonic()
+    watch, start = ProgressLine(pause=1.0), time.monotonic()
     control_points = (8 if args.human else 6) if args.control_points is None else args.control_points
-    walked = walk(Walker(human), step, control_points, report=watch)
+    walked = walk(Walker(human), step, control_points, report=lambda now: watch(_said(now)))
     watch.close()
     for note in walked.plan.notes:
         print(f"note: {note}", file=sys.stderr)
@@ -81,20 +82,5 @@ def _rows(stride: Stride) -> Iterator[np.ndarray]:
                            stride.toes, stride.pressure))
 
 
-class GaitProgress:
-    """A line on stderr after each second."""
-
-    def __init__(self) -> None:
-        self.last, self.shown = time.monotonic(), False
-
-    def __call__(self, now: SolverProgress) -> None:
-        if time.monotonic() - self.last < 1.0:
-            return
-        self.last, self.shown = time.monotonic(), True
-        text = f"{now.stage}: iteration {now.iteration}, constraints within {max(now.violation, 0.0):.1e} of their size"
-        print(f"\r{text:<100}" if sys.stderr.isatty() else text, end="" if sys.stderr.isatty() else "\n", file=sys.stderr,
-              flush=True)
-
-    def close(self) -> None:
-        if self.shown and sys.stderr.isatty():
-            print(file=sys.stderr)
+def _said(now: SolverProgress) -> str:
+    return f"{now.stage}: iteration {now.iteration}, constraints within {max(now.violation, 0.0):.1e} of their size"

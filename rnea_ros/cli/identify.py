@@ -17,13 +17,14 @@ from ..identification.physical_consistency import Consistency, nearest
 from ..inertial.inertial_parameters import TERMS
 from ..model.tree import Model
 from ..recordings import motion_csv
-from ..robots.robot import GRAVITY, Robot
+from ..robots.robot import Robot
+from . import robots
 
 DOUBTFUL = 0.3  # relative standard deviation from which on a value says little
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Beside the robot description, which `rnea` adds to every command."""
+    robots.add_arguments(parser)
     parser.add_argument("motion", metavar="MOTION.csv",
                         help="columns t, q_<joint>, tau_<joint>; qd_, qdd_, tau_rate_ and qddd_ where measured")
     parser.add_argument("-o", "--output", metavar="PARAMS.json", help="everything, with the nearest possible bodies, as JSON")
@@ -31,13 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"joint parameters to identify beside the inertial ones: {', '.join(TERMS)} (default: all)")
     parser.add_argument("--decimate", type=int, default=1, metavar="K", help="low-pass and keep every K-th equation")
     motion_csv.add_window(parser)
-    parser.add_argument("--gravity", nargs=3, type=float, default=GRAVITY, metavar=("X", "Y", "Z"),
-                        help="acceleration of gravity in the root link's frame [m/s^2], default 0 0 -9.81")
+    robots.add_gravity(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 1 if no physical robot has what was identified."""
-    robot = Robot.from_urdf(args.urdf, args.base, gravity=args.gravity, allow_xacro=True)
+    robot = robots.served(args, Robot)
     recording = read(args.motion, robot.joint_names)
     found = identify(robot, recording, args.terms, decimate=args.decimate, window=args.window)
     physical = nearest(robot.model, found.base, found.beta, found.solution.covariance)

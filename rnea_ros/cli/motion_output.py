@@ -1,28 +1,24 @@
-"""What `rnea plan` and `rnea retime` have in common: options, samples of a motion as CSV, its use of the limits, progress."""
+"""What `rnea plan` and `rnea retime` have in common: options, samples of a motion as CSV, its use of the limits."""
 
 from __future__ import annotations
 
 import argparse
 import math
 import os
-import sys
-import time
 from collections.abc import Iterator
 
 import numpy as np
 
 from ..errors import InputError
-from ..model.robot_file import robot_file
 from ..model.tree import Limits
 from ..output import figures
 from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
-from ..robots.declared_joints import joint_forces, limited
-from ..robots.robot import GRAVITY, Robot
+from ..robots.robot import Robot
+from . import robots
 
 BLOCKS = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
 LIMITED = {"velocity": "qd", "acceleration": "qdd", "jerk": "qddd", "effort": "tau", "effort_rate": "tau_rate"}
-QUIET, PAUSE = 1.0, 0.5  # s of work before progress is shown, and between two lines of it
 MOST_ROWS = 10_000_000
 
 
@@ -30,13 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.csv", required=True,
                         help=f"columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
     parser.add_argument("--limits", metavar="LIMITS.yaml",
-                        help="joint_limits as in ros2_control, and max_effort_rate, over those of the URDF")
+                        help="joint_limits as in ros2_control, and max_effort_rate, over those of URDF and robot file")
     parser.add_argument("--rate", type=float, default=1000.0, metavar="HZ", help="rows per second of OUT.csv, default 1000")
     parser.add_argument("--plot", metavar="OUT.png", help="also draw the motion beside its limits")
-    parser.add_argument("--friction", action="store_true", help="use the URDF's damping and friction")
-    parser.add_argument("--gravity", nargs=3, type=float, default=GRAVITY, metavar=("X", "Y", "Z"),
-                        help="acceleration of gravity in the root link's frame [m/s^2], default 0 0 -9.81")
-    parser.add_argument("--backend", choices=("llvm", "python", "reference"), default="llvm")
+    robots.add_dynamics(parser)
 
 
 def robot_and_limits(args: argparse.Namespace) -> tuple[Robot, Limits, dict[str, float]]:
@@ -48,11 +41,8 @@ def robot_and_limits(args: argparse.Namespace) -> tuple[Robot, Limits, dict[str,
             raise InputError(f"{path}: cannot be written: " + ("it is a folder" if os.path.isdir(path) else "no such folder"))
     if args.plot:
         figures.check_format(args.plot)
-    robot = Robot.from_urdf(args.urdf, args.base, args.backend, args.gravity, args.friction, allow_xacro=True)
-    if not args.limits:
-        return robot, robot.limits, {}
-    file = robot_file.draft(args.limits).alone("--limits", ("limits",), ("limits",)).checked(robot.model)
-    return robot, limited(robot.model, file).limits, joint_forces(file)
+    robot = robots.served(args, Robot)
+    return robot, *robots.limits(robot, args)
 
 
 def write(args: argparse.Namespace, robot: Robot, motion: TimedMotion, limits: Limits) -> str:
@@ -87,24 +77,3 @@ def _use(robot: Robot, limits: Limits, largest: dict[str, np.ndarray]) -> Iterat
             share = np.where(np.isfinite(limit), largest[block] / limit, 0.0)
             k = int(share.argmax())
             yield f"{quantity.replace('_', ' '):<12} at most {100.0 * share[k]:6.2f} % of its limit, {robot.joint_names[k]}"
-
-
-class SolverLine:
-    """A line on stderr that appears only when the work takes longer than a moment; on a terminal it stays one line."""
-
-    def __init__(self) -> None:
-        self.start = self.last = time.monotonic()
-        self.shown = False
-
-    def __call__(self, text: str) -> None:
-        now = time.monotonic()
-        if now - self.start > QUIET and now - self.last > PAUSE:
-            self.last, self.shown = now, True
-            if sys.stderr.isatty():
-                print(f"\r{text:<110}", end="", file=sys.stderr, flush=True)
-            else:
-                print(text, file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        if self.shown and sys.stderr.isatty():
-            print(file=sys.stderr)

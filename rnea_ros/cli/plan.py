@@ -7,13 +7,14 @@ import sys
 
 from ..motion.plan import plan_motion
 from ..planning import Settings, SolverProgress
-from . import motion_output
+from . import motion_output, robots
+from .progress import ProgressLine
 
 DEFAULT = Settings()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Beside the robot description, which `rnea` adds to every command."""
+    robots.add_arguments(parser)
     parser.add_argument("--from", dest="start", nargs="+", type=float, required=True, metavar="Q",
                         help="where it rests at the start, one number for each joint, order as in `rnea model` [rad, m]")
     parser.add_argument("--to", dest="goal", nargs="+", type=float, required=True, metavar="Q", help="and at the end")
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     robot, limits, forces = motion_output.robot_and_limits(args)
     settings = Settings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
-    watch = motion_output.SolverLine()
+    watch = ProgressLine()
     plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1], limits=limits,
                        joint_force=forces, duration=args.duration, settings=settings, report=lambda now: watch(_said(now)))
     watch.close()

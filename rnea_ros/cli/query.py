@@ -40,7 +40,9 @@ from ..query.handlers import (
 from ..query.request import BASE, FIELDS, WRENCH, Request
 from ..query.tree import tree
 from ..recordings import motion_csv
-from ..robots.robot import GRAVITY, Robot
+from ..robots.floating import FloatingRobot
+from ..robots.robot import Robot
+from . import robots
 
 QUESTIONS: dict[str, tuple[RequestHandler, str]] = {
     "torque": (INVERSE_DYNAMICS, "torque, torque rate, and the share of gravity in both"),
@@ -53,7 +55,6 @@ QUESTIONS: dict[str, tuple[RequestHandler, str]] = {
     "floating-forward": (FLOATING_FORWARD_DYNAMICS, "acceleration of a free base and its joints under given efforts"),
 }
 TREE = "tree"
-URDF = "URDF; or, where xacro is installed, a .xacro, which is a program and is run"
 KEYS = {"samples": FIELDS, "base": tuple(BASE), "wrenches": WRENCH}
 LISTS = ("joint_names", *KEYS)
 FLAGS = ("base_motion_given", "of_rate")
@@ -64,21 +65,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "questions:\n" + "\n".join(f"  {name:<18}{text}" for name, (_, text) in QUESTIONS.items()) + (
         f"\n  {TREE:<18}joints, MDH tree, inertial and base parameters; needs no state")
-    parser.add_argument("urdf", metavar="ROBOT.urdf", help=URDF)
+    robots.add_arguments(parser, base=False)
     parser.add_argument("question", choices=(*QUESTIONS, TREE), metavar="QUESTION", help="one of those below")
     parser.add_argument("--state", metavar="FILE", help=".json or .csv; - for JSON on standard input")
     motion_csv.add_window(parser)
     parser.add_argument("-o", "--output", metavar="OUT.json", help="instead of standard output")
-    parser.add_argument("--friction", action="store_true", help="use the URDF's damping and friction")
-    parser.add_argument("--gravity", nargs=3, type=float, default=GRAVITY, metavar=("X", "Y", "Z"),
-                        help="acceleration of gravity in the root link's frame, with a moving base in the world [m/s^2], "
-                             "default 0 0 -9.81")
+    robots.add_dynamics(parser)
     parser.add_argument("--floating-base", action="store_true", help="tree: base parameters for a base that is free")
-    parser.add_argument("--backend", choices=("llvm", "python", "reference"), default="llvm")
 
 
 def run(args: argparse.Namespace) -> int:
-    robot = Robot.from_urdf(args.urdf, backend=args.backend, gravity=args.gravity, friction=args.friction, allow_xacro=True)
+    robot = robots.tree(robots.served(args, Robot, FloatingRobot))
     if args.question == TREE:
         answer = tree(robot, args.floating_base)
     else:

@@ -10,11 +10,12 @@ import numpy as np
 from ..errors import InputError, some
 from ..motion.retime import retime_motion
 from ..recordings import motion_csv
-from . import motion_output
+from . import motion_output, robots
+from .progress import ProgressLine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Beside the robot description, which `rnea` adds to every command."""
+    robots.add_arguments(parser)
     parser.add_argument("trajectory", metavar="TRAJECTORY.csv",
                         help="columns t, q_<joint>; qd_<joint> tells where it stops on its way")
     motion_output.add_arguments(parser)
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     robot, limits, _forces = motion_output.robot_and_limits(args)
     t, points, velocities = read(args.trajectory, robot.joint_names)
-    watch = motion_output.SolverLine()
+    watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits, args.tolerance,
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"))
     watch.close()

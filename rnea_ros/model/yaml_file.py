@@ -53,9 +53,14 @@ def read(path: Any, hint: str) -> Document:
         raise ModelError(f"is not YAML: {' '.join(str(error).split())[:300]}", where) from None
 
 
-def text(content: Any) -> str:
+def content(path: Any, hint: str) -> Any:
+    """What a file holds, as `read`, without its places."""
+    return read(path, hint).content
+
+
+def text(values: Any) -> str:
     """Plain values as YAML, in their order; what has no mapping inside in one line."""
-    return yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(values, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _note_places(node: yaml.Node | None, path: Path_, named: yaml.Node | None, places: dict[Path_, tuple[int, int]]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from rnea_ros import Robot
 from rnea_ros.cli import main
+from rnea_ros.cli.progress import ProgressLine
 from rnea_ros.recordings import motion_csv
 from support.oracles import GOLDEN, worst
 from support.robots import arm
@@ -200,12 +201,12 @@ def test_options_change_the_result(tmp_path):
 
 
 def test_progress_appears_only_when_the_work_is_long(capsys, monkeypatch):
-    progress = main.ProgressLine()
-    progress("computed", 1, 10)
+    progress = ProgressLine()
+    progress.samples("computed", 1, 10)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(progress, "start", progress.start - 5.0)
     monkeypatch.setattr(progress, "last", progress.last - 5.0)
-    progress("computed", 5, 10)
+    progress.samples("computed", 5, 10)
     assert "5 of 10 samples, 50 %" in capsys.readouterr().err
 
 

@@ -1,0 +1,36 @@
+"""`rnea robot-file FILE`: whether a robot file is right, and what it says; a file of before, in the form of today."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ..errors import InputError
+from ..model.robot_file import robot_file
+from ..model.robot_file.schema import SCHEMA
+from ..robots.load import kind, load
+from . import robots
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a robot file, or a file of loops, elastic joints or limits")
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="compare it with this robot too, and say what comes of both")
+    parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")
+
+
+def run(args: argparse.Namespace) -> int:
+    """What is printed is a robot file itself: everything else in it is a comment."""
+    if args.schema:
+        print(json.dumps(SCHEMA, indent=1, ensure_ascii=False))
+        return 0
+    if not args.file:
+        raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
+    if args.urdf:
+        robot = load(args.urdf, file := robot_file.draft(args.file), allow_xacro=True, backend="python")
+        notes = [f"{args.file} with {args.urdf}:", *robots.described(robot)]
+    else:
+        notes = [f"{args.file}: a {kind(file := robot_file.read(args.file))}"]
+    print("\n".join(f"# {note}" for note in notes))
+    print(file.text(), end="")
+    return 0

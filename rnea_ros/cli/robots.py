@@ -1,0 +1,118 @@
+"""The robot that a command works on: its URDF, the robot file beside it, and options that go over what the file says."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, TypeVar
+
+from ..errors import InputError, some
+from ..model.robot_file import robot_file
+from ..model.robot_file.robot_file import RobotFile
+from ..model.tree import Limits
+from ..robots.closed_loops import ClosedLoopRobot, LoopKinematics
+from ..robots.declared_joints import joint_forces, limited
+from ..robots.elastic import ElasticRobot
+from ..robots.floating import FloatingRobot
+from ..robots.floating_closed_loops import FloatingLoopRobot
+from ..robots.load import AnyRobot, load
+from ..robots.parallel import ParallelRobot
+from ..robots.robot import Robot
+from ..robots.springs import SpringRobot
+
+URDF = "URDF; or, where xacro is installed, a .xacro, which is a program and is run"
+WHY = {FloatingRobot: "the base of robot '{name}' is free", FloatingLoopRobot: "the base of robot '{name}' is free",
+       ClosedLoopRobot: "robot '{name}' has closed loops", ParallelRobot: "robot '{name}' is a platform on legs",
+       ElasticRobot: "robot '{name}' has elastic joints or motors on links",
+       SpringRobot: "robot '{name}' has joints that springs hold"}
+Kind = TypeVar("Kind", bound=AnyRobot)
+
+
+def add_arguments(parser: argparse.ArgumentParser, base: bool = True) -> None:
+    """URDF and robot file; what goes over the file's `base`."""
+    parser.add_argument("urdf", metavar="ROBOT.urdf", help=URDF)
+    parser.add_argument("--robot-file", metavar="FILE", help="ROBOT.robot.yaml: loops, elastic joints, payloads, drives, limits, "
+                                                             "..., see docs/robot_file.md")
+    parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
+    if base:
+        parser.add_argument("--base", choices=("fixed", "floating"), help="whether the root link is free; default: as the robot "
+                                                                          "file says, or fixed")
+
+
+def add_gravity(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
+                        help="acceleration of gravity in the root link's frame, with a moving base in the world [m/s^2]; "
+                             "default: as the robot file says, or 0 0 -9.81")
+
+
+def add_friction(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--friction", action="store_const", const=True, help="use the URDF's damping and friction")
+
+
+def add_dynamics(parser: argparse.ArgumentParser) -> None:
+    """Options of commands that compute torques."""
+    add_friction(parser)
+    add_gravity(parser)
+    parser.add_argument("--backend", choices=("llvm", "python", "reference"), default="llvm")
+
+
+def loaded(args: argparse.Namespace) -> AnyRobot:
+    """The robot that URDF, robot file and options make, of whatever kind."""
+    options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
+    return load(args.urdf, declared(args.robot_file), allow_xacro=True, **options)
+
+
+def served(args: argparse.Namespace, *kinds: type[Kind]) -> Kind:
+    """The same, if it is of a kind that the command serves; InputError says which it is."""
+    robot = loaded(args)
+    if not isinstance(robot, kinds):
+        names = [kind.__name__ for kind in kinds]
+        raise InputError(f"{WHY[type(robot)].format(name=tree(robot).name)}: it is a {type(robot).__name__}, but rnea "
+                         f"{args.command} takes {some(names)} so far; rnea_ros.load gives it in Python")
+    return robot
+
+
+def declared(path: str | None) -> RobotFile:
+    """A robot file, or one of the files of before, of which stderr hears; an empty one without a path."""
+    file = robot_file.draft({"version": 1} if path is None else path)
+    if hint := file.hint():
+        print(f"note: {hint}", file=sys.stderr)
+    return file
+
+
+def limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[str, float]]:
+    """Limits of the joints, and the largest internal joint forces by joint; a file of --limits goes over --robot-file."""
+    forces = joint_forces(robot_file.draft(args.robot_file)) if args.robot_file else {}
+    if not args.limits:
+        return robot.limits, forces
+    file = declared(args.limits).alone("--limits", ("limits",), ("limits",)).checked(robot.model)
+    return limited(robot.model, file).limits, forces | joint_forces(file)
+
+
+def tree(robot: AnyRobot) -> Robot:
+    """The tree of links that a robot of any kind has: cut open, without springs and motors; the legs of a parallel robot."""
+    if isinstance(robot, LoopKinematics):
+        return robot.tree
+    if isinstance(robot, ParallelRobot):
+        return robot.legs
+    return robot if isinstance(robot, Robot) else robot.robot
+
+
+def described(robot: AnyRobot) -> list[str]:
+    """What the kind of robot adds to its tree, a line each."""
+    lines: list[tuple[str, Any]] = []
+    if isinstance(robot, LoopKinematics | ParallelRobot):
+        lines.append(("active joints", robot.active_joints))
+    if isinstance(robot, LoopKinematics):
+        lines.append(("passive joints", robot.passive_joints))
+    if isinstance(robot, ParallelRobot):
+        lines.append(("platform", [f"{robot.platform.name}, {robot.platform.total_mass:.6g} kg"]))
+    if isinstance(robot, ElasticRobot):
+        lines += [("elastic joints", robot.elastic_joints),
+                  ("motors", [f"{robot.joint_names[motor.coordinate]} on "
+                              f"{robot.model.links[motor.link].name}" for motor in robot.motors])]
+    if isinstance(robot, SpringRobot):
+        lines.append(("spring joints", robot.spring_joints))
+    payloads = tree(robot).payloads
+    lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in payloads.items()]))
+    return [f"a {type(robot).__name__}", *(f"{what}: {some(values)}" for what, values in lines if values)]

@@ -1,0 +1,96 @@
+"""`rnea torque ROBOT.urdf MOTION.csv`: torque and torque rate of a recorded or planned motion."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, some
+from ..output import figures
+from ..recordings import motion_csv
+from ..robots.closed_loops import ClosedLoopRobot
+from ..robots.elastic import ElasticRobot
+from ..robots.robot import Robot
+from ..robots.springs import SpringRobot
+from . import robots
+from .progress import ProgressLine
+
+Served = Robot | ClosedLoopRobot | ElasticRobot | SpringRobot
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    robots.add_arguments(parser)
+    parser.add_argument("motion", metavar="MOTION.csv", help="columns t, q_<joint>, and qd_, qdd_, qddd_ where known")
+    parser.add_argument("-o", "--output", metavar="OUT.csv", required=True, help="columns t, tau_<joint>, tau_rate_<joint>")
+    motion_csv.add_window(parser)
+    parser.add_argument("--plot", metavar="OUT.png", help="also draw the curves")
+    robots.add_dynamics(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    moved = moved_joints(robots.served(args, Robot, ClosedLoopRobot, ElasticRobot, SpringRobot))
+    progress = ProgressLine()
+    motion = motion_csv.read(args.motion, moved.names, args.window, moved.types)
+    if motion.ignored:
+        print(f"columns not used: {some(motion.ignored, 6, quoted=True)}", file=sys.stderr)
+    results: list[np.ndarray] = []
+
+    def chunks() -> Iterator[np.ndarray]:
+        for k in range(0, len(motion.t), motion_csv.CHUNK):
+            part = slice(k, k + motion_csv.CHUNK)
+            pair = moved.torque_and_rate(motion.q[part], motion.qd[part], motion.qdd[part], motion.qddd[part])
+            results.append(np.hstack(pair))
+            yield np.column_stack((motion.t[part], results[-1]))
+
+    header = ["t"] + [f"{kind}_{name}" for kind in ("tau", "tau_rate") for name in moved.names]
+    motion_csv.write(args.output, header, chunks(), lambda rows: progress.samples("computed and written", rows, len(motion.t)))
+    progress.close()
+    if args.plot:
+        tau, tau_rate = np.hsplit(np.concatenate(results), 2)
+        units = ["N" if kind == "prismatic" else "N m" for kind in moved.types]
+        figures.torques(args.plot, motion.t, tau, tau_rate, moved.names, units, moved.effort_limits)
+    print(f"{len(motion.t)} samples of {len(moved.names)} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
+    if motion.estimated:
+        print(motion_csv.said(motion.estimated, motion.window))
+    return 0
+
+
+class MovedJoints(NamedTuple):
+    """The joints whose motion a recording tells; torque_and_rate takes q, qd, qdd, qddd (samples, n) of one motion, in turn."""
+
+    names: Sequence[str]
+    types: Sequence[str]
+    effort_limits: np.ndarray
+    torque_and_rate: Callable[..., tuple[np.ndarray, np.ndarray]]
+
+
+def moved_joints(robot: Served) -> MovedJoints:
+    """All joints of a tree; of a robot with loops the active ones. InputError where q, qd, qdd, qddd do not say enough."""
+    tree = robots.tree(robot)
+    every = tree.joint_names, tree.joint_types, tree.limits.effort
+    if isinstance(robot, ClosedLoopRobot):
+        active = [tree.joint_names.index(name) for name in robot.active_joints]
+        types = [tree.joint_types[k] for k in active]
+        return MovedJoints(robot.active_joints, types, tree.limits.effort[active], _following(robot))
+    if isinstance(robot, SpringRobot):
+        return MovedJoints(*every, lambda *motion: robot.torque_and_rate(*motion)[:2])
+    if isinstance(robot, ElasticRobot) and robot.order > 2:
+        raise InputError(f"the torque rate of robot '{tree.name}' needs {robot.order + 1} derivatives of q, for joints "
+                         f"{some(robot.elastic_joints)} are elastic; a recording has three. rnea_ros.load gives it in Python")
+    return MovedJoints(*every, robot.torque_and_rate)
+
+
+def _following(robot: ClosedLoopRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """The loops are followed from one part of the motion to the next."""
+    pose = robot.start
+
+    def torque_and_rate(q: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal pose
+        before, pose = pose, robot.close(q, pose)[-1]
+        return robot.torque_and_rate(q, *rates, guess=before)
+
+    return torque_and_rate
