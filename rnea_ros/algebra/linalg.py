@@ -52,3 +52,52 @@ def _factor(A):
         L.append(row)
         D.append(d)
     return L, D
+
+
+class LeastSquares:
+    """The least-squares inverse of J (m, n), m >= n, whose columns are independent: ``LeastSquares(J) @ B`` is X with J X = B.
+
+    J = Q R, one column after the other, by the modified method of Gram and Schmidt; the columns of B go through the same
+    steps, which makes X as exact as Householder's method does (Bjoerck 1967). Nothing is chosen by value, so the solve can be
+    traced; and what is zero by structure costs nothing, so unknowns that do not meet stay apart.
+    """
+
+    def __init__(self, J):
+        self._Q: list[Any] = []
+        self._R: list[list[Any]] = []  # columns above the diagonal
+        self._inverses: list[Any] = []  # of the diagonal
+        for column in np.transpose(J):
+            above, rest = self._along(column)
+            inverse = 1.0 / np.sqrt(rest @ rest)
+            self._Q.append(rest * inverse)
+            self._R.append(above)
+            self._inverses.append(inverse)
+
+    def __matmul__(self, B):
+        """B (m,) or (m, k) -> (n,) or (n, k)."""
+        if np.ndim(B) == 2:
+            return np.transpose([self @ b for b in np.transpose(B)])
+        return np.array(self._back(self._along(B)[0]))
+
+    @property
+    def norm(self):
+        """Of the inverse, Frobenius's: at least one over the smallest singular value of J."""
+        columns = [self._back([float(i == k) for i in range(k + 1)]) for k in range(len(self._R))]
+        return np.sqrt(sum((x * x for column in columns for x in column), 0.0))
+
+    def _along(self, b):
+        """Coefficients of b along the columns of Q, and what is left of b."""
+        found = []
+        for q in self._Q:
+            found.append(q @ b)
+            b = b - q * found[-1]
+        return found, b
+
+    def _back(self, c):
+        """x with R x = c; c may end where its zeros begin."""
+        x = list(c)
+        for k in range(len(x) - 1, -1, -1):
+            x[k] = x[k] * self._inverses[k]
+            for i, r in enumerate(self._R[k]):
+                x[i] = x[i] - x[k] * r
+        return x

@@ -81,18 +81,16 @@ def closure(model, cuts, q):
 # ---------------------------------------------------------------------- its rates
 
 
-def jacobian_and_rate(phi, q, qd):
-    """phi(q), d phi / d q, and the rate of the latter along qd.
+def jacobian(phi, q):
+    """phi(q) and d phi / d q: on series in s, along a unit step of each coordinate."""
+    outcomes = [phi(np.array([Jet([x, float(i == k)]) for i, x in enumerate(q)], dtype=object)) for k in range(len(q))]
+    return derivative(outcomes[0], 0), np.transpose([derivative(outcome, 1) for outcome in outcomes])
 
-    Two kinds of series, one in the other: the inner one follows the motion, the outer one a unit step of coordinate k.
-    """
-    values, columns = np.zeros(0), []
-    for k in range(len(q)):
-        x = np.array([Jet([Jet([a, ad]), Jet([float(i == k), 0.0])]) for i, (a, ad) in enumerate(zip(q, qd))], dtype=object)
-        outcome = phi(x)
-        values = derivative(derivative(outcome, 0), 0)
-        columns.append(derivative(outcome, 1))
-    return values, np.transpose([derivative(c, 0) for c in columns]), np.transpose([derivative(c, 1) for c in columns])
+
+def jacobian_and_rate(phi, q, qd):
+    """d phi / d q and its rate along qd: the same on series in time."""
+    _, J = jacobian(phi, jets(q, qd))
+    return derivative(J, 0), derivative(J, 1)
 
 
 def closure_rates(phi, q, qd, qdd, qddd):
@@ -138,8 +136,7 @@ def active_torque(G, Gd, tau, tau_rate):
 
     Gamma_c = G^T Gamma_tr = Gamma_a + (d qp / d qa)^T Gamma_p; the second is the product rule.
     """
-    Gt, Gdt = np.swapaxes(G, -1, -2), np.swapaxes(Gd, -1, -2)
-    return _apply(Gt, tau), _apply(Gdt, tau) + _apply(Gt, tau_rate)  # (55), (57); its rate
+    return _felt(G, tau), _felt(Gd, tau) + _felt(G, tau_rate)  # (55), (57); its rate
 
 
 def active_mass_matrix(G, M):
@@ -147,5 +144,6 @@ def active_mass_matrix(G, M):
     return np.swapaxes(G, -1, -2) @ M @ G
 
 
-def _apply(matrix, vector):
-    return (matrix @ vector[..., None])[..., 0]
+def _felt(G, tau):
+    """G^T tau, of one sample or of many."""
+    return tau @ G if tau.ndim == 1 else (tau[..., None, :] @ G)[..., 0, :]

@@ -36,24 +36,26 @@ def closure(model, cuts, q, pose):
 # ---------------------------------------------------------------------- its rates
 
 
-def jacobians_and_rates(phi, q, qd, pose, V):
-    """phi, its derivative (m, 6 + n) by Vp and by qd, and the rate of that: series in series, as in closed_loops."""
-    n, (R, P) = len(q), moving_pose(pose, V)
-    q = jets(q, qd)
-    values, columns = np.zeros(0), []
-    for unit in np.eye(6 + n):
+def jacobians(phi, q, pose):
+    """phi, and J and Jv: its derivatives by qd, less the sign, and by Vp; on series in s, along a unit step of each."""
+    (R, P), outcomes = pose, []
+    for unit in np.eye(6 + len(q)).tolist():
         turn = np.transpose([cross(unit[3:6], x) for x in np.transpose(R)])
-        outcome = phi(_step(q, unit[6:]), (_step(R, turn), _step(P, unit[:3])))
-        values = derivative(derivative(outcome, 0), 0)
-        columns.append(derivative(outcome, 1))
-    return values, np.transpose([derivative(c, 0) for c in columns]), np.transpose([derivative(c, 1) for c in columns])
+        outcomes.append(phi(_step(q, unit[6:]), (_step(R, turn), _step(P, unit[:3]))))
+    both = np.transpose([derivative(outcome, 1) for outcome in outcomes])
+    return derivative(outcomes[0], 0), -both[:, 6:], both[:, :6]
 
 
-def _step(series, direction):
-    """x + s dx as series in s, whose coefficients are series in time."""
-    changes = [dx if isinstance(dx, Jet) else Jet([dx, 0.0]) for dx in np.ravel(direction)]
-    steps = [Jet([x, dx]) for x, dx in zip(np.ravel(series), changes, strict=True)]
-    return np.array([*steps, None], dtype=object)[:-1].reshape(np.shape(series))
+def _step(x, direction):
+    """x + s dx as series in s, whose coefficients may be series themselves."""
+    steps = [Jet([a, dx]) for a, dx in zip(np.ravel(x), np.ravel(direction), strict=True)]
+    return np.array([*steps, None], dtype=object)[:-1].reshape(np.shape(x))
+
+
+def jacobians_and_rates(phi, q, qd, pose, V):
+    """J, Jv and the rates of the two: the same on series in time."""
+    _, *both = jacobians(phi, jets(q, qd), moving_pose(pose, V))
+    return [derivative(J, order) for order in (0, 1) for J in both]
 
 
 def closure_rates(phi, q, qd, qdd, qddd, pose, V, Vd, Vdd):
@@ -66,8 +68,8 @@ def closure_rates(phi, q, qd, qdd, qddd, pose, V, Vd, Vdd):
 
 
 def held_back(J, J_inverse, drift):
-    """The share of a velocity handed over that the legs cannot follow: (1 - J J^-1) drift."""
-    return drift - J @ (J_inverse @ drift)
+    """The share of a velocity handed over that the legs cannot follow: (1 - J J^-1) drift; none with joints enough for all."""
+    return drift - J @ (J_inverse @ drift) if len(J) > J.shape[1] else np.zeros(drift.shape)
 
 
 def platform_equations(J, J_inverse, Jv, active):

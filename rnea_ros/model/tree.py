@@ -26,8 +26,8 @@ NO_COORDINATE = -1
 
 
 def frozen(values: Any) -> np.ndarray:
-    """A read-only float copy."""
-    array = np.array(values, dtype=float)
+    """A read-only float copy, plain enough for kernels: what comes out of a pickle has a dtype of its own."""
+    array = np.asarray(values, dtype=float).copy()
     array.flags.writeable = False
     return array
 

@@ -19,7 +19,8 @@ from ..algorithms.kinematics import Pose
 from ..errors import InputError
 from ..model.robot_file.robot_file import Source
 from .closure import loops as declared_loops
-from .closure.loop_closure import LoopClosure, LoopMotion
+from .closure.loop_closure import LoopClosure
+from .closure.loop_equations import RATES, LoopMotion
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
@@ -37,7 +38,7 @@ class LoopKinematics:
 
     @property
     def active_joints(self) -> tuple[str, ...]:
-        return tuple(self.tree.joint_names[k] for k in self._closure.active)
+        return self._closure.active_joints
 
     @property
     def passive_joints(self) -> tuple[str, ...]:
@@ -61,22 +62,27 @@ class LoopKinematics:
         Raises InputError at singular poses and at poses out of reach, naming the loop, its gap and the condition number.
         """
         positions = validation.coordinates("qa", qa, self.active_joints)
-        pose = self.start if guess is None else validation.vector("guess", guess, self.tree.n)
+        pose = self.start if guess is None else guess if validation.sound(guess, self.tree.n) else \
+            validation.vector("guess", guess, self.tree.n)
+        if positions.ndim == 1:
+            return self._closure.close(positions, pose)
         poses = []
-        for k, sample in enumerate(np.atleast_2d(positions)):
-            pose = _at_sample(k, positions.ndim, self._closure.close, sample, pose)
+        for k, sample in enumerate(positions):
+            pose = _at_sample(k, self._closure.close, sample, pose)
             poses.append(pose)
-        return np.array(poses).reshape(*positions.shape[:-1], self.tree.n)
+        return np.array(poses).reshape(len(positions), self.tree.n)
 
     def motion(self, qa, qad, qadd, qaddd, guess=None) -> LoopMotion:
         """Positions, velocities, accelerations and jerks of all joints of the tree, G (56) and its rate."""
         rates = [validation.coordinates(name, value, self.active_joints)
-                 for name, value in zip(("qad", "qadd", "qaddd"), (qad, qadd, qaddd), strict=True)]
-        x = validation.beside([self.close(qa, guess), *rates])
-        cuts = self.tree.n + len(self.active_joints) * np.arange(3)
-        samples = [_at_sample(k, x.ndim, self._closure.motion, *np.split(row, cuts)) for k, row in enumerate(np.atleast_2d(x))]
-        parts = (np.array(part) for part in zip(*samples, strict=True))
-        return LoopMotion(*(part if x.ndim == 2 else part[0] for part in parts))
+                 for name, value in zip(RATES, (qad, qadd, qaddd), strict=True)]
+        q = self.close(qa, guess)
+        count = validation.samples([q, *rates])
+        if count is None:
+            return self._closure.motion(q, *rates)
+        rows = zip(*(np.broadcast_to(part, (count, part.shape[-1])) for part in (q, *rates)), strict=True)
+        samples = [_at_sample(k, self._closure.motion, *row) for k, row in enumerate(rows)]
+        return LoopMotion(*(np.array(part) for part in zip(*samples, strict=True)))
 
     def _still(self, qa, guess) -> LoopMotion:
         return self._moving(qa, np.zeros(np.shape(qa)), guess)
@@ -177,11 +183,9 @@ def accelerations(A: np.ndarray, force: np.ndarray, names: Sequence[str]) -> np.
     return np.linalg.solve(A, force[..., None])[..., 0]
 
 
-def _at_sample(k: int, dimensions: int, function: Callable, *arguments: Any) -> Any:
-    """function(*arguments); in a motion, an error says at which sample."""
+def _at_sample(k: int, function: Callable, *arguments: Any) -> Any:
+    """function(*arguments); an error says at which sample."""
     try:
         return function(*arguments)
     except InputError as error:
-        if dimensions == 1:
-            raise
         raise InputError(f"sample {k}: {error}") from None

@@ -18,13 +18,16 @@ from ..algorithms.kinematics import Pose
 from ..errors import InputError, near, some
 from ..model.robot_file.robot_file import Source
 from .closure import loops
-from .closure.leg_closure import LegClosure, LegMotion
+from .closure.leg_closure import LegClosure
+from .closure.leg_equations import LegMotion
 from .inputs import validation
 from .inputs.payload import Payload
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
 from .kernels import link_functions
 from .robot import GRAVITY, Robot
+
+UNLOADED = np.zeros(6)
 
 
 class PlatformForces(NamedTuple):
@@ -66,7 +69,7 @@ class ParallelRobot:
 
     @property
     def active_joints(self) -> tuple[str, ...]:
-        return tuple(self.legs.joint_names[k] for k in self._closure.active)
+        return self._closure.active_joints
 
     @property
     def home(self) -> tuple[np.ndarray, np.ndarray]:
@@ -99,18 +102,22 @@ class ParallelRobot:
         orders : how many of velocity, acceleration and jerk count; with 2, the jerk need not be one that the legs allow
         Raises InputError at poses out of reach, singular poses, and motions that the legs do not allow.
         """
-        rows = motion.checked().rows()
-        q = None if guess is None else validation.vector("guess", guess, self.legs.n)
+        return self._legs(motion.checked().rows(), guess, orders)
+
+    def _legs(self, rows: np.ndarray, guess: Any, orders: int) -> LegMotion:
+        """The same of rows (30,) or (samples, 30)."""
+        q = guess if guess is None or validation.sound(guess, self.legs.n) else validation.vector("guess", guess, self.legs.n)
+        if rows.ndim == 1:
+            return self._closure.motion(rows, q, None, orders)
         pose, samples = None, []
-        for k, row in enumerate(np.atleast_2d(rows)):
+        for k, row in enumerate(rows):
             try:
                 sample = self._closure.motion(row, q, pose, orders)
             except InputError as error:
-                raise InputError(f"sample {k}: {error}" if rows.ndim == 2 else str(error)) from None
+                raise InputError(f"sample {k}: {error}") from None
             q, pose = sample.q, row
             samples.append(sample)
-        parts = (np.array(part) for part in zip(*samples, strict=True))
-        return LegMotion(*(part if rows.ndim == 2 else part[0] for part in parts))
+        return LegMotion(*(np.array(part) for part in zip(*samples, strict=True)))
 
     def link_pose(self, link: str, motion: PlatformMotion, point: ArrayLike | None = None,
                   guess: ArrayLike | None = None) -> Pose:
@@ -172,28 +179,37 @@ class ParallelRobot:
 
         wrenches, wrench_rates : {URDF link of the platform or of a leg: (6,) or (samples, 6)}, as in Robot.torque_and_rate
         """
-        return self._forces(motion, self.leg_motion(motion, guess), wrenches, wrench_rates)
+        return self._forces(motion, guess, 3, wrenches, wrench_rates)
 
     def inverse_dynamics(self, motion: PlatformMotion, wrenches: Wrenches | None = None, guess=None) -> np.ndarray:
         """Forces of the active joints, (66); the jerk does not matter."""
-        return self._forces(motion, self.leg_motion(motion, guess, orders=2), wrenches, None)[0]
+        return self._forces(motion, guess, 2, wrenches, None)[0]
 
-    def _forces(self, motion: PlatformMotion, legs: LegMotion, wrenches: Wrenches | None,
+    def _forces(self, motion: PlatformMotion, guess: Any, orders: int, wrenches: Wrenches | None,
                 wrench_rates: Wrenches | None) -> tuple[np.ndarray, np.ndarray]:
         (on_legs, on_platform), (legs_rate, platform_rate) = self._split(wrenches), self._split(wrench_rates)
+        rows = motion.checked().rows()
+        legs = self._legs(rows, guess, orders)
         tau, tau_rate = self.legs.torque_and_rate(*legs[:4], wrenches=on_legs, wrench_rates=legs_rate)
-        force = self.platform_force(motion, on_platform, platform_rate)
-        return parallel_robots.actuator_force(legs.maps, legs.maps_rate, *force, tau, tau_rate)
+        force, force_rate = self._platform_force(rows, on_platform, platform_rate)
+        return parallel_robots.actuator_force(legs.maps, legs.maps_rate, force, force_rate, tau, tau_rate)
 
     def platform_force(self, motion: PlatformMotion, wrenches: Wrenches | None = None,
                        wrench_rates: Wrenches | None = None) -> PlatformForces:
         """Fp of (9) and its rate: what the legs together exert on the platform. Wrenches: on links of the platform."""
-        model, rows = self.platform.model, motion.checked().rows()
+        return PlatformForces(*self._platform_force(motion.checked().rows(), wrenches, wrench_rates))
+
+    def _platform_force(self, rows: np.ndarray, wrenches: Wrenches | None,
+                        wrench_rates: Wrenches | None) -> tuple[np.ndarray, ...]:
+        """The same of rows (30,) or (samples, 30)."""
+        model, force, body = self.platform.model, self._closure.force, self._platform_inertia()
+        if not (wrenches or wrench_rates) and (found := force.call(rows, body, UNLOADED, UNLOADED)):
+            return found
         loaded = validation.loaded_links(model, wrenches, wrench_rates) or (0,)
         loads = [validation.wrench_block(model, loaded, given or {}) for given in (wrenches, wrench_rates)]
-        found = self._closure.force(validation.beside([rows, self._platform_inertia(), *loads]))
+        found = force(validation.beside([rows, body, *loads]))
         validation.results("platform_force", found)
-        return PlatformForces(*found)
+        return found
 
     def forward_dynamics(self, position, rotation, velocity, tau, guess=None) -> np.ndarray:
         """Acceleration (6,) of the platform under actuator forces tau (N,), in the base frame; one pose, one twist (6,).

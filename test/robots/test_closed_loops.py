@@ -427,6 +427,39 @@ def test_size_does_not_matter(scale):
     assert deviation(tiny.close([0.7]) / scales, usual.close([0.7])) < 1e-9
 
 
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_kernels_step_is_that_of_singular_values(name):
+    """Newton's correction off the loops and the way along them; bounds of singular values are bounds, and not wild ones."""
+    closure = MACHINES[name]()[0]._closure
+    rng, N = np.random.default_rng(7), len(closure.active)
+    for _ in range(20):
+        q = closure.start + 0.1 * closure.units.unknowns * rng.normal(size=closure.model.n)
+        direction = rng.normal(size=N)
+        quick, careful = closure._quick_step(q, direction), closure.careful_step(q, direction, closure.passive)
+        assert deviation(quick.correction, careful.correction) < 1e-11 and deviation(quick.slope, careful.slope) < 1e-11
+        assert quick.gap == pytest.approx(careful.gap, rel=1e-12) and quick.length == pytest.approx(careful.length, rel=1e-10)
+        rounding, unknowns = 1.0 + 1e-9, len(closure.passive)
+        assert careful.condition <= rounding * quick.condition <= rounding**2 * unknowns * careful.condition
+        assert careful.margin >= quick.margin / rounding >= careful.margin / (rounding**2 * np.sqrt(unknowns))
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python"])
+@pytest.mark.parametrize("ahead", [1e-8, 1e-10])
+def test_next_to_a_singular_pose_singular_values_decide(ahead, backend):
+    """Rod and rocker almost in line, approached bit by bit: condition numbers that no bound is trusted with."""
+    robot, _, angle = dead_point(backend=backend)
+    pose = robot.start
+    for way in np.geomspace(1e-2, ahead, 40):
+        pose = robot.close([1.0 - angle + way], guess=pose)
+    qad = np.array([ahead])
+    state = robot.motion(pose[:1], qad, [0.0], [0.0], guess=pose)
+    assert robot._closure._quick_step(pose, qad) is None
+    h = 0.03 * ahead
+    after, before = (robot.close(pose[:1] + step, guess=pose) for step in (h, -h))
+    assert deviation(state.G[:, 0], (after - before) / (2.0 * h)) < 1e-2 and np.abs(state.G).max() > 1e3
+    assert deviation(state.G, state.qd[:, None] / qad) < 1e-9
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -440,15 +473,20 @@ def test_poses_out_of_reach_are_refused(five_bar):
 
 def test_singular_poses_are_refused():
     """Rod and rocker in one line: the crank does not say which way they go on."""
-    crank, rod, rocker, ground = 0.15, 0.3, 0.3, 0.5
-    angle = np.arccos((crank**2 + ground**2 - (rod + rocker) ** 2) / (2 * crank * ground))
-    robot, _corner = _four_bar_of(crank, rod, rocker, ground)
+    robot, _corner, angle = dead_point()
     with pytest.raises(InputError, match=r"loop 'j4' is singular at j1 = .*do not determine j2, j3.*condition number"):
         robot.close([1.0 - angle])  # the turn about y is against the angle from x to z
     robot.close([1.0 - angle + 1e-3])
 
 
-def _four_bar_of(crank, rod, rocker, ground):
+def dead_point(**options):
+    """A four-bar, its corner, and the angle of its crank at which rod and rocker are in one line."""
+    crank, rod, rocker, ground = 0.15, 0.3, 0.3, 0.5
+    angle = np.arccos((crank**2 + ground**2 - (rod + rocker) ** 2) / (2 * crank * ground))
+    return *_four_bar_of(crank, rod, rocker, ground, **options), angle
+
+
+def _four_bar_of(crank, rod, rocker, ground, **options):
     """Four-bar with its crank at 1 rad, elbow up, and where rod and rocker meet."""
     b = crank * np.array([np.cos(1.0), np.sin(1.0)])
     d = np.array([ground, 0.0]) - b
@@ -456,7 +494,7 @@ def _four_bar_of(crank, rod, rocker, ground):
     x = (rod**2 - rocker**2 + s**2) / (2 * s)
     c = b + x * d / s + np.sqrt(rod**2 - x**2) * np.array([-d[1], d[0]]) / s
     urdf, loops = polygon(((0.0, 0.0), tuple(b), tuple(c), (ground, 0.0))).cut_at("j4", active=["j1"])
-    return ClosedLoopRobot.from_urdf(urdf, loops), c
+    return ClosedLoopRobot.from_urdf(urdf, loops, **options), c
 
 
 @pytest.mark.parametrize("change, message", [
@@ -559,6 +597,22 @@ def test_arrays_are_checked(five_bar):
         five_bar.close([1.9, 1.0], guess=[3.0, 0.0, 0.1, 0.0])
     with pytest.raises(InputError, match="tau"):
         five_bar.forward_dynamics([1.9, 1.0], [0, 0], [1.0])
+    with pytest.raises(InputError, match="motion of the passive joints comes out too large"):
+        five_bar.torque_and_rate([1.9, 1.0], [1e200, 0.0], [0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(InputError, match=r"qad\[1\] is inf"):
+        five_bar.torque_and_rate([1.9, 1.0], [0.0, np.inf], [0.0, 0.0], [0.0, 0.0])
+
+
+def test_arrays_of_any_make_will_do(five_bar):
+    motion = np.array([[1.9, 1.0], [0.7, -0.4], [0.5, 1.1], [2.0, -1.0]])
+    expected, guess = five_bar.torque_and_rate(*motion), five_bar.close(motion[0])
+    spread = np.full((4, 4), np.nan)
+    spread[:, ::2] = motion
+    for given in (motion.tolist(), spread[:, ::2], motion.astype(">f8"), motion.astype(np.longdouble)):
+        assert deviation(five_bar.torque_and_rate(*given), expected) < 1e-14
+        assert deviation(five_bar.torque_and_rate(*given, guess=np.repeat(guess, 2)[::2]), expected) < 1e-12
+    motion.flags.writeable = False
+    assert deviation(five_bar.torque_and_rate(*motion, guess=guess.tolist()), expected) < 1e-12
 
 
 def test_massless_motors_have_no_acceleration():

@@ -222,7 +222,7 @@ def sequential(call: Callable[[np.ndarray], tuple], sizes: Sequence[int]) -> Cal
                     and not any(isinstance(block, np.ma.MaskedArray) for block in blocks)):
                 found = call(x)
                 return found if all(np.isfinite(part).all() for part in found) else None
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, ZeroDivisionError):
             pass
         return None
 

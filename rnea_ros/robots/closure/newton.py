@@ -1,8 +1,4 @@
-"""Loop equations solved by Newton's method: redundant equations allowed, far poses reached by walking there.
-
-A planar loop in space has more equations than it needs: least squares take them all, and the singular values tell whether
-the unknowns are determined. Lengths and angles are compared in units of their own (`Units`).
-"""
+"""Newton's method on loop equations, and walks to far poses that never leave the branch on which they began."""
 
 from __future__ import annotations
 
@@ -11,107 +7,85 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .inverses import MAX_CONDITION
+from .units import Units
+
 CLOSED = 1e-10  # rad or shares of the unit of length: a larger gap is not closed
-MAX_CONDITION = 1e7  # beyond it a pose counts as singular: torques would keep fewer than nine digits
 ROUNDING = 1e-15  # a gap below this cannot be made smaller
-RANK_TOLERANCE = 1e-7  # a singular value below this share of the largest is zero
 STRIDE = 0.3  # rad or shares of the unit of length: the longest step that is taken at once,
 CAUTION = 0.5  # or this share of the smallest singular value: another branch may be as near as that
 SHORTEST = 1e-6  # of the way: a walk that has to step shorter has run into a wall
 ITERATIONS = 60
 
 
-class Units(NamedTuple):
-    """What counts as one: for every equation, and for every unknown."""
+class Step(NamedTuple):
+    """What is known at a pose: where Newton's method goes from there, and where a walk goes.
 
-    equations: np.ndarray
-    unknowns: np.ndarray
+    correction : of the pose, by Newton's method
+    slope      : of the pose along the walk, d x / d s
+    gap        : of the equations; length: of the correction; both in units, 2-norms
+    condition  : of the equations' Jacobian; margin: its smallest singular value
+    """
 
-    def length(self, step: np.ndarray) -> float:
-        return float(np.abs(step / self.unknowns).max(initial=0.0))
-
-
-class Inverse(NamedTuple):
-    """Least-squares inverse of a Jacobian; its condition number; the smallest singular value, 0 at singular poses; and the
-    motion that is determined worst (unit vector)."""
-
-    matrix: np.ndarray
+    correction: np.ndarray
+    slope: np.ndarray
+    gap: float
+    length: float
     condition: float
     margin: float
-    weakest: np.ndarray
 
 
 class NewtonSolution(NamedTuple):
+    """A pose, and the step from there."""
+
     x: np.ndarray
-    gap: float
-    condition: float
+    step: Step
+
+    @property
+    def closed(self) -> bool:
+        return self.step.gap <= CLOSED
 
 
-def inverse(J: np.ndarray, units: Units) -> Inverse:
-    """Of J (equations, unknowns). The condition number is infinite where J does not determine all unknowns."""
-    scaled = J / units.equations[:, None] * units.unknowns
-    unknowns = J.shape[1]
-    if not unknowns:
-        return Inverse(np.zeros(J.T.shape), 1.0, np.inf, np.zeros(0))
-    U, s, Vt = np.linalg.svd(scaled, full_matrices=len(J) < unknowns)
-    s = np.append(s, np.zeros(unknowns - len(s)))
-    kept = s > s[0] * np.finfo(float).eps * max(J.shape)
-    count = int(kept.sum())
-    pseudo = (Vt[:count].T / s[:count]) @ U[:, :count].T
-    condition = float(s[0] / s[-1]) if kept.all() else np.inf
-    return Inverse(units.unknowns[:, None] * pseudo / units.equations, condition, float(s[-1]), Vt[-1])
+NOWHERE = Step(np.zeros(0), np.zeros(0), np.inf, 0.0, np.inf, 0.0)
 
 
-def rank(J: np.ndarray, units: Units) -> tuple[int, float]:
-    """Rank of J, and the smallest singular value that was counted, relative to the largest."""
-    s = np.linalg.svd(J / units.equations[:, None] * units.unknowns, compute_uv=False)
-    if not s.size or s[0] == 0.0:
-        return 0, 1.0
-    count = int((s > s[0] * RANK_TOLERANCE).sum())
-    return count, float(s[count - 1] / s[0])
-
-
-def newton(system: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], x: np.ndarray, units: Units) -> NewtonSolution:
-    """Zero of `system` (x -> values, Jacobian) near x, or the closest that Gauss-Newton comes to it."""
-    best = NewtonSolution(x, np.inf, np.inf)
+def newton(step_at: Callable[[np.ndarray], Step], x: np.ndarray, units: Units) -> NewtonSolution:
+    """Zero of the equations near x, or the closest that Gauss-Newton comes to it."""
+    best = NewtonSolution(x, NOWHERE)
     for _ in range(ITERATIONS):
-        values, J = system(x)
-        gap = float(np.abs(values / units.equations).max(initial=0.0))
-        if not np.isfinite(gap):
+        step = step_at(x)
+        if not step.gap < np.inf:
             break
-        J_inverse = inverse(J, units)
-        settled = best.gap <= CLOSED and gap >= 0.5 * best.gap  # rounding is all that is left
-        if gap < best.gap:
-            best = NewtonSolution(x, gap, J_inverse.condition)
-        if settled or gap <= ROUNDING:
+        settled = best.closed and step.gap >= 0.5 * best.step.gap  # rounding is all that is left
+        if step.gap < best.step.gap:
+            best = NewtonSolution(x, step)
+        if settled or step.gap <= ROUNDING:
             break
-        step = -J_inverse.matrix @ values
-        x = x + step * min(1.0, STRIDE / max(units.length(step), 1e-300))
+        x = x + step.correction * (1.0 if step.length <= STRIDE else min(1.0, STRIDE / units.length(step.correction)))
     return best
 
 
-def walk(solve_at: Callable[[float, np.ndarray], NewtonSolution],
-         slope_at: Callable[[float, np.ndarray], tuple[np.ndarray, float]],
-         x: np.ndarray, units: Units, distance: float) -> tuple[np.ndarray, float]:
+def walk(solve_at: Callable[[float, np.ndarray], NewtonSolution], at: NewtonSolution, units: Units,
+         distance: float = 0.0) -> tuple[np.ndarray, float]:
     """Follow the solution from s = 0 to s = 1 without leaving its branch; returns (x, how far it came).
 
-    solve_at(s, guess) -> NewtonSolution; slope_at(s, x) -> dx / ds, margin; distance: what else moves between s = 0 and s = 1.
+    solve_at(s, guess) -> NewtonSolution; at : the solution at 0; distance: how far what is not in x moves on the whole way.
     Branches meet at singular poses. Near one, the smallest singular value tells how near: steps stay well below it, as the
     theorem of Newton and Kantorovich asks for, and shrink to nothing where the walk would have to pass through.
     """
     s = 0.0
     while s < 1.0:
-        slope, margin = slope_at(s, x)
-        stride = min(STRIDE, CAUTION * margin)
-        h = stride / max(distance, units.length(slope), stride)
+        x, step = at
+        stride = min(STRIDE, CAUTION * step.margin)
+        h = stride / max(distance, units.length(step.slope), stride)
         while True:
             if h < SHORTEST:
                 return x, s
             target = 1.0 if s + h > 1.0 - SHORTEST else s + h
-            ahead = x + slope * (target - s)
-            there = solve_at(target, ahead)
-            if there.gap <= CLOSED and there.condition <= MAX_CONDITION and units.length(there.x - ahead) <= 0.5 * stride:
+            ahead = x + step.slope * (target - s)
+            at = solve_at(target, ahead)
+            if at.closed and at.step.condition <= MAX_CONDITION and units.length(at.x - ahead) <= 0.5 * stride:
                 break
             h = 0.5 * h
-        x, s = there.x, target
-    return x, s
+        s = target
+    return at.x, s

@@ -1,4 +1,4 @@
-"""What counts as one metre in a loop: lengths and angles are compared, so a machine needs a length of its own.
+"""What counts as one in loop equations: lengths and angles are compared, so a machine needs a length of its own.
 
 It is the longest lever with which a joint that turns moves a cut joint. Where only slides move them there is none but what
 rounding leaves; then it is how far apart the parts of the loops are.
@@ -7,7 +7,7 @@ rounding leaves; then it is how far apart the parts of the loops are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,17 @@ from ...model.tree import Model
 
 DUST = 1e-9  # of how far from the root the machine is: a shorter lever is what rounding leaves
 ELSEWHERE = 8  # further poses that are looked at: at the first one an axis may go through the cut joint by chance
+
+
+class Units(NamedTuple):
+    """What counts as one: for every equation, and for every unknown."""
+
+    equations: np.ndarray
+    unknowns: np.ndarray
+
+    def length(self, change: np.ndarray) -> float:
+        """The largest change of an unknown."""
+        return max(map(abs, (change / self.unknowns).tolist()), default=0.0)  # they are few: sooner done than by numpy
 
 
 def length_unit(model: Model, cuts: Iterable[Cut], start: np.ndarray, levers: Callable[[np.ndarray], np.ndarray],

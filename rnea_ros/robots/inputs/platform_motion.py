@@ -10,7 +10,7 @@ import numpy as np
 from ...algebra.taylor import Jet, derivative
 from ...algebra.vectors import rpy
 from ...errors import InputError
-from .validation import numbers
+from .validation import numbers, sound
 
 ORTHONORMAL = 1e-9
 REST = (0.0,) * 6
@@ -50,6 +50,8 @@ class PlatformMotion(NamedTuple):
 
     def checked(self) -> PlatformMotion:
         """The same as arrays of fitting shapes; InputError says what does not fit."""
+        if self._sound():
+            return self
         shapes = ((3,), (3, 3), (6,), (6,), (6,))
         arrays = [_array(name, value, shape) for name, value, shape in zip(self._fields, self, shapes, strict=True)]
         counts = {len(array) for array, shape in zip(arrays, shapes, strict=True) if array.ndim > len(shape)}
@@ -57,16 +59,33 @@ class PlatformMotion(NamedTuple):
             raise InputError(f"platform motion: arrays have different numbers of samples, {sorted(counts)}")
         for count in counts:
             arrays = [np.broadcast_to(array, (count, *shape)) for array, shape in zip(arrays, shapes, strict=True)]
-        R = arrays[1]
-        if np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0) > ORTHONORMAL or (np.linalg.det(R) < 0.0).any():
+        if not all(map(is_rotation, arrays[1].reshape(-1, 3, 3).tolist())):
             raise InputError("platform rotation is not a rotation matrix: its columns must be orthonormal and right-handed to "
                              f"{ORTHONORMAL:g}")
         return PlatformMotion(*arrays)
+
+    def _sound(self) -> bool:
+        """Whether it is one sample of sound arrays already."""
+        P, R, *rates = self
+        return (sound(P, 3) and type(R) is np.ndarray and R.shape == (3, 3) and sound(R.ravel(), 9) and is_rotation(R.tolist())
+                and all(sound(rate, 6) for rate in rates))
 
     def rows(self) -> np.ndarray:
         """(30,) or (samples, 30): rotation row by row, position, velocity, acceleration, jerk."""
         P, R, *rates = self
         return np.concatenate((np.reshape(R, (*np.shape(P)[:-1], 9)), P, *rates), axis=-1)
+
+
+def is_rotation(rows: Sequence[Sequence[float]]) -> bool:
+    """Whether the columns of a (3, 3) matrix of floats are orthonormal and right-handed."""
+    x, y, z = zip(*rows, strict=True)
+    products = (*(_dot(a, a) - 1.0 for a in (x, y, z)), _dot(x, y), _dot(y, z), _dot(z, x))
+    return max(map(abs, products)) <= ORTHONORMAL and _dot(x, (y[1] * z[2] - y[2] * z[1], y[2] * z[0] - y[0] * z[2],
+                                                              y[0] * z[1] - y[1] * z[0])) > 0.0
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def _array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,0 +1,119 @@
+"""The loop equations of one tree, compiled: how far its loops are open, how joints close them, and their closed motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...algorithms import closed_loops
+from ...codegen import kernel
+from ...codegen.kernel import Kernel
+from ...model.tree import Model
+from .equations import Equations
+from .inverses import TracedInverse, inverse
+from .loops import Loops
+from .newton import NOWHERE, Step
+from .units import Units, length_unit
+
+RATES = ("qad", "qadd", "qaddd")  # of the active joints
+
+
+class LoopMotion(NamedTuple):
+    """Motion of all n joints of the tree on closed loops, (n,) or (samples, n); G and its rate (..., n, N), see (56)."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    G: np.ndarray
+    Gd: np.ndarray
+
+
+class LoopEquations(Equations):
+    """phi(q) = 0 for the spanning tree `model`."""
+
+    def __init__(self, model: Model, loops: Loops, backend: str):
+        super().__init__(model, loops, backend)
+        self.passive = np.setdiff1d(np.arange(model.n), self.active)
+        self.selection = np.eye(model.n)[:, self.active]
+        self.units = self._natural_units(loops.start)
+
+    def _natural_units(self, q: np.ndarray) -> Units:
+        slides = np.array([joint.type == "prismatic" for joint in self.model.joints])
+        levers = np.ix_(self.loops.lengths, ~slides)
+        unit = length_unit(self.model, self.loops.cuts, q, lambda q: self.gaps(q)[1][levers])
+        return Units(np.where(self.loops.lengths, unit, 1.0), np.where(slides, unit, 1.0))
+
+    # ------------------------------------------------------------------ for any scalar
+
+    def _phi(self, q: Any) -> Any:
+        return closed_loops.closure(self.model, self.loops.cuts, q)
+
+    def solver(self, inverse_of: Callable, J: Any, giving: np.ndarray) -> tuple[Any, Callable]:
+        """The inverse of J by the joints that give way, and r -> the change of all joints by which phi changes by -r."""
+        J_inverse = inverse_of(J[:, giving], Units(self.units.equations, self.units.unknowns[giving]))
+        return J_inverse, lambda r: -(np.eye(self.model.n)[:, giving] @ (J_inverse @ r))
+
+    def _linearised(self, inverse_of: Callable, values: Any, J: Any, giving: np.ndarray, direction: Any) -> tuple[Any, ...]:
+        """The parts of a Step, with the active joints going along `direction`."""
+        J_inverse, solve = self.solver(inverse_of, J, giving)
+        along = self.selection @ direction
+        return self._parts(values, J_inverse, solve(values), along + solve(J @ along))
+
+    # ------------------------------------------------------------------ compiled
+
+    @cached_property
+    def _gaps(self) -> Kernel:
+        def gaps(q):
+            return closed_loops.jacobian(self._phi, q)
+
+        return kernel.build(gaps, {"q": self.model.n}, self._backend)
+
+    @cached_property
+    def _step(self) -> Kernel:
+        def step(q, direction):
+            values, J = closed_loops.jacobian(self._phi, q)
+            return self._linearised(TracedInverse, values, J, self.passive, direction)
+
+        return kernel.build(step, {"q": self.model.n, "direction": len(self.active)}, self._backend)
+
+    @cached_property
+    def _motion(self) -> Kernel:
+        def motion(q, qad, qadd, qaddd):
+            def rates(*motion):
+                return closed_loops.closure_rates(self._phi, q, *motion)
+
+            J_inverse, solve = self.solver(TracedInverse, closed_loops.jacobian(self._phi, q)[1], self.passive)
+            steps = closed_loops.tree_motion(rates, solve, [self.selection @ part for part in (qad, qadd, qaddd)])
+            J, Jd = closed_loops.jacobian_and_rate(self._phi, q, steps[0])
+            return *steps, *closed_loops.active_map(J, Jd, solve, self.selection), [J_inverse.condition]
+
+        return kernel.build(motion, {"q": self.model.n, **dict.fromkeys(RATES, len(self.active))}, self._backend)
+
+    # ------------------------------------------------------------------ at one pose
+
+    def gaps(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """phi (m,) and its Jacobian J (m, n) by all joints."""
+        values, J = self._gaps(q)
+        return values, J
+
+    def step(self, q: np.ndarray, direction: np.ndarray) -> Step:
+        """Of the passive joints, while the active ones go along `direction`."""
+        return self._quick_step(q, direction) or self.careful_step(q, direction, self.passive)
+
+    def careful_step(self, q: np.ndarray, direction: np.ndarray, giving: np.ndarray) -> Step:
+        """The same by singular values, also where they vanish; giving: the joints that may move to close the loops."""
+        values, J = self.gaps(q)
+        if not np.isfinite(values).all():
+            return NOWHERE
+        correction, slope, sizes = self._linearised(inverse, values, J, giving, direction)
+        return Step(correction, slope, *map(float, sizes))
+
+    def evaluated(self, q: np.ndarray, *rates: np.ndarray) -> tuple[LoopMotion | None, float]:
+        """Motion at a closed pose q under rates of the active joints (N,) each, if it is finite; a bound of the condition."""
+        if found := self._answer(self._motion, q, *rates):
+            return LoopMotion(q, *found[:-1]), found[-1].item()
+        return None, np.inf

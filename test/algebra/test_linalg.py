@@ -1,0 +1,79 @@
+"""Solves in plain loops: numpy's, by values, by series and traced; least squares as exact as their conditioning allows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros.algebra.linalg import LeastSquares
+from rnea_ros.algebra.taylor import derivative, jets
+from rnea_ros.codegen import kernel
+from rnea_ros.codegen.ir.program import trace
+from support.oracles import deviation
+
+
+def matrix(rng, m, n, condition):
+    """With singular values from 1 down to 1 / condition."""
+    U, V = (np.linalg.qr(rng.normal(size=(k, k)))[0][:, :n] for k in (m, n))
+    return U * np.geomspace(1.0, 1.0 / condition, n) @ V.T
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (9, 4), (15, 6)])
+def test_least_squares_are_as_exact_as_a_stable_method(shape, condition):
+    """For right sides within reach of J, as those of redundant equations are, the condition number itself limits the error."""
+    rng = np.random.default_rng(shape[0])
+    for _ in range(20):
+        J = matrix(rng, *shape, condition)
+        X = rng.normal(size=(shape[1], 3))
+        inverse = LeastSquares(J)
+        assert np.abs(inverse @ (J @ X) - X).max() < 1e-14 * condition
+        assert np.abs(inverse @ (J @ X)[:, 0] - X[:, 0]).max() < 1e-14 * condition
+        free = rng.normal(size=shape[0])
+        assert np.abs(J.T @ (J @ (inverse @ free) - free)).max() < 1e-14 * condition  # nothing left along J
+
+
+def test_the_norm_is_that_of_the_inverse():
+    rng = np.random.default_rng(0)
+    J = rng.normal(size=(7, 4))
+    assert LeastSquares(J).norm == pytest.approx(np.linalg.norm(np.linalg.pinv(J)), rel=1e-12)
+
+
+def test_on_series_it_is_the_rate_of_the_solution():
+    rng = np.random.default_rng(1)
+    J, Jd, b, bd = (rng.normal(size=shape) for shape in ((5, 3), (5, 3), (5,), (5,)))
+    x = LeastSquares(jets(J, Jd)) @ jets(b, bd)
+    h = 1e-6
+    ahead, back = (np.linalg.lstsq(J + s * Jd, b + s * bd, rcond=None)[0] for s in (h, -h))
+    assert deviation(derivative(x, 0).astype(float), np.linalg.lstsq(J, b, rcond=None)[0]) < 1e-13
+    assert deviation(derivative(x, 1).astype(float), (ahead - back) / (2.0 * h)) < 1e-8
+
+
+def solve(J, b):
+    with np.errstate(all="ignore"):  # the reference is tried at zeros
+        inverse = LeastSquares(J.reshape(6, 3))
+        return [inverse @ b], [[inverse.norm]]
+
+
+@pytest.mark.parametrize("backend", kernel.BACKENDS)
+def test_traced_it_is_the_same(backend):
+    if backend == "llvm":
+        pytest.importorskip("llvmlite")
+    rng = np.random.default_rng(2)
+    J, b = rng.normal(size=(6, 3)), rng.normal(size=6)
+    x, norm = kernel.build(solve, {"J": 18, "b": 6}, backend)(np.concatenate((J.ravel(), b)))
+    assert deviation(x[0], np.linalg.lstsq(J, b, rcond=None)[0]) < 1e-14
+    assert norm[0] == pytest.approx(LeastSquares(J).norm, rel=1e-13)
+
+
+def test_unknowns_that_do_not_meet_cost_what_they_cost_alone():
+    """Legs side by side: blocks on a diagonal, found by the zeros between them."""
+    def blocks(count):
+        def function(J, b):
+            whole = np.zeros((3 * count, 3 * count), dtype=object)
+            for k in range(count):
+                whole[3 * k:3 * k + 3, 3 * k:3 * k + 3] = J[9 * k:9 * k + 9].reshape(3, 3)
+            return [LeastSquares(whole) @ b]
+        return sum(trace(function, {"J": 9 * count, "b": 3 * count}).operation_counts.values())
+
+    assert blocks(6) == 6 * blocks(1)
