@@ -88,7 +88,7 @@ def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
     it.until(lambda: performer.phase is Phase.IDLE)
     monkeypatch.setattr(performer, "_tell", lambda *told: ended.append(told[1:]))
     it.node._take(message(duration=6.0))
-    it.until(lambda: performer.phase is Phase.MOVING and performer.motion.replay.t > 0.5)
+    it.until(lambda: performer.phase is Phase.MOVING and performer.motion.scaler.t > 0.5)
     if where == "limits":
         with monkeypatch.context() as patch:
             patch.setattr(execution_context, "check_rest", failing(error))

@@ -9,7 +9,7 @@ from typing import Any
 
 from rnea_ros import InputError
 from rnea_ros.errors import some
-from rnea_ros.model.yaml_file import content
+from rnea_ros.model.yaml_file import read
 from rnea_ros.nodes.common.parameter_table import JOINT_DYNAMICS, MODEL, find
 
 PARAMETERS = "ros__parameters"
@@ -21,7 +21,7 @@ def given(path: str | Path, node: str) -> dict[str, Any]:
     """Names and values of the parameters that a file has for a node of this full name (/left/dynamics_node). RneaError if it
     is no YAML."""
     found: dict[str, Any] = {}
-    for name, values in _sections(content(path, "parameters of nodes are needed")):
+    for name, values in _sections(read(path, "parameters of nodes are needed").content):
         pattern = re.escape(f"/{name.lstrip('/')}").replace(r"/\*", r"(/\w+)")  # as rcl: /* is one name, /** any number
         if re.fullmatch(pattern.replace(r"\*", "*"), node):
             found |= _flat(values)
