@@ -24,8 +24,8 @@ def run(args: argparse.Namespace) -> int:
     for doubt in doubts:
         print(f"doubtful: {doubt}")
     what = "" if isinstance(kind, Robot) else f" ({'; '.join(robots.described(kind))})"
-    print(f"{robot.name}: {robot.n} joints{what}, {robot.total_mass:.6g} kg, frames within {robot.reconstruction_error:.1e} of the "
-          f"URDF, {len(doubts)} doubts")
+    print(f"{robot.name}: {robot.n} joints{what}, {robot.total_mass:.6g} kg, frames within {robot.reconstruction_error:.1e} "
+          f"of the URDF, {len(doubts)} doubts")
     return 1 if doubts else 0
 
 

@@ -31,12 +31,12 @@ Kind = TypeVar("Kind", bound=AnyRobot)
 def add_arguments(parser: argparse.ArgumentParser, base: bool = True) -> None:
     """URDF and robot file; what goes over the file's `base`."""
     parser.add_argument("urdf", metavar="ROBOT.urdf", help=URDF)
-    parser.add_argument("--robot-file", metavar="FILE", help="ROBOT.robot.yaml: loops, elastic joints, payloads, drives, limits, "
-                                                             "..., see docs/robot_file.md")
+    parser.add_argument("--robot-file", metavar="FILE",
+                        help="ROBOT.robot.yaml: loops, elastic joints, payloads, drives, limits, ..., see docs/robot_file.md")
     parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
     if base:
-        parser.add_argument("--base", choices=("fixed", "floating"), help="whether the root link is free; default: as the robot "
-                                                                          "file says, or fixed")
+        parser.add_argument("--base", choices=("fixed", "floating"),
+                            help="whether the root link is free; default: as the robot file says, or fixed")
 
 
 def add_gravity(parser: argparse.ArgumentParser) -> None:

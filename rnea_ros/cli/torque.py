@@ -14,12 +14,11 @@ from ..output import figures
 from ..recordings import motion_csv
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
+from ..robots.load import AnyRobot
 from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
 from . import robots
 from .progress import ProgressLine
-
-Served = Robot | ClosedLoopRobot | ElasticRobot | SpringRobot
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class MovedJoints(NamedTuple):
-    """The joints whose motion a recording tells; torque_and_rate takes q, qd, qdd, qddd (samples, n) of one motion, in turn."""
+    """The joints whose motion a recording tells; torque_and_rate takes q, qd, qdd, qddd (samples, n), part after part."""
 
     names: Sequence[str]
     types: Sequence[str]
@@ -68,7 +67,7 @@ class MovedJoints(NamedTuple):
     torque_and_rate: Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
-def moved_joints(robot: Served) -> MovedJoints:
+def moved_joints(robot: AnyRobot) -> MovedJoints:
     """All joints of a tree; of a robot with loops the active ones. InputError where q, qd, qdd, qddd do not say enough."""
     tree = robots.tree(robot)
     every = tree.joint_names, tree.joint_types, tree.limits.effort
@@ -81,16 +80,16 @@ def moved_joints(robot: Served) -> MovedJoints:
     if isinstance(robot, ElasticRobot) and robot.order > 2:
         raise InputError(f"the torque rate of robot '{tree.name}' needs {robot.order + 1} derivatives of q, for joints "
                          f"{some(robot.elastic_joints)} are elastic; a recording has three. rnea_ros.load gives it in Python")
-    return MovedJoints(*every, robot.torque_and_rate)
+    return MovedJoints(*every, robot.torque_and_rate)  # type: ignore[arg-type]  # no base, no platform: others are not served
 
 
 def _following(robot: ClosedLoopRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """The loops are followed from one part of the motion to the next."""
     pose = robot.start
 
-    def torque_and_rate(q: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def torque_and_rate(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         nonlocal pose
         before, pose = pose, robot.close(q, pose)[-1]
-        return robot.torque_and_rate(q, *rates, guess=before)
+        return robot.torque_and_rate(q, qd, qdd, qddd, guess=before)
 
     return torque_and_rate

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from rnea_ros.cli import main, motion_output
+from rnea_ros.cli import main, progress
 from rnea_ros.cli.motion_output import BLOCKS
 from support.planning_cases import ROOT, RR_OPTIMUM, robot
 
@@ -110,7 +110,7 @@ def test_negative_numbers_with_exponents(tmp_path, capsys):
 
 def test_long_work_shows_how_far_it_is(tmp_path, capsys, monkeypatch):
     seconds = iter(np.arange(0.0, 1e6, 0.4))
-    monkeypatch.setattr(motion_output.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
     assert run(tmp_path, "--refinements", 0)[0] == 0
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) > 3
@@ -118,7 +118,7 @@ def test_long_work_shows_how_far_it_is(tmp_path, capsys, monkeypatch):
 
 
 def test_quick_work_is_quiet(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(motion_output.time, "monotonic", time.monotonic_ns().__float__)  # a clock that stands still
+    monkeypatch.setattr(progress.time, "monotonic", time.monotonic_ns().__float__)  # a clock that stands still
     assert run(tmp_path, "--refinements", 0)[0] == 0
     assert all(line.startswith("note:") for line in capsys.readouterr().err.splitlines())
 

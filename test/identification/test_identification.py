@@ -352,8 +352,6 @@ def test_unknown_limits_and_bad_questions():
 
 def arguments(*words):
     parser = argparse.ArgumentParser()
-    parser.add_argument("urdf")
-    parser.add_argument("--base", default="fixed")
     identify_cli.add_arguments(parser)
     return parser.parse_args([str(word) for word in words])
 
