@@ -18,7 +18,7 @@ pytest.importorskip("rnea_msgs")
 
 from builtin_interfaces.msg import Time
 from rclpy.executors import ExternalShutdownException
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -162,6 +162,20 @@ def state(names, position, velocity, sec=1, effort=(), frame=""):
     return message
 
 
+def significant(data, arrays):
+    """The bytes without those that fill up: the middleware sends whatever was in its memory."""
+    fixed, numbers = raw_messages.spans(data, arrays)
+    return len(data), data[4:12], [data[start:end] for start, end in (*fixed, *numbers)]
+
+
+def spoilt(data, arrays):
+    """The same message with something else where it is filled up."""
+    fixed, numbers = raw_messages.spans(data, arrays)
+    places = set(range(len(data))) - {k for start, end in (*fixed, *numbers, (4, 12)) for k in range(start, end)}
+    assert places
+    return bytes(byte ^ 0x55 if k in places else byte for k, byte in enumerate(data))
+
+
 def test_bytes_are_read_as_the_middleware_reads_them():
     """A walk through messages that differ in names, sizes, order and frame, each shape several times."""
     rng = np.random.default_rng(1)
@@ -186,8 +200,48 @@ def test_a_known_layout_is_read_into_the_same_message():
     assert decode(serialize_message(state("ba", (5.0, 6.0), (7.0, 8.0)))) is not first
 
 
+@pytest.fixture
+def learnt(monkeypatch):
+    """The messages that the middleware had to read."""
+    found = []
+
+    def deserialize(data, kind):
+        found.append(data)
+        return deserialize_message(data, kind)
+
+    monkeypatch.setattr(raw_messages, "deserialize_message", deserialize)
+    return found
+
+
+def test_layouts_that_alternate_are_learnt_once_each(learnt):
+    """An arm, and two grippers whose messages are equally long."""
+    decode = raw_messages.Decoder(JointState, ("position", "velocity"))
+    for k in range(10):
+        for names in ("abcdefg", "lr", "mr"):
+            sent = state(names, [k + 0.5] * len(names), [-k] * len(names), k)
+            assert decode(serialize_message(sent)) == sent
+    assert len(learnt) == 3
+
+
+def test_what_fills_up_may_be_anything(learnt):
+    decode = raw_messages.Decoder(JointState, ("position", "velocity"))
+    for k in range(5):
+        sent = state(("a", "bb"), (k, 1.0), (2.0, k), k, frame="base")
+        data = serialize_message(sent)
+        assert decode(data) == sent and decode(spoilt(data, 3)) == sent
+    assert len(learnt) == 1
+
+
+def test_who_sends_ever_other_layouts_is_not_remembered(learnt):
+    decode = raw_messages.Decoder(JointState, ("position",))
+    for k in range(10 * raw_messages.LAYOUTS):
+        decode(serialize_message(state(f"{k:04}", [0.0] * 4, ())))
+        assert sum(map(len, decode._known.values())) <= raw_messages.LAYOUTS
+    assert len(learnt) == 10 * raw_messages.LAYOUTS
+
+
 def test_an_unknown_layout_goes_by_whole_messages(monkeypatch):
-    monkeypatch.setattr(raw_messages, "spans", lambda data, arrays: [(16, 32)] * arrays)
+    monkeypatch.setattr(raw_messages, "spans", lambda data, arrays: ([], [(16, 32)] * arrays))
     sent = state("ab", (1.0, 2.0), (3.0, 4.0))
     decode = raw_messages.Decoder(JointState, ("position",))
     assert decode(serialize_message(sent)) == sent == decode(serialize_message(sent))
@@ -206,7 +260,7 @@ def test_bytes_are_written_as_the_middleware_writes_them(n):
     for name, row in zip(arrays, values):
         setattr(message, name, array.array("d", row))
     message.header.stamp = Time(sec=3, nanosec=4)
-    assert encoder.stamped(3, 4) == serialize_message(message)
+    assert significant(encoder.stamped(3, 4), len(arrays)) == significant(serialize_message(message), len(arrays))
 
 
 def test_messages_go_whole_where_bytes_cannot(monkeypatch):
@@ -219,10 +273,13 @@ def test_messages_go_whole_where_bytes_cannot(monkeypatch):
         return [part.packed(out.stamp) for part in out.sent]
 
     packed = sent()
-    monkeypatch.setattr(raw_messages, "spans", lambda data, arrays: [(16, 32)] * arrays)
-    whole = sent()
+    with monkeypatch.context() as patch:
+        patch.setattr(raw_messages, "spans", lambda data, arrays: ([], [(16, 32)] * arrays))
+        whole = sent()
     assert [type(message) for message in whole] == [JointState, JointState, JointDynamics]
-    assert [serialize_message(message) for message in whole] == packed
+    for message, data in zip(whole, packed):
+        arrays = len(raw_messages.float_arrays(message))
+        assert significant(serialize_message(message), arrays) == significant(data, arrays)
 
 
 def test_a_robot_without_joints_has_no_rows():

@@ -95,6 +95,7 @@ class Interrupting:
         if name == "{module}":
             os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may have it ignored
 sys.meta_path.insert(0, Interrupting())
 from {package}.commands import {name}
 sys.exit({name}())
