@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros.gait import picture
 from rnea_ros.gait.skeleton import Human
@@ -26,7 +29,7 @@ from rnea_ros.planning.checks import PlanningError
 from rnea_ros.planning.grid import sampled
 from rnea_ros.planning.transcription import Transcription
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 HUMAN = Step(smooth=True, transfer=True, upright=True)
 CASES = {"thesis": (Step(), 6), "elastic": (Step(elastic=True), 6), "human": (HUMAN, 8)}
 TITLES = {"thesis": "As the thesis asks", "elastic": "With what ligaments and slack muscles bear at no effort",

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import pinocchio
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import InputError
 from rnea_ros.scaling.points import plan_from_waypoints

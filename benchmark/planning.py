@@ -16,13 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+
+from rnea_ros import RneaError, Robot, plan_motion
+from rnea_ros.model.tree import Limits
+from support.scaling_cases import urdf
+
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "test")]
-
-from rnea_ros import RneaError, Robot, plan_motion  # noqa: E402
-from rnea_ros.model.tree import Limits  # noqa: E402
-from support.scaling_cases import urdf  # noqa: E402
-
 ARMS = ("rr", "pr", "stanford", "ur5_robot", "seven_r", "panda")
 SWING = 0.1  # s
 

@@ -19,15 +19,16 @@ from pathlib import Path
 import casadi
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+
+from rnea_ros import InputError
+from rnea_ros.output import figures
+from rnea_ros.scaling import TrajectoryScaler, follow
+from support.scaling_cases import ARMS, DT, Later, Motion, Played, again, dynamics
+from support.scaling_optimum import optimum
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "test"))
-
-from rnea_ros import InputError  # noqa: E402
-from rnea_ros.output import figures  # noqa: E402
-from rnea_ros.scaling import TrajectoryScaler, follow  # noqa: E402
-from support.scaling_cases import ARMS, DT, Later, Motion, Played, again, dynamics  # noqa: E402
-from support.scaling_optimum import optimum  # noqa: E402
-
 BETWEEN = 5  # instants looked at in each tick
 NODES = 400  # of the optimum
 DISTURBED = 2  # motions of each arm

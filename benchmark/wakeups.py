@@ -1,7 +1,7 @@
 """The lean executor for a long time: a timer of 1 kHz beside 2 kHz of messages. Does the timer ever stop?
 
 A wake-up that is lost shows as a gap of rnea_ros.nodes.fastpath.executor.PATIENCE at most; after one of 10 s it ends with 1.
-For an hour: PYTHONPATH=. python benchmark/wakeups.py 3600
+For an hour: python benchmark/wakeups.py 3600
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import rclpy
 from rclpy.clock import Clock, ClockType
@@ -19,6 +20,8 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64MultiArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
 

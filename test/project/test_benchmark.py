@@ -1,6 +1,8 @@
 """The parts of the benchmark that decide what is said: turns, goals, and that the committed results are of this suite."""
 
+import os
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,7 +19,21 @@ import pinocchio as pin
 import timing
 import toolchain
 
-RESULTS = Path(__file__).resolve().parents[2] / "benchmark" / "results.md"
+BENCHMARK = Path(__file__).resolve().parents[2] / "benchmark"
+RESULTS = BENCHMARK / "results.md"
+
+
+@pytest.mark.parametrize("name", ["gait", "instants", "planning", "scaling", "wakeups"])
+def test_what_is_run_by_hand_measures_the_source_beside_it(tmp_path, name):
+    """From anywhere, whatever is installed."""
+    (tmp_path / "rnea_ros.py").write_text("raise ImportError('not the source')")
+    program = f"import sys; sys.path.insert(0, {str(BENCHMARK)!r}); import {name}, rnea_ros; print(rnea_ros.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                          timeout=100)
+    if "No module named" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert Path(done.stdout.strip()) == BENCHMARK.parent / "rnea_ros" / "__init__.py", done.stderr
 
 
 def test_turns_are_taken_and_minima_found():
