@@ -20,6 +20,7 @@ from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
 from rnea_ros.demo import scaling_checks, scaling_plot
+from rnea_ros.demo.processes import MODULES
 from rnea_ros.demo.table import LiveTable
 from rnea_ros.demo.task import motion, parameters, too_fast
 from rnea_ros.motion.path_dynamics import PathDynamics
@@ -292,6 +293,7 @@ def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
 def test_a_node_that_ends_is_quoted(monkeypatch, capfd):
     pytest.importorskip("rnea_msgs.msg")
     monkeypatch.setattr(demo, "NODES", ("no_such_node", "demo_robot"))
+    monkeypatch.setitem(MODULES, "no_such_node", "rnea_ros.nodes.no_such_node")
     assert main.main(["demo", "--plot", ""]) == 1
     error = capfd.readouterr().err
     assert "no_such_node, exit code 1" in error and "No module named rnea_ros.nodes.no_such_node" in error
