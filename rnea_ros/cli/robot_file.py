@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         robot = load(args.urdf, file := robot_file.draft(args.file), allow_xacro=True, backend="python")
         notes = [f"{args.file} with {args.urdf}:", *robots.described(robot)]
     else:
-        notes = [f"{args.file}: a {kind(file := robot_file.read(args.file))}"]
+        notes = [f"{args.file}: {kind(file := robot_file.read(args.file))}"]
     print("\n".join(f"# {note}" for note in notes))
     print(file.text(), end="")
     return 0

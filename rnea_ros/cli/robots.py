@@ -59,7 +59,7 @@ def add_dynamics(parser: argparse.ArgumentParser) -> None:
 def loaded(args: argparse.Namespace) -> AnyRobot:
     """The robot that URDF, robot file and options make, of whatever kind."""
     options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
-    return load(args.urdf, declared(args.robot_file), allow_xacro=True, **options)
+    return load(args.urdf, declared(args.robot_file) if args.robot_file else None, allow_xacro=True, **options)
 
 
 def served(args: argparse.Namespace, *kinds: type[Kind]) -> Kind:
@@ -67,14 +67,14 @@ def served(args: argparse.Namespace, *kinds: type[Kind]) -> Kind:
     robot = loaded(args)
     if not isinstance(robot, kinds):
         names = [kind.__name__ for kind in kinds]
-        raise InputError(f"{WHY[type(robot)].format(name=tree(robot).name)}: it is a {type(robot).__name__}, but rnea "
-                         f"{args.command} takes {some(names)} so far; rnea_ros.load gives it in Python")
+        raise InputError(f"{WHY[type(robot)].format(name=tree(robot).name)} ({type(robot).__name__}); rnea {args.command} "
+                         f"serves {some(names)} so far, Python more: rnea_ros.load")
     return robot
 
 
-def declared(path: str | None) -> RobotFile:
-    """A robot file, or one of the files of before, of which stderr hears; an empty one without a path."""
-    file = robot_file.draft({"version": 1} if path is None else path)
+def declared(path: str) -> RobotFile:
+    """A robot file, or one of the files of before, of which stderr hears."""
+    file = robot_file.draft(path)
     if hint := file.hint():
         print(f"note: {hint}", file=sys.stderr)
     return file
@@ -85,7 +85,7 @@ def limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[str, fl
     forces = joint_forces(robot_file.draft(args.robot_file)) if args.robot_file else {}
     if not args.limits:
         return robot.limits, forces
-    file = declared(args.limits).alone("--limits", ("limits",), ("limits",)).checked(robot.model)
+    file = declared(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(robot.model)
     return limited(robot.model, file).limits, forces | joint_forces(file)
 
 
@@ -115,4 +115,4 @@ def described(robot: AnyRobot) -> list[str]:
         lines.append(("spring joints", robot.spring_joints))
     payloads = tree(robot).payloads
     lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in payloads.items()]))
-    return [f"a {type(robot).__name__}", *(f"{what}: {some(values)}" for what, values in lines if values)]
+    return [type(robot).__name__, *(f"{what}: {some(values)}" for what, values in lines if values)]

@@ -157,7 +157,8 @@ def _tree_problems(links: list[str], edges: list[tuple[str | None, str | None]])
 def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str | None]]) -> list[str]:
     parents, children = Counter(parent for parent, _ in edges), {child for _, child in edges}
     return [f"joint '{joint.get('name')}': type 'floating' is supported only between the root and its single child, which "
-            "then is the base" for joint, (parent, _) in zip(joints, edges, strict=True)
+            "then is the base, or above the platform of a parallel robot, which a robot file names"
+            for joint, (parent, _) in zip(joints, edges, strict=True)
             if joint.get("type") == "floating" and (parent in children or parents[parent] > 1)]
 
 

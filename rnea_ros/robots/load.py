@@ -48,15 +48,18 @@ def load(source: str | bytes | os.PathLike, robot_file: Source | None = None, *,
     """A robot from a URDF and the robot file that says what the URDF cannot: of which class it is follows from the file.
 
     source      : path of the URDF, or its text
-    robot_file  : path of a YAML file as docs/robot_file.md describes it, or what is in it; without one, a Robot
+    robot_file  : path of a YAML file as docs/robot_file.md describes it, or what is in it; without, Robot or FloatingRobot
     base        : "fixed", "floating" or "prescribed", instead of the file's
     gravity     : acceleration of gravity [m/s^2], instead of the file's
     friction    : whether the URDF's <dynamics damping= friction=> counts, instead of the file's `urdf_friction`
     backend, allow_xacro : as in Robot.from_urdf
     Raises ModelError with everything that is wrong with the URDF, or with the robot file.
     """
-    file = reader.draft({"version": 1} if robot_file is None else robot_file)
-    file = file.over({"base": base, "gravity": gravity, "urdf_friction": friction})
+    if robot_file is None:
+        robot = Robot.from_urdf(source, "floating" if base in MOVING_BASES else base or "fixed", backend,
+                                GRAVITY if gravity is None else gravity, bool(friction), allow_xacro=allow_xacro)
+        return FloatingRobot(robot) if base in MOVING_BASES else robot
+    file = reader.draft(robot_file).over({"base": base, "gravity": gravity, "urdf_friction": friction})
     description, content = urdf_reader.read(source, allow_xacro), file.content
     options: dict[str, Any] = {"base": "floating" if content.get("base") in MOVING_BASES else "fixed",
                                "friction": content.get("urdf_friction") is True}

@@ -22,9 +22,10 @@ DOCS = {page.stem: page for page in sorted((ROOT / "docs").glob("*.md"))}
 PAGES = [README, ROOT / "CONTRIBUTING.md", *DOCS.values()]
 MARK = "<!-- parameters: written by test/project/test_readme.py --update -->"
 SCALING_MARK = MARK.replace("parameters", "scaling parameters")
+ROBOT_FILE_MARK = MARK.replace("parameters", "keys of the robot file")
 END = "<!-- end -->"
 EXPECTED = {"index", "install", "dynamics_node", "scaling_node", "query_node", "systems", "library", "command_line",
-            "planning", "gait", "correctness_and_speed", "architecture", "glossary"}
+            "planning", "gait", "correctness_and_speed", "architecture", "glossary", "robot_file"}
 
 
 @cache
@@ -70,7 +71,8 @@ def test_the_readme_is_short_and_every_page_is_in_the_index():
 
 def test_pages_with_python_are_known():
     """A block that loses its language would not run."""
-    assert {page.stem: len(library(page)) for page in PAGES if library(page)} == {"README": 1, "library": 4, "planning": 1}
+    assert {page.stem: len(library(page)) for page in PAGES if library(page)} == {"README": 1, "library": 4, "planning": 1,
+                                                                                           "robot_file": 1}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if library(page)], ids=lambda page: page.stem)
@@ -201,10 +203,35 @@ def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
     names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/messages")
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
-    topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/", everything(), flags=re.MULTILINE)
+    topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/[A-Z]", everything(), flags=re.MULTILINE)
     assert len(topics) == 18
     for topic in topics:
         assert f'"{topic}"' in source, topic
+
+
+def robot_file_table() -> tuple[Path, str]:
+    from rnea_ros.model.robot_file.reference import markdown
+
+    return DOCS["robot_file"], f"{ROBOT_FILE_MARK}\n\n{markdown()}{END}"
+
+
+def test_keys_of_the_robot_file_are_those_of_its_schema():
+    page, table = robot_file_table()
+    assert table in text(page), "run: python test/project/test_readme.py --update"
+
+
+@pytest.mark.parametrize("block", blocks("yaml", DOCS["robot_file"]), ids=lambda block: block.splitlines()[0][:40])
+def test_robot_files_of_the_page_are_right(block, tmp_path):
+    """Each says beside which URDF it stands; the platform's shows one of its six balls."""
+    from rnea_ros import load
+    from rnea_ros.model.robot_file import robot_file
+
+    (tmp_path / "page.robot.yaml").write_text(block, encoding="utf-8")
+    urdf = re.match(r"# beside (\S+\.urdf)(.*)\n", block)
+    if urdf and not urdf[2]:
+        load(ROOT / urdf[1], tmp_path / "page.robot.yaml", backend="python")
+    else:
+        robot_file.read(tmp_path / "page.robot.yaml")
 
 
 @pytest.mark.ros
@@ -303,6 +330,6 @@ def _environment() -> dict[str, str]:
 
 if __name__ == "__main__" and "--update" in sys.argv:
     sys.path.insert(0, str(ROOT))
-    for page, table in parameter_tables().items():
+    for page, table in [*parameter_tables().items(), robot_file_table()]:
         before, _, after = page.read_text(encoding="utf-8").partition(table.partition("\n")[0])
         page.write_text(before + table + after.partition(END)[2], encoding="utf-8")

@@ -104,7 +104,7 @@ def test_followers_have_forces_only(tmp_path):
     ("limits: {}", "version is missing; allowed are 1"),
     ("[1, 2", "is not YAML"),
     ("", "holds nothing; a robot file is needed there"),
-    ("a: {ros__parameters: {backend: llvm}}", "holds no mapping 'joint_limits'"),
+    ("a: {ros__parameters: {backend: llvm}}", "says nothing of the robot: no 'joint_limits'"),
 ])
 def test_what_is_wrong_is_said(tmp_path, text, message):
     with pytest.raises(ModelError, match=message) as caught:

@@ -17,6 +17,7 @@ from rnea_ros import (
     JointDynamics,
     ModelError,
     ParallelRobot,
+    RneaError,
     Robot,
     SpringRobot,
     load,
@@ -206,8 +207,11 @@ def test_arguments_go_over_the_file():
     content = file(gravity=[0, 0, -1.0], base="floating")
     found = load(ARM, content, base="fixed", gravity=np.array([0, 0, -2]), backend="python")
     assert type(found) is Robot and found.gravity_vector.tolist() == [0.0, 0.0, -2.0]
-    with pytest.raises(ModelError, match="base is 'sideways'; allowed are fixed, floating, prescribed"):
-        load(ARM, base="sideways")
+    for robot_file in (None, file()):
+        with pytest.raises(RneaError, match="base is 'sideways'; allowed are fixed, floating"):
+            load(ARM, robot_file, base="sideways")
+    for base in ("floating", "prescribed"):
+        assert type(load(ARM, base=base, backend="python")) is FloatingRobot
 
 
 # --- what no class serves ------------------------------------------------------------------------------------------------
@@ -283,5 +287,6 @@ def test_the_robot_files_beside_the_urdfs(name, kind):
 def test_the_stanford_file_is_what_the_nodes_are_told():
     nodes, here = (load(URDF / "stanford.urdf", path, backend="python")
                    for path in (ROOT / "config" / "stanford.yaml", URDF / "stanford.robot.yaml"))
-    np.testing.assert_array_equal(nodes.limits.effort_rate, here.limits.effort_rate)
+    assert nodes.model_id == here.model_id
     assert here.limits.effort_rate.tolist() == [180.0, 320.0, 200.0, 2.5, 4.0, 0.4]
+    assert here.model.links[1].term == JointDynamics(rotor_inertia=0.953)

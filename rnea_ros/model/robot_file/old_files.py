@@ -1,17 +1,17 @@
-"""Files from before the robot file, of loops, elastic joints or limits: read as sections of it.
+"""Files from before the robot file, of loops, elastic joints or limits, and nodes' parameters: read as sections of it.
 
     loops    active: [..]  loops: {tip: ..}  start: {..}        loops: {active: [..], cut_joints: {tip: ..}, start: {..}}
     elastic  joints: {elbow: {stiffness: .., motor_link: ..}}   elastic_joints, motors, drives: see JOINT below
              springs: {flap: ..}                                springs: {flap: ..}
     limits   joint_limits: {elbow: {max_effort: ..}}            limits: {elbow: {max_effort: ..}}
 
-A node's parameter file, /**: {ros__parameters: {joint_limits: ..}}, is one of limits too, also with parameters by their whole
-names, joint_limits.elbow.max_effort: 90.0.
+Of a node's parameters, /**: {ros__parameters: {joint_limits: .., joint_dynamics: ..}}, what they say of the robot is read,
+also by their whole names, joint_limits.elbow.max_effort: 90.0; all else is the node's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ from ...errors import near
 from .problem import Path, Problem
 
 LOOPS, ELASTIC, LIMITS = ("active", "loops", "start"), ("joints", "springs"), "joint_limits"
+DYNAMICS = {"rotor_inertia": "drives", "gear_ratio": "drives",
+            **dict.fromkeys(("coulomb", "viscous", "offset", "smoothing"), "friction")}
 # Of an elastic joint: the old key, its section now, and its key there.
 JOINT = {"stiffness": ("elastic_joints", "stiffness"), "gear_ratio": ("drives", "gear_ratio"),
          "motor_inertia": ("drives", "rotor_inertia"), "motor_viscous": ("drives", "viscous"),
@@ -97,39 +99,66 @@ def _in_elastic(path: Path) -> Path:
 
 
 def _limits(content: Mapping) -> Old | None:
-    inside: Path = ()
-    given: Any = content
-    if len(content) == 1:  # the parameter file of a node
-        (node, inner), = content.items()
-        if isinstance(inner, Mapping) and "ros__parameters" in inner:
-            given, inside = inner["ros__parameters"], (node, "ros__parameters")
-    parameters = given if isinstance(given, Mapping) else {}
-    limits = parameters.get(LIMITS) or _by_whole_names(parameters)
-    if LIMITS not in parameters and not limits:
-        return Old("limits", {"version": 1}, as_it_is, [
-            Problem(inside, f"holds no mapping '{LIMITS}' of joints to their limits")]) if inside else None
-    problems = [] if inside or LIMITS not in parameters else _unknown(content, (LIMITS,), ())
-    if isinstance(limits, Mapping):
-        limits = {joint: {key: _as_number(value) for key, value in entry.items()} if isinstance(entry, Mapping) else entry
-                  for joint, entry in limits.items()}
-    return Old("limits", {"version": 1, "limits": limits}, partial(_in_limits, inside, LIMITS not in parameters), problems)
+    """Of a file of limits, or of a node's parameters."""
+    if LIMITS in content:
+        return _parameters("limits", content, (), _unknown(content, (LIMITS,), ()))
+    if any(str(key).startswith(f"{LIMITS}.") for key in content):
+        return _parameters("limits", content, (), [])
+    node, inner = next(iter(content.items()), ("", None))
+    if len(content) > 1 or not isinstance(inner, Mapping) or "ros__parameters" not in inner:
+        return None
+    given = inner["ros__parameters"]
+    return _parameters("a node's parameters", given if isinstance(given, Mapping) else {}, (node, "ros__parameters"), [])
 
 
-def _in_limits(inside: Path, by_whole_names: bool, path: Path) -> Path:
-    if by_whole_names and len(path) == 3:
-        return (*inside, f"{LIMITS}.{path[1]}.{path[2]}")
-    return (*inside, LIMITS, *path[1:]) if path else inside
+def _parameters(kind: str, given: Mapping, inside: Path, problems: list[Problem]) -> Old:
+    sections: dict[str, Any] = {"version": 1}
+    written: dict[Path, Path] = {(): inside}
+    payload: dict[str, tuple[Path, Any]] = {}
+    for path, value in _leaves(given, ()):
+        head, _, rest = ".".join(map(str, path)).partition(".")
+        joint, _, key = rest.rpartition(".")
+        if head == "payload":
+            payload[rest] = path, value
+        elif head in ("gravity", "use_friction") and not rest:
+            _put(sections, ("urdf_friction" if head == "use_friction" else head,), value, written, (*inside, *path))
+        elif head == LIMITS or (head == "joint_dynamics" and key in DYNAMICS):
+            section = "limits" if head == LIMITS else DYNAMICS[key]
+            _put(sections, (section, *filter(None, (joint, key))), _as_number(value), written, (*inside, *path))
+    if (link := payload.pop("link", ((), ""))[1]) and payload.get("mass", ((), 0.0))[1]:
+        for key, (path, value) in payload.items():
+            _put(sections, ("payloads", link, key), value, written, (*inside, *path))
+    if inside and len(sections) == 1:
+        problems = [Problem(inside, f"says nothing of the robot: no '{LIMITS}', no 'joint_dynamics'")]
+    return Old(kind, sections, partial(_looked_up, written), problems)
 
 
-def _by_whole_names(content: Mapping) -> dict[str, dict[str, Any]]:
-    """joint_limits.<joint>.<limit>: as nodes need them for joints whose names contain dots."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, value in content.items():
-        head, _, rest = str(name).partition(".")
-        joint, _, limit = rest.rpartition(".")
-        if head == LIMITS and joint:
-            found.setdefault(joint, {})[limit] = value
-    return found
+def _leaves(given: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(given, Mapping) and (given or not path):
+        for key, value in given.items():
+            yield from _leaves(value, (*path, key))
+    else:
+        yield path, given
+
+
+def _put(sections: dict[str, Any], path: Path, value: Any, written: dict[Path, Path], old: Path) -> None:
+    """A value into nested mappings; where it was written, and what it is in."""
+    *outer, last = path
+    inside: Any = sections
+    for key in outer:
+        inside = inside.setdefault(key, {})
+    if isinstance(inside, dict):
+        inside[last] = value
+    for k in range(1, len(path) + 1):
+        written.setdefault(path[:k], old[:max(1, len(old) - len(path) + k)])
+
+
+def _looked_up(written: Mapping[Path, Path], path: Path) -> Path:
+    """Of a value that is missing, the place around it and its name."""
+    known = path
+    while known not in written:
+        known = known[:-1]
+    return (*written[known], *path[len(known):])
 
 
 def _as_number(value: Any) -> Any:

@@ -96,14 +96,15 @@ class RobotFile:
         """How an old file stands in a robot file, in one line; "" for a robot file."""
         if not self.old:
             return ""
-        return (f"{self.where} is a file of {self.old}, read as {some(self.sections)} of a robot file; "
-                f"`rnea robot-file {self.where}` prints that")
+        return (f"{self.where} is a file of {self.old}, read as {some(self.sections)} of a robot file, which `rnea robot-file "
+                f"{self.where}` prints")
 
     def text(self) -> str:
-        """As YAML, in the form of today."""
+        """As YAML, in the form of today, its sections in the order of the schema."""
         from .. import yaml_file
+        from .schema import SCHEMA
 
-        return yaml_file.text(dict(self.content))
+        return yaml_file.text({name: self.content[name] for name in SCHEMA["properties"] if name in self.content})
 
     def _place(self, path: Path) -> tuple[int, int] | None:
         """Of a value, or of the nearest one around it: what is missing stands nowhere."""

@@ -155,7 +155,7 @@ LIMITS = _each("any joint", "Limits of each joint over those of the URDF, named 
         "min_effort": _later("torque the other way, where it differs [N m, N]."),
         "velocity_by_position": _later("velocity limits that depend on the position.")}))
 
-FRICTION = _each("any joint", "What acts at each joint beside links and drives, over the URDF's <dynamics>.", _object(
+FRICTION = _each("any joint", "What acts at each joint beside links and drives, over the URDF's `<dynamics>`.", _object(
     "Friction of one joint; its torque is coulomb tanh(qd / smoothing) + viscous qd + offset.", {
         "coulomb": _not_negative("Coulomb friction [N m, N]."),
         "viscous": _not_negative("Viscous friction [N m s/rad, N s/m]."),
@@ -175,7 +175,7 @@ SCHEMA: Schema = {
         "gravity": _numbers(f"Acceleration of free fall, {ROOT_AXES}: it points down; default 0 0 -9.81 [m/s^2].", 3),
         "effort_convention": _word("What torques contain: all (default), or all but what the robot's own controller adds.",
                                    "total", later=("without_gravity", "without_gravity_and_friction")),
-        "urdf_friction": {"type": "boolean", "description": "Whether <dynamics damping= friction=> of the URDF counts; "
+        "urdf_friction": {"type": "boolean", "description": "Whether `<dynamics damping= friction=>` of the URDF counts; "
                                                             "default false: many URDFs hold settings of simulators there."},
         "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,
         "payloads": PAYLOADS, "drives": DRIVES, "limits": LIMITS, "friction": FRICTION,

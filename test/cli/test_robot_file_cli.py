@@ -1,0 +1,211 @@
+"""Robot files on the command line: every command that takes a robot takes one, and says what it does not serve."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import ClosedLoopRobot, ElasticRobot, Robot, SpringRobot, load
+from rnea_ros.cli import main
+from rnea_ros.model.robot_file import robot_file
+from rnea_ros.model.robot_file.schema import SCHEMA
+from rnea_ros.recordings import motion_csv
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+URDF, OLD = ROOT / "urdf", ROOT / "test" / "data"
+STANFORD, MOTION = str(URDF / "stanford.urdf"), str(ROOT / "test" / "data" / "stanford_motion.csv")
+TWO = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
+
+
+def beside(name):
+    return [str(URDF / f"{name}.urdf"), "--robot-file", str(URDF / f"{name}.robot.yaml")]
+
+
+def run(capsys, *words):
+    """(exit code, what was printed, what was said on stderr)."""
+    code = main.main([str(word) for word in words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def written(path, names, q, qd, qdd, qddd):
+    """A motion as CSV."""
+    header = ["t", *(f"{block}_{name}" for block in ("q", "qd", "qdd", "qddd") for name in names)]
+    table = np.column_stack((0.01 * np.arange(len(q)), q, qd, qdd, qddd))
+    np.savetxt(path, table, fmt="%.17g", delimiter=",", header=",".join(header), comments="")
+    return str(path)
+
+
+def torques(path):
+    """tau and tau_rate of a CSV."""
+    return np.hsplit(np.loadtxt(path, delimiter=",", skiprows=1)[:, 1:], 2)
+
+
+# --- rnea robot-file ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["branched", "five_bar", "hua_arm", "palletiser", "seven_r", "stanford", "stewart"])
+def test_what_it_prints_is_a_robot_file_that_says_the_same(capsys, tmp_path, name):
+    urdf, _, file = beside(name)
+    for words in ([file], [file, "--urdf", urdf]):
+        code, out, err = run(capsys, "robot-file", *words)
+        assert (code, err) == (0, "") and out.startswith(f"# {file}")
+        (tmp_path / "again.yaml").write_text(out)
+        assert robot_file.read(tmp_path / "again.yaml").content == robot_file.read(file).content
+        assert type(load(urdf, file, backend="python")).__name__ in out
+
+
+def test_old_files_are_printed_in_the_form_of_today(capsys, tmp_path):
+    code, out, _ = run(capsys, "robot-file", OLD / "hua_arm.elastic.yaml", "--urdf", URDF / "hua_arm.urdf")
+    assert code == 0 and "# motors: joint1 on base_link, joint2 on link1, joint3 on link1\n" in out
+    (tmp_path / "new.yaml").write_text(out)
+    new, expected = robot_file.read(tmp_path / "new.yaml"), robot_file.read(URDF / "hua_arm.robot.yaml")
+    assert new.content == expected.content and not new.old
+
+
+def test_the_schema(capsys):
+    code, out, _ = run(capsys, "robot-file", "--schema")
+    assert code == 0 and json.loads(out) == SCHEMA
+    assert out == (ROOT / "config" / "robot_file.schema.json").read_text(encoding="utf-8")
+
+
+def test_what_is_wrong_is_an_error(capsys, tmp_path):
+    (tmp_path / "bad.yaml").write_text("version: 1\ndrives: {j9: {gear_ratio: 0}}\n")
+    code, out, err = run(capsys, "robot-file", tmp_path / "bad.yaml")
+    assert (code, out) == (2, "") and "line 2, column 15: drives.j9.gear_ratio is 0" in err and "exist" not in err
+    assert "joint 'j9' does not exist" in run(capsys, "robot-file", tmp_path / "bad.yaml", "--urdf", STANFORD)[2]
+    assert "FILE is missing" in run(capsys, "robot-file")[2]
+    (tmp_path / "bad.yaml").write_text("version: 1\nbase: floating\nsprings: {joint1: {stiffness: 1.0}}\n")
+    assert "which no class serves" in run(capsys, "robot-file", tmp_path / "bad.yaml")[2]
+
+
+# --- --robot-file ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["model", "check"])
+@pytest.mark.parametrize(("name", "said"), [
+    ("five_bar", "active joints: left_motor, right_motor"), ("hua_arm", "elastic joints: joint3"),
+    ("branched", "payloads: 0.5 kg on left_hand"), ("stewart", "platform: platform, 40 kg"), ("seven_r", "seven_r")])
+def test_any_kind_is_shown_and_checked(capsys, command, name, said):
+    code, out, err = run(capsys, command, *beside(name))
+    assert code in (0, 1) and said in out and not err
+
+
+def test_the_model_as_json_names_its_kind(capsys):
+    found = json.loads(run(capsys, "model", *beside("five_bar"), "--json")[1])
+    assert found["kind"] == "ClosedLoopRobot"
+    assert json.loads(run(capsys, "model", STANFORD, "--json")[1])["kind"] == "Robot"
+
+
+def test_torques_of_a_tree(capsys, tmp_path):
+    assert run(capsys, "torque", *beside("stanford"), MOTION, "-o", tmp_path / "out.csv", "--backend", "python")[0] == 0
+    robot = load(*map(str, (STANFORD, URDF / "stanford.robot.yaml")), backend="python")
+    motion = motion_csv.read(MOTION, robot.joint_names)
+    expected = robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
+    for found, theirs in zip(torques(tmp_path / "out.csv"), expected, strict=True):
+        np.testing.assert_array_equal(found, theirs)
+    assert np.abs(expected[0] - Robot.from_urdf(STANFORD, backend="python").inverse_dynamics(motion.q, motion.qd, motion.qdd)
+                  ).max() > 0.1  # the rotors count
+
+
+def test_torques_of_closed_loops_follow_them_through_the_motion(capsys, tmp_path, monkeypatch):
+    """In parts: each begins where the last one ended."""
+    monkeypatch.setattr(motion_csv, "CHUNK", 7)
+    urdf, _, file = beside("five_bar")
+    robot = ClosedLoopRobot.from_urdf(urdf, file, backend="python")
+    turn = 0.4 * np.sin(0.1 * np.arange(20))[:, None] * [1.0, -0.5]
+    q = robot.start[[0, 2]] + turn
+    motion = [q, *(0.2 * turn, -0.3 * turn, 0.1 * turn)]
+    recording = written(tmp_path / "motion.csv", robot.active_joints, *motion)
+    words = ["torque", urdf, recording, "--robot-file", file, "-o", tmp_path / "out.csv", "--backend", "python"]
+    assert run(capsys, *words)[0] == 0
+    for found, expected in zip(torques(tmp_path / "out.csv"), robot.torque_and_rate(*motion), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("content", "kind"), [
+    ({"springs": {"j2": {"stiffness": 40.0}}}, SpringRobot),
+    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}, ElasticRobot)])
+def test_torques_of_springs_and_motors_on_links(capsys, tmp_path, content, kind):
+    (tmp_path / "two.urdf").write_text(TWO)
+    (tmp_path / "two.robot.yaml").write_text(json.dumps({"version": 1, **content}))
+    robot = load(TWO, tmp_path / "two.robot.yaml", backend="python")
+    assert type(robot) is kind
+    motion = np.random.default_rng(3).uniform(-1.0, 1.0, (4, 9, 2))
+    recording = written(tmp_path / "motion.csv", ("j1", "j2"), *motion)
+    words = ["torque", tmp_path / "two.urdf", recording, "--robot-file", tmp_path / "two.robot.yaml", "--backend", "python"]
+    assert run(capsys, *words, "-o", tmp_path / "out.csv")[0] == 0
+    for found, expected in zip(torques(tmp_path / "out.csv"), robot.torque_and_rate(*motion)[:2], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_elastic_joints_need_more_than_a_recording(capsys, tmp_path):
+    code, _, err = run(capsys, "torque", *beside("hua_arm"), MOTION, "-o", tmp_path / "out.csv")
+    assert code == 2 and "needs 5 derivatives of q, for joints joint3 are elastic; a recording has three" in err
+
+
+ENDS = ["--from", "0", "0", "--to", "1", "1", "-o", "out.csv"]
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["plan", *beside("five_bar"), *ENDS], "robot 'five_bar' has closed loops (ClosedLoopRobot); rnea plan serves Robot"),
+    (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "'hua_arm' has elastic joints or motors on links (Elast"),
+    (["identify", *beside("branched"), MOTION], "the base of robot 'branched' is free (FloatingRobot); rnea identify serves"),
+    (["query", *beside("palletiser"), "torque"], "(ClosedLoopRobot); rnea query serves Robot, FloatingRobot so far"),
+    (["torque", *beside("stewart"), MOTION, "-o", "out.csv"], "robot 'stewart' is a platform on legs (ParallelRobot)")])
+def test_what_a_command_does_not_serve_is_said(capsys, words, said):
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "") and said in err and "rnea_ros.load" in err
+
+
+def test_a_query_of_a_file_and_options_over_it(capsys, tmp_path):
+    (tmp_path / "s.json").write_text(json.dumps({"position": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}))
+    (tmp_path / "s.yaml").write_text("version: 1\ngravity: [0, 0, -1]\npayloads: {link6: {mass: 2.0}}\n")
+    words = ["query", STANFORD, "matrix", "--state", tmp_path / "s.json", "--robot-file", tmp_path / "s.yaml"]
+    q = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    for more, g in (([], -1.0), (["--gravity", "0", "0", "-9"], -9.0)):
+        found = json.loads(run(capsys, *words, *more, "--backend", "python")[1])["gravity"][0]
+        robot = Robot.from_urdf(STANFORD, backend="python", gravity=(0, 0, g)).with_payload("link6", 2.0)
+        np.testing.assert_allclose(found, robot.gravity(q), rtol=0, atol=1e-12)
+
+
+def test_a_query_of_a_base_that_moves(capsys, tmp_path):
+    robot = load(*[URDF / f"branched{ending}" for ending in (".urdf", ".robot.yaml")], backend="python")
+    (tmp_path / "s.json").write_text(json.dumps({"position": [0.1] * robot.n, "base": [{"velocity": [1, 0, 0, 0, 0, 0]}]}))
+    code, out, _ = run(capsys, "query", *beside("branched"), "floating", "--state", tmp_path / "s.json", "--backend", "python")
+    assert code == 0 and len(json.loads(out)["effort"][0]) == robot.n
+
+
+# --- files of before ------------------------------------------------------------------------------------------------------
+
+
+def test_old_files_are_read_with_a_hint_on_stderr(capsys):
+    code, out, err = run(capsys, "model", URDF / "five_bar.urdf", "--robot-file", OLD / "five_bar.loops.yaml")
+    assert code == 0 and "ClosedLoopRobot" in out
+    assert err.count("\n") == 1 and "is a file of loops, read as loops of a robot file" in err and "`rnea robot-file " in err
+
+
+def test_limits_of_a_file_of_their_own_go_over_those_of_the_robot_file(capsys, tmp_path):
+    (tmp_path / "motion.csv").write_text("t,q_joint1,q_joint2\n" + "".join(f"{t},{0.1 * t},{-0.2 * t}\n" for t in range(8)))
+    (tmp_path / "rr.yaml").write_text("version: 1\nlimits: {joint1: {max_velocity: 0.5}, joint2: {max_velocity: 0.5}}\n")
+    (tmp_path / "own.yaml").write_text("joint_limits: {joint2: {max_velocity: 0.25}}\n")
+    file, own, seconds = ["--robot-file", tmp_path / "rr.yaml"], ["--limits", tmp_path / "own.yaml"], []
+    for words in (file, [*file, *own]):
+        code, out, err = run(capsys, "retime", URDF / "rr.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.csv", *words)
+        assert code == 0 and ("is a file of limits" in err) == ("--limits" in words)
+        seconds.append(float(out.split()[3]))
+    assert seconds[0] > 2.7 and seconds[1] > 5.5  # 1.4 rad at 0.5 and 0.25 rad/s
+
+
+def test_nothing_is_validated_where_no_file_is_given():
+    """jsonschema and yaml cost 0.1 s."""
+    code = (f"import sys; from rnea_ros.cli import main; main.main(['model', {STANFORD!r}]); "
+            "print(*sorted({'yaml', 'jsonschema'} & set(sys.modules)), file=sys.stderr)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stderr.strip() == ""
