@@ -22,9 +22,9 @@ PAIRS = (
     ("sensitivities", "d tau / d q, d tau / d qd, mass matrix", ("derivatives",)),
 )
 FREE_PAIRS = (
-    ("prescribed", "tau, tau_rate, base wrench and its rate", ("rnea", "exact rate")),
+    ("prescribed_base", "tau, tau_rate, base wrench and its rate", ("rnea", "exact rate")),
     ("free_mass_matrix", "mass matrix", ("crba world", "crba local")),
-    ("free_forward_dynamics", "forward dynamics", ("aba world", "aba local")),
+    ("free_response", "forward dynamics", ("aba world", "aba local")),
 )
 
 

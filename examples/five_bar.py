@@ -44,7 +44,7 @@ def motors(robot: ClosedLoopRobot, t: np.ndarray) -> list[np.ndarray]:
                        for side, length in (("left", 0.5), ("right", 0.55))}}
     loops["start"] |= {"tip_x": CENTRE[0], "tip_z": CENTRE[1]}
     carried = ClosedLoopRobot.from_urdf(urdf, loops)
-    columns = [carried.tree.joint_names.index(joint) for joint in robot.active_joints]
+    columns = [carried.tree.joint_names.index(joint) for joint in robot.joint_names]
     return [values[:, columns] for values in carried.motion(*eight(t))[:4]]
 
 

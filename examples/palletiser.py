@@ -54,7 +54,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     numbers = {"largest tilt of the wrist [rad]": float(np.abs(across).max())}
     for name, (tau, tau_rate) in results.items():
         peaks = np.abs(tau).max(axis=0)
-        numbers |= {f"peak torque {joint}, {name} [N m]": float(peak) for joint, peak in zip(empty.active_joints, peaks)}
+        numbers |= {f"peak torque {joint}, {name} [N m]": float(peak) for joint, peak in zip(empty.joint_names, peaks)}
         numbers[f"peak torque rate, {name} [N m/s]"] = float(np.abs(tau_rate).max())
     work = np.sum((results["with 60 kg"][0] * qa[1])[1:-1]) * (t[1] - t[0])  # the trapezoids' sum: at rest at both ends
     gain = potential(loaded, q[-1]) - potential(loaded, q[0])
@@ -78,7 +78,7 @@ def picture(path: Path, robot: ClosedLoopRobot, t, qa, q, results) -> None:
     machine, curves = figure.subfigures(1, 2, width_ratios=(1.0, 1.25))
     draw(machine.subplots(), robot, q)
     axes = curves.subplots(4, 2, sharex=True)
-    for k, (joint, row) in enumerate(zip(robot.active_joints, axes)):
+    for k, (joint, row) in enumerate(zip(robot.joint_names, axes)):
         for (name, (tau, tau_rate)), style in zip(results.items(), ({"color": "0.55"}, {"color": "#1f4e79"})):
             row[0].plot(t, tau[:, k], linewidth=1.7, label=name, **style)
             row[1].plot(t, tau_rate[:, k], linewidth=1.7, **style)

@@ -112,10 +112,10 @@ def stand(robot: FloatingRobot, h: float) -> dict[str, np.ndarray]:
     while True:
         base, acceleration, _jerk = along(trunk, t)
         q, qd, qdd = legs(t)
-        wrench = robot.base_wrench(base, acceleration, q, qd, qdd)
+        wrench = robot.base_wrench(q, qd, qdd, base=base, base_acceleration=acceleration)
         if wrench[2] < 0.0:
             break
-        free = robot.inverse_dynamics(base, q, qd, qdd, share(robot, base, q, wrench))
+        free = robot.free_motion(q, qd, qdd, base=base, wrenches=share(robot, base, q, wrench))
         rows.append((t, base.vector(), q, qd, qdd, free.tau, wrench, acceleration, free.base_acceleration))
         t += h
     return columns(rows, "t", "base", "q", "qd", "qdd", "tau", "wrench", "given", "found")
@@ -137,7 +137,7 @@ def fly(robot: FloatingRobot, start: dict[str, np.ndarray], h: float) -> dict[st
 
     def rate(t, x):
         base = BaseState.from_vector(x)
-        found = robot.inverse_dynamics(base, *tuck(last, t))
+        found = robot.free_motion(*tuck(last, t), base=base)
         return base.vector_rate(found.base_acceleration), found.tau
 
     rows, t, x = [], last["t"], last["base"]
@@ -211,9 +211,9 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     ground = stand(robot, h)
     air = fly(robot, ground, h / 2)
     bases = BaseState.from_vector(ground["base"])
-    zmp = robot.zero_moment_point(bases, ground["wrench"])
-    centre = robot.center_of_mass(bases, ground["q"], ground["qd"])
-    flying = robot.center_of_mass(BaseState.from_vector(air["base"]), air["q"], air["qd"])
+    zmp = robot.zero_moment_point(ground["wrench"], base=bases)
+    centre = robot.center_of_mass(ground["q"], ground["qd"], base=bases)
+    flying = robot.center_of_mass(air["q"], air["qd"], base=BaseState.from_vector(air["base"]))
     fall = np.polyfit(air["t"], flying.position[:, 2], 2)
     picture(Path(out_dir) / "quadruped.png", robot, ground, air, zmp, centre.position)
     return {"take-off [s]": float(air["t"][0]), "flight [s]": float(air["t"][-1] - air["t"][0]),

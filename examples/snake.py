@@ -55,7 +55,7 @@ def drag(robot: FloatingRobot, base: BaseState, q: np.ndarray, qd: np.ndarray) -
     links = list(robot.robot.model.frames)
     length = LENGTH / len(links)
     middle = np.array([-length / 2, 0.0, 0.0])
-    velocities = robot.link_velocities(base, q, qd, links)
+    velocities = robot.link_velocities(links, q, qd, base=base)
     v = velocities[:, :3] + np.cross(velocities[:, 3:], middle)
     speed = np.stack([np.abs(v[:, 0]), *[np.hypot(v[:, 1], v[:, 2])] * 2], axis=1)
     areas = np.array([ALONG * 2 * np.pi * RADIUS * length, *[ACROSS * 2 * RADIUS * length] * 2])
@@ -71,7 +71,7 @@ def swim(robot: FloatingRobot, duration: float, step: float) -> dict[str, np.nda
 
     def rate(x, now):
         base, (q, qd, qdd, _qddd) = BaseState.from_vector(x), now
-        found = robot.inverse_dynamics(base, q, qd, qdd, drag(robot, base, q, qd))
+        found = robot.free_motion(q, qd, qdd, base=base, wrenches=drag(robot, base, q, qd))
         return base.vector_rate(found.base_acceleration), found.tau
 
     for k in range(0, len(motion) - 1, 2):
@@ -121,7 +121,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     robot = FloatingRobot.from_urdf(urdf(links), gravity=(0.0, 0.0, 0.0))
     swum = swim(robot, duration, step)
     bases = BaseState.from_vector(swum["base"])
-    mass_centre = robot.center_of_mass(bases, swum["q"], swum["qd"])
+    mass_centre = robot.center_of_mass(swum["q"], swum["qd"], base=bases)
     picture(Path(out_dir) / "snake.png", robot, swum, mass_centre.position, mass_centre.velocity)
     return {"links": links, "distance": float(np.linalg.norm(mass_centre.position[-1] - mass_centre.position[0])),
             "speed": float(np.linalg.norm(mass_centre.velocity[-1])), "largest torque": float(np.abs(swum["tau"]).max()),

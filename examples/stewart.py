@@ -41,9 +41,9 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     t = np.linspace(0.0, DURATION, 61 if small else 601)
     motion = swell(robot.home[0], t)
     legs = robot.leg_motion(motion)
-    force, force_rate = robot.torque_and_rate(motion)
+    force, force_rate = robot.torque_and_rate(motion=motion)
     picture(Path(out_dir) / "stewart.png", robot, machine, t, motion, legs.q, force, force_rate)
-    slides = [robot.legs.joint_names.index(joint) for joint in robot.active_joints]
+    slides = [robot.legs.joint_names.index(joint) for joint in robot.joint_names]
     power = np.sum(force * legs.qd[:, slides], axis=1)
     h = t[1] - t[0]
     quotient = (force[2:] - force[:-2]) / (2.0 * h)
@@ -59,7 +59,7 @@ def picking() -> dict[str, float]:
     robot = delta().robot()
     P, R = robot.home
     motion = PlatformMotion(P, R, acceleration=[98.1, 0.0, 0.0, 0.0, 0.0, 0.0], jerk=[0.0, 5e3, 0.0, 0.0, 0.0, 0.0])
-    tau, tau_rate = robot.torque_and_rate(motion)
+    tau, tau_rate = robot.torque_and_rate(motion=motion)
     return {"delta at 10 g: peak torque [N m]": float(np.abs(tau).max()),
             "delta at 10 g: peak rate [N m/s]": float(np.abs(tau_rate).max())}
 
@@ -77,7 +77,7 @@ def picture(path: Path, robot: ParallelRobot, machine: Machine, t, motion: Platf
     for k, (name, values) in enumerate(zip(("roll", "pitch", "yaw"), angles)):
         angle.plot(t, np.degrees(values), color=COLOURS[k], label=name)
     middle, step = 0.5 * (t[1:] + t[:-1]), max(1, len(t) // 80)
-    for k, joint in enumerate(robot.active_joints):
+    for k, joint in enumerate(robot.joint_names):
         forces.plot(t, force[:, k], color=COLOURS[k], label=joint)
         rates.plot(t, force_rate[:, k], color=COLOURS[k])
         rates.plot(middle[::step], (np.diff(force[:, k]) / np.diff(t))[::step], ".", color="0.15", markersize=2.5,

@@ -46,7 +46,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     t = np.linspace(0.0, 2.0, 101 if small else 1001)
     base, acceleration, jerk = along(pose, t)
     q, rest = np.array(POSE), np.zeros(robot.n)
-    driving = robot.carried(base, acceleration, jerk, q, rest, rest, rest)
+    driving = robot.prescribed_base(q, rest, rest, rest, base=base, base_acceleration=acceleration, base_jerk=jerk)
     still = Robot.from_urdf(URDF).torque_and_rate(q, rest, rest, rest)
     picture(Path(out_dir) / "vehicle_arm.png", t, base, driving, still, robot.joint_names)
     worst = np.abs(driving.tau - still[0]).max(axis=0)

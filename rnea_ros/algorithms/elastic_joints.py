@@ -81,11 +81,13 @@ def inverse_dynamics(model, q, qd, qdd, springs, gravity=ZERO, inertias=None, wr
     return from_links(model, tau), moved, [H[own[c]] if c in springs else 1.0 for c in range(model.n)]
 
 
-def torque_and_rate(model, q, qd, qdd, qddd, springs, **options):
+def torque_and_rate(model, q, qd, qdd, qddd, springs, wrenches=None, wrench_rates=None, **options):
     """(tau, tau_rate, qdd, qddd) of the n coordinates: the inverse dynamics, run again on jets, differentiates itself.
 
-    qdd, qddd: of the driven joints; what comes back holds the spring joints' too. Wrenches keep their components.
+    qdd, qddd: of the driven joints; what comes back holds the spring joints' too. wrench_rates: of the six components.
     """
-    _tau, qdd, _H = inverse_dynamics(model, q, qd, qdd, springs, **options)
-    tau, moved, _H = inverse_dynamics(model, jets(q, qd), jets(qd, qdd), jets(qdd, qddd), springs, **options)
+    loads = {k: jets(wrench, (wrench_rates or {}).get(k, np.zeros(6))) for k, wrench in (wrenches or {}).items()}
+    _tau, qdd, _H = inverse_dynamics(model, q, qd, qdd, springs, wrenches=wrenches, **options)
+    motion = jets(q, qd), jets(qd, qdd), jets(qdd, qddd)
+    tau, moved, _H = inverse_dynamics(model, *motion, springs, wrenches=loads, **options)
     return derivative(tau, 0), derivative(tau, 1), derivative(moved, 0), derivative(moved, 1)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..algebra.taylor import derivative, jets
 from ..model.tree import NO_COORDINATE
 from .mixed_joints import elastic, inverse_dynamics
@@ -40,11 +42,12 @@ def _way(model, number):
     return found - {NO_COORDINATE}
 
 
-def inverse_motion(model, motors, motion, **options):
+def inverse_motion(model, motors, motion, wrenches=None, wrench_rates=None, **options):
     """(Torques as jets, theta) of a motion of the joints: q and its derivatives, a list of arrays (n,).
 
     Two derivatives of q serve a rigid robot; each of their `levels`, which must be finite, takes two more. What is given
     beyond two is the order of the jets on which the recursion runs, so no derivative is written by hand.
+    wrench_rates: rates of the wrenches' six components, which change evenly; options as in mixed_joints.inverse_dynamics
     theta: for each elastic joint a list of value, first, second ... derivative, as far as they can be known.
     """
     springs, level = elastic(motors), levels(model, motors)
@@ -53,9 +56,15 @@ def inverse_motion(model, motors, motion, **options):
         order = len(motion) - 3 - 2 * step
         q = [jets(*motion[k:k + order + 1]) for k in range(3)]
         theta: list = [jets(*zip(*(x[k:k + order + 1] for x in known), strict=True)) if springs else [] for k in range(3)]
-        torques = inverse_dynamics(model, motors, q, theta, **options)
+        torques = inverse_dynamics(model, motors, q, theta, wrenches=_loads(wrenches, wrench_rates, order), **options)
         for k, m in enumerate(springs):
             if level[k] == step + 1:
                 angle = torques.load[m.coordinate] / m.stiffness + q[0][m.coordinate]  # (28)
                 known[k] = [derivative([angle], i)[0] for i in range(order + 1)]
     return torques, known
+
+
+def _loads(wrenches, rates, order):
+    """Wrenches as jets."""
+    still, rates = np.zeros(6), rates or {}
+    return {k: jets(*[wrench, rates.get(k, still), *[still] * order][:order + 1]) for k, wrench in (wrenches or {}).items()}

@@ -19,13 +19,20 @@ from __future__ import annotations
 import numpy as np
 
 from ..algebra.taylor import Jet, derivative, jets
-from ..algebra.vectors import cross
+from ..algebra.vectors import cross, quaternion
 from . import torque_rate as newton_euler
 from .closed_loops import active_torque, gaps
 from .kinematics import base_poses, moving_pose
 from .torque_rate import BaseMotion
 
 PLATFORM = -1  # in place of a link's number in the frame of a cut joint
+
+
+def turned(v):
+    """Rotation (3, 3) by 4 atan(|v| / 4) about v (3,): modified Rodrigues parameters, times 4. A chart of all rotations but a
+    full turn; where the angle is small, v is the angle times the axis."""
+    x, y, z = v * 0.5
+    return quaternion(x, y, z, 1.0 - np.dot(v, v) * 0.0625)
 
 
 def closure(model, cuts, q, pose):

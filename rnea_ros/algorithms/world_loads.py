@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..algebra.vectors import cross, skew
+from ..algebra.vectors import ZERO, cross, skew
 from . import torque_rate
 
 
@@ -47,12 +47,15 @@ def as_wrenches(motion, seen, wrenches=None, wrench_rates=None):
     return total, rates
 
 
-def on_links(model, options, q, qd):
-    """`options` for the recursions of tau and tau_rate, with `world_wrenches` (loads, as above) made wrenches of the links."""
+def on_links(model, options, q, qd, w=ZERO):
+    """`options` for the recursions of tau and tau_rate, with `world_wrenches` (loads, as above) made wrenches of the links.
+
+    w (3,): angular velocity of link 0, which may turn in the world as well; the loads' components are those in frame 0 now
+    """
     rest = dict(options)
     loads = rest.pop("world_wrenches", None)
     if not loads:
         return rest
-    motion = torque_rate.kinematics(model, q, qd, q * 0.0, q * 0.0)
+    motion = torque_rate.kinematics(model, q, qd, q * 0.0, q * 0.0, torque_rate.BaseMotion(w))
     total, rates = as_wrenches(motion, seen_from_links(model, motion, loads), rest.get("wrenches"), rest.get("wrench_rates"))
     return rest | {"wrenches": total, "wrench_rates": rates}

@@ -102,7 +102,7 @@ def described(robot: AnyRobot) -> list[str]:
     """What the kind of robot adds to its tree, a line each."""
     lines: list[tuple[str, Any]] = []
     if isinstance(robot, LoopKinematics | ParallelRobot):
-        lines.append(("active joints", robot.active_joints))
+        lines.append(("active joints", robot.joint_names))
     if isinstance(robot, LoopKinematics):
         lines.append(("passive joints", robot.passive_joints))
     if isinstance(robot, ParallelRobot):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -31,9 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    moved = moved_joints(robots.served(args, Robot, ClosedLoopRobot, ElasticRobot, SpringRobot))
+    robot = robots.served(args, Robot, ClosedLoopRobot, ElasticRobot, SpringRobot)
+    torque_and_rate = asked(robot)
     progress = ProgressLine()
-    motion = motion_csv.read(args.motion, moved.names, args.window, moved.types)
+    motion = motion_csv.read(args.motion, robot.joint_names, args.window, robot.joint_types)
     if motion.ignored:
         print(f"columns not used: {some(motion.ignored, 6, quoted=True)}", file=sys.stderr)
     results: list[np.ndarray] = []
@@ -41,46 +41,29 @@ def run(args: argparse.Namespace) -> int:
     def chunks() -> Iterator[np.ndarray]:
         for k in range(0, len(motion.t), motion_csv.CHUNK):
             part = slice(k, k + motion_csv.CHUNK)
-            pair = moved.torque_and_rate(motion.q[part], motion.qd[part], motion.qdd[part], motion.qddd[part])
+            pair = torque_and_rate(motion.q[part], motion.qd[part], motion.qdd[part], motion.qddd[part])
             results.append(np.hstack(pair))
             yield np.column_stack((motion.t[part], results[-1]))
 
-    header = ["t"] + [f"{kind}_{name}" for kind in ("tau", "tau_rate") for name in moved.names]
+    header = ["t"] + [f"{kind}_{name}" for kind in ("tau", "tau_rate") for name in robot.joint_names]
     motion_csv.write(args.output, header, chunks(), lambda rows: progress.samples("computed and written", rows, len(motion.t)))
     progress.close()
     if args.plot:
         tau, tau_rate = np.hsplit(np.concatenate(results), 2)
-        units = ["N" if kind == "prismatic" else "N m" for kind in moved.types]
-        figures.torques(args.plot, motion.t, tau, tau_rate, moved.names, units, moved.effort_limits)
-    print(f"{len(motion.t)} samples of {len(moved.names)} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
+        units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
+        figures.torques(args.plot, motion.t, tau, tau_rate, robot.joint_names, units, robot.limits.effort)
+    print(f"{len(motion.t)} samples of {robot.n} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
     if motion.estimated:
         print(motion_csv.said(motion.estimated, motion.window))
     return 0
 
 
-class MovedJoints(NamedTuple):
-    """The joints whose motion a recording tells; torque_and_rate takes q, qd, qdd, qddd (samples, n), part after part."""
-
-    names: Sequence[str]
-    types: Sequence[str]
-    effort_limits: np.ndarray
-    torque_and_rate: Callable[..., tuple[np.ndarray, np.ndarray]]
-
-
-def moved_joints(robot: AnyRobot) -> MovedJoints:
-    """All joints of a tree; of a robot with loops the active ones. InputError where q, qd, qdd, qddd do not say enough."""
-    tree = robots.tree(robot)
-    every = tree.joint_names, tree.joint_types, tree.limits.effort
-    if isinstance(robot, ClosedLoopRobot):
-        active = [tree.joint_names.index(name) for name in robot.active_joints]
-        types = [tree.joint_types[k] for k in active]
-        return MovedJoints(robot.active_joints, types, tree.limits.effort[active], _following(robot))
-    if isinstance(robot, SpringRobot):
-        return MovedJoints(*every, lambda *motion: robot.torque_and_rate(*motion)[:2])
-    if isinstance(robot, ElasticRobot) and robot.order > 2:
-        raise InputError(f"the torque rate of robot '{tree.name}' needs {robot.order + 1} derivatives of q, for joints "
+def asked(robot: AnyRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """torque_and_rate of q, qd, qdd, qddd (samples, n), part after part. InputError where these do not say enough."""
+    if isinstance(robot, ElasticRobot) and robot.order > 3:
+        raise InputError(f"the torque rate of robot '{robot.name}' needs {robot.order} derivatives of q, for joints "
                          f"{some(robot.elastic_joints)} are elastic; a recording has three. rnea_ros.load gives it in Python")
-    return MovedJoints(*every, robot.torque_and_rate)  # type: ignore[arg-type]  # no base, no platform: others are not served
+    return _following(robot) if isinstance(robot, ClosedLoopRobot) else robot.torque_and_rate
 
 
 def _following(robot: ClosedLoopRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
@@ -89,7 +72,7 @@ def _following(robot: ClosedLoopRobot) -> Callable[..., tuple[np.ndarray, np.nda
 
     def torque_and_rate(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         nonlocal pose
-        before, pose = pose, robot.close(q, pose)[-1]
+        before, pose = pose, robot.close(q, guess=pose)[-1]
         return robot.torque_and_rate(q, qd, qdd, qddd, guess=before)
 
     return torque_and_rate

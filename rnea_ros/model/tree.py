@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from numbers import Real
@@ -161,6 +161,10 @@ class Limits(Frozen):
     effort_rate: np.ndarray
     acceleration: np.ndarray
     jerk: np.ndarray
+
+    def of(self, coordinates: Sequence[int] | np.ndarray) -> Limits:
+        """Those of some coordinates, by number."""
+        return Limits(*(frozen(getattr(self, f.name)[coordinates]) for f in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,7 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
     if not robot.n:
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
     limits = validation.limits(robot.limits if limits is None else limits, robot.joint_names)
-    loads = {"wrenches": wrenches, "world_wrenches": world_wrenches}
+    loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
     tau = torque(robot, limits.effort, loads)
     quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]
     if joint_force:
@@ -71,17 +71,17 @@ def motion_limits(robot: Robot, limits: Limits) -> list[Quantity]:
             *(of_motion(order, robot.joint_names, -limit, limit) for order, limit in enumerate(symmetric, start=1))]
 
 
-def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Wrenches | None]) -> Quantity:
+def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, **loads),
                     lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit)
 
 
-def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Wrenches | None]) -> Quantity:
+def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque rate", robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
                     lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit)
 
 
-def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mapping[str, Wrenches | None]) -> Quantity:
+def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mapping[str, Any]) -> Quantity:
     """Squares [N^2], because the norm has no slope where the force vanishes: d F.F = 2 F.dF."""
     unknown = sorted(set(limits) - set(robot.moving_joints))
     if unknown:

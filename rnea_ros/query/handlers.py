@@ -71,28 +71,28 @@ def free(robot: Robot) -> FloatingRobot:
 def _inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
     tau, tau_rate, gravity, gravity_rate = robot.dynamics(s.q, s.qd, s.qdd, s.qddd)
     if any(s.loads):
-        tau, tau_rate = robot.torque_and_rate(s.q, s.qd, s.qdd, s.qddd, *s.loads)
+        tau, tau_rate = robot.torque_and_rate(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict())
     return {"effort": tau, "effort_rate": tau_rate, "gravity_effort": gravity, "gravity_effort_rate": gravity_rate}
 
 
 def _forward_dynamics(robot: Robot, s: RequestedState) -> Answer:
-    return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, s.loads.wrenches)}
+    return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, wrenches=s.loads.wrenches)}
 
 
 def _mass_matrix(robot: Robot, s: RequestedState) -> Answer:
-    bias = robot.bias(s.q, s.qd, s.loads.wrenches)
+    bias = robot.bias(s.q, s.qd, wrenches=s.loads.wrenches)
     return {"mass_matrix": robot.mass_matrix(s.q), "bias": bias, "gravity": robot.gravity(s.q)}
 
 
 def _sensitivities(robot: Robot, s: RequestedState) -> Answer:
-    of_effort = robot.sensitivities(s.q, s.qd, s.qdd, s.loads.wrenches, s.loads.world_wrenches)
-    of_rate = robot.rate_sensitivities(s.q, s.qd, s.qdd, s.qddd, *s.loads) if s.of_rate else ()
+    of_effort = robot.sensitivities(s.q, s.qd, s.qdd, wrenches=s.loads.wrenches, world_wrenches=s.loads.world_wrenches)
+    of_rate = robot.rate_sensitivities(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict()) if s.of_rate else ()
     return {f"deffort_d{x}": table for x, table in zip(MOTION, of_effort, strict=False)} | {
         f"drate_d{x}": table for x, table in zip(MOTION, of_rate, strict=False)}
 
 
 def _joint_wrenches(robot: Robot, s: RequestedState) -> Answer:
-    found = robot.joint_wrenches(s.q, s.qd, s.qdd, s.qddd, *s.loads)
+    found = robot.joint_wrenches(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict())
     children = {link.joint: link.name for link in robot.model.links}
     return {"joints": found.joints, "links": tuple(children[joint] for joint in found.joints),
             "wrench": found.wrench, "wrench_rate": found.rate}
@@ -102,8 +102,8 @@ def _energy(robot: Robot, s: RequestedState) -> Answer:
     if s.base is None:
         energy, mass_centre = robot.energy(s.q, s.qd), robot.center_of_mass(s.q, s.qd)
     else:
-        floating = free(robot)
-        energy, mass_centre = floating.energy(s.base.state, s.q, s.qd), floating.center_of_mass(s.base.state, s.q, s.qd)
+        floating, base = free(robot), s.base.state
+        energy, mass_centre = floating.energy(s.q, s.qd, base=base), floating.center_of_mass(s.q, s.qd, base=base)
     linear, angular = np.split(mass_centre.momentum, 2, axis=-1)
     return {"center_of_mass": mass_centre.position, "center_of_mass_velocity": mass_centre.velocity, "linear_momentum": linear,
             "angular_momentum": angular, "kinetic_energy": energy.kinetic, "potential_energy": energy.potential,
@@ -114,12 +114,13 @@ def _energy(robot: Robot, s: RequestedState) -> Answer:
 
 def _floating_inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
     base, motion = s.base or AT_REST, (s.q, s.qd, s.qdd, s.qddd)
-    loads = s.loads.wrenches, s.loads.wrench_rates
+    loads: dict[str, Any] = {"wrenches": s.loads.wrenches, "wrench_rates": s.loads.wrench_rates}
     if s.base_motion_given:
-        tau, tau_rate, wrench, wrench_rate = free(robot).carried(base.state, base.acceleration, base.jerk, *motion, *loads)
+        tau, tau_rate, wrench, wrench_rate = free(robot).prescribed_base(
+            *motion, base=base.state, base_acceleration=base.acceleration, base_jerk=base.jerk, **loads)
         acceleration, jerk = (np.broadcast_to(x, wrench.shape) for x in (base.acceleration, base.jerk))
     else:
-        acceleration, jerk, tau, tau_rate = free(robot).torque_and_rate(base.state, *motion, *loads)
+        acceleration, jerk, tau, tau_rate = free(robot).free_rates(*motion, base=base.state, **loads)
         wrench = wrench_rate = np.zeros(acceleration.shape)  # nothing holds it
     return {"base_acceleration": acceleration, "base_jerk": jerk, "effort": tau, "effort_rate": tau_rate,
             "base_wrench": wrench, "base_wrench_rate": wrench_rate}
@@ -127,7 +128,7 @@ def _floating_inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
 
 def _floating_forward_dynamics(robot: Robot, s: RequestedState) -> Answer:
     base = s.base or AT_REST
-    acceleration, qdd = free(robot).forward_dynamics(base.state, s.q, s.qd, s.tau, s.loads.wrenches)
+    acceleration, qdd = free(robot).free_response(s.q, s.qd, s.tau, base=base.state, wrenches=s.loads.wrenches)
     return {"base_acceleration": acceleration, "acceleration": qdd}
 
 

@@ -7,94 +7,126 @@ torques are projected on the active joints. Beyond the paper: the rates of these
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..algebra.linalg import pivots
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..errors import InputError
 from ..model.robot_file.robot_file import Source
+from ..model.tree import Limits
 from .closure import loops as declared_loops
 from .closure.loop_closure import LoopClosure
-from .closure.loop_equations import RATES, LoopMotion
+from .closure.loop_equations import LoopMotion
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
-from .robot import Robot
+from .robot import Dynamics, Robot
 
 Kinematics = TypeVar("Kinematics", bound="LoopKinematics")
 
 
 class LoopKinematics:
-    """Motion of a tree whose loops are closed; ClosedLoopRobot and FloatingLoopRobot add the dynamics."""
+    """Motion of a tree whose loops are closed; ClosedLoopRobot and FloatingLoopRobot add the dynamics.
+
+    q, qd, qdd, qddd : of the active joints, those with motors, in the order of `joint_names`: (N,) or (samples, N)
+    guess            : a pose (n,) of all joints of the tree near the closed one that is meant; `start` if left out
+    """
+
+    order = 3  # derivatives of q that the torque rate needs
 
     def __init__(self, tree: Robot, loops: Source):
         self.tree = tree
         self._closure = LoopClosure(tree.model, declared_loops.read(loops, type(self).__name__, tree.model), tree.backend)
 
     @property
-    def active_joints(self) -> tuple[str, ...]:
+    def name(self) -> str:
+        return self.tree.name
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the active joints, the order of every array; `tree.joint_names` are those of all."""
         return self._closure.active_joints
+
+    @property
+    def joint_types(self) -> tuple[str, ...]:
+        return tuple(self.tree.joint_types[k] for k in self._closure.active)
+
+    @property
+    def n(self) -> int:
+        """Number of active joints, N."""
+        return len(self._closure.active)
+
+    @property
+    def limits(self) -> Limits:
+        """Of the active joints, NaN where unknown."""
+        return self.tree.limits.of(self._closure.active)
 
     @property
     def passive_joints(self) -> tuple[str, ...]:
         return tuple(self.tree.joint_names[k] for k in self._closure.passive)
 
     @property
-    def start(self) -> np.ndarray:
+    def start(self) -> Array:
         """A closed pose of all n joints of the tree."""
         return self._closure.start
 
-    def with_payload(self: Kinematics, link: str, mass: float, com: Sequence[float] = (0.0, 0.0, 0.0),
-                     inertia: Any = None) -> Kinematics:
+    def with_payload(self: Kinematics, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+                     inertia: ArrayLike | None = None) -> Kinematics:
         """The same machine carrying a rigid body, as Robot.with_payload."""
         robot = object.__new__(type(self))
         robot.tree, robot._closure = self.tree.with_payload(link, mass, com, inertia), self._closure
         return robot
 
-    def close(self, qa, guess=None) -> np.ndarray:
-        """Positions of all joints of the tree, (n,) or (samples, n), at active positions qa.
+    def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
+        """Positions of all joints of the tree, (n,) or (samples, n), at positions q of the active ones.
 
         Raises InputError at singular poses and at poses out of reach, naming the loop, its gap and the condition number.
         """
-        positions = validation.coordinates("qa", qa, self.active_joints)
-        pose = self.start if guess is None else guess if validation.sound(guess, self.tree.n) else \
-            validation.vector("guess", guess, self.tree.n)
+        positions = validation.coordinates("q", q, self.joint_names)
+        near = validation.guess(guess, self.tree.n)
+        pose = self.start if near is None else near
         if positions.ndim == 1:
             return self._closure.close(positions, pose)
         poses = []
         for k, sample in enumerate(positions):
-            pose = _at_sample(k, self._closure.close, sample, pose)
+            with validation.at_sample(k):
+                pose = self._closure.close(sample, pose)
             poses.append(pose)
         return np.array(poses).reshape(len(positions), self.tree.n)
 
-    def motion(self, qa, qad, qadd, qaddd, guess=None) -> LoopMotion:
+    def motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+               guess: ArrayLike | None = None) -> LoopMotion:
         """Positions, velocities, accelerations and jerks of all joints of the tree, G (56) and its rate."""
-        rates = [validation.coordinates(name, value, self.active_joints)
-                 for name, value in zip(RATES, (qad, qadd, qaddd), strict=True)]
-        q = self.close(qa, guess)
-        count = validation.samples([q, *rates])
+        rates = [validation.coordinates(name, value, self.joint_names)
+                 for name, value in zip(("qd", "qdd", "qddd"), (qd, qdd, qddd), strict=True)]
+        poses = self.close(q, guess=guess)
+        count = validation.samples([poses, *rates])
         if count is None:
-            return self._closure.motion(q, *rates)
-        rows = zip(*(np.broadcast_to(part, (count, part.shape[-1])) for part in (q, *rates)), strict=True)
-        samples = [_at_sample(k, self._closure.motion, *row) for k, row in enumerate(rows)]
+            return self._closure.motion(poses, *rates)
+        rows = zip(*(np.broadcast_to(part, (count, part.shape[-1])) for part in (poses, *rates)), strict=True)
+        samples = []
+        for k, row in enumerate(rows):
+            with validation.at_sample(k):
+                samples.append(self._closure.motion(*row))
         return LoopMotion(*(np.array(part) for part in zip(*samples, strict=True)))
 
-    def _still(self, qa, guess) -> LoopMotion:
-        return self._moving(qa, np.zeros(np.shape(qa)), guess)
+    def _still(self, q: ArrayLike, guess: ArrayLike | None) -> LoopMotion:
+        return self._moving(q, np.zeros(np.shape(q)), guess)
 
-    def _moving(self, qa, qad, guess) -> LoopMotion:
+    def _moving(self, q: ArrayLike, qd: ArrayLike, guess: ArrayLike | None) -> LoopMotion:
         """With accelerations and jerks of the active joints at zero."""
-        zero = np.zeros(np.shape(qa))
-        return self.motion(qa, qad, zero, zero, guess)
+        zero = np.zeros(np.shape(q))
+        return self.motion(q, qd, zero, zero, guess=guess)
 
 
 class ClosedLoopRobot(LoopKinematics):
-    """Dynamics of a robot with loops. Arrays are in the order of `active_joints`: (N,), or (samples, N) along a motion.
+    """Dynamics of a robot with loops, seen from its motors: q, qd .. tau are those of the active joints, in `joint_names`.
 
     tree  : the Robot that is left when the loops are cut; its friction, rotor inertias and payloads all count
     loops : the cut and active joints: path of a robot file with the section `loops`, or its content; see closure/loops.py
@@ -102,6 +134,7 @@ class ClosedLoopRobot(LoopKinematics):
     A mechanism can often be closed in several ways. Which one is meant follows from `guess`, a pose (n,) of all joints near
     a closed one (default: `start`): the loops are followed from there to the pose asked for, and in a motion from sample
     to sample, never through a singular pose. The object does not change, so an answer does not depend on earlier ones.
+    Loads act BY the environment ON links of the tree, as in Robot.torque_and_rate.
     """
 
     def __init__(self, tree: Robot, loops: Source):
@@ -110,82 +143,88 @@ class ClosedLoopRobot(LoopKinematics):
         super().__init__(tree, loops)
 
     @classmethod
-    def from_urdf(cls, source: str | bytes | os.PathLike, loops: Source, **options: Any) -> ClosedLoopRobot:
+    def from_urdf(cls, source: str | bytes | os.PathLike[str], loops: Source, **options: Any) -> ClosedLoopRobot:
         """From the URDF of the spanning tree and the declaration of its loops; options as in Robot.from_urdf."""
         return cls(Robot.from_urdf(source, **options), loops)
 
-    def link_pose(self, link: str, qa: ArrayLike, point: ArrayLike | None = None, guess: ArrayLike | None = None) -> Pose:
+    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, guess: ArrayLike | None = None) -> Pose:
         """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point, if given.
 
         link_kinematics.py has the convention; links are those of the tree. Poses in closed loops are found from `guess`.
         """
-        return self.tree.link_pose(link, self.close(qa, guess), point)
+        return self.tree.link_pose(link, self.close(q, guess=guess), point)
 
-    def link_velocity(self, link: str, qa: ArrayLike, qad: ArrayLike, point: ArrayLike | None = None,
-                      guess: ArrayLike | None = None) -> np.ndarray:
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      guess: ArrayLike | None = None) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
-        motion = self._moving(qa, qad, guess)
+        motion = self._moving(q, qd, guess)
         return self.tree.link_velocity(link, motion.q, motion.qd, point)
 
-    def jacobian(self, link: str, qa: ArrayLike, point: ArrayLike | None = None, guess: ArrayLike | None = None) -> np.ndarray:
-        """(6, N) or (samples, 6, N): link_velocity = jacobian @ qad; the passive joints move along, by G of (56)."""
-        motion = self._still(qa, guess)
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, guess: ArrayLike | None = None) -> Array:
+        """(6, N) or (samples, 6, N): link_velocity = jacobian @ qd; the passive joints move along, by G of (56)."""
+        motion = self._still(q, guess)
         return self.tree.jacobian(link, motion.q, point) @ motion.G
 
-    def jacobian_rate(self, link: str, qa: ArrayLike, qad: ArrayLike, point: ArrayLike | None = None,
-                      guess: ArrayLike | None = None) -> np.ndarray:
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      guess: ArrayLike | None = None) -> Array:
         """(6, N) or (samples, 6, N): time derivative of `jacobian` along the motion."""
-        motion = self._moving(qa, qad, guess)
+        motion = self._moving(q, qd, guess)
         J, Jd = self.tree.jacobian(link, motion.q, point), self.tree.jacobian_rate(link, motion.q, motion.qd, point)
         return closed_loops.active_jacobian_rate(motion.G, motion.Gd, J, Jd)
 
-    def torque_and_rate(self, qa, qad, qadd, qaddd, guess=None, **loads: Wrenches | None) -> tuple[np.ndarray, np.ndarray]:
-        """Torques of the active joints, (55)-(57), and their exact time derivatives along the motion.
-
-        loads : wrenches, wrench_rates, world_wrenches BY the environment ON the links, as in Robot.torque_and_rate
-        """
-        motion = self.motion(qa, qad, qadd, qaddd, guess)
-        tau, tau_rate = self.tree.torque_and_rate(*motion[:4], **loads)
+    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, guess: ArrayLike | None = None,
+                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
+        """Torques of the active joints, (55)-(57), and their exact time derivatives along the motion."""
+        motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        tau, tau_rate = self.tree.torque_and_rate(*motion[:4], wrenches=wrenches, wrench_rates=wrench_rates,
+                                                  world_wrenches=world_wrenches)
         return closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate)
 
-    def inverse_dynamics(self, qa, qad, qadd, guess=None, **loads: Wrenches | None) -> np.ndarray:
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, guess: ArrayLike | None = None,
+                         wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:
         """Torques of the active joints, (55)."""
-        return self.torque_and_rate(qa, qad, qadd, np.zeros(np.shape(qa)), guess, **loads)[0]
+        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        tau = self.tree.inverse_dynamics(*motion[:3], wrenches=wrenches, world_wrenches=world_wrenches)
+        return closed_loops.active_torque(motion.G, motion.Gd, tau, tau)[0]
 
-    def bias(self, qa, qad, guess=None, **loads: Wrenches | None) -> np.ndarray:
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                 guess: ArrayLike | None = None) -> Dynamics:
+        """Torques, rates, and of both the share of gravity."""
+        motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        tau, tau_rate, gravity, gravity_rate = self.tree.dynamics(*motion[:4])
+        return Dynamics(*closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate),
+                        *closed_loops.active_torque(motion.G, motion.Gd, gravity, gravity_rate))
+
+    def bias(self, q: ArrayLike, qd: ArrayLike, *, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+             world_wrenches: Wrenches | None = None) -> Array:
         """H_c of (58): torques at zero acceleration of the active joints."""
-        return self.inverse_dynamics(qa, qad, np.zeros(np.shape(qa)), guess, **loads)
+        return self.inverse_dynamics(q, qd, np.zeros(np.shape(q)), guess=guess, wrenches=wrenches,
+                                     world_wrenches=world_wrenches)
 
-    def gravity(self, qa, guess=None) -> np.ndarray:
+    def gravity(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
         """Torques of the active joints that hold the machine still against gravity alone."""
-        motion = self._still(qa, guess)
+        motion = self._still(q, guess)
         tau = self.tree.gravity(motion.q)
         return closed_loops.active_torque(motion.G, motion.Gd, tau, tau)[0]
 
-    def mass_matrix(self, qa, guess=None) -> np.ndarray:
+    def mass_matrix(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
         """A_c of (58), (N, N) or (samples, N, N)."""
-        motion = self._still(qa, guess)
+        motion = self._still(q, guess)
         return closed_loops.active_mass_matrix(motion.G, self.tree.mass_matrix(motion.q))
 
-    def forward_dynamics(self, qa, qad, tau, guess=None, **loads: Wrenches | None) -> np.ndarray:
-        """Accelerations of the active joints under their torques: solves (58), A_c qadd = tau - H_c."""
-        given = validation.coordinates("tau", tau, self.active_joints)
-        H = self.bias(qa, qad, guess, **loads)
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None,
+                         wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:
+        """Accelerations of the active joints under their torques: solves (58), A_c qdd = tau - H_c."""
+        given = validation.coordinates("tau", tau, self.joint_names)
+        H = self.bias(q, qd, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches)
         validation.samples([given, H])  # refuses different numbers of samples
-        return accelerations(self.mass_matrix(qa, guess), given - H, self.active_joints)
+        return accelerations(self.mass_matrix(q, guess=guess), given - H, self.joint_names)
 
 
-def accelerations(A: np.ndarray, force: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def accelerations(A: Array, force: Array, names: Sequence[str]) -> Array:
     """Solves A x = force, (n,) or (samples, n); InputError names what moves no mass."""
     with np.errstate(all="ignore"):
         felt = np.stack(pivots(np.moveaxis(A, (-2, -1), (0, 1))), axis=-1)
     singularity.check_nonsingular(felt, np.diagonal(A, axis1=-2, axis2=-1), names)
-    return np.linalg.solve(A, force[..., None])[..., 0]
-
-
-def _at_sample(k: int, function: Callable, *arguments: Any) -> Any:
-    """function(*arguments); an error says at which sample."""
-    try:
-        return function(*arguments)
-    except InputError as error:
-        raise InputError(f"sample {k}: {error}") from None
+    return np.asarray(np.linalg.solve(A, force[..., None])[..., 0], dtype=float)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..algorithms.joint_wrenches import moving
 from ..model.tree import Model
 from .inputs.validation import Wrenches
@@ -14,18 +15,18 @@ from .inputs.validation import Wrenches
 class TorqueSensitivities(NamedTuple):
     """(n, n) or (samples, n, n) each: a row for each torque, a column for each coordinate. The last is the mass matrix."""
 
-    dtau_dq: np.ndarray
-    dtau_dqd: np.ndarray
-    dtau_dqdd: np.ndarray
+    dtau_dq: Array
+    dtau_dqd: Array
+    dtau_dqdd: Array
 
 
 class RateSensitivities(NamedTuple):
     """Of tau_rate: (n, n) or (samples, n, n) each, as in TorqueSensitivities. The last is the mass matrix."""
 
-    drate_dq: np.ndarray
-    drate_dqd: np.ndarray
-    drate_dqdd: np.ndarray
-    drate_dqddd: np.ndarray
+    drate_dq: Array
+    drate_dqd: Array
+    drate_dqdd: Array
+    drate_dqddd: Array
 
 
 class JointWrenches(NamedTuple):
@@ -38,17 +39,17 @@ class JointWrenches(NamedTuple):
     """
 
     joints: tuple[str, ...]
-    wrench: np.ndarray
-    rate: np.ndarray | None
+    wrench: Array
+    rate: Array | None
 
 
 class JointWrenchSensitivities(NamedTuple):
     """Of JointWrenches.wrench: (joints, 6, n) or (samples, joints, 6, n) each, a column for each coordinate."""
 
     joints: tuple[str, ...]
-    dw_dq: np.ndarray
-    dw_dqd: np.ndarray
-    dw_dqdd: np.ndarray
+    dw_dq: Array
+    dw_dqd: Array
+    dw_dqdd: Array
 
 
 class Sensitivities:
@@ -63,21 +64,23 @@ class Sensitivities:
         model: Model
 
         def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                      world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, ...]: ...
+                      world_wrenches: Wrenches | None = None) -> tuple[Array, ...]: ...
 
-    def sensitivities(self, q, qd, qdd, wrenches: Wrenches | None = None,
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
         """Partial derivatives of the torques, joint dynamics included: Barman, thesis, chapter 3, in closed form."""
         return tuple.__new__(TorqueSensitivities, self._evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
                                                                  world_wrenches=world_wrenches))
 
-    def rate_sensitivities(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                            world_wrenches: Wrenches | None = None) -> RateSensitivities:
         """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
         return tuple.__new__(RateSensitivities, self._evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
                                                                wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
-    def joint_wrenches(self, q, qd, qdd, qddd=None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
+                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                        world_wrenches: Wrenches | None = None) -> JointWrenches:
         """Internal force and moment of every joint and, where the jerk qddd is given, their rates."""
         given = {"wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches}
@@ -86,7 +89,7 @@ class Sensitivities:
         wrench, rate = self._evaluate("joint_wrenches_and_rates", q, qd, qdd, qddd, **given)
         return JointWrenches(self.moving_joints, wrench, rate)
 
-    def joint_wrench_sensitivities(self, q, qd, qdd, wrenches: Wrenches | None = None,
+    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
                                    world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
         """Partial derivatives of the internal wrenches of `joint_wrenches`."""
         tables = self._evaluate("joint_wrench_sensitivities", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)

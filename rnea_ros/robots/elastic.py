@@ -1,4 +1,4 @@
-"""ElasticRobot: a Robot, the springs in its joints and the motors behind them. Like Robot, the door where input is checked."""
+"""ElasticRobot: a robot with springs in its joints and motors behind them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..algebra.linalg import pivots
 from ..algebra.taylor import derivative
 from ..algorithms import mixed_joints, motor_motion
 from ..algorithms.mixed_joints import Motor
 from ..errors import InputError, some
 from ..model.robot_file.robot_file import Source
+from ..model.tree import Limits
 from . import elastic_parameters
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
+from .kernels.floating_functions import values_only
 from .kernels.store import KernelStore, unified
 from .link_kinematics import LinkKinematics
-from .robot import GRAVITY, Robot
+from .robot import GRAVITY, Dynamics, Robot
 
 
 class ElasticMotion(NamedTuple):
@@ -31,18 +35,28 @@ class ElasticMotion(NamedTuple):
     q_motor, qd_motor, qdd_motor : position, velocity, acceleration of the motors, behind their gears [rad, m]
     """
 
-    tau: np.ndarray
-    load: np.ndarray
-    q_motor: np.ndarray
-    qd_motor: np.ndarray
-    qdd_motor: np.ndarray
+    tau: Array
+    load: Array
+    q_motor: Array
+    qd_motor: Array
+    qdd_motor: Array
+
+
+class ElasticResponse(NamedTuple):
+    """Accelerations of the joints (n,) and of the motors of elastic joints (Ne,); or (samples, ...)."""
+
+    qdd: Array
+    qdd_motor: Array
 
 
 class ElasticRobot(LinkKinematics):
     """Exact dynamics of a robot whose joints may be elastic and whose motors may sit on any link (Hua et al.).
 
     Joints are in the order of `joint_names`, motors of elastic joints in that of `elastic_joints`. A spring's torque is
-    stiffness (q_motor - q); q_motor is the motor's angle divided by its gear ratio. Arrays, units, wrenches as in Robot.
+    stiffness (q_motor - q); q_motor is the motor's angle divided by its gear ratio. A motion is one of the joints, on the
+    links' side of the springs: q and its derivatives, as many as `order` says. A state is q, qd of the joints and q_motor,
+    qd_motor (Ne,) of the motors. Where rows or columns stand for all that moves, the motors' Ne come last. Arrays, units and
+    loads as in Robot.
     """
 
     def __init__(self, robot: Robot, parameters: Source):
@@ -53,12 +67,13 @@ class ElasticRobot(LinkKinematics):
         (self.motors, rotors), self._parameters = elastic_parameters.motors(robot.model, parameters)
         self.model = unified(robot.model, [*rotors, *robot.payloads.values()])
         self._levels = motor_motion.levels(self.model, self.motors)
+        self._stiff = Robot(self.model, robot.backend, robot.gravity_vector)  # the links alone
         self._compiled = KernelStore(self.model, robot.gravity_vector, robot.backend)
         self._link_kernels = robot._link_kernels
 
     @classmethod
-    def from_urdf(cls, source: str | os.PathLike, parameters: Source | None = None, backend: str = "llvm",
-                  gravity: Sequence[float] = GRAVITY, **options: Any) -> ElasticRobot:
+    def from_urdf(cls, source: str | os.PathLike[str], parameters: Source | None = None, backend: str = "llvm",
+                  gravity: ArrayLike = GRAVITY, **options: Any) -> ElasticRobot:
         """From a URDF and a robot file that declares its motors and springs: by default robot.robot.yaml beside robot.urdf.
 
         options: friction, joint_dynamics and allow_xacro, as in Robot.from_urdf.
@@ -66,12 +81,16 @@ class ElasticRobot(LinkKinematics):
         robot = Robot.from_urdf(source, "fixed", backend, gravity, **options)
         return cls(robot, elastic_parameters.beside(source) if parameters is None else parameters)
 
-    def with_payload(self, link: str, mass: float, com: Sequence[float] = (0.0, 0.0, 0.0),
-                     inertia: Any = None) -> ElasticRobot:
+    def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+                     inertia: ArrayLike | None = None) -> ElasticRobot:
         """The same robot carrying a rigid body on a URDF link; arguments as in Robot.with_payload."""
         return ElasticRobot(self.robot.with_payload(link, mass, com, inertia), self._parameters)
 
     # ------------------------------------------------------------------ what it is
+
+    @property
+    def name(self) -> str:
+        return self.robot.name
 
     @property
     def n(self) -> int:
@@ -80,6 +99,15 @@ class ElasticRobot(LinkKinematics):
     @property
     def joint_names(self) -> tuple[str, ...]:
         return self.model.joint_names
+
+    @property
+    def joint_types(self) -> tuple[str, ...]:
+        return self.robot.joint_types
+
+    @property
+    def limits(self) -> Limits:
+        """Of the joints, NaN where unknown; effort is that of the motors behind their gears."""
+        return self.robot.limits
 
     @property
     def elastic_motors(self) -> list[Motor]:
@@ -92,92 +120,126 @@ class ElasticRobot(LinkKinematics):
         return tuple(self.joint_names[motor.coordinate] for motor in self.elastic_motors)
 
     @property
-    def stiffness(self) -> np.ndarray:
+    def stiffness(self) -> Array:
         """Of the elastic joints [N m/rad, N/m]."""
         return np.array([motor.stiffness for motor in self.elastic_motors])
 
     @property
     def order(self) -> int:
-        """How many derivatives of q the inverse dynamics needs: 2 if rigid, usually 4; see motor_motion.py."""
+        """How many derivatives of q the torque rate needs, one more than the torque: 3 if rigid, usually 5, for some arms with
+        motors on moving links 7; see motor_motion.py."""
         for name, level in zip(self.elastic_joints, self._levels, strict=True):
             if not np.isfinite(level):
                 raise InputError(f"the motor of joint '{name}' rides on what its own spring moves, by way of others perhaps: "
                                  "its motion follows from a differential equation, not from q; use forward_dynamics, or "
                                  "declare a motor_link before the joint")
-        return 2 + 2 * int(max(self._levels, default=0))
+        return 3 + 2 * int(max(self._levels, default=0))
 
-    # ------------------------------------------------------------------ what it computes
+    # ------------------------------------------------------------------ torques of a motion
 
-    def inverse_dynamics(self, q, qd, qdd, *higher, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None) -> ElasticMotion:
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike,
+                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
+        """Torques (n,) of all motors for a motion of the joints; arguments as of `motor_motion`."""
+        return self.motor_motion(q, qd, qdd, *higher, wrenches=wrenches, wrench_rates=wrench_rates,
+                                 world_wrenches=world_wrenches).tau
+
+    def motor_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, wrenches: Wrenches | None = None,
+                     wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> ElasticMotion:
         """Torques and motions of the motors for a motion of the joints, (8)-(29) and (43).
 
-        higher         : third, fourth ... derivative of q, up to `order`: the springs' torques must change with the motion
-        wrenches       : {URDF link: (6,)} BY the environment ON the link, about and along its frame, as in Robot
-        world_wrenches : the same along the root link's axes, like a weight. Along the motion, both keep their components.
+        higher       : third, fourth ... derivative of q, `order` - 1 in all: the springs' torques must change with the motion
+        wrench_rates : the motors feel how loads change, too; as far as they are given, wrenches change at these rates
         """
-        *parts, _rate = self._motion(self.order, (q, qd, qdd, *higher), wrenches, world_wrenches)
+        loads = wrenches, wrench_rates, world_wrenches
+        *parts, _rate = self._motion(self.order - 1, (q, qd, qdd, *higher), *loads)
         return ElasticMotion(*parts)
 
-    def torque_and_rate(self, q, qd, qdd, *higher, wrenches: Wrenches | None = None,
-                        world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Torques of the motors and their exact time derivatives; takes one derivative of q more than `order`."""
-        tau, *_rest, rate = self._motion(self.order + 1, (q, qd, qdd, *higher), wrenches, world_wrenches)
+    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
+                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
+        """Torques of the motors and their exact time derivatives; takes `order` derivatives of q."""
+        loads = wrenches, wrench_rates, world_wrenches
+        tau, *_rest, rate = self._motion(self.order, (q, qd, qdd, qddd, *higher), *loads)
         return tau, rate
 
-    def forward_dynamics(self, q, q_motor, qd, qd_motor, tau, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(qdd, qdd_motor) under motor torques tau (n,), Algorithm 2. InputError names a joint that moves no mass."""
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike) -> Dynamics:
+        """tau, tau_rate; and the torques that hold the robot still against gravity, and their rates."""
+        rest = np.zeros(self.n)
+        return Dynamics(*self.torque_and_rate(q, qd, qdd, qddd, *higher), *self._stiff.dynamics(q, qd, rest, rest)[2:])
+
+    # ------------------------------------------------------------------ the equations of joints and motors
+
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, q_motor: ArrayLike | None = None,
+                         qd_motor: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
+        """Accelerations (n,) of the joints under motor torques tau (n,); see `motor_response`."""
+        return self.motor_response(q, qd, tau, q_motor=q_motor, qd_motor=qd_motor, wrenches=wrenches,
+                                   world_wrenches=world_wrenches).qdd
+
+    def motor_response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, q_motor: ArrayLike | None = None,
+                       qd_motor: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None) -> ElasticResponse:
+        """Of joints and motors under motor torques tau (n,), Algorithm 2. InputError names a joint that moves no mass."""
         state = self.state(q, q_motor, qd, qd_motor) | {"tau": validation.coordinates("tau", tau, self.joint_names)}
         names = (*self.joint_names, *(f"motor of {name}" for name in self.elastic_joints))
         with singularity.nonsingular(lambda: self.mass_matrix(q), names):
-            acceleration, felt, locked = self._compiled(self._forward_dynamics, state, wrenches, world_wrenches, masses=False)
+            acceleration, felt, locked = self._compiled(self._forward_dynamics, state, wrenches, None, world_wrenches,
+                                                        masses=False)
         singularity.check_nonsingular(felt, locked, names)
         validation.results("forward_dynamics", [acceleration])
-        return acceleration[..., :self.n], acceleration[..., self.n:]
+        return ElasticResponse(acceleration[..., :self.n], acceleration[..., self.n:])
 
-    def mass_matrix(self, q) -> np.ndarray:
+    def mass_matrix(self, q: ArrayLike) -> Array:
         """A = [[M, S], [S^T, B]] (n + Ne, n + Ne) or (samples, ...): joints, then motors of elastic joints, (30), (34)."""
         return self._compiled(self._mass_matrix, {"q": validation.coordinates("q", q, self.joint_names)})[0]
 
-    def bias(self, q, q_motor, qd, qd_motor, wrenches: Wrenches | None = None,
-             world_wrenches: Wrenches | None = None) -> np.ndarray:
+    def bias(self, q: ArrayLike, qd: ArrayLike, *, q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
+             wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:
         """zeta (n + Ne,) of (31)-(33): A [qdd; qdd_motor] + zeta = [torque that reaches each joint; torque of each motor].
 
         The torque that reaches a rigid joint is its motor's, that of an elastic joint its spring's; motors carry their springs
         in zeta.
         """
-        return self._compiled(self._bias, self.state(q, q_motor, qd, qd_motor), wrenches, world_wrenches)[0]
+        return self._compiled(self._bias, self.state(q, q_motor, qd, qd_motor), wrenches, None, world_wrenches)[0]
 
-    # ------------------------------------------------------------------ the door
+    def gravity(self, q: ArrayLike) -> Array:
+        """Share of gravity in `bias` (n + Ne,): none at the motors. The first n hold the robot still against gravity."""
+        tau = self._stiff.gravity(q)
+        return np.concatenate((tau, np.zeros((*tau.shape[:-1], len(self.elastic_motors)))), axis=-1)
 
-    def state(self, q, q_motor, qd, qd_motor) -> dict[str, np.ndarray]:
+    # ------------------------------------------------------------------ input, checked
+
+    def state(self, q: ArrayLike, q_motor: ArrayLike | None, qd: ArrayLike, qd_motor: ArrayLike | None) -> dict[str, Array]:
         """The state as blocks of a kernel, checked."""
-        return {"q": validation.coordinates("q", q, self.joint_names),
-                "theta": validation.coordinates("q_motor", q_motor, self.elastic_joints),
-                "qd": validation.coordinates("qd", qd, self.joint_names),
-                "thetad": validation.coordinates("qd_motor", qd_motor, self.elastic_joints)}
+        return {"q": validation.coordinates("q", q, self.joint_names), "theta": self._of_motors("q_motor", q_motor),
+                "qd": validation.coordinates("qd", qd, self.joint_names), "thetad": self._of_motors("qd_motor", qd_motor)}
 
-    def _motion(self, order: int, motion: Sequence[Any], wrenches: Wrenches | None,
-                world_wrenches: Wrenches | None) -> tuple[np.ndarray, ...]:
+    def _of_motors(self, name: str, value: ArrayLike | None) -> Array:
+        if value is None and self.elastic_motors:
+            raise InputError(f"{name} is missing: springs pull by where their motors are; give q_motor and qd_motor, a column "
+                             f"for each of {some(self.elastic_joints)}, as motor_motion finds them for a motion")
+        return validation.coordinates(name, () if value is None else value, self.elastic_joints)
+
+    def _motion(self, order: int, motion: Sequence[ArrayLike], *loads: Wrenches | None) -> tuple[Array, ...]:
         names = ["q" + "d" * k for k in range(order + 1)]
         if len(motion) <= order:
             raise InputError(f"{len(motion) - 1} derivatives of q are given, {order} are needed with "
                              f"{some(self.elastic_joints) or 'no joint'} elastic: {some(names)}")
         blocks = {name: validation.coordinates(name, x, self.joint_names) for name, x in zip(names, motion, strict=False)}
-        return self._compiled(self._inverse_motion, blocks, wrenches, world_wrenches)
+        return self._compiled(self._inverse_motion, blocks, *loads)
 
     def _inverse_motion(self, options, **motion):
         torques, theta = motor_motion.inverse_motion(self.model, self.motors, list(motion.values()), **options)
-        rate: Any = derivative(torques.motor, 1) if len(motion) > self.order + 1 else []
+        rate: Any = derivative(torques.motor, 1) if len(motion) > self.order else []
         return derivative(torques.motor, 0), derivative(torques.load, 0), *([x[k] for x in theta] for k in range(3)), rate
 
     def _forward_dynamics(self, options, **state):
-        acceleration, A = mixed_joints.forward_dynamics(self.model, self.motors, **state, **options)
+        acceleration, A = mixed_joints.forward_dynamics(self.model, self.motors, **state, **values_only(options))
         return acceleration, pivots(A), np.diag(A)
 
     def _mass_matrix(self, options, q):
         return [mixed_joints.mass_matrix(self.model, self.motors, q)]
 
     def _bias(self, options, **state):
-        return [mixed_joints.bias(self.model, self.motors, **state, **options)]
+        return [mixed_joints.bias(self.model, self.motors, **state, **values_only(options))]

@@ -13,6 +13,7 @@ from ..errors import InputError, shown
 from .elastic import ElasticRobot
 from .inputs import validation
 from .inputs.validation import Wrenches
+from .kernels.floating_functions import values_only
 from .kernels.store import KernelStore
 
 DERIVATIVES = 5  # of the desired motion: position to fourth derivative
@@ -42,7 +43,7 @@ class InverseDynamicsController:
         slope, damping             : Lambda_q [1/s] and K_Dq [N m s/rad] of the n joints, (37), (39)
         motor_slope, motor_damping : Lambda_theta and K_Dtheta of elastic joints' motors, (45), (49); default as the joints'
         """
-        if robot.order > 4:
+        if robot.order > 5:
             raise InputError("this controller needs the motor of every elastic joint on a link that no other elastic joint "
                              "moves: otherwise (43) defines the desired motor position only implicitly")
         self.robot = robot
@@ -66,11 +67,12 @@ class InverseDynamicsController:
         blocks = {f"d{k}": validation.coordinates(f"desired[{k}]", desired[k], self.robot.joint_names)
                   for k in range(DERIVATIVES)}
         blocks |= self.robot.state(q, q_motor, qd, qd_motor)
-        return MotorCommand(*self._compiled(self._law, blocks, wrenches, world_wrenches))
+        return MotorCommand(*self._compiled(self._law, blocks, wrenches, None, world_wrenches))
 
     def _law(self, options, **blocks):
         desired = [blocks.pop(f"d{k}") for k in range(DERIVATIVES)]
-        return mixed_control.control(self.robot.model, self.robot.motors, self.gains, desired, **blocks, **options)
+        return mixed_control.control(self.robot.model, self.robot.motors, self.gains, desired, **blocks,
+                                     **values_only(options))
 
 
 def _gains(name: str, value: Any, size: int) -> np.ndarray:
@@ -123,7 +125,8 @@ def simulate(robot: ElasticRobot, controller: Callable[..., MotorCommand], desir
 
     def slope(t: float, y: np.ndarray) -> np.ndarray:
         q, q_motor, qd, qd_motor = np.split(y, cuts)
-        acceleration = robot.forward_dynamics(q, q_motor, qd, qd_motor, command(t, y).tau, wrenches, world_wrenches)
+        acceleration = robot.motor_response(q, qd, command(t, y).tau, q_motor=q_motor, qd_motor=qd_motor, wrenches=wrenches,
+                                            world_wrenches=world_wrenches)
         return np.concatenate((y[half:], *acceleration))
 
     t = np.arange(round(duration / step) + 1) * step

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..errors import InputError
 from ..model.tree import Model
 from .inputs import validation
@@ -15,11 +17,11 @@ from .inputs.validation import Wrenches
 class Energy(NamedTuple):
     """Kinetic, rotors included, and potential energy: a number or (samples,) each [J]."""
 
-    kinetic: np.ndarray
-    potential: np.ndarray
+    kinetic: Array
+    potential: Array
 
     @property
-    def total(self) -> np.ndarray:
+    def total(self) -> Array:
         return self.kinetic + self.potential
 
 
@@ -27,9 +29,9 @@ class CenterOfMass(NamedTuple):
     """Place (3,) [m] and velocity (3,) [m/s] of the mass centre; momentum (6,): linear [kg m/s], and angular about the mass
     centre [kg m^2/s]. Or (samples, 3) and (samples, 6)."""
 
-    position: np.ndarray
-    velocity: np.ndarray
-    momentum: np.ndarray
+    position: Array
+    velocity: Array
+    momentum: Array
 
 
 class Energetics:
@@ -42,28 +44,28 @@ class Energetics:
         def total_mass(self) -> float: ...
 
         def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                      world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, ...]: ...
+                      world_wrenches: Wrenches | None = None) -> tuple[Array, ...]: ...
 
-    def energy(self, q, qd) -> Energy:
+    def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
         """Kinetic and potential energy; the latter is zero with all mass at the root's origin."""
         return Energy(*np.moveaxis(self._evaluate("energy", q, qd)[0], -1, 0))
 
-    def center_of_mass(self, q, qd=None) -> CenterOfMass:
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike | None = None) -> CenterOfMass:
         """Mass centre, its velocity, and the momentum about it; without qd, at rest."""
         refuse_weightless(self.total_mass)
         return CenterOfMass(*self._evaluate("center_of_mass", q, np.zeros(np.shape(q)) if qd is None else qd))
 
-    def power(self, qd, tau) -> np.ndarray:
+    def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
         """Power of the joint torques [W]: what the energy gains per second, less friction's loss and others' work."""
         names = self.model.joint_names
         return (validation.coordinates("qd", qd, names) * validation.coordinates("tau", tau, names)).sum(axis=-1)
 
-    def coriolis(self, q, qd) -> np.ndarray:
+    def coriolis(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """C (n, n) or (samples, n, n), by Christoffel symbols: C qd are the velocity torques, and Mdot - 2 C is skew."""
         columns = [self._evaluate("coriolis", q, qd, unit)[0] for unit in np.eye(self.model.n)]
         return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(q), 0))
 
-    def mass_matrix_rate(self, q, qd) -> np.ndarray:
+    def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """d M / dt (n, n) or (samples, n, n) along the motion."""
         return self._evaluate("mass_matrix_rate", q, qd)[0]
 

@@ -1,4 +1,4 @@
-"""FloatingLoopRobot: closed loops on a base that is free or carried, as of walking robots whose legs have loops.
+"""FloatingLoopRobot: closed loops on a base that is free or prescribed, as of walking robots whose legs have loops.
 
 The loops hold links of the robot against each other, so they ask nothing of the base: its six equations are those of the tree,
 khalil-rne (84)-(100), moving as the loops let it, and the tree's torques are projected on the active joints, (55)-(57).
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..model.robot_file.robot_file import Source
@@ -20,7 +21,7 @@ from .floating import BASE_NAMES, FloatingRobot, FreeMotion, FreeRates, FreeResp
 from .inputs import validation
 from .inputs.base_state import BaseState
 from .inputs.validation import Wrenches
-from .robot import Robot
+from .robot import Dynamics, Robot
 
 
 class FloatingLoopRobot(LoopKinematics):
@@ -34,7 +35,7 @@ class FloatingLoopRobot(LoopKinematics):
         super().__init__(tree, loops)
 
     @classmethod
-    def from_urdf(cls, source: str | bytes | os.PathLike, loops: Source, **options: Any) -> FloatingLoopRobot:
+    def from_urdf(cls, source: str | bytes | os.PathLike[str], loops: Source, **options: Any) -> FloatingLoopRobot:
         """From the URDF of the spanning tree and the declaration of its loops; options as in FloatingRobot.from_urdf."""
         return cls(FloatingRobot.from_urdf(source, **options).robot, loops)
 
@@ -43,74 +44,129 @@ class FloatingLoopRobot(LoopKinematics):
         """The tree with open loops: energy, mass centre, ground reaction at motions that `motion` has closed."""
         return FloatingRobot(self.tree)
 
-    def link_pose(self, link: str, qa: ArrayLike, point: ArrayLike | None = None, guess: ArrayLike | None = None, *,
-                  base: BaseState | None = None) -> Pose:
-        """As of ClosedLoopRobot, in the world."""
-        return self.free.link_pose(link, self.close(qa, guess), point, base=base)
+    # ------------------------------------------------------------------ where links are
 
-    def link_velocity(self, link: str, qa: ArrayLike, qad: ArrayLike, point: ArrayLike | None = None,
-                      guess: ArrayLike | None = None, *, base: BaseState | None = None) -> np.ndarray:
+    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                  guess: ArrayLike | None = None) -> Pose:
+        """As of ClosedLoopRobot, in the world."""
+        return self.free.link_pose(link, self.close(q, guess=guess), point, base=base)
+
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
         """As of ClosedLoopRobot, relative to the world and along its axes."""
-        motion = self._moving(qa, qad, guess)
+        motion = self._moving(q, qd, guess)
         return self.free.link_velocity(link, motion.q, motion.qd, point, base=base)
 
-    def jacobian(self, link: str, qa: ArrayLike, point: ArrayLike | None = None, guess: ArrayLike | None = None, *,
-                 base: BaseState | None = None) -> np.ndarray:
-        """(6, 6 + N) or (samples, ...), the base first: link_velocity = jacobian @ [base.velocity; qad]."""
-        motion = self._still(qa, guess)
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                 guess: ArrayLike | None = None) -> Array:
+        """(6, 6 + N) or (samples, ...), the base first: link_velocity = jacobian @ [base.velocity; qd]."""
+        motion = self._still(q, guess)
         return self.free.jacobian(link, motion.q, point, base=base) @ _of_all(motion.G, np.eye(6))
 
-    def jacobian_rate(self, link: str, qa: ArrayLike, qad: ArrayLike, point: ArrayLike | None = None,
-                      guess: ArrayLike | None = None, *, base: BaseState | None = None) -> np.ndarray:
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
         """(6, 6 + N) or (samples, ...): time derivative of `jacobian` along the motion of base and active joints."""
-        motion = self._moving(qa, qad, guess)
+        motion = self._moving(q, qd, guess)
         J = self.free.jacobian(link, motion.q, point, base=base)
         Jd = self.free.jacobian_rate(link, motion.q, motion.qd, point, base=base)
         maps = _of_all(motion.G, np.eye(6)), _of_all(motion.Gd, np.zeros((6, 6)))
         return closed_loops.active_jacobian_rate(*maps, J, Jd)
 
-    def inverse_dynamics(self, base: BaseState, qa, qad, qadd, guess=None, wrenches: Wrenches | None = None) -> FreeMotion:
-        """How the base moves when the active joints move so, and their torques (N,) for it."""
-        found = self.torque_and_rate(base, qa, qad, qadd, np.zeros(np.shape(qa)), guess, wrenches)
-        return FreeMotion(found.base_acceleration, found.tau)
+    # ------------------------------------------------------------------ free base
 
-    def torque_and_rate(self, base: BaseState, qa, qad, qadd, qaddd, guess=None, wrenches: Wrenches | None = None,
-                        wrench_rates: Wrenches | None = None) -> FreeRates:
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, base: BaseState | None = None,
+                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
+        """Torques (N,) of a motion of the active joints while nothing holds the base."""
+        return self.free_motion(q, qd, qdd, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches).tau
+
+    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, base: BaseState | None = None,
+                        guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                        wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
+        """Torques (N,) and their rates while nothing holds the base."""
+        found = self.free_rates(q, qd, qdd, qddd, base=base, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
+                                world_wrenches=world_wrenches)
+        return found.tau, found.tau_rate
+
+    def free_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, base: BaseState | None = None,
+                    guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                    world_wrenches: Wrenches | None = None) -> FreeMotion:
+        """How the base moves when the active joints move so, and their torques (N,) for it."""
+        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        found = self.free.free_motion(*motion[:3], base=base, wrenches=wrenches, world_wrenches=world_wrenches)
+        return found._replace(tau=closed_loops.active_torque(motion.G, motion.Gd, found.tau, found.tau)[0])
+
+    def free_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, base: BaseState | None = None,
+                   guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                   world_wrenches: Wrenches | None = None) -> FreeRates:
         """The same with its rates."""
-        motion = self.motion(qa, qad, qadd, qaddd, guess)
-        a, jerk, tau, tau_rate = self.free.torque_and_rate(base, *motion[:4], wrenches, wrench_rates)
+        motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        a, jerk, tau, tau_rate = self.free.free_rates(*motion[:4], base=base, wrenches=wrenches, wrench_rates=wrench_rates,
+                                                      world_wrenches=world_wrenches)
         return FreeRates(a, jerk, *closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate))
 
-    def carried(self, base: BaseState, base_acceleration, base_jerk, qa, qad, qadd, qaddd, guess=None,
-                wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None) -> PrescribedBase:
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, base: BaseState | None = None,
+                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
+        """Accelerations (N,) of the active joints under their torques while nothing holds the base."""
+        return self.free_response(q, qd, tau, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches).qdd
+
+    def free_response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, base: BaseState | None = None,
+                      guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> FreeResponse:
+        """How base and active joints move under the torques tau (N,) of the latter."""
+        given = validation.coordinates("tau", tau, self.joint_names)
+        H = self.bias(q, qd, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches)
+        validation.samples([given, H])  # refuses different numbers of samples
+        force = np.concatenate((np.zeros((*given.shape[:-1], 6)), given), axis=-1) - H
+        found = accelerations(self.mass_matrix(q, guess=guess), force, (*BASE_NAMES, *self.joint_names))
+        return FreeResponse(found[..., :6], found[..., 6:])
+
+    # ------------------------------------------------------------------ the equations of all that moves
+
+    def mass_matrix(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+        """(6 + N, 6 + N) or (samples, ...), base first. Where the base is does not matter."""
+        motion = self._still(q, guess)
+        return closed_loops.active_mass_matrix(_of_all(motion.G, np.eye(6)), self.free.mass_matrix(motion.q))
+
+    def bias(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
+             wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:
+        """(6 + N,): base wrench and torques without acceleration of base and active joints."""
+        rest = np.zeros(np.shape(q))
+        found = self.prescribed_base(q, qd, rest, rest, base=base, guess=guess, wrenches=wrenches,
+                                     world_wrenches=world_wrenches)
+        return np.concatenate((found.base_wrench, found.tau), axis=-1)
+
+    def gravity(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+        """(6 + N,): base wrench and torques that hold the robot still against gravity alone."""
+        motion = self._still(q, guess)
+        wrench, tau = np.split(self.free.gravity(motion.q, base=base), [6], axis=-1)
+        return np.concatenate((wrench, closed_loops.active_torque(motion.G, motion.Gd, tau, tau)[0]), axis=-1)
+
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, base: BaseState | None = None,
+                 guess: ArrayLike | None = None) -> Dynamics:
+        """As of FloatingRobot, of the active joints."""
+        motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        tau, tau_rate, gravity, gravity_rate = self.free.dynamics(*motion[:4], base=base)
+        return Dynamics(*closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate),
+                        *closed_loops.active_torque(motion.G, motion.Gd, gravity, gravity_rate))
+
+    # ------------------------------------------------------------------ base whose motion is given
+
+    def prescribed_base(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, base: BaseState | None = None,
+                        base_acceleration: ArrayLike = (0.0,) * 6, base_jerk: ArrayLike = (0.0,) * 6,
+                        guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                        wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> PrescribedBase:
         """Torques, rates and base wrench where the base's motion is given too."""
-        motion = self.motion(qa, qad, qadd, qaddd, guess)
-        found = self.free.carried(base, base_acceleration, base_jerk, *motion[:4], wrenches, wrench_rates)
+        motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        found = self.free.prescribed_base(*motion[:4], base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
+                                          wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         tau, tau_rate = closed_loops.active_torque(motion.G, motion.Gd, found.tau, found.tau_rate)
         return found._replace(tau=tau, tau_rate=tau_rate)
 
-    def mass_matrix(self, qa, guess=None) -> np.ndarray:
-        """(6 + N, 6 + N) or (samples, ...), base first."""
-        motion = self._still(qa, guess)
-        return closed_loops.active_mass_matrix(_of_all(motion.G, np.eye(6)), self.free.mass_matrix(motion.q))
 
-    def bias(self, base: BaseState, qa, qad, guess=None, wrenches: Wrenches | None = None) -> np.ndarray:
-        """(6 + N,): base wrench and torques without acceleration of base and active joints."""
-        still, rest = np.zeros(6), np.zeros(np.shape(qa))
-        found = self.carried(base, still, still, qa, qad, rest, rest, guess, wrenches)
-        return np.concatenate((found.base_wrench, found.tau), axis=-1)
-
-    def forward_dynamics(self, base: BaseState, qa, qad, tau, guess=None, wrenches: Wrenches | None = None) -> FreeResponse:
-        """How base and active joints move under the torques tau (N,) of the latter."""
-        given = validation.coordinates("tau", tau, self.active_joints)
-        H = self.bias(base, qa, qad, guess, wrenches)
-        validation.samples([given, H])  # refuses different numbers of samples
-        force = np.concatenate((np.zeros((*given.shape[:-1], 6)), given), axis=-1) - H
-        found = accelerations(self.mass_matrix(qa, guess), force, (*BASE_NAMES, *self.active_joints))
-        return FreeResponse(found[..., :6], found[..., 6:])
-
-
-def _of_all(G: np.ndarray, of_base: np.ndarray) -> np.ndarray:
+def _of_all(G: Array, of_base: Array) -> Array:
     """G (56), or its rate, with the base before it: (6 + n, 6 + N) or (samples, ...)."""
     n, N = G.shape[-2:]
     found = np.zeros((*G.shape[:-2], 6 + n, 6 + N))

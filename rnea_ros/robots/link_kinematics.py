@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose
 from .inputs import validation
 from .kernels import link_functions
@@ -42,20 +42,20 @@ class LinkKinematics:
         """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
         return Pose(*self._on_link(link_functions.link_pose, link, point, q=q))
 
-    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> np.ndarray:
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
         return self._on_link(link_functions.link_velocity, link, point, q=q, qd=qd)[0]
 
-    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> np.ndarray:
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
         return self._on_link(link_functions.jacobian, link, point, q=q)[0]
 
-    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> np.ndarray:
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
         return self._on_link(link_functions.jacobian_rate, link, point, q=q, qd=qd)[0]
 
-    def _on_link(self, function: Callable, link: str, point: ArrayLike | None, *, base: dict[str, np.ndarray] | None = None,
-                 **motion: Any) -> tuple[np.ndarray, ...]:
+    def _on_link(self, function: Callable, link: str, point: ArrayLike | None, *, base: dict[str, Array] | None = None,
+                 **motion: Any) -> tuple[Array, ...]:
         model = self._link_kernels.model
         one = LinkFunction(function, model, model.frame(link))
         blocks = {name: validation.coordinates(name, value, model.joint_names) for name, value in motion.items()}

@@ -6,15 +6,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..algebra.vectors import rpy
 from ..errors import ModelError
 from ..model import urdf, urdf_reader
 from ..model.robot_file import robot_file as reader
 from ..model.robot_file.robot_file import RobotFile, Source
 from ..model.tree import Model
-from ..model.urdf_parts import apart
 from ..model.urdf_reader import Description
 from . import declared_joints
 from .closed_loops import ClosedLoopRobot
@@ -22,7 +18,7 @@ from .elastic import ElasticRobot
 from .elastic_parameters import MOTORS
 from .floating import FloatingRobot
 from .floating_closed_loops import FloatingLoopRobot
-from .parallel import ParallelRobot
+from .parallel import ParallelRobot, taken_apart
 from .robot import GRAVITY, Robot
 from .springs import SpringRobot
 
@@ -101,12 +97,8 @@ def _motors(robot: Robot, file: RobotFile) -> RobotFile:
 
 def _parallel(description: Description, file: RobotFile, backend: str, options: Mapping[str, Any]) -> ParallelRobot:
     """Legs and platform of one URDF."""
-    parts = apart(description, file.section("platform")["link"])
-    legs, platform = urdf.load(parts.legs, **options), urdf.load(parts.platform)
-    kind(file.checked(legs, platform))
-    home, given = parts.home, file.section("platform").get("home")
-    if given:
-        home = np.array(given["xyz"], dtype=float), rpy(*given["rpy"])
+    legs, platform, home = taken_apart(description, file, **options)
+    kind(file)
     robot = ParallelRobot(_tree(legs, file, backend), Robot(platform, backend), file.only([LOOPS]), home)
     for payload in declared_joints.payloads(file):
         if payload.link in platform.frames:

@@ -10,7 +10,9 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
@@ -38,10 +40,10 @@ class Dynamics(NamedTuple):
     N m and N m/s for revolute joints, N and N/s for prismatic ones.
     """
 
-    tau: np.ndarray
-    tau_rate: np.ndarray
-    gravity: np.ndarray
-    gravity_rate: np.ndarray
+    tau: Array
+    tau_rate: Array
+    gravity: Array
+    gravity_rate: Array
 
 
 class Robot(Energetics, LinkKinematics, Sensitivities):
@@ -51,7 +53,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
     A Robot does not change: `with_payload` returns another one.
     """
 
-    def __init__(self, model: Model, backend: str = "llvm", gravity: Sequence[float] = GRAVITY):
+    def __init__(self, model: Model, backend: str = "llvm", gravity: ArrayLike = GRAVITY):
         self.model = model
         self.backend = kernel.available(backend)
         self._evaluations = REFERENCE_FUNCTIONS if self.backend == "reference" else KERNEL_FUNCTIONS
@@ -63,7 +65,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike, base: str = "fixed", backend: str = "llvm",
-                  gravity: Sequence[float] = GRAVITY, friction: bool = False,
+                  gravity: ArrayLike = GRAVITY, friction: bool = False,
                   joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Robot:
         """A robot from the path of a URDF, or from its text.
 
@@ -96,11 +98,17 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         return self.model.n
 
     @property
+    def order(self) -> int:
+        """How many derivatives of q its torque rate needs."""
+        return 3
+
+    @property
     def root_link(self) -> str:
         return self.model.links[0].name
 
     @property
     def limits(self) -> Limits:
+        """Of the n coordinates, NaN where unknown."""
         return self.model.limits
 
     @property
@@ -128,7 +136,8 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         """(name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k is row k from 1."""
         return self.model.mdh_table()
 
-    def with_payload(self, link: str, mass: float, com: Sequence[float] = (0.0, 0.0, 0.0), inertia: Any = None) -> Robot:
+    def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+                     inertia: ArrayLike | None = None) -> Robot:
         """The same robot carrying a rigid body on a URDF link, instead of what that link carried before.
 
         mass [kg], com (3,) in the link's frame [m], inertia (3, 3) about the com in the link's axes [kg m^2], default zero.
@@ -157,8 +166,9 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         self._kernels = {}
         self._forget_calls()
 
-    def torque_and_rate(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                        world_wrenches: Wrenches | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
         """Torques and their exact time derivatives along the motion, guarino-gfd (3)-(21).
 
         q, qd, qdd, qddd : (n,) or (samples, n): position, velocity, acceleration, jerk
@@ -172,45 +182,48 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
                                    world_wrenches=world_wrenches)
         return found  # type: ignore[return-value]  # of two arrays
 
-    def dynamics(self, q, qd, qdd, qddd) -> Dynamics:
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity, in one call."""
         found = self._quick["dynamics"](q, qd, qdd, qddd) or self._evaluate("dynamics", q, qd, qdd, qddd)
         return tuple.__new__(Dynamics, found)
 
-    def inverse_dynamics(self, q, qd, qdd, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None) -> np.ndarray:
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
         """Torques (n,) or (samples, n) of a motion; wrenches as in `torque_and_rate`."""
         if wrenches or world_wrenches or not (found := self._quick["inverse_dynamics"](q, qd, qdd)):
             found = self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
         return found[0]
 
-    def bias(self, q, qd, wrenches: Wrenches | None = None) -> np.ndarray:
-        """Torques at zero acceleration: velocity terms, gravity, friction. tau = M qdd + bias."""
-        return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches)
+    def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
+             world_wrenches: Wrenches | None = None) -> Array:
+        """Torques at zero acceleration: velocity terms, gravity, friction, loads. tau = M qdd + bias."""
+        return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches=wrenches, world_wrenches=world_wrenches)
 
-    def gravity(self, q) -> np.ndarray:
+    def gravity(self, q: ArrayLike) -> Array:
         """Torques that hold the robot still against gravity alone."""
         return self._evaluate("gravity", q)[0]
 
-    def mass_matrix(self, q) -> np.ndarray:
+    def mass_matrix(self, q: ArrayLike) -> Array:
         """M (n, n) or (samples, n, n): column k is the torque of a unit acceleration of joint k alone, khalil-rne 3.3.1."""
         return self._evaluate("mass_matrix", q)[0]
 
-    def forward_dynamics(self, q, qd, tau, wrenches: Wrenches | None = None) -> np.ndarray:
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
         """Accelerations (n,) or (samples, n) under given torques, by articulated bodies, khalil-rne (32)-(44).
 
         Mimic joints, which that recursion cannot free one by one, solve M qdd = tau - bias instead. InputError names a joint
         that moves no mass.
         """
-        if wrenches or not (found := self._quick["forward_dynamics"](q, qd, tau)):
+        if wrenches or world_wrenches or not (found := self._quick["forward_dynamics"](q, qd, tau)):
             with singularity.nonsingular(lambda: self.mass_matrix(q), self.joint_names):
-                found = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches, masses=False)
+                found = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches, world_wrenches=world_wrenches,
+                                       masses=False)
         qdd, felt, locked = found
         singularity.check_nonsingular(felt, locked, self.joint_names)
         validation.results("forward_dynamics", [qdd])
         return qdd
 
-    def recursion(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None,
+    def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
         """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
         validation.held_base(self.model)

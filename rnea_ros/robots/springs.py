@@ -1,24 +1,30 @@
-"""SpringRobot: a Robot some of whose joints have no motor, only a spring. Like Robot, the door where input is checked."""
+"""SpringRobot: a robot some of whose joints have no motor, only a spring."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..algebra.arrays import Array
 from ..algorithms import elastic_joints
 from ..algorithms.mass_matrix import locked
 from ..errors import InputError
 from ..model.robot_file.robot_file import Source
+from ..model.tree import Limits
 from . import elastic_parameters
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
+from .kernels.floating_functions import values_only
 from .kernels.store import KernelStore, unified
 from .link_kinematics import LinkKinematics
-from .robot import GRAVITY, Robot
+from .robot import GRAVITY, Dynamics, Robot
+
+MOTION = ("q", "qd", "qdd", "qddd")
 
 
 class SpringMotion(NamedTuple):
@@ -28,24 +34,27 @@ class SpringMotion(NamedTuple):
     qdd : accelerations: those given of the driven joints, those that follow of the others
     """
 
-    tau: np.ndarray
-    qdd: np.ndarray
+    tau: Array
+    qdd: Array
 
 
 class SpringRates(NamedTuple):
     """SpringMotion, and the rates of both: (n,) or (samples, n) each."""
 
-    tau: np.ndarray
-    tau_rate: np.ndarray
-    qdd: np.ndarray
-    qddd: np.ndarray
+    tau: Array
+    tau_rate: Array
+    qdd: Array
+    qddd: Array
 
 
 class SpringRobot(LinkKinematics):
     """Exact dynamics of a tree whose joints are driven or held by springs alone (khalil-rne section 6).
 
-    A spring's torque is -stiffness (q - rest). Arrays, units and wrenches as in Robot; all arrays have n columns.
+    A spring's torque is -stiffness (q - rest). Arrays, units and loads as in Robot; all arrays have n columns. What is asked
+    for a spring joint's acceleration, jerk or torque is not read: it cannot be chosen.
     """
+
+    order = 3  # derivatives of q that the torque rate needs
 
     def __init__(self, robot: Robot, parameters: Source):
         """parameters: path of a robot file, or its content; see elastic_parameters.py. ModelError says all that is wrong."""
@@ -58,8 +67,8 @@ class SpringRobot(LinkKinematics):
         self._link_kernels = robot._link_kernels
 
     @classmethod
-    def from_urdf(cls, source: str | os.PathLike, parameters: Source | None = None, backend: str = "llvm",
-                  gravity: Sequence[float] = GRAVITY, **options: Any) -> SpringRobot:
+    def from_urdf(cls, source: str | os.PathLike[str], parameters: Source | None = None, backend: str = "llvm",
+                  gravity: ArrayLike = GRAVITY, **options: Any) -> SpringRobot:
         """From a URDF and a robot file that declares its springs: by default robot.robot.yaml beside robot.urdf.
 
         options: friction, joint_dynamics and allow_xacro, as in Robot.from_urdf.
@@ -67,58 +76,109 @@ class SpringRobot(LinkKinematics):
         robot = Robot.from_urdf(source, "fixed", backend, gravity, **options)
         return cls(robot, elastic_parameters.beside(source) if parameters is None else parameters)
 
-    def with_payload(self, link: str, mass: float, com: Sequence[float] = (0.0, 0.0, 0.0),
-                     inertia: Any = None) -> SpringRobot:
+    def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+                     inertia: ArrayLike | None = None) -> SpringRobot:
         """The same robot carrying a rigid body on a URDF link; arguments as in Robot.with_payload."""
         return SpringRobot(self.robot.with_payload(link, mass, com, inertia), self._parameters)
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def name(self) -> str:
+        return self.robot.name
 
     @property
     def joint_names(self) -> tuple[str, ...]:
         return self.robot.joint_names
 
     @property
+    def joint_types(self) -> tuple[str, ...]:
+        return self.robot.joint_types
+
+    @property
+    def n(self) -> int:
+        return self.robot.n
+
+    @property
+    def limits(self) -> Limits:
+        return self.robot.limits
+
+    @property
     def spring_joints(self) -> tuple[str, ...]:
         """Names of the joints that springs hold."""
         return tuple(self.joint_names[k] for k in sorted(self.springs))
 
-    def inverse_dynamics(self, q, qd, qdd, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None) -> SpringMotion:
-        """Torques of the driven joints and accelerations of the others, (72)-(82). InputError names a spring without load.
+    # ------------------------------------------------------------------ what it computes
 
-        qdd: accelerations of the driven joints; those of spring joints cannot be chosen, and are not read.
-        wrenches, world_wrenches: BY the environment ON the link, seen in its frame or in the root link's, as in Robot.
-        """
-        return SpringMotion(*self._evaluate(self._inverse, {"q": q, "qd": qd, "qdd": qdd}, wrenches, world_wrenches))
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
+        """Torques (n,) of the driven joints; of the spring joints, the springs'. See `spring_motion`."""
+        return self.spring_motion(q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches).tau
 
-    def torque_and_rate(self, q, qd, qdd, qddd, wrenches: Wrenches | None = None,
-                        world_wrenches: Wrenches | None = None) -> SpringRates:
-        """The same and its exact rates along the motion. qdd, qddd of spring joints are not read; wrenches stay the same."""
-        motion = {"q": q, "qd": qd, "qdd": qdd, "qddd": qddd}
-        return SpringRates(*self._evaluate(self._rates, motion, wrenches, world_wrenches))
+    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
+        """The same torques and their exact rates along the motion. See `spring_rates`."""
+        found = self.spring_rates(q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
+                                  world_wrenches=world_wrenches)
+        return found.tau, found.tau_rate
 
-    def forward_dynamics(self, q, qd, tau, wrenches: Wrenches | None = None) -> np.ndarray:
+    def spring_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> SpringMotion:
+        """Torques of the driven joints and accelerations of the others, (72)-(82). InputError names a spring without load."""
+        return SpringMotion(*self._evaluate(self._inverse, (q, qd, qdd), wrenches, None, world_wrenches))
+
+    def spring_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
+                     wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> SpringRates:
+        """The same and its exact rates along the motion."""
+        return SpringRates(*self._evaluate(self._rates, (q, qd, qdd, qddd), wrenches, wrench_rates, world_wrenches))
+
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> Dynamics:
+        """tau, tau_rate; and the torques that hold all joints still against gravity, those of springs too, and their rates."""
+        rest = np.zeros(self.n)
+        return Dynamics(*self.torque_and_rate(q, qd, qdd, qddd), *self.robot.dynamics(q, qd, rest, rest)[2:])
+
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """M (n, n) or (samples, n, n) in M qdd + bias = tau, with tau zero at the spring joints."""
+        return self.robot.mass_matrix(q)
+
+    def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
+             world_wrenches: Wrenches | None = None) -> Array:
+        """Torques (n,) at zero acceleration of all joints, less what the springs give."""
+        return self.robot.bias(q, qd, wrenches=wrenches, world_wrenches=world_wrenches) - self._held(q, np.zeros(self.n))
+
+    def gravity(self, q: ArrayLike) -> Array:
+        """Torques (n,) that hold all joints still against gravity alone, springs apart."""
+        return self.robot.gravity(q)
+
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> Array:
         """Accelerations under torques of the driven joints, 6.2: Robot's, with springs' torques where tau is not read."""
-        position, held = (np.array(validation.coordinates(name, x, self.joint_names)) for name, x in (("q", q), ("tau", tau)))
+        return self.robot.forward_dynamics(q, qd, self._held(q, tau), wrenches=wrenches, world_wrenches=world_wrenches)
+
+    def _held(self, q: ArrayLike, tau: ArrayLike) -> Array:
+        """tau with the springs' torques at their joints."""
+        position, held = (validation.coordinates(name, x, self.joint_names) for name, x in (("q", q), ("tau", tau)))
         held = np.array(np.broadcast_to(held, np.broadcast_shapes(held.shape, position.shape)))
         for k, spring in self.springs.items():
             held[..., k] = elastic_joints.spring_torque(spring, position[..., k])
-        return self.robot.forward_dynamics(q, qd, held, wrenches)
+        return held
 
-    def _evaluate(self, function, blocks: Mapping[str, Any], wrenches: Wrenches | None,
-                  world_wrenches: Wrenches | None) -> Sequence[np.ndarray]:
-        checked = {name: validation.coordinates(name, x, self.joint_names) for name, x in blocks.items()}
+    def _evaluate(self, function: Callable[..., Sequence[Any]], motion: Sequence[ArrayLike],
+                  *loads: Wrenches | None) -> Sequence[Array]:
+        blocks = {name: validation.coordinates(name, x, self.joint_names) for name, x in zip(MOTION, motion, strict=False)}
         with singularity.nonsingular(lambda: self.robot.mass_matrix(blocks["q"]), self.joint_names):
-            *results, felt, alone = self._compiled(function, checked, wrenches, world_wrenches, masses=False)
+            *results, felt, alone = self._compiled(function, blocks, *loads, masses=False)
         singularity.check_nonsingular(felt, alone, self.joint_names)
         validation.results("the springs' motion", results)
         return results
 
     def _inverse(self, options, q, qd, qdd):
-        tau, moved, felt = elastic_joints.inverse_dynamics(self.model, q, qd, qdd, self.springs, **options)
+        tau, moved, felt = elastic_joints.inverse_dynamics(self.model, q, qd, qdd, self.springs, **values_only(options))
         return tau, moved, felt, self._alone(q)
 
     def _rates(self, options, q, qd, qdd, qddd):
-        *_, felt = elastic_joints.inverse_dynamics(self.model, q, qd, qdd, self.springs, **options)
+        *_, felt = elastic_joints.inverse_dynamics(self.model, q, qd, qdd, self.springs, **values_only(options))
         rates = elastic_joints.torque_and_rate(self.model, q, qd, qdd, qddd, self.springs, **options)
         return *rates, felt, self._alone(q)
 

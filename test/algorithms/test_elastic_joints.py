@@ -26,7 +26,7 @@ def golden_robot(backend="llvm"):
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
 def test_golden_tree(backend):
     case, tree, robot = GOLDEN["elastic_tree_khalil"], GOLDEN["tree4"], golden_robot(backend)
-    tau, qdd = robot.inverse_dynamics(tree["q"], tree["qd"], case["qdd_rigid_prescribed"])
+    tau, qdd = robot.spring_motion(tree["q"], tree["qd"], case["qdd_rigid_prescribed"])
     assert worst(tau, case["Gamma"]) < 1e-11 and worst(qdd, case["qdd"]) < 1e-11
     assert worst(robot.forward_dynamics(tree["q"], tree["qd"], tau), case["qdd"]) < 1e-11
 
@@ -37,8 +37,7 @@ def test_what_is_asked_of_a_spring_joint_is_not_read():
     asked = np.array([1.0, 2.0, 3.0, 4.0])
     other = asked.copy()
     other[free] += 100.0
-    for one, two in zip(robot.torque_and_rate(tree["q"], tree["qd"], asked, asked),
-                        robot.torque_and_rate(tree["q"], tree["qd"], other, other), strict=True):
+    for one, two in zip(*(robot.spring_rates(tree["q"], tree["qd"], x, x) for x in (asked, other)), strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(robot.forward_dynamics(tree["q"], tree["qd"], asked),
                                   robot.forward_dynamics(tree["q"], tree["qd"], other))
@@ -83,7 +82,7 @@ def test_accelerations_and_torques_solve_pinocchios_equations(seed):
                        for name, x in zip(robot.joint_names, q)])
     expected = qdd.copy()
     expected[free] = np.linalg.solve(A[np.ix_(free, free)], (torque - H)[free] - A[np.ix_(free, ~free)] @ qdd[~free])
-    tau, moved = elastic.inverse_dynamics(q, qd, qdd)
+    tau, moved = elastic.spring_motion(q, qd, qdd)
     scale = np.linalg.cond(A[np.ix_(free, free)])
     assert worst(moved, expected) < 1e-13 * scale
     assert worst(tau, A @ expected + H) < 1e-13 * scale
@@ -97,12 +96,13 @@ def test_rates_are_derivatives_along_the_motion(seed):
     elastic = SpringRobot(robot, {"springs": springs})
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed + 100), robot.n)
     wrenches = {robot.model.links[-1].name: np.arange(1.0, 7.0)}
-    tau, tau_rate, acceleration, jerk = elastic.torque_and_rate(q, qd, qdd, qddd, wrenches, wrenches)
-    same = elastic.inverse_dynamics(q, qd, qdd, wrenches, wrenches)
+    loads = {"wrenches": wrenches, "world_wrenches": wrenches}
+    tau, tau_rate, acceleration, jerk = elastic.spring_rates(q, qd, qdd, qddd, **loads)
+    same = elastic.spring_motion(q, qd, qdd, **loads)
     assert worst(tau, same.tau) < 1e-12 and worst(acceleration, same.qdd) < 1e-12
 
     def straight(t):  # leaves the motion only at second order, so its derivative at zero is that of the motion
-        return np.array(elastic.inverse_dynamics(q + t * qd, qd + t * acceleration, qdd + t * qddd, wrenches, wrenches))
+        return np.array(elastic.spring_motion(q + t * qd, qd + t * acceleration, qdd + t * qddd, **loads))
 
     scale = 1e-9 * max(1.0, np.abs(acceleration).max(), np.abs(jerk).max())
     rates = difference(straight, 1e-3 / max(1.0, np.abs(acceleration).max()))
@@ -119,10 +119,9 @@ def test_wrenches_do_what_robots_wrenches_do(seed):
     q, qd, qdd, _ = random_state(rng, robot.n)
     names = list(robot.model.frames)[:: max(1, len(robot.model.frames) // 3)]
     wrenches, held = ({name: rng.normal(size=6) for name in names} for _ in range(2))
-    tau, moved = elastic.inverse_dynamics(q, qd, qdd, wrenches, held)
-    assert worst(loaded.inverse_dynamics(q, qd, moved, wrenches, held), tau) < 1e-8
-    tau, moved = elastic.inverse_dynamics(q, qd, qdd, wrenches)
-    assert worst(elastic.forward_dynamics(q, qd, tau, wrenches), moved) < 1e-8
+    tau, moved = elastic.spring_motion(q, qd, qdd, wrenches=wrenches, world_wrenches=held)
+    assert worst(loaded.inverse_dynamics(q, qd, moved, wrenches=wrenches, world_wrenches=held), tau) < 1e-8
+    assert worst(elastic.forward_dynamics(q, qd, tau, wrenches=wrenches, world_wrenches=held), moved) < 1e-8
 
 
 @pytest.mark.parametrize("seed", ELASTIC)
@@ -135,7 +134,7 @@ def test_springs_alone_keep_the_energy(seed):
     free = np.array([name in springs for name in bare.joint_names])
     q, qd, _, _ = random_state(np.random.default_rng(seed), bare.n)
     qd[~free] = 0.0
-    _tau, qdd = elastic.inverse_dynamics(q, qd, 0.0 * q)
+    _tau, qdd = elastic.spring_motion(q, qd, 0.0 * q)
 
     def energy(t):
         x, v = q + t * qd, qd + t * qdd

@@ -54,8 +54,8 @@ def test_forward_of_inverse_is_the_identity(seed):
     links = list(r.model.frames)
     loaded = r.with_payload(links[-1], 0.7, (0.1, 0.2, 0.0), np.diag([0.01, 0.02, 0.015]))
     wrenches = {links[-1]: rng.normal(size=6), links[len(links) // 2]: rng.normal(size=6)}
-    tau = loaded.inverse_dynamics(q, qd, qdd, wrenches)
-    assert worst(loaded.forward_dynamics(q, qd, tau, wrenches), qdd) < 1e-9
+    tau = loaded.inverse_dynamics(q, qd, qdd, wrenches=wrenches)
+    assert worst(loaded.forward_dynamics(q, qd, tau, wrenches=wrenches), qdd) < 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)

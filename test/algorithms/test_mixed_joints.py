@@ -88,10 +88,10 @@ def test_golden_external_force():
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
 def test_golden_equations_of_motion(backend):
-    robot, state = golden_robot(backend), [CASE[name] for name in ("q", "theta", "qd", "thetad")]
+    robot, now = golden_robot(backend), state(*(CASE[name] for name in ("q", "theta", "qd", "thetad")))
     assert worst(robot.mass_matrix(CASE["q"]), CASE["A"]) < 1e-11
-    assert worst(robot.bias(*state), CASE["zeta"]) < 1e-11
-    acceleration = np.concatenate(robot.forward_dynamics(*state, CASE["FD"]["tau_m"]))
+    assert worst(robot.bias(**now), CASE["zeta"]) < 1e-11
+    acceleration = np.concatenate(robot.motor_response(**now, tau=CASE["FD"]["tau_m"]))
     assert worst(acceleration, CASE["FD"]["qdd_thetadd"]) < 1e-11
 
 
@@ -114,6 +114,10 @@ def grown(seed):
     return tree, joints, robot, RotorTree(tree, joints, robot)
 
 
+def state(q, q_motor, qd, qd_motor):
+    return {"q": q, "qd": qd, "q_motor": q_motor, "qd_motor": qd_motor}
+
+
 def random_numbers(seed, robot, count):
     """count rows of (joints, motors of elastic joints)."""
     return np.random.default_rng(seed + 50).normal(size=(count, robot.n + len(robot.elastic_joints)))
@@ -128,7 +132,7 @@ def test_equations_of_motion_are_pinocchios(seed):
     *_, robot, oracle = grown(seed)
     x, v, a = random_numbers(seed, robot, 3)
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
-    A, zeta = robot.mass_matrix(q), robot.bias(q, theta, qd, thetad)
+    A, zeta = robot.mass_matrix(q), robot.bias(**state(q, theta, qd, thetad))
     scale = 1e-13 * max(1.0, np.abs(oracle.mass_matrix(x)).max(), np.abs(oracle.torques(x, v, 0 * a)).max())
     assert np.abs(A - oracle.mass_matrix(x)).max() < scale
     # zeta holds no springs on the load's side: (31) has them on the right, as tau_q.
@@ -155,7 +159,7 @@ def test_accelerations_need_the_torques_that_caused_them(seed):
     x, v = random_numbers(seed, robot, 2)
     tau = np.random.default_rng(seed).normal(size=robot.n)
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
-    a = np.concatenate(robot.forward_dynamics(q, theta, qd, thetad, tau))
+    a = np.concatenate(robot.motor_response(**state(q, theta, qd, thetad), tau=tau))
     given = oracle.torques(x, v, a)
     elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
     expected = np.concatenate((tau, tau[elastic]))
@@ -169,7 +173,7 @@ def test_energy_is_kept_without_motors_torque(seed):
     *_, robot, oracle = grown(seed)
     x, v = random_numbers(seed, robot, 2)
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
-    a = np.concatenate(robot.forward_dynamics(q, theta, qd, thetad, np.zeros(robot.n)))
+    a = np.concatenate(robot.motor_response(**state(q, theta, qd, thetad), tau=np.zeros(robot.n)))
     power = difference(lambda t: oracle.energy(x + t * v, v + t * a), 1e-3 / max(1.0, np.abs(a).max() ** 0.5))
     assert abs(power) < 1e-8 * max(1.0, abs(oracle.energy(x, v)), np.abs(v * (oracle.mass_matrix(x) @ a)).sum())
 
@@ -177,10 +181,10 @@ def test_energy_is_kept_without_motors_torque(seed):
 @pytest.mark.parametrize("depth", [1, 4])
 def test_inverse_dynamics_gives_a_motion_that_forward_dynamics_confirms(depth):
     robot, oracle = four_joints(depth=depth)
-    assert robot.order == 2 + 2 * depth
-    motion = polynomial(1, 4, robot.order)(0.0)
-    found = robot.inverse_dynamics(*motion)
-    qdd, thetadd = robot.forward_dynamics(motion[0], found.q_motor, motion[1], found.qd_motor, found.tau)
+    assert robot.order == 3 + 2 * depth
+    motion = polynomial(1, 4, robot.order - 1)(0.0)
+    found = robot.motor_motion(*motion)
+    qdd, thetadd = robot.motor_response(**state(motion[0], found.q_motor, motion[1], found.qd_motor), tau=found.tau)
     scale = 1e-12 * np.linalg.cond(robot.mass_matrix(motion[0]))
     assert worst(qdd, motion[2]) < scale and worst(thetadd, found.qdd_motor) < scale * max(1.0, np.abs(found.qdd_motor).max())
     assert worst(found.load, robot.stiffness * (found.q_motor - motion[0])) < 1e-9
@@ -191,15 +195,17 @@ def test_inverse_dynamics_gives_a_motion_that_forward_dynamics_confirms(depth):
 @pytest.mark.parametrize("depth", [1, 4])
 def test_rates_are_derivatives_along_the_motion(depth):
     robot, _ = four_joints(depth=depth)
-    order = robot.order + 1
-    motion = polynomial(2, 4, order)
+    motion = polynomial(2, 4, robot.order)
     wrenches = {"link4": np.arange(6.0), "link2": -np.arange(6.0)}
-    tau, rate = robot.torque_and_rate(*motion(0.0), wrenches=wrenches, world_wrenches=wrenches)
-    now = robot.inverse_dynamics(*motion(0.0), wrenches=wrenches, world_wrenches=wrenches)
-    np.testing.assert_allclose(tau, now.tau, rtol=1e-12, atol=1e-12)
+    loads = {"wrench_rates": {"link4": np.arange(3.0, 9.0)}, "world_wrenches": wrenches}
+    tau, rate = robot.torque_and_rate(*motion(0.0), wrenches=wrenches, **loads)
 
     def at(t):
-        return robot.inverse_dynamics(*motion(t), wrenches=wrenches, world_wrenches=wrenches)
+        here = wrenches | {"link4": wrenches["link4"] + t * loads["wrench_rates"]["link4"]}
+        return robot.motor_motion(*motion(t), wrenches=here, **loads)
+
+    now = at(0.0)
+    np.testing.assert_allclose(tau, now.tau, rtol=1e-12, atol=1e-12)
 
     for name, expected in (("tau", rate), ("q_motor", now.qd_motor), ("qd_motor", now.qdd_motor)):
         found = difference(lambda t, name=name: getattr(at(t), name), 1e-2)
@@ -211,7 +217,7 @@ def test_link_sides_rate_is_robots_torque_rate():
     robot = golden_robot()
     motion = polynomial(3, 3, 4)(0.0)
     tau, rate = Robot(robot.model).torque_and_rate(*motion[:4])
-    found = robot.inverse_dynamics(*motion)
+    found = robot.motor_motion(*motion)
     assert worst(found.q_motor, tau[2:] / CASE["K"] + motion[0][2:]) < 1e-14
     assert worst(found.qd_motor, rate[2:] / CASE["K"] + motion[1][2:]) < 1e-14
 
@@ -219,13 +225,13 @@ def test_link_sides_rate_is_robots_torque_rate():
 def test_stiffer_springs_approach_the_rigid_robot():
     """The difference falls as 1 / K."""
     rigid, _ = four_joints(elastic=False)
-    assert rigid.order == 2
+    assert rigid.order == 3
     motion = polynomial(4, 4, 4)(0.0)
-    tau = rigid.inverse_dynamics(*motion[:3]).tau
+    tau = rigid.inverse_dynamics(*motion[:3])
     errors = []
     for K in (1e4, 1e6, 1e8):
         soft, _ = four_joints(stiffness=K)
-        found = soft.inverse_dynamics(*motion)
+        found = soft.motor_motion(*motion)
         errors.append(max(np.abs(found.tau - tau).max(), np.abs(found.q_motor - motion[0]).max()))
     assert errors[0] > 1e-3 and all(0.008 < b / a < 0.012 for a, b in pairwise(errors))
 
@@ -234,7 +240,7 @@ def test_joints_without_a_motor_are_driven_directly():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"kind": "prismatic", "axis": (1, 0, 0)})
     robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": {"gear_ratio": 2.0}}})
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 3))
-    assert worst(robot.inverse_dynamics(q, qd, qdd).tau, robot.robot.inverse_dynamics(q, qd, qdd)) < 1e-14
+    assert worst(robot.inverse_dynamics(q, qd, qdd), robot.robot.inverse_dynamics(q, qd, qdd)) < 1e-14
 
 
 def test_a_motor_without_a_place_is_a_rotor_inertia():
@@ -244,13 +250,13 @@ def test_a_motor_without_a_place_is_a_rotor_inertia():
     rigid = ElasticRobot.from_urdf(urdf, {"joints": {"j1": short, "j2": short}})
     term = JointDynamics(rotor_inertia=0.01, gear_ratio=9.0)
     robot = Robot.from_urdf(urdf, joint_dynamics={"j1": term, "j2": term})
-    assert worst(rigid.inverse_dynamics(*motion[:3]).tau, robot.inverse_dynamics(*motion[:3])) < 1e-13
+    assert worst(rigid.inverse_dynamics(*motion[:3]), robot.inverse_dynamics(*motion[:3])) < 1e-13
     assert worst(rigid.torque_and_rate(*motion[:4]), robot.torque_and_rate(*motion[:4])) < 1e-13
     springs = [{"joints": {"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}}}
                for place in ({}, {"motor_link": "base", "motor_axis": [0.3, 0.4, 0.5]})]
     placed = [ElasticRobot.from_urdf(urdf, declared) for declared in springs]
-    assert placed[0].order == 4
-    for one, two in zip(*(each.inverse_dynamics(*motion) for each in placed), strict=True):
+    assert placed[0].order == 5
+    for one, two in zip(*(each.motor_motion(*motion) for each in placed), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-13, atol=1e-14)
 
 
@@ -262,7 +268,7 @@ def test_friction_of_joint_and_motor_stand_on_their_sides():
     smooth = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint}})
     rough = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint | rubbing}}, joint_dynamics=terms)
     q, qd, theta, thetad = np.array([0.3, -0.4]), np.array([0.5, 0.02]), [0.2], [-0.03]
-    extra = rough.bias(q, theta, qd, thetad) - smooth.bias(q, theta, qd, thetad)
+    extra = rough.bias(**state(q, theta, qd, thetad)) - smooth.bias(**state(q, theta, qd, thetad))
     expected = [0.0, 0.7 * 0.02 + 0.2 * math.tanh(0.02 / 1e-2) + 0.1, 0.3 * -0.03 + 0.5 * math.tanh(-0.03 / 1e-2)]
     np.testing.assert_allclose(extra, expected, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(rough.mass_matrix(q), smooth.mass_matrix(q), rtol=0, atol=1e-15)
@@ -272,17 +278,17 @@ def test_wrenches_on_links_and_in_the_world():
     robot, oracle = four_joints()
     x, v, a = np.random.default_rng(1).normal(size=(3, 8))
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
-    f = np.array([1.0, -2.0, 3.0, 0.4, 0.5, -0.6])
+    f, now = np.array([1.0, -2.0, 3.0, 0.4, 0.5, -0.6]), state(q, theta, qd, thetad)
     expected = oracle.torques(x, v, 0 * a, {"joint3": pin.Force(f)}) - oracle.torques(x, v, 0 * a)
-    found = robot.bias(q, theta, qd, thetad, wrenches={"link3": f}) - robot.bias(q, theta, qd, thetad)
+    found = robot.bias(**now, wrenches={"link3": f}) - robot.bias(**now)
     assert np.abs(found - expected).max() < 1e-12
     pin.forwardKinematics(oracle.model, oracle.data, oracle.configuration(x))
     R = oracle.data.oMi[oracle.model.getJointId("joint3")].rotation
     held = np.concatenate((R @ f[:3], R @ f[3:]))
-    turned = robot.bias(q, theta, qd, thetad, world_wrenches={"link3": held}) - robot.bias(q, theta, qd, thetad)
+    turned = robot.bias(**now, world_wrenches={"link3": held}) - robot.bias(**now)
     assert np.abs(turned - expected).max() < 1e-12
     tau = np.ones(4)
-    assert worst(*(np.concatenate(robot.forward_dynamics(q, theta, qd, thetad, tau, **{kind: {"link3": w}}))
+    assert worst(*(np.concatenate(robot.motor_response(**now, tau=tau, **{kind: {"link3": w}}))
                    for kind, w in (("wrenches", f), ("world_wrenches", held)))) < 1e-11
 
 
@@ -291,7 +297,7 @@ def test_a_payload_is_part_of_its_link():
     heavy = robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015]))
     q = np.random.default_rng(2).normal(size=4)
     rest = [np.zeros(4)] * 4
-    loads = heavy.inverse_dynamics(q, *rest).load - robot.inverse_dynamics(q, *rest).load
+    loads = heavy.motor_motion(q, *rest).load - robot.motor_motion(q, *rest).load
     alone = robot.robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2)).gravity(q) - robot.robot.gravity(q)
     assert worst(loads, alone) < 1e-12
     M = robot.robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015])).mass_matrix(q)
@@ -304,12 +310,12 @@ def test_a_payload_is_part_of_its_link():
 def test_a_batch_is_its_samples():
     robot = golden_robot()
     motion = np.random.default_rng(3).normal(size=(5, 6, 3))
-    together = robot.inverse_dynamics(*motion)
+    together = robot.motor_motion(*motion)
     for k in range(6):
-        for whole, one in zip(together, robot.inverse_dynamics(*motion[:, k]), strict=True):
+        for whole, one in zip(together, robot.motor_motion(*motion[:, k]), strict=True):
             np.testing.assert_array_equal(whole[k], one)
     q, theta = motion[0], together.q_motor
-    qdd, _ = robot.forward_dynamics(q, theta, motion[1], together.qd_motor, together.tau)
+    qdd = robot.forward_dynamics(q, motion[1], together.tau, q_motor=theta, qd_motor=together.qd_motor)
     assert qdd.shape == (6, 3) and worst(qdd, motion[2]) < 1e-9
     assert robot.mass_matrix(q).shape == (6, 4, 4)
 
@@ -323,7 +329,7 @@ def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
     robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": entry}})
     with pytest.raises(InputError, match=r"the motor of joint 'j2' rides on what its own spring moves.*use forward_dynamics"):
         robot.inverse_dynamics(*np.zeros((5, 2)))
-    assert np.isfinite(robot.forward_dynamics([0, 0], [0], [0, 0], [0], [0, 0])[0]).all()
+    assert np.isfinite(robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])).all()
 
 
 def test_missing_derivatives_are_named():
@@ -335,12 +341,15 @@ def test_missing_derivatives_are_named():
 
 def test_wrong_sizes_are_named():
     robot = golden_robot()
+    three, one = np.zeros(3), np.zeros(1)
     with pytest.raises(InputError, match=r"q_motor has shape \(2,\); \(1,\).*joint3"):
-        robot.forward_dynamics(np.zeros(3), np.zeros(2), np.zeros(3), np.zeros(1), np.zeros(3))
+        robot.forward_dynamics(three, three, three, q_motor=np.zeros(2), qd_motor=one)
     with pytest.raises(InputError, match="tau has shape"):
-        robot.forward_dynamics(np.zeros(3), np.zeros(1), np.zeros(3), np.zeros(1), np.zeros(4))
+        robot.forward_dynamics(three, three, np.zeros(4), q_motor=one, qd_motor=one)
     with pytest.raises(InputError, match="link 'hand' is not in robot"):
-        robot.bias(np.zeros(3), np.zeros(1), np.zeros(3), np.zeros(1), world_wrenches={"hand": np.zeros(6)})
+        robot.bias(three, three, q_motor=one, qd_motor=one, world_wrenches={"hand": np.zeros(6)})
+    with pytest.raises(InputError, match=r"qd_motor is missing: .*a column for each of joint3"):
+        robot.bias(three, three, q_motor=one)
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
@@ -349,7 +358,7 @@ def test_a_joint_without_mass_is_named(backend):
                                                                                       f'<link name="l1">{INERTIAL}')
     robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": {"stiffness": 1.0, "motor_inertia": 1.0}}}, backend)
     with pytest.raises(InputError, match="'j2' moves no mass"):
-        robot.forward_dynamics([0, 0], [0], [0, 0], [0], [0, 0])
+        robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])
 
 
 def test_a_free_base_is_refused():

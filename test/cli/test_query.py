@@ -63,7 +63,7 @@ def test_every_question_answers_with_the_librarys_numbers(query, body, motion):
     robot, floating = Robot.from_urdf(body), FloatingRobot.from_urdf(body)
     q, qd, qdd, qddd, tau = motion
     state = {"samples": samples(motion), "of_rate": True}
-    dynamics, free = robot.dynamics(q, qd, qdd, qddd), floating.torque_and_rate(BaseState(), q, qd, qdd, qddd)
+    dynamics, free = robot.dynamics(q, qd, qdd, qddd), floating.free_rates(q, qd, qdd, qddd, base=BaseState())
     expected = {
         "torque": {"effort_rate": dynamics.tau_rate, "gravity_effort": dynamics.gravity},
         "forward": {"acceleration": robot.forward_dynamics(q, qd, tau)},
@@ -73,7 +73,7 @@ def test_every_question_answers_with_the_librarys_numbers(query, body, motion):
         "wrenches": {"wrench_rate": robot.joint_wrenches(q, qd, qdd, qddd).rate, "joints": list(robot.joint_names)},
         "energy": {"kinetic_energy": robot.energy(q, qd).kinetic, "power": (qd * tau).sum(axis=1)},
         "floating": {"base_acceleration": free.base_acceleration, "effort_rate": free.tau_rate},
-        "floating-forward": {"acceleration": floating.forward_dynamics(BaseState(), q, qd, tau).qdd},
+        "floating-forward": {"acceleration": floating.forward_dynamics(q, qd, tau, base=BaseState())},
     }
     assert set(expected) == set(query_cli.QUESTIONS)
     for question, arrays in expected.items():
@@ -109,8 +109,9 @@ def test_base_wrenches_and_their_rates(query):
     state = {"position": [0.1, 0.2], "velocity": [1.0, -1.0], "base": [base], "base_motion_given": True,
              "wrenches": [{"link": "tool", "wrench": force.tolist(), "rate": [rate.tolist()]}]}
     still = np.zeros(2)
-    expected = FloatingRobot.from_urdf(RR).carried(BaseState((0, 0, 1), (0, 0, 0.6, 0.8), velocity), acceleration, jerk,
-                                                   [0.1, 0.2], [1.0, -1.0], still, still, {"tool": force}, {"tool": rate})
+    expected = FloatingRobot.from_urdf(RR).prescribed_base(
+        [0.1, 0.2], [1.0, -1.0], still, still, base=BaseState((0, 0, 1), (0, 0, 0.6, 0.8), velocity),
+        base_acceleration=acceleration, base_jerk=jerk, wrenches={"tool": force}, wrench_rates={"tool": rate})
     answer = query(RR, "floating", state)
     names = ("effort", "effort_rate", "base_wrench", "base_wrench_rate")
     for name, values in zip(names, expected, strict=True):

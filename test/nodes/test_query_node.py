@@ -96,7 +96,7 @@ def test_inverse_dynamics_under_wrenches(asker, robot, oracle, batch):
     for k in range(len(batch)):
         close(answer["effort"][k], oracle.torque(batch.q[k], batch.qd[k], batch.qdd[k], batch.wrenches_at(k)))
     answer = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads + batch.loads_held)
-    tau, tau_rate = robot.torque_and_rate(*batch.motion, batch.wrenches, batch.rates, batch.held)
+    tau, tau_rate = robot.torque_and_rate(*batch.motion, **batch.given)
     same(answer, effort=tau, effort_rate=tau_rate)
     twice = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads_held * 2)  # add up
     same(twice, effort=robot.torque_and_rate(*batch.motion, world_wrenches={"wrist": 2.0 * batch.held["wrist"]})[0])
@@ -104,14 +104,14 @@ def test_inverse_dynamics_under_wrenches(asker, robot, oracle, batch):
 
 def test_forward_dynamics(asker, robot, oracle, batch):
     answer = asker.ask("compute_forward_dynamics", batch, wrenches=batch.loads)
-    same(answer, acceleration=robot.forward_dynamics(batch.q, batch.qd, batch.tau, batch.wrenches))
+    same(answer, acceleration=robot.forward_dynamics(batch.q, batch.qd, batch.tau, wrenches=batch.wrenches))
     for k in range(len(batch)):
         close(oracle.torque(batch.q[k], batch.qd[k], answer["acceleration"][k], batch.wrenches_at(k)), batch.tau[k])
 
 
 def test_mass_matrix_bias_and_gravity(asker, robot, oracle, batch):
     answer = asker.ask("compute_mass_matrix", batch, wrenches=batch.loads)
-    same(answer, mass_matrix=robot.mass_matrix(batch.q), bias=robot.bias(batch.q, batch.qd, batch.wrenches),
+    same(answer, mass_matrix=robot.mass_matrix(batch.q), bias=robot.bias(batch.q, batch.qd, wrenches=batch.wrenches),
          gravity=robot.gravity(batch.q))
     for k in range(len(batch)):
         close(answer["mass_matrix"][k], oracle.mass_matrix(batch.q[k]))
@@ -122,8 +122,8 @@ def test_sensitivities(asker, robot, oracle, batch):
     import pinocchio
 
     answer = asker.ask("compute_sensitivities", batch, wrenches=batch.loads + batch.loads_held, of_rate=True)
-    torque = robot.sensitivities(*batch.motion[:3], batch.wrenches, batch.held)
-    rate = robot.rate_sensitivities(*batch.motion, batch.wrenches, batch.rates, batch.held)
+    torque = robot.sensitivities(*batch.motion[:3], wrenches=batch.wrenches, world_wrenches=batch.held)
+    rate = robot.rate_sensitivities(*batch.motion, **batch.given)
     same(answer, deffort_dposition=torque.dtau_dq, deffort_dvelocity=torque.dtau_dqd, deffort_dacceleration=torque.dtau_dqdd,
          drate_dposition=rate.drate_dq, drate_dvelocity=rate.drate_dqd, drate_dacceleration=rate.drate_dqdd,
          drate_djerk=rate.drate_dqddd)
@@ -140,7 +140,7 @@ def test_sensitivities(asker, robot, oracle, batch):
 
 def test_joint_wrenches(asker, robot, oracle, batch):
     answer = asker.ask("compute_joint_wrenches", batch, wrenches=batch.loads + batch.loads_held)
-    expected = robot.joint_wrenches(*batch.motion, batch.wrenches, batch.rates, batch.held)
+    expected = robot.joint_wrenches(*batch.motion, **batch.given)
     same(answer, wrench=expected.wrench, wrench_rate=expected.rate)
     assert (answer["joints"], answer["links"]) == ([*NAMES, "follow"], ["upper", "fore", "wrist", "hand"])
     answer = asker.ask("compute_joint_wrenches", batch)
@@ -170,8 +170,9 @@ def test_energy_and_centre_of_mass(asker, robot, oracle, batch):
 
 def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_energy", batch, base=batch.bases)
-    mass_centre = floating.center_of_mass(batch.base, batch.q, batch.qd)
-    same(answer, kinetic_energy=floating.energy(batch.base, batch.q, batch.qd).kinetic, center_of_mass=mass_centre.position)
+    state = {"q": batch.q, "qd": batch.qd, "base": batch.base}
+    mass_centre, energy = floating.center_of_mass(**state), floating.energy(**state)
+    same(answer, kinetic_energy=energy.kinetic, center_of_mass=mass_centre.position)
     for k in range(len(batch)):
         state = batch.base_at(k), batch.q[k], batch.qd[k]
         close((answer["kinetic_energy"][k], answer["potential_energy"][k]), free_flyer.energy(*state))
@@ -183,7 +184,7 @@ def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
 
 def test_floating_inverse_dynamics(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads)
-    expected = floating.torque_and_rate(batch.base, *batch.motion, batch.wrenches, batch.rates)
+    expected = floating.free_rates(*batch.motion, base=batch.base, wrenches=batch.wrenches, wrench_rates=batch.rates)
     same(answer, base_acceleration=expected.base_acceleration, base_jerk=expected.base_jerk, effort=expected.tau,
          effort_rate=expected.tau_rate)
     same(answer, base_wrench=np.zeros((3, 6)), base_wrench_rate=np.zeros((3, 6)))
@@ -194,11 +195,12 @@ def test_floating_inverse_dynamics(asker, floating, free_flyer, batch):
         close(forces, np.concatenate((np.zeros(6), answer["effort"][k])))
 
 
-def test_base_that_is_carried(asker, floating, free_flyer, batch):
+def test_base_whose_motion_is_given(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads,
                        base_motion_given=True)
     given = batch.base_acceleration, batch.base_jerk
-    expected = floating.carried(batch.base, *given, *batch.motion, batch.wrenches, batch.rates)
+    expected = floating.prescribed_base(*batch.motion, base=batch.base, base_acceleration=given[0], base_jerk=given[1],
+                                        wrenches=batch.wrenches, wrench_rates=batch.rates)
     same(answer, effort=expected.tau, effort_rate=expected.tau_rate, base_wrench=expected.base_wrench,
          base_wrench_rate=expected.base_wrench_rate, base_acceleration=given[0], base_jerk=given[1])
     for k in range(len(batch)):
@@ -208,7 +210,7 @@ def test_base_that_is_carried(asker, floating, free_flyer, batch):
 
 def test_floating_forward_dynamics(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_forward_dynamics", batch, base=batch.bases, wrenches=batch.loads)
-    expected = floating.forward_dynamics(batch.base, batch.q, batch.qd, batch.tau, batch.wrenches)
+    expected = floating.free_response(batch.q, batch.qd, batch.tau, base=batch.base, wrenches=batch.wrenches)
     same(answer, base_acceleration=expected.base_acceleration, acceleration=expected.qdd)
     for k in range(len(batch)):
         motion = answer["base_acceleration"][k], batch.q[k], batch.qd[k], answer["acceleration"][k]
@@ -284,9 +286,9 @@ def test_without_names_the_models_order_is_meant(asker, robot, batch):
 
 def test_one_base_serves_all_samples_and_none_is_at_rest(asker, floating, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases[:1])
-    same(answer, effort=floating.torque_and_rate(batch.base_at(0), *batch.motion).tau)
+    same(answer, effort=floating.free_rates(*batch.motion, base=batch.base_at(0)).tau)
     answer = asker.ask("compute_floating_forward_dynamics", batch)
-    same(answer, acceleration=floating.forward_dynamics(type(batch.base)(), batch.q, batch.qd, batch.tau).qdd)
+    same(answer, acceleration=floating.forward_dynamics(batch.q, batch.qd, batch.tau, base=type(batch.base)()))
 
 
 GOOD = JointSample(position=[0.1, 0.2, 0.3])

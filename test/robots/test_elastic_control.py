@@ -60,7 +60,7 @@ def test_errors_obey_the_papers_equations(name):
     robot, controller, motion, state, elastic = loop(name)
     (q, q_motor, qd, qd_motor), gains, n = state, controller.gains, robot.n
     command = controller(motion(0.0), *state)
-    qdd, qdd_motor = robot.forward_dynamics(*state, command.tau)
+    qdd, qdd_motor = robot.motor_response(state[0], state[2], command.tau, q_motor=state[1], qd_motor=state[3])
     wanted = motion(0.0)
     e, ed = wanted[0] - q, wanted[1] - qd
     sigma, sigmad = ed + gains.slope * e, wanted[2] - qdd + gains.slope * ed  # (38)
@@ -84,7 +84,7 @@ def closed_loop(robot, controller, motion, state, times, tau=None):
     def slope(t, y):
         q, q_motor, qd, qd_motor = np.split(y, cuts)
         command = controller(motion(t), q, q_motor, qd, qd_motor)
-        return np.concatenate((qd, qd_motor, *robot.forward_dynamics(q, q_motor, qd, qd_motor, command.tau)))
+        return np.concatenate((qd, qd_motor, *robot.motor_response(q, qd, command.tau, q_motor=q_motor, qd_motor=qd_motor)))
 
     return [np.split(y, cuts) for y in runge_kutta(slope, np.concatenate(state), times)]
 

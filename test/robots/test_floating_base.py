@@ -28,7 +28,7 @@ each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
 def test_inverse_dynamics(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(1))
-    ours = robot(name).inverse_dynamics(base, q, qd, qdd, wrenches)
+    ours = robot(name).free_motion(q, qd, qdd, base=base, wrenches=wrenches)
     truth = oracle(name).base_acceleration(base, q, qd, qdd, wrenches)
     assert worst(ours.base_acceleration, truth) < 1e-9
     forces = oracle(name).forces(base, ours.base_acceleration, q, qd, qdd, wrenches)
@@ -41,18 +41,18 @@ def test_mass_matrix_and_bias(name):
     wrenches, _ = loads(name, np.random.default_rng(2))
     assert worst(robot(name).mass_matrix(q), oracle(name).mass_matrix(base, q)) < 1e-11
     truth = oracle(name).forces(base, np.zeros(6), q, qd, 0 * q, wrenches)
-    assert worst(robot(name).bias(base, q, qd, wrenches), truth) < 1e-10
+    assert worst(robot(name).bias(q, qd, base=base, wrenches=wrenches), truth) < 1e-10
 
 
 @each_robot
 def test_forward_dynamics(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(3))
-    given = robot(name).inverse_dynamics(base, q, qd, qdd, wrenches)
-    found = robot(name).forward_dynamics(base, q, qd, given.tau, wrenches)
+    given = robot(name).free_motion(q, qd, qdd, base=base, wrenches=wrenches)
+    found = robot(name).free_response(q, qd, given.tau, base=base, wrenches=wrenches)
     assert worst(found.qdd, qdd) < 1e-7 and worst(found.base_acceleration, given.base_acceleration) < 1e-7
     tau = np.random.default_rng(4).normal(size=len(q))
-    found = robot(name).forward_dynamics(base, q, qd, tau, wrenches)
+    found = robot(name).free_response(q, qd, tau, base=base, wrenches=wrenches)
     forces = oracle(name).forces(base, found.base_acceleration, q, qd, found.qdd, wrenches)
     assert worst(forces, np.concatenate((np.zeros(6), tau))) < 1e-8
     if np.linalg.matrix_rank(oracle(name).fold) == len(oracle(name).fold):  # no mimic joints
@@ -63,12 +63,13 @@ def test_forward_dynamics(name):
 @each_robot
 def test_mass_centre_energy_and_link_velocities(name):
     base, q, qd, *_ = state(name)
-    for ours, truth in zip(robot(name).center_of_mass(base, q, qd), oracle(name).center_of_mass(base, q, qd), strict=True):
+    found = robot(name).center_of_mass(q, qd, base=base)
+    for ours, truth in zip(found, oracle(name).center_of_mass(base, q, qd), strict=True):
         assert worst(ours, truth) < 1e-11
-    assert worst(robot(name).energy(base, q, qd), oracle(name).energy(base, q, qd)) < 1e-11
+    assert worst(robot(name).energy(q, qd, base=base), oracle(name).energy(base, q, qd)) < 1e-11
     links = list(robot(name).robot.model.frames)[::7]
     truth = [oracle(name).link_velocity(base, q, qd, link) for link in links]
-    assert worst(robot(name).link_velocities(base, q, qd, links), truth) < 1e-11
+    assert worst(robot(name).link_velocities(links, q, qd, base=base), truth) < 1e-11
 
 
 # ------------------------------------------------------------------ rates
@@ -78,9 +79,10 @@ def test_mass_centre_energy_and_link_velocities(name):
 def test_free_rates_hold_the_base_wrench_at_zero(name):
     """The recursion of torque rates, given the base acceleration and jerk found, needs no base wrench, and never will."""
     base, *motion = state(name)
-    both = loads(name, np.random.default_rng(6))
-    free = robot(name).torque_and_rate(base, *motion, *both)
-    carried = robot(name).carried(base, free.base_acceleration, free.base_jerk, *motion, *both)
+    both = dict(zip(("wrenches", "wrench_rates"), loads(name, np.random.default_rng(6)), strict=True))
+    free = robot(name).free_rates(*motion, base=base, **both)
+    moved = {"base_acceleration": free.base_acceleration, "base_jerk": free.base_jerk}
+    carried = robot(name).prescribed_base(*motion, base=base, **moved, **both)
     scale = max(1.0, np.abs(free.tau_rate).max())
     assert np.abs(carried.base_wrench).max() < 1e-9 * scale and np.abs(carried.base_wrench_rate).max() < 1e-9 * scale
     assert worst(carried.tau, free.tau) < 1e-9 and worst(carried.tau_rate / scale, free.tau_rate / scale) < 1e-9
@@ -106,7 +108,7 @@ def test_base_jerk_is_the_rate_of_the_base_acceleration(name):
     """Pinocchio's base acceleration on both sides of now. The states there leave the jerk out: it cancels in a difference."""
     base, q, qd, qdd, qddd = state(name)
     wrenches, rates = loads(name, np.random.default_rng(7))
-    free = robot(name).torque_and_rate(base, q, qd, qdd, qddd, wrenches, rates)
+    free = robot(name).free_rates(q, qd, qdd, qddd, base=base, wrenches=wrenches, wrench_rates=rates)
 
     def acceleration(t):
         x, v = base.vector(), base.vector_rate(free.base_acceleration)
@@ -144,12 +146,12 @@ def golden_acceleration(case):
 def test_golden_floating_tree():
     case, (robot, base) = GOLDEN["floating_tree"], golden_robot()
     q, qd, qdd = (np.array(GOLDEN["tree4"][name]) for name in ("q", "qd", "qdd"))
-    ours = robot.inverse_dynamics(base, q, qd, qdd)
+    ours = robot.free_motion(q, qd, qdd, base=base)
     assert worst(ours.base_acceleration, golden_acceleration(case["ID"])) < 1e-11
     assert worst(ours.tau, case["ID"]["tau"]) < 1e-11
     weight = np.concatenate((base.into_base(robot.robot.gravity_vector), np.zeros(3)))
     assert worst(ours.base_acceleration - weight, case["ID"]["solution_of_eq97_before_adding_gravity"]) < 1e-11
-    found = robot.forward_dynamics(base, q, qd, case["FD"]["Gamma"])
+    found = robot.free_response(q, qd, case["FD"]["Gamma"], base=base)
     assert worst(found.base_acceleration, golden_acceleration(case["FD"])) < 1e-11
     assert worst(found.qdd, case["FD"]["qdd"]) < 1e-11
 
@@ -158,8 +160,8 @@ def test_golden_floating_tree():
 def test_the_six_equations_of_the_base(name):
     """(83), (86): A11 Vd0 + A12 qdd + H1 = 0, and tau from the other rows."""
     base, q, qd, qdd, _ = state(name)
-    ours = robot(name).inverse_dynamics(base, q, qd, qdd)
-    rows = robot(name).mass_matrix(q) @ np.concatenate((ours.base_acceleration, qdd)) + robot(name).bias(base, q, qd)
+    ours = robot(name).free_motion(q, qd, qdd, base=base)
+    rows = robot(name).mass_matrix(q) @ np.concatenate((ours.base_acceleration, qdd)) + robot(name).bias(q, qd, base=base)
     assert worst(rows, np.concatenate((np.zeros(6), ours.tau))) < 1e-9
 
 
@@ -168,11 +170,11 @@ def test_free_fall(name):
     """Without torques nothing but gravity: the mass centre falls with it, and momentum about it stays."""
     base, q, qd, *_ = state(name)
     still = np.zeros(robot(name).n)
-    found = robot(name).forward_dynamics(base, q, qd, still)
+    found = robot(name).free_response(q, qd, still, base=base)
 
     def after(t):
         x = BaseState.from_vector(base.vector() + base.vector_rate(found.base_acceleration) * t)
-        return robot(name).center_of_mass(x, q + qd * t, qd + found.qdd * t)
+        return robot(name).center_of_mass(q + qd * t, qd + found.qdd * t, base=x)
 
     h = 1e-6
     fall = (after(h).velocity - after(-h).velocity) / (2 * h)
@@ -182,7 +184,7 @@ def test_free_fall(name):
 
 def test_costs_grow_in_proportion_to_the_links():
     """Operations of 15, 30 and 60 joints: equal steps for equal lengths, but for what the two ends of the chain save."""
-    for name in ("free_inverse_dynamics", "free_torque_and_rate", "free_forward_dynamics", "prescribed"):
+    for name in ("free_motion", "free_rates", "free_response", "prescribed_base"):
         counts = {}
         for n in (15, 30, 60):
             snake = FloatingRobot.from_urdf(example("snake").urdf(n + 1)).robot
@@ -194,9 +196,10 @@ def test_costs_grow_in_proportion_to_the_links():
 @pytest.mark.parametrize("name", CASES[1::2])
 def test_large_kernels(name):
     fast, (base, *motion) = FloatingRobot.from_urdf(source(name), gravity=GRAVITY), state(name)
-    for method, count in (("inverse_dynamics", 3), ("forward_dynamics", 3), ("torque_and_rate", 4)):
-        if method != "torque_and_rate" or name != "snake":  # seconds to compile
-            for a, b in zip(getattr(fast, method)(base, *motion[:count]), getattr(robot(name), method)(base, *motion[:count])):
+    for method, count in (("free_motion", 3), ("free_response", 3), ("free_rates", 4)):
+        if method != "free_rates" or name != "snake":  # seconds to compile
+            answers = (getattr(r, method)(*motion[:count], base=base) for r in (fast, robot(name)))
+            for a, b in zip(*answers, strict=True):
                 assert worst(a / max(1.0, np.abs(b).max()), b / max(1.0, np.abs(b).max())) < 1e-10, method
 
 
@@ -209,11 +212,11 @@ def test_backends_and_batches_agree():
     motion = [np.array(column) for column in zip(*(s[1:] for s in states))]
     for backend in ("llvm", "python", "reference"):
         other = FloatingRobot.from_urdf(text, backend, GRAVITY)
-        for method, count in (("inverse_dynamics", 3), ("torque_and_rate", 4), ("forward_dynamics", 3), ("center_of_mass", 2),
+        for method, count in (("free_motion", 3), ("free_rates", 4), ("free_response", 3), ("center_of_mass", 2),
                               ("energy", 2), ("bias", 2)):
-            together = getattr(other, method)(many, *motion[:count])
+            together = getattr(other, method)(*motion[:count], base=many)
             for k, (base, *single) in enumerate(states):
-                alone = getattr(one, method)(base, *single[:count])
+                alone = getattr(one, method)(*single[:count], base=base)
                 for a, b in zip(np.atleast_2d(*together) if method == "bias" else together, alone, strict=method != "bias"):
                     assert worst(a[k] if method != "bias" else together[k], b if method != "bias" else alone) < 1e-11, method
 
@@ -227,12 +230,12 @@ def test_payload_friction_and_rotors():
     free = FloatingRobot(Robot.from_urdf(text, "floating", joint_dynamics=terms, gravity=GRAVITY)
                          .with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2)))
     state_ = random_state(np.random.default_rng(9), fixed.n)
-    carried = free.carried(BaseState(), np.zeros(6), np.zeros(6), *state_)
+    carried = free.prescribed_base(*state_, base=BaseState())
     for ours, truth in zip(carried, fixed.torque_and_rate(*state_)):
         assert worst(ours, truth) < 1e-12
     base = random_base(np.random.default_rng(10))
-    given = free.inverse_dynamics(base, *state_[:3])
-    found = free.forward_dynamics(base, *state_[:2], given.tau)
+    given = free.free_motion(*state_[:3], base=base)
+    found = free.free_response(*state_[:2], given.tau, base=base)
     assert worst(found.qdd, state_[2]) < 1e-8 and worst(found.base_acceleration, given.base_acceleration) < 1e-8
 
 
@@ -244,7 +247,7 @@ def test_a_single_free_body():
     """No joints: Euler's equations."""
     brick = FloatingRobot.from_urdf(arm(), gravity=GRAVITY)
     base, none = random_base(np.random.default_rng(11)), np.zeros(0)
-    for found in (brick.inverse_dynamics(base, none, none, none), brick.forward_dynamics(base, none, none, none)):
+    for found in (ask(none, none, none, base=base) for ask in (brick.free_motion, brick.free_response)):
         truth = FreeFlyer(arm(), brick).accelerations(base, none, none, np.zeros(6))
         assert worst(found.base_acceleration, truth) < 1e-12
 
@@ -257,6 +260,6 @@ def test_a_massless_base_on_a_joint():
     text = arm({"axis": (0, 0, 1)}).replace(f'<link name="base">{INERTIAL}</link>', '<link name="base"/>')
     loose = FloatingRobot.from_urdf(text)
     with pytest.raises(InputError, match="'base about z'"):
-        loose.forward_dynamics(BaseState(), [0.3], [0.0], [1.0])
-    found = loose.inverse_dynamics(BaseState(), [0.3], [0.0], [1.0])  # given the joint's motion, it has one
+        loose.forward_dynamics([0.3], [0.0], [1.0], base=BaseState())
+    found = loose.free_motion([0.3], [0.0], [1.0], base=BaseState())  # given the joint's motion, it has one
     assert np.isfinite(found.base_acceleration).all()

@@ -41,19 +41,19 @@ def test_dynamics_are_pinocchios(name):
     oracle = FloatingLoopOracle(*MACHINES[name], machine.tree.joint_names)
     oracle.body.model.gravity.linear = np.array(GRAVITY)
     rng = np.random.default_rng(4)
-    N = len(machine.active_joints)
+    N = len(machine.joint_names)
     for _ in range(3):
         base, (qa, qad, qadd) = random_base(rng), rng.normal(size=(3, N)) * [[0.2], [1.0], [1.0]]
         motion = machine.motion(qa, qad, qadd, np.zeros(N))
-        acceleration, tau = machine.inverse_dynamics(base, qa, qad, qadd)
+        acceleration, tau = machine.free_motion(qa, qad, qadd, base=base)
         expected = oracle.inverse(base, motion.q, motion.qd, motion.qdd)
         assert deviation(acceleration, expected[0]) < 1e-9 and deviation(tau, expected[1]) < 1e-9
         push = 5.0 * rng.normal(size=N)
-        moved = machine.forward_dynamics(base, qa, qad, push)
+        moved = machine.free_response(qa, qad, push, base=base)
         expected = oracle.forward(base, motion.q, motion.qd, push)
         assert deviation(moved.base_acceleration, expected[0]) < 1e-8
         assert deviation(moved.qdd, expected[1][[k - 6 for k in oracle.active]]) < 1e-8
-        total = machine.mass_matrix(qa) @ np.concatenate((acceleration, qadd)) + machine.bias(base, qa, qad)
+        total = machine.mass_matrix(qa) @ np.concatenate((acceleration, qadd)) + machine.bias(qa, qad, base=base)
         assert deviation(total, np.concatenate((np.zeros(6), tau))) < 1e-9
 
 
@@ -64,9 +64,9 @@ def test_a_base_that_is_held_is_a_fixed_one(name):
     payload = ("b2", 1.5, (0.1, 0.0, 0.05))
     machine = robot(name, joint_dynamics=terms).with_payload(*payload)
     fixed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=GRAVITY, joint_dynamics=terms).with_payload(*payload)
-    motion = np.random.default_rng(1).normal(size=(4, 5, len(machine.active_joints))) * 0.2
+    motion = np.random.default_rng(1).normal(size=(4, 5, len(machine.joint_names))) * 0.2
     loads, rates = {"b1": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}, {"b1": [3.0, -2.0, 1.0, 0.3, 0.2, -0.1]}
-    found = machine.carried(BaseState(), np.zeros(6), np.zeros(6), *motion, wrenches=loads, wrench_rates=rates)
+    found = machine.prescribed_base(*motion, base=BaseState(), wrenches=loads, wrench_rates=rates)
     expected = fixed.torque_and_rate(*motion, wrenches=loads, wrench_rates=rates)
     assert deviation(found.tau, expected[0]) < 1e-12 and deviation(found.tau_rate, expected[1]) < 1e-12
 
@@ -75,7 +75,7 @@ def test_rates_are_differences_along_the_motion():
     """Base and joints move on as the first derivatives say; h^2 is what is left."""
     machine, rng = robot("five_bar"), np.random.default_rng(5)
     base, (qa, qad, qadd, qaddd) = random_base(rng), rng.normal(size=(4, 2)) * [[0.2], [1.0], [2.0], [5.0]]
-    now = machine.torque_and_rate(base, qa, qad, qadd, qaddd)
+    now = machine.free_rates(qa, qad, qadd, qaddd, base=base)
 
     def tau(t):
         x, steps = base.vector(), 8
@@ -83,12 +83,12 @@ def test_rates_are_differences_along_the_motion():
             def slope(x, s):
                 there = BaseState.from_vector(x)
                 motion = qa + qad * s + qadd * s**2 / 2 + qaddd * s**3 / 6, qad + qadd * s + qaddd * s**2 / 2, qadd + qaddd * s
-                return there.vector_rate(machine.inverse_dynamics(there, *motion).base_acceleration)
+                return there.vector_rate(machine.free_motion(*motion, base=there).base_acceleration)
             h, s = t / steps, k * t / steps
             a = slope(x, s)
             x = x + h * slope(x + 0.5 * h * a, s + 0.5 * h)
         motion = qa + qad * t + qadd * t**2 / 2 + qaddd * t**3 / 6, qad + qadd * t + qaddd * t**2 / 2, qadd + qaddd * t
-        return machine.inverse_dynamics(BaseState.from_vector(x), *motion).tau
+        return machine.inverse_dynamics(*motion, base=BaseState.from_vector(x))
 
     h = 1e-3
     assert deviation((8 * (tau(h) - tau(-h)) - (tau(2 * h) - tau(-2 * h))) / (12 * h), now.tau_rate) < 1e-7
@@ -97,13 +97,13 @@ def test_rates_are_differences_along_the_motion():
 def test_samples_and_errors():
     machine, rng = robot("five_bar"), np.random.default_rng(6)
     motion = rng.normal(size=(4, 3, 2)) * 0.1
-    whole = machine.torque_and_rate(BaseState(), *motion)
+    whole = machine.free_rates(*motion, base=BaseState())
     for k in range(3):
-        for part, one in zip(whole, machine.torque_and_rate(BaseState(), *motion[:, k]), strict=True):
+        for part, one in zip(whole, machine.free_rates(*motion[:, k], base=BaseState()), strict=True):
             assert deviation(part[k], one) < 1e-11
-    assert machine.forward_dynamics(BaseState(), *motion[:3]).qdd.shape == (3, 2)
+    assert machine.forward_dynamics(*motion[:3], base=BaseState()).shape == (3, 2)
     with pytest.raises(InputError, match=r"different numbers of samples: \[2, 3\]"):
-        machine.forward_dynamics(BaseState(), *motion[:2], motion[0, :2])
+        machine.forward_dynamics(*motion[:2], motion[0, :2], base=BaseState())
     with pytest.raises(InputError, match="base='floating'"):
         FloatingLoopRobot(Robot.from_urdf(MACHINES["five_bar"][0]), MACHINES["five_bar"][1])
     with pytest.raises(InputError, match="free base: FloatingLoopRobot"):

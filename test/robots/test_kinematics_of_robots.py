@@ -173,7 +173,7 @@ def test_a_floating_robot_asks_for_its_base_and_takes_many():
 def test_closed_loops(name, floats):
     kind = FloatingLoopRobot if floats else ClosedLoopRobot
     robot, rng = kind.from_urdf(*LOOPED[name]), np.random.default_rng(5)
-    N, links = len(robot.active_joints), list(robot.tree.model.frames)
+    N, links = len(robot.joint_names), list(robot.tree.model.frames)
     qa, (qad, qadd) = robot.start[robot._closure.active] + 0.05 * rng.normal(size=N), rng.normal(size=(2, N))
     point = (0.1, -0.2, 0.3)
 
@@ -209,17 +209,18 @@ def test_parallel_robots(make, freedoms):
         x = a[0] + a[1] * t + a[2] * t**2 / 2, a[1] + a[2] * t, a[2], 0.0 * a[2]
         return PlatformMotion.from_rpy([home + x[0][:3], *(y[:3] for y in x[1:])], [y[3:] for y in x])
 
-    qad = robot.leg_motion(at(0.0)).qd[[robot.legs.joint_names.index(name) for name in robot.active_joints]]
+    qad = robot.leg_motion(at(0.0)).qd[[robot.legs.joint_names.index(name) for name in robot.joint_names]]
     for link in (list(robot.legs.model.frames)[-1], robot.platform.root_link):
-        R, p = robot.link_pose(link, at(0.0), point)
-        V, J, Jd = (getattr(robot, method)(link, at(0.0), point) for method in METHODS[1:])
-        moved = [difference(lambda t, k=k, link=link: robot.link_pose(link, at(t), point)[k]) for k in (0, 1)]
+        R, p = robot.link_pose(link, point=point, motion=at(0.0))
+        V, J, Jd = (getattr(robot, method)(link, point=point, motion=at(0.0)) for method in METHODS[1:])
+        moved = [difference(lambda t, k=k, link=link: robot.link_pose(link, point=point, motion=at(t))[k]) for k in (0, 1)]
         W = moved[0] @ R.T
         assert deviation(V, np.concatenate((moved[1], [W[2, 1], W[0, 2], W[1, 0]]))) < 1e-8
         assert deviation(V, J @ qad) < 1e-9
-        assert deviation(Jd, difference(lambda t, link=link: robot.jacobian(link, at(t), point))) < 1e-8
+        assert deviation(Jd, difference(lambda t, link=link: robot.jacobian(link, point=point, motion=at(t)))) < 1e-8
         two = PlatformMotion(*(np.array([x, x]) for x in at(0.0)))
-        many = (*robot.link_pose(link, two, point), *(getattr(robot, method)(link, two, point) for method in METHODS[1:]))
+        pose, *others = (getattr(robot, method)(link, point=point, motion=two) for method in METHODS)
+        many = (*pose, *others)
         assert all(deviation(x[1], y) < 1e-9 for x, y in zip(many, (R, p, V, J, Jd), strict=True))
     with pytest.raises(InputError, match=rf"did you mean '{robot.platform.root_link}'"):
-        robot.jacobian(f"{robot.platform.root_link}_", at(0.0))
+        robot.jacobian(f"{robot.platform.root_link}_", motion=at(0.0))

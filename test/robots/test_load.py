@@ -82,7 +82,7 @@ def test_a_moving_base(base):
     motion, state = states(2), BaseState((0.1, 0.2, 0.3), velocity=(1, 2, 3, 0.1, 0.2, 0.3))
     found, expected = load(ARM, file(base=base, **TREE), backend="python"), FloatingRobot(plain("floating"))
     assert type(found) is FloatingRobot
-    same(found.torque_and_rate(state, *motion), expected.torque_and_rate(state, *motion))
+    same(found.torque_and_rate(*motion, base=state), expected.torque_and_rate(*motion, base=state))
 
 
 def loops_of(name):
@@ -106,7 +106,7 @@ def test_closed_loops_on_a_moving_base():
     expected = FloatingLoopRobot.from_urdf(URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml", backend="python")
     assert type(found) is FloatingLoopRobot
     motion, state = np.array([[1.9, 1.1], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]]), BaseState(velocity=(1, 2, 3, 0.1, 0.2, 0.3))
-    same(found.torque_and_rate(state, *motion), expected.torque_and_rate(state, *motion))
+    same(found.torque_and_rate(*motion, base=state), expected.torque_and_rate(*motion, base=state))
 
 
 def test_elastic_joints_and_motors():
@@ -153,14 +153,14 @@ def test_platforms(make):
     expected = expected.with_payload("platform", 1.5, (0.01, 0.02, 0.03), BOX)
     assert type(found) is ParallelRobot
     motion = PlatformMotion(*machine.home)
-    same(found.torque_and_rate(motion), expected.torque_and_rate(motion))
+    same(found.torque_and_rate(motion=motion), expected.torque_and_rate(motion=motion))
 
 
 def test_the_platform_file_is_the_machine():
     found, machine = load(URDF / "stewart.urdf", URDF / "stewart.robot.yaml", backend="python"), gough_stewart()
     (position, rotation), expected = machine.home, machine.robot(backend="python")
     motion = PlatformMotion(np.array(position) + [0.1, 0.05, 0.1], rotation, [0.1, 0.2, 0.3, 0.1, 0.2, 0.3])
-    for ours, theirs in zip(found.torque_and_rate(motion), expected.torque_and_rate(motion), strict=True):
+    for ours, theirs in zip(found.torque_and_rate(motion=motion), expected.torque_and_rate(motion=motion), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
 
 
@@ -259,7 +259,7 @@ def test_a_platform_of_several_links_on_fixed_joints():
     urdf, motion = machine.urdf.replace("</robot>", more), PlatformMotion(*machine.home, acceleration=[1.0, 0, 0, 0, 0, 0])
     expected = machine.robot(backend="python").with_payload("platform", 0.5, inertia=np.diag([1e-3, 1e-3, 1e-3]))
     found = load(urdf, machine.robot_file, backend="python")
-    for ours, theirs in zip(found.torque_and_rate(motion), expected.torque_and_rate(motion), strict=True):
+    for ours, theirs in zip(found.torque_and_rate(motion=motion), expected.torque_and_rate(motion=motion), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
 
 

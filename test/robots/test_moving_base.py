@@ -62,7 +62,9 @@ def test_rates_with_a_given_base_motion(name):
         then = {link: wrenches[link] + wrench_rates[link] * t for link in wrenches}
         return oracle(name).forces(base, acceleration, *now, then)
 
-    ours = robot(name).carried(*along(motion_of_base, 0.0), q, qd, qdd, qddd, wrenches, wrench_rates)
+    base, acceleration, jerk = along(motion_of_base, 0.0)
+    ours = robot(name).prescribed_base(q, qd, qdd, qddd, base=base, base_acceleration=acceleration, base_jerk=jerk,
+                                       wrenches=wrenches, wrench_rates=wrench_rates)
     assert worst(np.concatenate((ours.base_wrench, ours.tau)), forces(0.0)) < 1e-10
     size = max(1.0, np.abs(ours.tau_rate).max())
     assert worst(np.concatenate((ours.base_wrench_rate, ours.tau_rate)) / size, difference(forces) / size) < 1e-8
@@ -77,22 +79,22 @@ def test_zero_moment_point():
     upright = FloatingRobot.from_urdf(source("solo12"))
     base, q, qd, qdd, _ = state("solo12")
     still, rest = BaseState(base.position, base.quaternion), np.zeros(robot_.n)
-    point = upright.zero_moment_point(still, upright.base_wrench(still, np.zeros(6), q, rest, rest), (0.0, 0.0, -1.0))
-    assert worst(point, [*upright.center_of_mass(still, q, rest).position[:2], -1.0]) < 1e-12
-    wrench = robot_.base_wrench(base, [1.0, 2.0, 0.5, 3.0, -1.0, 0.2], q, 0.1 * qd, 0.1 * qdd)
+    point = upright.zero_moment_point(upright.base_wrench(q, rest, rest, base=still), base=still, ground=(0.0, 0.0, -1.0))
+    assert worst(point, [*upright.center_of_mass(q, rest, base=still).position[:2], -1.0]) < 1e-12
+    wrench = robot_.base_wrench(q, 0.1 * qd, 0.1 * qdd, base=base, base_acceleration=[1.0, 2.0, 0.5, 3.0, -1.0, 0.2])
     wrench[:3] += base.into_base([0.0, 0.0, 500.0])
-    point = robot_.zero_moment_point(base, wrench, ground, normal)
-    f, n = np.split(robot_.ground_reaction(base, wrench), 2)
+    point = robot_.zero_moment_point(wrench, base=base, ground=ground, normal=normal)
+    f, n = np.split(robot_.ground_reaction(wrench, base=base), 2)
     assert (point - ground) @ normal == pytest.approx(0.0, abs=1e-12)
     assert np.cross(normal, n - np.cross(point, f)) == pytest.approx(np.zeros(3), abs=1e-9)
-    assert np.isnan(robot_.zero_moment_point(base, 0.0 * wrench)).all()
+    assert np.isnan(robot_.zero_moment_point(0.0 * wrench, base=base)).all()
 
 
 def test_contacts_that_make_up_the_base_wrench_free_the_base():
     base, q, qd, qdd, _ = state("g1_29dof_rev_1_0")
     given, r = np.random.default_rng(12).normal(size=6), robot("g1_29dof_rev_1_0")
-    wrench = r.base_wrench(base, given, q, qd, qdd)
-    free = r.inverse_dynamics(base, q, qd, qdd, {r.robot.root_link: wrench})
+    wrench = r.base_wrench(q, qd, qdd, base=base, base_acceleration=given)
+    free = r.free_motion(q, qd, qdd, base=base, wrenches={r.robot.root_link: wrench})
     assert worst(free.base_acceleration, given) < 1e-10
 
 
@@ -109,15 +111,15 @@ def test_refusals():
         BaseState(velocity=(0, 0, 0))
     two = FloatingRobot.from_urdf(text)
     with pytest.raises(InputError, match=r"base_jerk .* \(6,\)"):
-        two.carried(BaseState(), np.zeros(6), np.zeros(5), rest, rest, rest, rest)
+        two.prescribed_base(rest, rest, rest, rest, base=BaseState(), base_jerk=np.zeros(5))
     with pytest.raises(InputError, match=r"base_acceleration"):
-        two.base_wrench(BaseState(), np.full(6, np.nan), rest, rest, rest)
+        two.base_wrench(rest, rest, rest, base=BaseState(), base_acceleration=np.full(6, np.nan))
     weightless = FloatingRobot.from_urdf(arm({}, {}, inertial=""))
     for call in (weightless.inverse_dynamics, weightless.forward_dynamics):
         with pytest.raises(InputError, match="mass"):
-            call(BaseState(), rest, rest, rest)
+            call(rest, rest, rest, base=BaseState())
     with pytest.raises(InputError, match="no mass"):
-        weightless.center_of_mass(BaseState(), rest, rest)
+        weightless.center_of_mass(rest, rest, base=BaseState())
 
 
 # ------------------------------------------------------------------ examples
@@ -163,4 +165,4 @@ def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
     held, free = Robot.from_urdf(text), FloatingRobot(robot)
     np.testing.assert_allclose(robot.mass_matrix(q), held.mass_matrix(q), atol=1e-14)
     np.testing.assert_allclose(robot.mass_matrix(q), free.mass_matrix(q)[6:, 6:], atol=1e-14)
-    assert robot.energy(q, q) == pytest.approx(free.energy(BaseState(), q, q))
+    assert robot.energy(q, q) == pytest.approx(free.energy(q, q, base=BaseState()))

@@ -70,7 +70,7 @@ def test_forces_are_pinocchios(machines, name, seed):
         body.model.gravity.linear = robot.legs.gravity_vector
     tau, gap = oracle.forces(legs[:3], motion)
     assert gap < 1e-11
-    assert deviation(robot.inverse_dynamics(motion), tau) < 1e-10
+    assert deviation(robot.inverse_dynamics(motion=motion), tau) < 1e-10
 
 
 @each_machine
@@ -95,8 +95,8 @@ def test_power_in_is_energy_gained(machines, name):
         return total
 
     legs = robot.leg_motion(motion(0.0))
-    active = [robot.legs.joint_names.index(joint) for joint in robot.active_joints]
-    assert robot.inverse_dynamics(motion(0.0)) @ legs.qd[active] == pytest.approx(difference(energy, 1e-3), rel=1e-8)
+    active = [robot.legs.joint_names.index(joint) for joint in robot.joint_names]
+    assert robot.inverse_dynamics(motion=motion(0.0)) @ legs.qd[active] == pytest.approx(difference(energy, 1e-3), rel=1e-8)
 
 
 # --- against the closed-loop formulation ------------------------------------------------------------------------------
@@ -133,14 +133,14 @@ def test_it_is_the_closed_loop_robot(machines, name, first, kind):
     closed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=robot.legs.gravity_vector)
     motion = polynomial(name, robot)(0.0)
     legs = robot.leg_motion(motion)
-    active = [robot.legs.joint_names.index(joint) for joint in robot.active_joints]
+    active = [robot.legs.joint_names.index(joint) for joint in robot.joint_names]
     qa = [values[active] for values in legs[:4]]
-    assert closed.active_joints == robot.active_joints
+    assert closed.joint_names == robot.joint_names
     state = closed.motion(*qa)
     for ours, theirs in zip(legs[:4], state[:4]):
         joints = [closed.tree.joint_names.index(joint) for joint in robot.legs.joint_names]
         assert deviation(ours, theirs[joints]) < 1e-9
-    for ours, theirs in zip(robot.torque_and_rate(motion), closed.torque_and_rate(*qa)):
+    for ours, theirs in zip(robot.torque_and_rate(motion=motion), closed.torque_and_rate(*qa)):
         assert deviation(ours, theirs) < 1e-9
 
 
@@ -186,13 +186,13 @@ def test_freedoms_that_change_with_the_pose():
     qa = rng.normal(size=(4, 3)) * [[0.1], [0.3], [1.0], [4.0]]
     motion = of_platform(closed, closed.motion(*qa))
     with pytest.raises(InputError, match="legs do not allow this jerk"):
-        robot.torque_and_rate(motion._replace(jerk=np.zeros(6)))
+        robot.torque_and_rate(motion=motion._replace(jerk=np.zeros(6)))
     assert np.abs(motion.velocity[[0, 1, 5]]).max() > 1e-2 and np.abs(motion.acceleration[[0, 1, 5]]).max() > 1e-2
-    for ours, theirs in zip(robot.torque_and_rate(motion), closed.torque_and_rate(*qa)):
+    for ours, theirs in zip(robot.torque_and_rate(motion=motion), closed.torque_and_rate(*qa)):
         assert deviation(ours, theirs) < 1e-9
     tau, gap = PlatformOracle(machine, robot.legs.joint_names).forces(robot.leg_motion(motion)[:3], motion)
-    assert gap < 1e-11 and deviation(robot.inverse_dynamics(motion), tau) < 1e-10
-    assert deviation(robot.forward_dynamics(*motion[:3], tau), motion.acceleration) < 1e-10
+    assert gap < 1e-11 and deviation(robot.inverse_dynamics(motion=motion), tau) < 1e-10
+    assert deviation(robot.platform_response(tau=tau, motion=motion), motion.acceleration) < 1e-10
 
 
 def test_far_poses_of_few_freedoms_are_reached():
@@ -247,7 +247,7 @@ def test_gough_stewart_is_equations_65_and_66(machines):
         assert deviation(legs.qd[leg], np.linalg.solve(Ji, Jvi) @ motion.velocity) < 1e-12  # (63), (64)
     Jp = np.linalg.inv(rows)
     assert deviation(legs.maps[:6], Jp) < 1e-12
-    assert deviation(robot.inverse_dynamics(motion), Jp.T @ W) < 1e-12
+    assert deviation(robot.inverse_dynamics(motion=motion), Jp.T @ W) < 1e-12
 
 
 def test_inverse_kinematics_is_the_distance_between_the_joints(machines):
@@ -293,9 +293,9 @@ def test_rates_are_differences_along_the_motion(machines, name):
             return robot.leg_motion(motion(t))[order]
         assert deviation(difference(lower), legs[order + 1]) < 1e-9
     assert deviation(difference(lambda t: robot.leg_motion(motion(t)).maps), legs.maps_rate) < 1e-9
-    force, (_tau, tau_rate) = robot.platform_force(motion(0.0)), robot.torque_and_rate(motion(0.0))
+    force, (_tau, tau_rate) = robot.platform_force(motion(0.0)), robot.torque_and_rate(motion=motion(0.0))
     assert deviation(difference(lambda t: robot.platform_force(motion(t)).force), force.rate) < 1e-9
-    assert deviation(difference(lambda t: robot.inverse_dynamics(motion(t))), tau_rate) < 1e-9
+    assert deviation(difference(lambda t: robot.inverse_dynamics(motion=motion(t))), tau_rate) < 1e-9
 
 
 @pytest.mark.parametrize("samples", [None, 4])
@@ -327,8 +327,91 @@ def test_motion_from_angles_is_its_own_derivative(samples):
 def test_forward_dynamics_undoes_inverse_dynamics(machines, name):
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 3)(0.0)
-    tau = robot.inverse_dynamics(motion)
-    assert deviation(robot.forward_dynamics(*motion[:3], tau), motion.acceleration) < 1e-10
+    tau = robot.inverse_dynamics(motion=motion)
+    assert deviation(robot.platform_response(tau=tau, motion=motion), motion.acceleration) < 1e-10
+
+
+# --- from the actuators ----------------------------------------------------------------------------------------------
+
+
+def of_actuators(robot, motion):
+    """q, qd, qdd, qddd of the active joints."""
+    return [x[..., robot._closure.active] for x in robot.leg_motion(motion)[:4]]
+
+
+@each_machine
+def test_the_actuators_tell_where_the_platform_is(machines, name):
+    """Direct kinematics undoes inverse kinematics, to the jerk; and every answer is the one for the platform's motion."""
+    _machine, robot = machines[name]
+    motion = polynomial(name, robot, 4)(0.0)
+    q, qd, qdd, qddd = given = of_actuators(robot, motion)
+    found = robot.platform_motion(*given)
+    for ours, theirs in zip(found, motion, strict=True):
+        assert deviation(ours, theirs) < 1e-9
+    load = {"wrenches": {"platform": np.arange(6.0)}, "world_wrenches": {robot.legs.model.links[1].name: np.ones(6)}}
+    for ask, count in ((robot.torque_and_rate, 4), (robot.dynamics, 4), (robot.inverse_dynamics, 3), (robot.bias, 2),
+                       (robot.mass_matrix, 1), (robot.gravity, 1)):
+        options = load if ask in (robot.torque_and_rate, robot.inverse_dynamics, robot.bias) else {}
+        for ours, theirs in zip(ask(*given[:count], **options), ask(motion=motion, **options), strict=True):
+            assert deviation(ours, theirs) < 1e-9
+    tau = robot.inverse_dynamics(q, qd, qdd, **load)
+    assert deviation(robot.mass_matrix(q) @ qdd + robot.bias(q, qd, **load), tau) < 1e-10
+    assert deviation(robot.forward_dynamics(q, qd, tau, **load), qdd) < 1e-10
+    assert deviation(robot.platform_response(q, qd, tau, **load), motion.acceleration) < 1e-9
+    assert deviation(robot.dynamics(q, qd, qdd, qddd).gravity, robot.gravity(q)) < 1e-10
+    assert deviation(robot.gravity(q), robot.bias(q, np.zeros(robot.n))) < 1e-10
+
+
+@each_machine
+def test_gravity_and_its_rate(machines, name):
+    """The share is what the forces lose without gravity, at rest; its rate along the motion by differences."""
+    machine, robot = machines[name]
+    motion, light = polynomial(name, robot, 4), machine.robot(gravity=(0.0, 0.0, 0.0))
+    now = robot.dynamics(motion=motion(0.0))
+    heavy, light = (each.inverse_dynamics(motion=motion(0.0)) for each in (robot, light))
+    assert deviation(now.gravity, heavy - light) < 1e-9
+    assert deviation(now.gravity_rate, difference(lambda t: robot.gravity(motion=motion(t)))) < 1e-8
+
+
+def test_a_wrench_of_the_world_stays_while_the_platform_turns(machines):
+    _machine, robot = machines["gough_stewart"]
+    motion, held = polynomial("gough_stewart", robot, 4), np.arange(1.0, 7.0)
+
+    def in_own_axes(t):
+        R = motion(t).rotation
+        return np.concatenate((R.T @ held[:3], R.T @ held[3:]))
+
+    now = robot.torque_and_rate(motion=motion(0.0), world_wrenches={"platform": held})
+    same = robot.torque_and_rate(motion=motion(0.0), wrenches={"platform": in_own_axes(0.0)},
+                                 wrench_rates={"platform": difference(in_own_axes)})
+    assert deviation(now, same) < 1e-8
+
+
+def test_many_samples_from_the_actuators_and_from_another_pose(machines):
+    _machine, robot = machines["planar_3rrr"]
+    motion = polynomial("planar_3rrr", robot, 4)
+    along = stacked([motion(t) for t in np.linspace(0.0, 0.1, 3)])
+    given = of_actuators(robot, along)
+    assert deviation(robot.platform_motion(*given).position, along.position) < 1e-9
+    assert robot.mass_matrix(given[0]).shape == (3, 3, 3)
+    assert deviation(robot.torque_and_rate(*given), robot.torque_and_rate(motion=along)) < 1e-9
+    assert deviation(robot.platform_motion(*given, guess=along._replace(position=along.position[0],
+                                           rotation=along.rotation[0]).at_rest()).position, along.position) < 1e-9
+
+
+def test_actuators_are_refused(machines):
+    _machine, robot = machines["planar_3rrr"]
+    here, q = PlatformMotion(*robot.home), np.zeros(3)
+    with pytest.raises(InputError, match="given twice"):
+        robot.torque_and_rate(q, q, q, q, motion=here)
+    with pytest.raises(InputError, match=r"qdd is missing: give the motion of the active joints .motor1, motor2, motor3"):
+        robot.inverse_dynamics(q, q)
+    with pytest.raises(InputError, match=r"q has shape \(2,\).*motor1"):
+        robot.gravity(q[:2])
+    with pytest.raises(InputError, match=r"guess is array.*a PlatformMotion near its first pose"):
+        robot.gravity(q, guess=robot.start)
+    with pytest.raises(InputError, match=r"no way to motor1 = 3.*'pin.' is open by|machine is singular"):
+        robot.gravity([3.0, 0.0, 0.0])
 
 
 def test_payload_is_a_heavier_platform(machines):
@@ -338,15 +421,16 @@ def test_payload_is_a_heavier_platform(machines):
     r, h = 1.1 * 0.6, 0.08
     inertia = 12.0 * np.diag([(3 * r**2 + h**2) / 12, (3 * r**2 + h**2) / 12, r**2 / 2])
     carrying = robot.with_payload("platform", 12.0, inertia=inertia)
-    for ours, theirs in zip(carrying.torque_and_rate(motion), heavier.torque_and_rate(motion)):
+    for ours, theirs in zip(carrying.torque_and_rate(motion=motion), heavier.torque_and_rate(motion=motion)):
         assert deviation(ours, theirs) < 1e-12
-    assert np.abs(carrying.inverse_dynamics(motion) - robot.inverse_dynamics(motion)).max() > 1.0
-    assert deviation(carrying.with_payload("platform", 0.0).inverse_dynamics(motion), robot.inverse_dynamics(motion)) == 0.0
+    assert np.abs(carrying.inverse_dynamics(motion=motion) - robot.inverse_dynamics(motion=motion)).max() > 1.0
+    empty = carrying.with_payload("platform", 0.0)
+    assert deviation(empty.inverse_dynamics(motion=motion), robot.inverse_dynamics(motion=motion)) == 0.0
 
     on_a_rod = robot.with_payload("rod3", 1.5, (0.0, 0.02, -0.1))
     machine = machine._replace(legs=with_mass(machine.legs, "rod3", 1.5, (0.0, 0.02, -0.1)))
-    expected = machine.robot(gravity=robot.legs.gravity_vector).torque_and_rate(motion)
-    assert deviation(on_a_rod.torque_and_rate(motion), expected) < 1e-12
+    expected = machine.robot(gravity=robot.legs.gravity_vector).torque_and_rate(motion=motion)
+    assert deviation(on_a_rod.torque_and_rate(motion=motion), expected) < 1e-12
 
 
 def with_mass(urdf, link, mass, at):
@@ -361,14 +445,14 @@ def test_wrenches_act_by_virtual_work(machines):
     """On the platform and on a leg: actuators give what the wrench takes, -Jp^T w and -Q^T J^T w, at a constant rate too."""
     _machine, robot = machines["delta"]
     motion = polynomial("delta", robot)(0.0)
-    tau, tau_rate = robot.torque_and_rate(motion)
+    tau, tau_rate = robot.torque_and_rate(motion=motion)
     wrench, rate = np.array([[5.0, -3.0, 7.0, 0.2, 0.1, -0.4], [1.0, 2.0, -1.0, 0.3, 0.0, 0.5]])
     legs = robot.leg_motion(motion)
-    pushed, pushed_rate = robot.torque_and_rate(motion, {"platform": wrench}, {"platform": rate})
+    pushed, pushed_rate = robot.torque_and_rate(motion=motion, wrenches={"platform": wrench}, wrench_rates={"platform": rate})
     Jp, Jpd = legs.maps[:6], legs.maps_rate[:6]
     assert deviation(pushed - tau, -Jp.T @ wrench) < 1e-12  # the platform's axes are the base's
     assert deviation(pushed_rate - tau_rate, -Jp.T @ rate - Jpd.T @ wrench) < 1e-12
-    on_leg, on_leg_rate = robot.torque_and_rate(motion, {"rod1a": wrench, "platform": wrench})
+    on_leg, on_leg_rate = robot.torque_and_rate(motion=motion, wrenches={"rod1a": wrench, "platform": wrench})
     free, free_rate = robot.legs.torque_and_rate(*legs[:4])
     loaded, loaded_rate = robot.legs.torque_and_rate(*legs[:4], wrenches={"rod1a": wrench})
     Q, Qd = legs.maps[6:], legs.maps_rate[6:]
@@ -389,21 +473,21 @@ def test_friction_and_rotors_of_all_leg_joints_count(machines):
     extra = np.zeros(len(names))
     extra[motor] = 0.9 * legs.qdd[motor] + 0.2 * legs.qd[motor]
     extra[elbow] = 0.7 * legs.qd[elbow] + 0.3 * np.tanh(legs.qd[elbow] / 1e-2)
-    change = robot.inverse_dynamics(motion(0.0)) - bare.inverse_dynamics(motion(0.0))
+    change = robot.inverse_dynamics(motion=motion(0.0)) - bare.inverse_dynamics(motion=motion(0.0))
     assert deviation(change, legs.maps[6:].T @ extra) < 1e-12
-    tau_rate = robot.torque_and_rate(motion(0.0))[1]
-    assert deviation(difference(lambda t: robot.inverse_dynamics(motion(t)), 1e-4), tau_rate) < 1e-8
+    tau_rate = robot.torque_and_rate(motion=motion(0.0))[1]
+    assert deviation(difference(lambda t: robot.inverse_dynamics(motion=motion(t)), 1e-4), tau_rate) < 1e-8
 
 
 def test_a_motion_at_once_is_its_samples(machines):
     _machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot)
     times = np.linspace(-0.05, 0.05, 5)
-    tau, tau_rate = robot.torque_and_rate(stacked([motion(t) for t in times]))
+    tau, tau_rate = robot.torque_and_rate(motion=stacked([motion(t) for t in times]))
     for k, t in enumerate(times):
-        assert deviation((tau[k], tau_rate[k]), robot.torque_and_rate(motion(t))) < 1e-11
-    home, (P, R) = robot.inverse_dynamics(PlatformMotion(*robot.home)), robot.home
-    held = robot.inverse_dynamics(PlatformMotion(np.stack([P, P]), R))
+        assert deviation((tau[k], tau_rate[k]), robot.torque_and_rate(motion=motion(t))) < 1e-11
+    home, (P, R) = robot.inverse_dynamics(motion=PlatformMotion(*robot.home)), robot.home
+    held = robot.inverse_dynamics(motion=PlatformMotion(np.stack([P, P]), R))
     assert deviation(held, [home, home]) < 1e-12
 
 
@@ -436,9 +520,9 @@ def test_poses_out_of_reach_are_refused(machines):
     _machine, robot = machines["delta"]
     P, R = robot.home
     with pytest.raises(InputError, match=r"do not bring the platform to \(0, 0, -1.5\).*'ball.*' is open by .* m at best"):
-        robot.inverse_dynamics(PlatformMotion([0.0, 0.0, -1.5], R))
+        robot.inverse_dynamics(motion=PlatformMotion([0.0, 0.0, -1.5], R))
     with pytest.raises(InputError, match="sample 1: the legs do not bring"):
-        robot.inverse_dynamics(PlatformMotion([P, [0.0, 0.0, -1.5]], R))
+        robot.inverse_dynamics(motion=PlatformMotion([P, [0.0, 0.0, -1.5]], R))
     with pytest.raises(InputError, match=r"guess: joint 'ball.*' is open by"):
         robot.leg_motion(PlatformMotion([0.0, 0.0, -1.5], R), guess=robot.start)
 
@@ -449,7 +533,7 @@ def test_a_stretched_leg_is_singular(machines):
     stretched = PlatformMotion(P - [0.64 - 0.38, 0.0, 0.0], R)
     for guess in (None, robot.leg_motion(PlatformMotion(P - [0.64 - 0.381, 0.0, 0.0], R)).q):
         with pytest.raises(InputError, match="a leg is at a singular pose: the platform does not determine motor1, elbow1"):
-            robot.leg_motion(stretched, guess)
+            robot.leg_motion(stretched, guess=guess)
 
 
 def test_a_platform_that_its_actuators_do_not_hold_is_singular(machines):
@@ -478,10 +562,10 @@ def test_motions_that_the_legs_do_not_allow_are_refused(machines, name, forbidde
     wrong = 0.1 * np.eye(6)[forbidden]
     for word in ("velocity", "acceleration", "jerk"):
         with pytest.raises(InputError, match=f"legs do not allow this {word} of the platform.*3 freedoms"):
-            robot.torque_and_rate(PlatformMotion(P, R, **{word: wrong}))
+            robot.torque_and_rate(motion=PlatformMotion(P, R, **{word: wrong}))
     turned = pin.rpy.rpyToMatrix(0.2, 0.0, 0.0)
     with pytest.raises(InputError, match="do not bring the platform"):
-        robot.torque_and_rate(PlatformMotion(P, turned))
+        robot.torque_and_rate(motion=PlatformMotion(P, turned))
 
 
 def declared(**changes):
@@ -530,7 +614,7 @@ def test_bodies_are_checked():
 ])
 def test_motions_are_checked(machines, motion, message):
     with pytest.raises(InputError, match=message):
-        machines["planar_3rrr"][1].torque_and_rate(motion)
+        machines["planar_3rrr"][1].torque_and_rate(motion=motion)
 
 
 def test_a_weightless_machine_has_no_acceleration():
@@ -539,18 +623,20 @@ def test_a_weightless_machine_has_no_acceleration():
     machine = machine._replace(**dict(zip(("legs", "platform"), texts, strict=True)))
     robot = machine.robot()
     with pytest.raises(InputError, match="mass matrix is singular"):
-        robot.forward_dynamics(*robot.home, np.zeros(6), np.ones(3))
+        robot.forward_dynamics(tau=np.ones(3), motion=PlatformMotion(*robot.home))
 
 
 def test_other_arguments_are_checked(machines):
     _machine, robot = machines["planar_3rrr"]
     here = PlatformMotion(*robot.home)
-    with pytest.raises(InputError, match="link 'hand', which does not exist; the links are platform, base"):
-        robot.torque_and_rate(here, {"hand": np.zeros(6)})
-    with pytest.raises(InputError, match="forward_dynamics takes one state"):
-        robot.forward_dynamics(np.zeros((2, 3)), np.eye(3), np.zeros(6), np.zeros(3))
-    with pytest.raises(InputError, match=r"tau is .*3 finite numbers"):
-        robot.forward_dynamics(*here[:3], np.zeros(2))
+    with pytest.raises(InputError, match="link 'hand' is neither of the platform nor of a leg; the links are platform, base"):
+        robot.torque_and_rate(motion=here, wrenches={"hand": np.zeros(6)})
+    with pytest.raises(InputError, match="different numbers of samples"):
+        robot.forward_dynamics(tau=np.zeros((3, 3)), motion=PlatformMotion(np.zeros((2, 3)), np.eye(3)))
+    with pytest.raises(InputError, match=r"tau has shape \(2,\)"):
+        robot.forward_dynamics(tau=np.zeros(2), motion=here)
+    with pytest.raises(InputError, match=r"tau is missing: .*motor1, motor2, motor3"):
+        robot.forward_dynamics(motion=here)
 
 
 @pytest.mark.parametrize("make, message", [
@@ -591,7 +677,7 @@ def test_gravity_is_that_of_the_legs():
     motion = PlatformMotion(*machine.home)
     given = [ParallelRobot(legs, Robot.from_urdf(machine.platform, **options), machine.joints, machine.home)
              for options in ({}, {"gravity": moon})]
-    np.testing.assert_array_equal(*(robot.inverse_dynamics(motion) for robot in given))
+    np.testing.assert_array_equal(*(robot.inverse_dynamics(motion=motion) for robot in given))
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
@@ -622,4 +708,4 @@ def test_a_table_on_crossed_slides(seed, size):
     motion = PlatformMotion(at + x, np.eye(3), np.concatenate((xd, np.zeros(3))), np.concatenate((xdd, np.zeros(3))))
     a1, a2, b1, b2, m = masses
     push = np.array([a1 + a2 + b2 + m, b1 + b2 + a2 + m]) * (E[:, :2].T @ (xdd - legs.gravity_vector))
-    np.testing.assert_allclose(machine.inverse_dynamics(motion), push, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(machine.inverse_dynamics(motion=motion), push, rtol=1e-9, atol=1e-9)

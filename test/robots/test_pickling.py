@@ -44,12 +44,12 @@ def rigid(backend):
 
 def floating(backend):
     robot = FloatingRobot.from_urdf(ARM, backend, joint_dynamics=TERMS)
-    return robot, lambda r: list(r.torque_and_rate(BaseState(velocity=np.arange(6.0)), *Q[:4]))
+    return robot, lambda r: list(r.free_rates(*Q[:4], base=BaseState(velocity=np.arange(6.0))))
 
 
 def elastic(backend):
     robot = ElasticRobot(rigid(backend)[0].with_payload("l2", 0.0), MOTORS)
-    return robot, lambda r: list(r.inverse_dynamics(*Q))
+    return robot, lambda r: list(r.motor_motion(*Q))
 
 
 def controller(backend):
@@ -59,7 +59,7 @@ def controller(backend):
 
 def springs(backend):
     robot = SpringRobot(rigid(backend)[0], {"springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}})
-    return robot, lambda r: list(r.torque_and_rate(*Q[:4]))
+    return robot, lambda r: list(r.spring_rates(*Q[:4]))
 
 
 def loops(backend):
@@ -70,7 +70,7 @@ def loops(backend):
 def floating_loops(backend):
     robot = FloatingLoopRobot.from_urdf(FIVE_BAR[0].read_text().replace('<link name="base"/>', HEAVY), FIVE_BAR[1],
                                         backend=backend)
-    return robot, lambda r: list(r.inverse_dynamics(BaseState(), [0.3, 1.9], [0.5, -0.2], [1.0, 2.0]))
+    return robot, lambda r: list(r.free_motion([0.3, 1.9], [0.5, -0.2], [1.0, 2.0], base=BaseState()))
 
 
 HEAVY = ('<link name="base"><inertial><mass value="3.0"/><inertia ixx="0.05" iyy="0.04" izz="0.03" ixy="0" ixz="0" iyz="0"/>'
@@ -80,7 +80,7 @@ HEAVY = ('<link name="base"><inertial><mass value="3.0"/><inertia ixx="0.05" iyy
 def parallel(backend):
     robot = planar_3rrr().robot(backend=backend).with_payload("platform", 0.5)
     motion = PlatformMotion(robot.home[0] + [0.01, 0.02, 0.0], np.eye(3), (0.3, 0.1, 0, 0, 0, 0.2), (1, 2, 0, 0, 0, 3))
-    return robot, lambda r: list(r.torque_and_rate(motion))
+    return robot, lambda r: list(r.torque_and_rate(motion=motion))
 
 
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)

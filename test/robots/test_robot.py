@@ -35,7 +35,8 @@ def test_batch_equals_loop(backend):
     load, rate = np.random.default_rng(1).normal(size=(2, 4, 6))
     calls = {
         "torque_and_rate": lambda k: robot.torque_and_rate(q[k], qd[k], qdd[k], qddd[k]),
-        "wrenches": lambda k: robot.torque_and_rate(q[k], qd[k], qdd[k], qddd[k], {"l4": load[k]}, {"l4": rate[k]}),
+        "wrenches": lambda k: robot.torque_and_rate(q[k], qd[k], qdd[k], qddd[k], wrenches={"l4": load[k]},
+                                                    wrench_rates={"l4": rate[k]}),
         "dynamics": lambda k: robot.dynamics(q[k], qd[k], qdd[k], qddd[k]),
         "inverse_dynamics": lambda k: [robot.inverse_dynamics(q[k], qd[k], qdd[k])],
         "bias": lambda k: [robot.bias(q[k], qd[k])], "gravity": lambda k: [robot.gravity(q[k])],
@@ -159,7 +160,7 @@ def test_bias_and_gravity_are_parts_of_the_torque(robot):
     np.testing.assert_allclose(robot.bias(q, still), robot.gravity(q), rtol=1e-13, atol=1e-15)
     parts = robot.dynamics(q, qd, qdd, qddd)
     assert parts._fields == ("tau", "tau_rate", "gravity", "gravity_rate")
-    np.testing.assert_allclose(parts.gravity, robot.gravity(q), rtol=1e-13, atol=1e-15)  # the vertical axis has rounding alone
+    np.testing.assert_allclose(parts.gravity, robot.gravity(q), rtol=1e-13, atol=1e-15)
 
 
 def test_offsets_are_torques_but_no_inertia_and_no_gravity():
@@ -231,8 +232,8 @@ def test_numbers_too_large_come_with_a_word(backend):
         yield lambda: robot.inverse_dynamics(q, v, qdd)
         yield lambda: robot.forward_dynamics(q, v, qdd)
         yield lambda: robot.energy(q, v)
-        yield lambda: floating.inverse_dynamics(BaseState(), q, v, qdd)
-        yield lambda: floating.forward_dynamics(BaseState(), q, v, qdd)
+        yield lambda: floating.inverse_dynamics(q, v, qdd, base=BaseState())
+        yield lambda: floating.forward_dynamics(q, v, qdd, base=BaseState())
         yield lambda: spring.inverse_dynamics(q, v, qdd)
 
     with np.errstate(all="ignore"):

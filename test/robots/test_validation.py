@@ -94,7 +94,8 @@ def test_numbers_of_samples_must_agree(robot):
     ({"l1": [[1.0], [1.0, 2.0]]}, r"wrench on link 'l1'")])
 def test_wrong_wrenches(robot, wrench, expected):
     for call in (lambda: robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, wrenches=wrench),
-                 lambda: robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches=wrench), lambda: robot.bias(GOOD, GOOD, wrench),
+                 lambda: robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches=wrench),
+                 lambda: robot.bias(GOOD, GOOD, wrenches=wrench),
                  lambda: robot.forward_dynamics(GOOD, GOOD, GOOD, wrenches=wrench),
                  lambda: robot.torque_and_rate(*[GOOD] * 4, wrenches=dict.fromkeys(wrench, np.zeros(6)), wrench_rates=wrench)):
         with pytest.raises(InputError, match=expected):

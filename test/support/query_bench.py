@@ -74,6 +74,11 @@ class Batch:
                       for link, rows in self.wrenches.items()]
         self.loads_held = [LinkWrench(link=link, frame="root", wrench=[wrench(row)]) for link, row in self.held.items()]
 
+    @property
+    def given(self) -> dict[str, dict]:
+        """All loads, as Robot takes them."""
+        return {"wrenches": self.wrenches, "wrench_rates": self.rates, "world_wrenches": self.held}
+
     def __len__(self) -> int:
         return len(self.samples)
 

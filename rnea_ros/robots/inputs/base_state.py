@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...algebra.taylor import Jet, derivative, jets
-from ...errors import InputError
+from ...errors import InputError, shown
 from . import validation
 
 QUATERNION_SLACK = 1e-3  # a longer way from unit length is no rounding
@@ -101,14 +101,24 @@ def _turn(R: np.ndarray, v: Any) -> np.ndarray:
 
 
 def quaternion(R: np.ndarray) -> np.ndarray:
-    """x y z w (4,) of a rotation (3, 3): eigenvector of the largest eigenvalue of a symmetric 4 x 4, right for any angle."""
-    A = R - R.T
-    K = np.empty((4, 4))
-    K[:3, :3] = R + R.T - np.eye(3) * np.trace(R)
-    K[:3, 3] = K[3, :3] = A[2, 1], A[0, 2], A[1, 0]
-    K[3, 3] = np.trace(R)
-    q = np.linalg.eigh(K)[1][:, -1]
-    return q if q[3] >= 0.0 else -q
+    """x y z w (..., 4) of rotations (..., 3, 3): eigenvector of the largest eigenvalue of a symmetric 4 x 4, right for any
+    angle."""
+    Rt = np.swapaxes(R, -1, -2)
+    A, trace = R - Rt, np.trace(R, axis1=-2, axis2=-1)[..., None]
+    K = np.empty((*R.shape[:-2], 4, 4))
+    K[..., :3, :3] = R + Rt - np.eye(3) * trace[..., None]
+    K[..., :3, 3] = K[..., 3, :3] = np.stack((A[..., 2, 1], A[..., 0, 2], A[..., 1, 0]), axis=-1)
+    K[..., 3, 3:] = trace
+    q = np.linalg.eigh(K)[1][..., -1]
+    return np.where(q[..., 3:] >= 0.0, q, -q)
+
+
+def given(base: BaseState | None) -> BaseState:
+    """The base's state; InputError where it is left out, for any other would be a guess."""
+    if not isinstance(base, BaseState):
+        raise InputError(f"base is {shown(base)}; the state of the free base is needed: base=BaseState(position, quaternion, "
+                         "velocity), or base=BaseState() for one at rest at the world's origin")
+    return base
 
 
 def along(pose: Callable[[Any], tuple[Any, Any]], t: Any) -> tuple[BaseState, np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ class Payload(Frozen):
     parameters: np.ndarray
 
     @classmethod
-    def on_link(cls, model: Model, link: str, mass: float, com: Sequence[float], inertia: Any) -> Payload:
+    def on_link(cls, model: Model, link: str, mass: float, com: Any, inertia: Any) -> Payload:
         """From com (3,) in the URDF link's frame and inertia (3, 3) about the com in its axes."""
         frame = model.frame(link)
         m, centre = numbers("payload mass", mass), numbers("payload com", com)

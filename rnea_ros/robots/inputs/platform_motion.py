@@ -48,6 +48,16 @@ class PlatformMotion(NamedTuple):
         rotation = np.stack([np.stack([x + 0.0 * P[0][..., 0] for x in row], axis=-1) for row in derivative(R, 0)], axis=-2)
         return cls(P[0], rotation, *(np.concatenate((v, wd), axis=-1) for v, wd in zip(P[1:], wds, strict=True)))
 
+    @classmethod
+    def from_rows(cls, rows: np.ndarray) -> PlatformMotion:
+        """From what `rows` gives."""
+        R, P, *rates = np.split(rows, (9, 12, 18, 24), axis=-1)
+        return cls(P, R.reshape(*R.shape[:-1], 3, 3), *rates)
+
+    def at_rest(self) -> PlatformMotion:
+        """The pose alone."""
+        return PlatformMotion(self.position, self.rotation)
+
     def checked(self) -> PlatformMotion:
         """The same as arrays of fitting shapes; InputError says what does not fit."""
         if self._sound():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from math import isfinite
 from typing import Any
@@ -46,6 +47,11 @@ def vector(name: str, value: Any, size: int) -> np.ndarray:
         raise InputError(f"{name} is {value!r:.80}; {size} finite numbers are needed")
     array.flags.writeable = False
     return array
+
+
+def guess(value: Any, size: int) -> np.ndarray | None:
+    """A pose of `size` joints to begin from, if one is given."""
+    return value if value is None or sound(value, size) else vector("guess", value, size)
 
 
 def block(name: str, value: Any, joint_names: Sequence[str], finite: bool = True) -> np.ndarray:
@@ -121,8 +127,8 @@ def wrench_block(model: Model, loaded: Sequence[int], wrenches: Wrenches) -> np.
     """Wrenches moved from URDF link frames to MDH frames and added up: six numbers for each loaded link."""
     total = {number: np.zeros(6) for number in loaded}
     for name, value in wrenches.items():
-        frame, wrench = model.frame(name), _wrench(name, value)
-        f, n = wrench[..., :3] @ frame.R.T, wrench[..., 3:] @ frame.R.T
+        frame, six = model.frame(name), wrench(name, value)
+        f, n = six[..., :3] @ frame.R.T, six[..., 3:] @ frame.R.T
         moved = np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
         beside([total[frame.link], moved])  # refuses different numbers of samples on links of one body
         total[frame.link] = total[frame.link] + moved
@@ -134,18 +140,28 @@ def world_blocks(model: Model, world_wrenches: Wrenches | None) -> dict[str, np.
     given = world_wrenches or {}
     for name in given:
         model.frame(name)  # refuses a link that does not exist
-    return {name: _wrench(name, given[name]) for name in sorted(given)}
+    return {name: wrench(name, given[name]) for name in sorted(given)}
 
 
-def _wrench(name: str, value: Any) -> np.ndarray:
+def wrench(name: str, value: Any) -> np.ndarray:
+    """(6,) or (samples, 6) finite numbers on the link `name`."""
     try:
-        wrench = numbers("wrench", value)
+        six = numbers("wrench", value)
     except InputError:
-        wrench = np.empty(0)
-    if wrench.shape[-1:] != (6,) or wrench.ndim > 2 or not np.isfinite(wrench).all():
+        six = np.empty(0)
+    if six.shape[-1:] != (6,) or six.ndim > 2 or not np.isfinite(six).all():
         raise InputError(f"wrench on link '{name}' is {shown(value, 120)}; (6,) or (samples, 6) finite numbers are needed, "
                          "force first")
-    return wrench
+    return six
+
+
+@contextmanager
+def at_sample(k: int) -> Iterator[None]:
+    """Inside, an InputError says at which sample of a motion."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"sample {k}: {error}") from None
 
 
 def samples(arrays: Sequence[np.ndarray]) -> int | None:

@@ -1,4 +1,4 @@
-"""What the kernels of a robot with a free or moving base evaluate; same form as evaluations.py.
+"""What the kernels of a robot with a free or moving base evaluate; same form as functions.py.
 
 base_velocity, base_acceleration, base_jerk (6,) : linear, then angular, in the base's frame; see base_state.py
 base_gravity (3,) : acceleration of gravity in the base's frame; the constant `gravity`, of the world, is not used here
@@ -11,9 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ...algebra.linalg import pivots
+from ...algebra.vectors import ZERO
 from ...algorithms import energy, floating_base, mass_matrix
 from ...algorithms import torque_rate as newton_euler
 from ...algorithms.torque_rate import BaseMotion
+from ...algorithms.world_loads import on_links
 
 STATE = ("q", "qd", "base_velocity", "base_gravity")
 
@@ -23,15 +25,21 @@ def values_only(options):
     return {name: value for name, value in options.items() if name != "wrench_rates"}
 
 
+def _on_links(model, options, q, qd, base_velocity):
+    """The loads of the world, which keep their direction while base and links turn, among those of the links."""
+    return on_links(model, options, q, qd, base_velocity[3:])
+
+
 def inverse_dynamics(model, gravity, options, q, qd, base_velocity, base_gravity, qdd):
     """Base acceleration, tau, and the inertia that the base felt and its scale."""
-    options = values_only(options)
-    found = floating_base.inverse_dynamics(model, q, qd, qdd, base_velocity[3:], base_gravity, **options)
+    options = _on_links(model, options, q, qd, base_velocity)
+    found = floating_base.inverse_dynamics(model, q, qd, qdd, base_velocity[3:], base_gravity, **values_only(options))
     return *found, *_felt_by_base(model, q, options)
 
 
 def torque_and_rate(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd):
     """Base acceleration and jerk, tau, tau_rate, and the inertia that the base felt and its scale."""
+    options = _on_links(model, options, q, qd, base_velocity)
     found = floating_base.torque_and_rate(model, q, qd, qdd, qddd, base_velocity[3:], base_gravity, **options)
     return *found, *_felt_by_base(model, q, options)
 
@@ -43,16 +51,28 @@ def _felt_by_base(model, q, options):
 
 def forward_dynamics(model, gravity, options, q, qd, base_velocity, base_gravity, tau):
     """Base acceleration, qdd, and the inertias that base and joints felt and would feel with all others locked."""
-    options = values_only(options)
+    options = values_only(_on_links(model, options, q, qd, base_velocity))
     Vd0, qdd, felt = floating_base.forward_dynamics(model, q, qd, tau, base_velocity[3:], base_gravity, **options)
     base, joints = mass_matrix.locked(model, q, options.get("inertias"))
     return Vd0, qdd, felt, base + joints
 
 
-def prescribed(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration, base_jerk):
+def prescribed_base(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration, base_jerk):
     """tau, tau_rate, base wrench and the rates of its components."""
     motion = BaseMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
+    options = _on_links(model, options, q, qd, base_velocity)
     return floating_base.prescribed(model, q, qd, qdd, qddd, motion, base_gravity, **options)
+
+
+def gravity_torque(model, gravity, options, q, qd, base_velocity, base_gravity):
+    """Base wrench and torques that hold the robot still against gravity, and the rates of the torques, as in `dynamics`."""
+    def held(qd, w, g):
+        zero = q * 0.0
+        return floating_base.prescribed(model, q, qd, zero, zero, BaseMotion(w), g, offsets=False, **options)
+
+    tau, _rate, f0, _f0_rate = held(q * 0.0, ZERO, base_gravity)
+    heavy, light = (held(qd, base_velocity[3:], g)[1] for g in (base_gravity, base_gravity * 0.0))
+    return f0, tau, [a - b for a, b in zip(heavy, light, strict=True)]
 
 
 def free_mass_matrix(model, gravity, options, q):
@@ -80,10 +100,11 @@ def link_velocities(model, gravity, options, q, qd, base_velocity):
 
 
 KERNEL_FUNCTIONS: dict[str, tuple[Callable, tuple[str, ...]]] = {
-    "free_inverse_dynamics": (inverse_dynamics, (*STATE, "qdd")),
-    "free_torque_and_rate": (torque_and_rate, (*STATE, "qdd", "qddd")),
-    "free_forward_dynamics": (forward_dynamics, (*STATE, "tau")),
-    "prescribed": (prescribed, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+    "free_motion": (inverse_dynamics, (*STATE, "qdd")),
+    "free_rates": (torque_and_rate, (*STATE, "qdd", "qddd")),
+    "free_response": (forward_dynamics, (*STATE, "tau")),
+    "free_gravity": (gravity_torque, STATE),
+    "prescribed_base": (prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
     "free_mass_matrix": (free_mass_matrix, ("q",)),
     "free_energy": (free_energy, STATE),
     "free_center_of_mass": (free_center_of_mass, STATE[:3]),

@@ -70,7 +70,7 @@ def coriolis(model, gravity, options, q, qd, x):
 
 def forward_dynamics(model, gravity, options, q, qd, tau):
     """qdd, the inertia that each joint felt, and the one that it would feel with all others locked."""
-    options = floating_functions.values_only(options)
+    options = floating_functions.values_only(on_links(model, options, q, qd))
     qdd, felt = articulated_bodies.forward_dynamics(model, q, qd, tau, gravity, **options)
     return qdd, felt, composite_bodies.locked(model, q, options.get("inertias"))[1]
 

@@ -18,7 +18,8 @@ from ..inputs.validation import Wrenches
 class KernelStore:
     """Evaluates functions (options, **blocks) -> sequence of arrays, each compiled when it is first asked for.
 
-    options: gravity, wrenches {link number: (6,)} and world_wrenches [(link number, point, (6,))] as the algorithms take them.
+    options: gravity, wrenches {link number: (6,)}, their wrench_rates, and world_wrenches [(link number, point, (6,))] as the
+    algorithms take them.
     """
 
     def __init__(self, model: Model, gravity: np.ndarray, backend: str):
@@ -34,19 +35,21 @@ class KernelStore:
         self.backend = kernel.available(self.backend)
 
     def __call__(self, function: Callable, blocks: Mapping[str, np.ndarray], wrenches: Wrenches | None = None,
-                 world_wrenches: Wrenches | None = None, masses: bool = True) -> tuple[np.ndarray, ...]:
+                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, *,
+                 masses: bool = True) -> tuple[np.ndarray, ...]:
         """blocks: checked arrays (size,) or (samples, size). Wrenches as in Robot; they are checked here.
 
         masses : whether a result that is not finite can only be too large; the caller looks for what moves no mass otherwise
         """
         arrays = list(blocks.values())
-        loaded = validation.loaded_links(self.model, wrenches)
+        loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
         if loaded:
-            arrays.append(validation.wrench_block(self.model, loaded, wrenches or {}))
+            arrays += [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates)]
         held = validation.world_blocks(self.model, world_wrenches)
         arrays += held.values()
         sizes = {name: array.shape[-1] for name, array in blocks.items()}
-        sizes |= {name: 6 * len(links) for name, links in (("wrenches", loaded), ("world_wrenches", held)) if links}
+        carriers = {"wrenches": loaded, "wrench_rates": loaded, "world_wrenches": held}
+        sizes |= {name: 6 * len(links) for name, links in carriers.items() if links}
         key = (function, tuple(sizes), loaded, tuple(held))
         if key not in self._kernels:
             self._kernels[key] = kernel.build(self._traced(function, loaded, tuple(held)), sizes, self.backend)
@@ -58,10 +61,11 @@ class KernelStore:
     def _traced(self, function: Callable, loaded: Sequence[int], held: Sequence[str]) -> Callable:
         frames = [self.model.frame(link) for link in held]
 
-        def traced(wrenches=(), world_wrenches=(), **blocks):
+        def traced(wrenches=(), wrench_rates=(), world_wrenches=(), **blocks):
             options: dict[str, Any] = {"gravity": self.gravity}
             if loaded:
                 options["wrenches"] = dict(zip(loaded, _sixes(wrenches), strict=True))
+                options["wrench_rates"] = dict(zip(loaded, _sixes(wrench_rates), strict=True))
             if held:
                 options["world_wrenches"] = [(frame.link, frame.P, six)
                                              for frame, six in zip(frames, _sixes(world_wrenches), strict=True)]

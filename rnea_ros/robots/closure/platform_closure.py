@@ -1,0 +1,164 @@
+"""Direct kinematics of a parallel robot: where platform and legs are, and how they move, when the actuators are told.
+
+The equations are those of leg_equations.py, with other unknowns: the pose of the platform and the passive joints of the legs.
+They are solved as those of a tree with closed loops, whose first six joints carry the platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...algorithms import closed_loops, parallel_robots
+from ...codegen import kernel
+from ...codegen.kernel import Kernel
+from ...errors import InputError
+from ..inputs.validation import too_large
+from .equations import Equations
+from .inverses import EASY, MAX_CONDITION, TracedInverse, inverse
+from .leg_equations import POSE, LegEquations, LegMotion
+from .newton import CLOSED, NOWHERE, NewtonSolution, Step, newton, walk
+from .units import Units
+
+FREEDOMS = 6  # of the platform, before the joints of the legs
+
+
+class PlatformClosure(Equations):
+    """phi(z) = 0 with the active joints given; z (6 + n,): pose of the platform beside a known one, joints of the legs.
+
+    z[:3] is the way from the known position, z[3:6] what parallel_robots.turned makes the rotation from the known one of.
+    """
+
+    def __init__(self, legs: LegEquations):
+        super().__init__(legs.model, legs.loops, legs._backend)
+        self.units = Units(legs.units.equations, np.concatenate((legs.twist_units, legs.units.unknowns)))
+        self.selection = np.eye(FREEDOMS + self.model.n)[:, FREEDOMS + self.active]
+        self._giving = np.setdiff1d(np.arange(FREEDOMS + self.model.n), FREEDOMS + self.active)
+
+    # ------------------------------------------------------------------ for any scalar
+
+    def _phi(self, z: Any, beside: Any) -> Any:
+        pose = parallel_robots.turned(z[3:6]) @ beside[:9].reshape(3, 3), beside[9:12] + z[:3]
+        return parallel_robots.closure(self.model, self.loops.cuts, z[FREEDOMS:], pose)
+
+    def _solver(self, inverse_of: Callable[..., Any], J: Any) -> tuple[Any, Callable[[Any], Any]]:
+        """The inverse of J by what is not told, and r -> the change of z by which phi changes by -r."""
+        J_inverse = inverse_of(J[:, self._giving], Units(self.units.equations, self.units.unknowns[self._giving]))
+        return J_inverse, lambda r: -(np.eye(len(self.units.unknowns))[:, self._giving] @ (J_inverse @ r))
+
+    def _linearised(self, inverse_of: Callable[..., Any], values: Any, J: Any, direction: Any) -> tuple[Any, ...]:
+        """The parts of a Step, with the active joints going along `direction`."""
+        J_inverse, solve = self._solver(inverse_of, J)
+        along = self.selection @ direction
+        return self._parts(values, J_inverse, solve(values), along + solve(J @ along))
+
+    # ------------------------------------------------------------------ compiled
+
+    @cached_property
+    def _gaps(self) -> Kernel:
+        def gaps(z, beside):
+            return closed_loops.jacobian(lambda z: self._phi(z, beside), z)
+
+        return kernel.build(gaps, {"z": len(self.units.unknowns), "beside": POSE}, self._backend)
+
+    @cached_property
+    def _step(self) -> Kernel:
+        def step(z, beside, direction):
+            values, J = closed_loops.jacobian(lambda z: self._phi(z, beside), z)
+            return self._linearised(TracedInverse, values, J, direction)
+
+        blocks = {"z": len(self.units.unknowns), "beside": POSE, "direction": len(self.active)}
+        return kernel.build(step, blocks, self._backend)
+
+    @cached_property
+    def _motion(self) -> Kernel:
+        def motion(q, pose, qad, qadd, qaddd):
+            at = pose[:9].reshape(3, 3), pose[9:]
+
+            def phi(q, pose):
+                return parallel_robots.closure(self.model, self.loops.cuts, q, pose)
+
+            def rates(first, second, third):
+                (V, qd), (Vd, qdd), (Vdd, qddd) = ((x[:FREEDOMS], x[FREEDOMS:]) for x in (first, second, third))
+                return parallel_robots.closure_rates(phi, q, qd, qdd, qddd, at, V, Vd, Vdd)
+
+            _, J, Jv = parallel_robots.jacobians(phi, q, at)
+            J_inverse, solve = self._solver(TracedInverse, np.concatenate((Jv, -J), axis=1))
+            steps = closed_loops.tree_motion(rates, solve, [self.selection @ part for part in (qad, qadd, qaddd)])
+            J, Jv, Jd, Jvd = parallel_robots.jacobians_and_rates(phi, q, steps[0][FREEDOMS:], at, steps[0][:FREEDOMS])
+            both, both_rate = (np.concatenate((a, -b), axis=1) for a, b in ((Jv, J), (Jvd, Jd)))
+            maps = closed_loops.active_map(both, both_rate, solve, self.selection)
+            return np.concatenate([step[:FREEDOMS] for step in steps]), *(step[FREEDOMS:] for step in steps), *maps, [
+                J_inverse.condition]
+
+        rates = dict.fromkeys(("qad", "qadd", "qaddd"), len(self.active))
+        return kernel.build(motion, {"q": self.model.n, "pose": POSE, **rates}, self._backend)
+
+    # ------------------------------------------------------------------ where the platform is
+
+    def reach(self, qa: np.ndarray, q: np.ndarray, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Joints (n,) of the legs and pose (12,) of the platform at actuator positions qa (N,), from where they are known."""
+        begin = np.concatenate((np.zeros(FREEDOMS), q))
+        from_qa, own = q[self.active], FREEDOMS + self.active
+        direction = qa - from_qa
+
+        def step_at(z: np.ndarray) -> Step:
+            return self._quick_step(z, pose, direction) or self._careful_step(z, pose, direction)
+
+        def solve_at(s: float, z: np.ndarray) -> NewtonSolution:
+            z[own] = qa if s == 1.0 else from_qa + direction * s
+            return newton(step_at, z, self.units)
+
+        z, reached = walk(solve_at, NewtonSolution(begin, step_at(begin)), self.units)
+        if reached < 1.0:
+            raise self._no_way(qa, z, pose, reached)
+        return z[FREEDOMS:], self._pose(z, pose)
+
+    def _pose(self, z: np.ndarray, beside: np.ndarray) -> np.ndarray:
+        R = parallel_robots.turned(z[3:6]) @ beside[:9].reshape(3, 3)
+        return np.concatenate((R.ravel(), beside[9:] + z[:3]))
+
+    def _careful_step(self, z: np.ndarray, beside: np.ndarray, direction: np.ndarray) -> Step:
+        """By singular values, also where they vanish."""
+        values, J = self._gaps(np.concatenate((z, beside)))
+        if not np.isfinite(values).all():
+            return NOWHERE
+        correction, slope, sizes = self._linearised(inverse, values, J, direction)
+        return Step(correction, slope, *map(float, sizes))
+
+    def motion(self, q: np.ndarray, pose: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, LegMotion]:
+        """Row (30,) of the platform, and motion of the legs, at a closed pose under rates of the active joints (N,) each."""
+        found = self._answer(self._motion, q, pose, *rates)
+        if found is None or found[-1].item() > EASY:
+            J = self._gaps(np.concatenate((np.zeros(FREEDOMS), q, pose)))[1]
+            condition = self._solver(inverse, J)[0].condition
+            if condition > MAX_CONDITION:
+                raise self._singular(q[self.active], condition)
+        if found is None:
+            raise too_large("motion of platform and legs")
+        twists, *legs, _condition = found
+        return np.concatenate((pose, twists)), LegMotion(q, *legs)
+
+    # ------------------------------------------------------------------ what went wrong
+
+    def _no_way(self, qa: np.ndarray, z: np.ndarray, beside: np.ndarray, reached: float) -> InputError:
+        """Why the walk ended at z, short of qa."""
+        at_goal, still = z.copy(), np.zeros(len(self.active))
+        at_goal[FREEDOMS + self.active] = qa
+        there = newton(lambda z: self._careful_step(z, beside, still), at_goal, self.units)
+        if there.step.gap <= np.sqrt(CLOSED) and there.step.condition > MAX_CONDITION:
+            return self._singular(qa, there.step.condition)
+        name, size, unit = self.loops.worst(self._gaps(np.concatenate((there.x, beside)))[0], self.units.equations)
+        return InputError(f"no way to {self._positions(qa)}: {100 * reached:.0f} % of the way, the machine comes to a "
+                          f"singular pose; at the goal itself, joint '{name}' is open by {size:.3g} {unit} at best. The goal "
+                          "is out of reach, or it needs another way: give a guess near it")
+
+    def _singular(self, qa: np.ndarray, condition: float) -> InputError:
+        return InputError(f"the machine is singular at {self._positions(qa)}: the actuators do not determine where platform "
+                          f"and legs are (condition number {condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
+
+    def _positions(self, qa: np.ndarray) -> str:
+        return ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.active_joints, qa, strict=True))
