@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "just enough; paused and overridden on its way")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot, or a .xacro, which is a program and is run; default: the "
                         "Stanford arm of guarino-gfd, with --scaling a 7R arm")
+    parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
     parser.add_argument("--seconds", type=_seconds, default=8.0, help="how long to listen, default 8; not with --scaling")
     parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png; '' for none")
     parser.add_argument("--no-ros", action="store_true", help="library only: no processes, no messages")
