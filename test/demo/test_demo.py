@@ -249,7 +249,7 @@ def children(line):
 @pytest.mark.slow
 def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path):
     process = start("--seconds", "3", "--plot", "", cwd=tmp_path)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=200)[0]
     assert process.returncode == 0, output
     assert output.count("  ok  ") == 3 and "to the last bit" in output, output
     assert not any(alive(pid) for pid in children(output))
@@ -268,7 +268,7 @@ def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp
                                STANFORD.read_text()))
         words = ["--urdf", str(urdf)]
     process = start("--scaling", "--plot", "", *words, cwd=tmp_path)
-    output = process.communicate(timeout=100)[0]
+    output = process.communicate(timeout=200)[0]
     assert process.returncode == 0, output
     assert output.count("  ok  ") == 4 and "paused at" in output, output
     assert not alive(int(re.search(r"as process (\d+)", output).group(1)))
@@ -284,7 +284,7 @@ def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
     assert all(alive(pid) for pid in pids)
     time.sleep(2.0)
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == code
     assert not any(alive(pid) for pid in pids)
 

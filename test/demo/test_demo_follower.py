@@ -39,10 +39,17 @@ def test_goes_to_and_fro_and_on_after_a_stop(ros):
     heard: list[ScaledMotion] = ros.listen(ScaledMotion, "scaling_node/scaled_motion", 1000)
     node = ros.start("scaling_node", {**model, **parameters(Robot.from_urdf(URDF), task.limits)})
     ros.start("demo_follower", model)
-    ros.until(lambda: heard and 0.3 < heard[-1].progress < 0.7, timeout=60.0, of=node)
-    assert ros.call(Trigger, "scaling_node/stop", Trigger.Request()).success
-    ros.until(lambda: len(ends(heard)) == 4, timeout=60.0, of=node)
-    stopped, *places = ends(heard).values()
     first, last = task.points[0], task.points[-1]
-    assert min(np.abs(stopped - end).max() for end in (first, last)) > 1e-2  # somewhere between
+
+    def stopped():
+        """The number of a motion that was stopped somewhere between; on a busy machine the stop may come too late for one."""
+        ros.until(lambda: heard and 0.3 < heard[-1].progress < 0.7, of=node)
+        if ros.call(Trigger, "scaling_node/stop", Trigger.Request()).success:
+            ros.until(lambda: heard[-1].motion in ends(heard), of=node)
+        return next((number for number, place in ends(heard).items()
+                     if min(np.abs(place - end).max() for end in (first, last)) > 1e-2), None)
+
+    number = ros.until(stopped)
+    ros.until(lambda: max(ends(heard)) >= number + 3, of=node)
+    places = [place for later, place in sorted(ends(heard).items()) if number < later <= number + 3]
     np.testing.assert_allclose(places, [first, last, first], atol=1e-6)

@@ -39,10 +39,17 @@ def nanoseconds(message):
 def test_states_and_derivatives_are_those_of_the_motion(ros, name):
     states, desired = ros.listen(JointState, "joint_states"), ros.listen(JointMotion, "dynamics_node/desired_motion")
     ros.start("demo_robot", {"robot_description": TEXT[name]})
-    ros.until(lambda: len(states) > 200 and len(desired) > 200)
-    by_stamp = {nanoseconds(message): message for message in desired}
-    pairs = [(state, by_stamp[nanoseconds(state)]) for state in states if nanoseconds(state) in by_stamp]
-    assert len(pairs) > 150
+
+    def pairs():
+        by_stamp = {nanoseconds(message): message for message in desired}
+        return [(state, by_stamp[nanoseconds(state)]) for state in states if nanoseconds(state) in by_stamp]
+
+    def near():
+        """Of the steps from one to the next, those that are short: on a busy machine some take longer."""
+        return np.diff([nanoseconds(state) for state, _ in pairs()]) < 10**7
+
+    ros.until(lambda: near().sum() > 150)
+    pairs, near = pairs(), near()
     robot = Robot.from_urdf(TEXT[name].encode(), backend="reference")
     for state, motion in pairs:
         assert tuple(state.name) == tuple(motion.joint_names) == robot.joint_names
@@ -54,16 +61,18 @@ def test_states_and_derivatives_are_those_of_the_motion(ros, name):
     acceleration = np.array([motion.acceleration for _, motion in pairs])
     step = np.diff(times)[:, None]
     predicted = position[:-1] + velocity[:-1] * step + acceleration[:-1] * step**2 / 2
-    near = step[:, 0] < 0.01
-    assert near.sum() > 100
     np.testing.assert_allclose(position[1:][near], predicted[near], atol=1e-5)
 
 
 def test_rate_and_duration_are_as_asked(ros):
     states = ros.listen(JointState, "joint_states")
     ros.start("demo_robot", {"robot_description": TEXT["stanford"], "rate": 100.0, "duration": 4.0})
-    ros.until(lambda: len(states) > 100)
-    assert np.median(np.diff([nanoseconds(state) for state in states])) == pytest.approx(1e7, rel=0.2)
+
+    def period():
+        """Of the newest 100: a busy machine may not keep it for a while."""
+        return np.median(np.diff([nanoseconds(state) for state in states[-100:]]))
+
+    ros.until(lambda: len(states) > 100 and period() == pytest.approx(1e7, rel=0.2))
     slow = demo_motion.stanford(4.0)
     played = np.array([np.concatenate(slow(t)[:2]) for t in np.arange(0.0, 8.0, 1e-3)])
     for state in states[::10]:

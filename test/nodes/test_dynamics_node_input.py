@@ -135,26 +135,25 @@ def test_desired_timeout(bench, policy, jerk):
     assert list(bench.send(motion).jerk) == [5.0] * 3
     bench.ros.spin(0.15)  # desired_timeout is 0.1 s
     bench.state()
-    result = bench.answer(stamp(bench.clock), timeout=0.3)
-    if policy != "stop":
-        bench.ros.until(lambda: "no desired motion for" in bench.diagnostics.status.message)
+    when = stamp(bench.clock)
     if policy == "stop":
-        assert result is None
         bench.ros.until(lambda: bench.diagnostics.dropped("joint_states", "desired_timeout") > 0)
+        assert bench.answer(when, timeout=0.1) is None
     else:
+        result = bench.answer(when)
         assert (list(result.acceleration), list(result.jerk)) == ([2.0] * 3, [jerk] * 3)
+        bench.ros.until(lambda: bench.state() or "no desired motion for" in bench.diagnostics.status.message)
     assert not bench.ros.set(NODE, on_desired_timeout="zero_jerk")
 
 
 def test_diagnostics_say_how_it_is(bench):
-    values = bench.diagnostics.next()
-    for _ in range(30):
+    def said():
         bench.send(np.array([[0.1] * 3, [0.0] * 3, [0.0] * 3, [1000.0] * 3]))
-        values = bench.diagnostics.values
-        if "100" in bench.diagnostics.status.message or "of its effort_rate limit" in bench.diagnostics.status.message:
-            break
-    assert values["state"] == "ACTIVE"
-    assert "turn reached" in bench.diagnostics.status.message and "effort_rate limit" in bench.diagnostics.status.message
+        status = bench.diagnostics.status
+        return bench.diagnostics.values if "turn reached" in status.message and bench.diagnostics.state == "ACTIVE" else None
+
+    values = bench.ros.until(said)
+    assert "of its effort_rate limit" in bench.diagnostics.status.message
     assert float(values["turn.effort_rate_utilization"]) > 1.0 and values["spin.effort_utilization"] == "nan"
     assert 0.0 < float(values["latency_p50_us"]) <= float(values["latency_p99_us"])
     assert float(values["joint_states.rate_hz"]) > 0.0
@@ -247,15 +246,14 @@ def test_two_senders_of_the_same_joints_are_named(bench):
     states = other.create_publisher(JointState, "/joint_states", 10)
     bench.ros.until(lambda: states.get_subscription_count())
     ours = bench.states
+
+    def said():
+        for bench.states in (ours, states):
+            bench.state()
+        return "2 senders tell of turn, spin, slide on /joint_states: /driver, /probe" in bench.diagnostics.status.message
+
     try:
-        for _ in range(200):
-            for bench.states in (ours, states):
-                bench.state()
-            bench.ros.spin(0.01)
-            if "senders tell of" in bench.diagnostics.status.message:
-                break
-        said = bench.diagnostics.status.message
-        assert "2 senders tell of turn, spin, slide on /joint_states: /driver, /probe" in said
+        bench.ros.until(said)
     finally:
         bench.states = ours
         other.destroy_node()

@@ -290,8 +290,12 @@ def test_a_robot_without_joints_has_no_rows():
 
 
 @pytest.mark.ros
+@pytest.mark.timeout(600)
 def test_nothing_grows(ros):
-    """Resident memory after some thousand messages, against that after the first thousand."""
+    """Resident memory after some thousand messages, against that before them.
+
+    Queues may grow to their full length when the machine is busy, once each: what leaks grows again and again.
+    """
     bench = Bench(ros, robot_description=ARM).ready()
 
     def resident():
@@ -308,8 +312,13 @@ def test_nothing_grows(ros):
                 received.clear()
 
     load(1500)
-    before, taken = resident(), bench.diagnostics.next()
-    load(6000)
-    after = bench.diagnostics.next()
-    assert int(after["published"]) - int(taken["published"]) > 5000
-    assert resident() - before < 1 << 20
+    grown = []
+    for _ in range(5):
+        before, taken = resident(), bench.diagnostics.next()
+        load(6000)
+        after = bench.diagnostics.next()
+        assert int(after["published"]) - int(taken["published"]) > 5000
+        grown.append(resident() - before)
+        if grown[-1] < 1 << 20:
+            return
+    raise AssertionError(f"grown by {grown} bytes")

@@ -54,7 +54,7 @@ class Bench:
         self.context.try_shutdown()
 
     def settle(self):
-        end = time.monotonic() + 30.0
+        end = time.monotonic() + 60.0
         while not self.intake.settled:
             assert time.monotonic() < end
             self.executor.spin_once(timeout_sec=0.01)

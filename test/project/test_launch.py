@@ -286,14 +286,16 @@ def test_a_state_publisher_is_not_started_beside_another(start, world):
 
     from support.ros_helpers import LATCHED
 
-    def programs(said=0, **given):
+    def programs(**given):
         result = start("dynamics", ALL, urdf=RR, **given)
-        assert len(result.said) == said, result
+        assert not result.said, result
         return result.programs
 
     assert programs() == ["dynamics_node", RSP]
     publisher = world.node.create_publisher(String, "robot_description", LATCHED)  # as a driver's does
-    assert programs(said=1) == ["dynamics_node"]
+    tries = (start("dynamics", ALL, urdf=RR) for _ in range(5))  # a busy machine may take longer than a look of four seconds
+    seen = next(result for result in tries if result.said)
+    assert seen.programs == ["dynamics_node"] and len(seen.said) == 1
     assert programs(start_rsp="true") == ["dynamics_node", RSP]
     assert programs(namespace="left") == ["dynamics_node", RSP]
     world.node.destroy_publisher(publisher)
@@ -307,10 +309,10 @@ def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
 
     from rnea_ros.nodes.common.graph import Look
 
-    def seen(namespace):
+    def seen(namespace, patience=60.0):
         look = Look(namespace)
         with suppress(AssertionError):
-            world.until(look.describer, timeout=6.0)
+            world.until(look.describer, timeout=patience)
         try:
             return look.describer()
         finally:
@@ -323,7 +325,7 @@ def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
         nodes[2].create_publisher(String, "something_else", 1)
         assert seen("left") == seen("/left") == f"/left/{RSP}"
         assert seen("right").endswith(("/driver", "_UNKNOWN_"))  # a publisher is heard of before its node's name
-        assert seen("alone") == seen("") == ""
+        assert seen("alone", 6.0) == seen("", 6.0) == ""
     finally:
         for node in nodes:
             node.destroy_node()

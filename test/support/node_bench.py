@@ -10,7 +10,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
-from support.ros_helpers import LATCHED, Diagnostics, World, stamp
+from support.ros_helpers import DISCOVERY, LATCHED, Diagnostics, World, stamp
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.02 -0.01 0.2"/><mass value="{1}"/>
   <inertia ixx="0.03" ixy="0.001" ixz="0" iyy="0.03" iyz="0" izz="0.01"/></inertial></link>"""
@@ -64,7 +64,7 @@ class Bench:
         """Wait for the model, and until both ends have found each other."""
         self.ros.until(lambda: self.info, what="no model")
         self.ros.until(lambda: all(p.get_subscription_count() for p in (self.states, self.desired)))
-        self.ros.until(lambda: self.send(np.zeros((4, 3))), what="no answer to the first state")
+        self.ros.until(lambda: self.send(np.full((4, 3), 0.01)), what="no answer to the first state")
         return self
 
     def tick(self) -> float:
@@ -79,8 +79,9 @@ class Bench:
             setattr(message, name, value)
         self.states.publish(message)
 
-    def send(self, motion: np.ndarray, names: list[str] = NAMES, attempts: int = 3) -> JointDynamics | None:
-        """Send (q, qd, qdd, qddd) and return the answer. Best effort may lose a message on a busy machine: try again."""
+    def send(self, motion: np.ndarray, names: list[str] = NAMES, attempts: int = 10) -> JointDynamics | None:
+        """Send (q, qd, qdd, qddd) and return the answer. On a busy machine best effort may lose a message, and a desired
+        motion may be out of date when its state comes: try again."""
         return next(filter(None, (self._send_once(motion, names) for _ in range(attempts))), None)
 
     def _send_once(self, motion: np.ndarray, names: list[str]) -> JointDynamics | None:
@@ -93,9 +94,12 @@ class Bench:
         self.desired.publish(wanted)
         self.ros.spin(0.002)
         self.states.publish(state)
-        return self.answer(when)
+        found = self.answer(when, timeout=2.0)
+        of = dict(zip(names, zip(qdd, qddd)))
+        seen = found is not None and list(zip(found.acceleration, found.jerk)) == [of[name] for name in found.joint_names]
+        return found if seen else None
 
-    def answer(self, when, timeout: float = 1.0) -> JointDynamics | None:
+    def answer(self, when, timeout: float = DISCOVERY) -> JointDynamics | None:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             self.ros.spin(0.005)

@@ -1,0 +1,98 @@
+"""What dynamics_node says of itself, and when: by a clock that the test sets."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Time
+
+from rnea_ros import Robot
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.diagnostics import AGAIN, NodeState
+from rnea_ros.nodes.dynamics.health import Health, Watchdog
+from support.node_bench import ARM
+
+TICK = 0.1  # s
+
+
+class Bench:
+    """A watchdog that looks every tenth of a second, and what it has logged: (s, severity, text)."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.log, self.reports = 100.0, [], []
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic_ns", lambda: round(self.now * 1e9))
+        self.health = Health("/dynamics_node")
+        logger = SimpleNamespace(**{severity: lambda text, severity=severity: self.log.append((self.now, severity, text))
+                                    for severity in ("info", "warning")})
+        clock = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=round(self.now * 1e9), to_msg=Time))
+        node = SimpleNamespace(get_logger=lambda: logger, get_clock=lambda: clock)
+        publisher = SimpleNamespace(publish=self.reports.append)
+        self.watchdog = Watchdog(node, publisher, self.health, lambda state: [f"hint for {state.name}"])
+
+    def run(self, seconds, meanwhile=lambda: None):
+        """What is logged from now on, by seconds since then."""
+        began, logged = self.now, len(self.log)
+        while self.now < began + seconds:
+            meanwhile()
+            self.watchdog.look(timeout=0.5, period=1.0)
+            self.now += TICK
+        return [(when - began, severity, text) for when, severity, text in self.log[logged:]]
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    return Bench(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(ARM, backend="python")
+
+
+def test_why_nothing_is_computed_is_said_within_two_seconds(bench, robot):
+    bench.health.set_model(robot)
+    missing = Rejected("joint_missing", "no message names slide", passing=True)
+    log = bench.run(9.0, lambda: bench.health.states.drop(missing))
+    sentence = "waiting for joint states; last one dropped: joint_missing: no message names slide"
+    assert [(severity, text) for _, severity, text in log] == [
+        ("info", f"WAITING_MODEL -> WAITING_STATE: {sentence}"), ("warning", f"{sentence}; hint for WAITING_STATE")]
+    assert log[1][0] < 2.0
+    log = bench.run(3.0, lambda: bench.health.states.drop(Rejected("other_joints", "none of this robot's", passing=True)))
+    assert log[0][0] < 2.0 and "none of this robot's" in log[0][2]  # another reason is not kept back
+
+
+def test_a_fault_is_said_at_once_and_then_now_and_then(bench, robot):
+    bench.health.set_model(robot)
+    bench.run(1.0)
+    log = bench.run(3.5 * AGAIN, lambda: bench.health.states.drop(Rejected("wrong_size", "position has 2 entries")))
+    faults = [when for when, _, text in log if text == "joint_states dropped, wrong_size: position has 2 entries"]
+    assert faults == pytest.approx(AGAIN * np.arange(4), abs=5 * TICK)
+
+
+def test_preparing_is_no_fault_and_waiting_for_a_description_is(bench):
+    bench.health.preparing = True
+    assert {severity for _, severity, _ in bench.run(5.0)} == {"info"}
+    bench.health.preparing = False
+    log = bench.run(3.05)
+    assert [text for _, severity, text in log if severity == "warning"][-1].endswith("hint for WAITING_MODEL")
+
+
+def test_silence_is_stale_and_an_answer_ends_it(bench, robot):
+    bench.health.set_model(robot)
+
+    def done():
+        bench.health.done(round(bench.now * 1e9), np.zeros((2, robot.n)))
+
+    bench.run(1.0, done)
+    assert bench.run(1.0)[0][2].startswith("ACTIVE -> STALE: nothing computed for 0.")
+    assert bench.reports[-1].status[0].level == bench.reports[-1].status[0].ERROR
+    assert bench.run(1.0, done)[0][2] == "STALE -> ACTIVE: computing"
+    assert bench.health.state(0.5)[0] is NodeState.ACTIVE
