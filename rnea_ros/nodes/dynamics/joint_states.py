@@ -129,10 +129,14 @@ class StateReader:
     def parts(self) -> Sequence[Part]:
         return tuple(self._parts.values())
 
+    def lately(self) -> list[Part]:
+        """The parts that are being sent."""
+        now = time.monotonic_ns()
+        return [part for part in self.parts if now - part.arrival < LATELY and part.arrival]
+
     def rivals(self) -> tuple[set[bytes], list[str]]:
         """Senders who lately named the same joints, and these."""
-        now = time.monotonic_ns()
-        at_it = [part for part in self.parts if now - part.arrival < LATELY and part.arrival]
+        at_it = self.lately()
         pairs = [(part, rival) for part in at_it for rival in part.rivals if rival in at_it]
         joints = {joint for part, rival in pairs for joint in part.joints if joint in rival.joints}
         return {part.sender for part, _ in pairs}, self._names(sorted(joints))

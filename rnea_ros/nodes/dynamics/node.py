@@ -10,9 +10,6 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections import deque
-from collections.abc import Mapping
-from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
@@ -25,7 +22,7 @@ from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import RneaError, Robot
-from rnea_ros.errors import Rejected, some
+from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.diagnostics import NodeState, Stream, counted
 from rnea_ros.nodes.common.joints import excesses, joint_limits
@@ -39,14 +36,13 @@ from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
+from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
 
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of watchdog and markers
-OFTEN, LATELY = 3, 2.0  # jumps of stamps within this time [s], which are no accident
-GID = 16  # bytes of a publisher's identity
 SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
 
 
@@ -56,7 +52,6 @@ class DynamicsNode(Node):
     def __init__(self) -> None:
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
         self._robot: Robot | None = None
-        self._stamps_jumped: deque[float] = deque(maxlen=OFTEN)  # when, by the steady clock [s]
         self._settings = ParameterSet(self, DYNAMICS_TABLE, self._on_parameters)
         process.settle(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
@@ -75,8 +70,9 @@ class DynamicsNode(Node):
         # desired motion first: of two messages that wait together, it is taken before the state that needs it
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
         self._states = self.create_subscription(
-            JointState, "joint_states", self._on_state, SENSOR, raw=True,
+            JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._senders = Senders(self, self._states.topic_name)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
@@ -100,13 +96,13 @@ class DynamicsNode(Node):
         except Exception as error:  # whatever a message contains, the node stays up and says so
             self._fail(stream, error)
 
-    def _on_state(self, data: bytes, info: Mapping[str, Any]) -> None:
+    def _on_state(self, data: bytes, info: MessageInfo) -> None:
         began = time.monotonic_ns()
         stream = self._health.states
         stream.received += 1
         try:
             robot, source = self._model()
-            stream.accept(began, source.hear(self._decode_state(data), _sender(info)))
+            stream.accept(began, source.hear(self._decode_state(data), self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
             result = robot.dynamics(*motion)
             self._out.fill(source.state.when, motion, result)
@@ -116,7 +112,7 @@ class DynamicsNode(Node):
         except Rejected as refusal:
             stream.drop(refusal)
             if isinstance(refusal, Jumped):
-                self._stamps_jumped.append(time.monotonic())
+                self._senders.jumped()
         except RneaError as error:  # the library refuses the motion
             stream.drop(Rejected("motion_refused", str(error)))
         except Exception as error:
@@ -194,37 +190,14 @@ class DynamicsNode(Node):
             return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
         if state is NodeState.WAITING_STATE:
             return [f"{self._states.topic_name} has {counted(self.count_publishers(self._states.topic_name), 'publisher')}"]
+        senders = self._senders.warnings(self._motion.state) if self._robot is not None else []
         if state is NodeState.ACTIVE and self._robot is not None:
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
             late = self._motion.doubts(self._health.desired.age(time.monotonic_ns()))
             scaling = self._scaler.doubts() if self._settings.values["publish_speed_scaling"] else []
-            return self._senders() + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
-        return self._senders()
-
-    def _senders(self) -> list[str]:
-        """Whether the joint states of the same joints come from more than one."""
-        if self._robot is None:
-            return []
-        senders, joints = self._motion.state.rivals()
-        again = len(self._stamps_jumped) == OFTEN and time.monotonic() - self._stamps_jumped[0] < LATELY
-        if not senders and not again:
-            return []
-        topic = self._states.topic_name
-        known = sorted(f"{found.node_namespace.rstrip('/')}/{found.node_name}"
-                       for found in self.get_publishers_info_by_topic(topic)
-                       if not senders or bytes(found.endpoint_gid[:GID]) in senders)
-        if senders:
-            return [f"{len(senders)} senders tell of {some(joints)} on {topic}: {some(known)}"]
-        if len(known) > 1:
-            return [f"stamps jump again and again: does more than one of {some(known)} tell of the same joints on {topic}?"]
-        return []
-
-
-def _sender(info: Mapping[str, Any]) -> bytes:
-    """Who sent a message; nothing where the middleware, or an older rclpy, does not say."""
-    publisher = info.get("publisher_gid")
-    return publisher["data"] if publisher else b""
+            return senders + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
+        return senders
 
 
 def main(args: list[str] | None = None) -> int:

@@ -30,7 +30,7 @@ from rclpy.waitable import NumberOfEntities
 rcl: Any = rclpy_implementation
 PATIENCE = 0.2  # s; what was lost is found after no more than this. A node's timer of 0.1 s mostly comes before
 NANOSECONDS = round(PATIENCE * 1e9)
-WITH_INFO = Subscription.CallbackType.WithMessageInfo
+WITH_INFO = getattr(getattr(Subscription, "CallbackType", None), "WithMessageInfo", "none before Iron")
 _RARE = {"timer": "timers", "service": "services", "client": "clients"}  # beside guard conditions and events
 
 
@@ -103,7 +103,8 @@ class LeanExecutor(SingleThreadedExecutor):
                     try:
                         taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
                         if taken is not None:  # (message, what is known of it)
-                            subscription.callback(*taken if subscription._callback_type is WITH_INFO else taken[:1])
+                            both = getattr(subscription, "_callback_type", None) is WITH_INFO
+                            subscription.callback(*taken if both else taken[:1])
                     except Exception as error:
                         self._failed(subscription, error)
                 if rare or self._is_shutdown:

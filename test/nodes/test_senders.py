@@ -1,0 +1,146 @@
+"""Senders of joint states are told apart by whatever this rclpy says of messages: identities, numbers, nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Time
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+
+from rnea_ros.nodes.dynamics.joint_layouts import SENDERS
+from rnea_ros.nodes.dynamics.joint_states import StateReader
+from rnea_ros.nodes.dynamics.senders import OFTEN, Senders, with_info
+from support.node_bench import ARM, Bench
+from support.ros_helpers import world
+
+
+def graph(*names):
+    """A node in a graph in which these publish."""
+    found = [SimpleNamespace(node_namespace="/", node_name=name, endpoint_gid=[ord(name[0])] * 24) for name in names]
+    return SimpleNamespace(get_publishers_info_by_topic=lambda topic: found)
+
+
+def numbered(number):
+    return {"source_timestamp": 1, "publication_sequence_number": number}
+
+
+def identified(name):
+    return {"publisher_gid": {"data": bytes([ord(name[0])] * 16)}, "publication_sequence_number": 7}
+
+
+def told(senders, reader, infos, names=("abc",)):
+    """What is said after messages of which this is known; they name these joints in turn."""
+    for k, info in enumerate(infos):
+        joints = names[k % len(names)]
+        message = JointState(name=list(joints), position=[0.0] * len(joints), velocity=[0.0] * len(joints))
+        message.header.stamp = Time(sec=k)
+        reader.read(message, senders.sender(info))
+    return senders.warnings(reader)
+
+
+def test_identities_are_named():
+    one, two = "driver", "other"
+    senders = Senders(graph(one, two, "third"), "/joint_states")
+    assert told(senders, StateReader("abc"), [identified(one)] * 5) == []
+    assert told(senders, StateReader("abc"), [identified(one), identified(two)] * 5) == [
+        "2 senders tell of a, b, c on /joint_states: /driver, /other"]
+
+
+def test_numbers_tell_as_well():
+    senders = Senders(graph("driver", "other"), "/joint_states")
+    assert told(senders, StateReader("abc"), [numbered(k) for k in (5, 6, 7, 9, 20, 21)]) == []  # some were lost
+    mixed = [numbered(k) for pair in zip(range(1000, 1020), range(3, 23)) for k in pair]
+    assert told(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), mixed) == [
+        "2 senders tell of a, b, c on /joint_states: /driver, /other"]
+    parts = told(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), mixed, ("ab", "c"))
+    assert parts == []  # each of its own joints
+
+
+@pytest.mark.parametrize("first", [(1, 1), (500, 500), (500, 501), (7, 90000)])
+def test_numbers_follow_their_senders(first):
+    """Whatever is lost on the way."""
+    rng = np.random.default_rng(sum(first))
+    senders, sent, seen = Senders(graph(), ""), list(first), {0: [], 1: []}
+    for _ in range(500):
+        who = int(rng.integers(2))
+        sent[who] += 1
+        if rng.random() > 0.01 or len(seen[who]) == 0:
+            seen[who].append(senders.sender(numbered(sent[who])))
+    assert len({*seen[0], *seen[1]}) == 2
+    if abs(first[0] - first[1]) > 1000:
+        assert len(set(seen[0])) == len(set(seen[1])) == 1
+
+
+def test_who_begins_anew_for_ever_is_forgotten():
+    senders = Senders(graph(), "")
+    for number in range(10 * SENDERS, 0, -1):
+        assert len(senders.sender(numbered(number))) == 1
+    assert len(senders._numbers) <= SENDERS
+
+
+def test_where_nothing_is_known_the_graph_is_asked():
+    """Two publish, but all messages are of one kind."""
+    question = ["this ROS does not say who sent a message: does more than one of /driver, /other tell of the same joints on "
+                "/joint_states?"]
+    assert told(Senders(graph("driver"), "/joint_states"), StateReader("abc"), [{}] * 6) == []
+    assert told(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), [{}] * 6) == question
+    assert told(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), [{}] * 6, ("ab", "c")) == []
+
+
+def test_stamps_that_jump_again_and_again_are_a_sign():
+    senders = Senders(graph("driver", "other"), "/joint_states")
+    assert told(senders, StateReader("abc"), [numbered(k) for k in range(6)]) == []
+    for _ in range(OFTEN):
+        senders.jumped()
+    assert senders.warnings(StateReader("abc")) == [
+        "stamps jump again and again: does more than one of /driver, /other tell of the same joints on /joint_states?"]
+
+
+def test_a_callback_gets_what_this_rclpy_has(monkeypatch):
+    heard = []
+    with_info(lambda *both: heard.append(both))(b"data", {"publisher_gid": None})
+    monkeypatch.delattr(Subscription, "CallbackType", raising=False)  # as in Humble
+    with_info(lambda *both: heard.append(both))(b"data")
+    assert heard == [(b"data", {"publisher_gid": None}), (b"data", {})]
+
+
+NUMBERS_ALONE = """
+from rnea_ros.nodes.dynamics import node, senders
+
+sender = senders.Senders.sender
+senders.Senders.sender = lambda self, info: sender(self, {name: info[name] for name in info if name in KNOWN})
+raise SystemExit(node.main())
+"""
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("known, said", [
+    (("publication_sequence_number",), "2 senders tell of turn, spin, slide on /joint_states: /driver, /probe"),
+    ((), "this ROS does not say who sent a message: does more than one of /driver, /probe tell of the same joints")])
+def test_two_senders_are_noticed_without_identities(tmp_path, known, said):
+    with world(tmp_path) as ros:
+        program = tmp_path / "program.py"
+        program.write_text(f"KNOWN = {known!r}\n{NUMBERS_ALONE}")
+        start = ros.start
+        ros.start = lambda module, *args: start(program, *args)
+        bench = Bench(ros, robot_description=ARM).ready()
+        other = Node("driver", context=ros.context, enable_rosout=False, start_parameter_services=False)
+        publishers = bench.states, other.create_publisher(JointState, "/joint_states", 10)
+
+        def noticed():
+            for bench.states in publishers:
+                bench.state()
+            return said in bench.diagnostics.status.message
+
+        try:
+            ros.until(noticed, of=bench.process)
+        finally:
+            other.destroy_node()
