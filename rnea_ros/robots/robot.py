@@ -182,9 +182,12 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
                                    world_wrenches=world_wrenches)
         return found  # type: ignore[return-value]  # of two arrays
 
-    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> Dynamics:
-        """tau, tau_rate, and of both the share of gravity, in one call."""
-        found = self._quick["dynamics"](q, qd, qdd, qddd) or self._evaluate("dynamics", q, qd, qdd, qddd)
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
+                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Dynamics:
+        """tau, tau_rate, and of both the share of gravity, in one call; wrenches as in `torque_and_rate`."""
+        if wrenches or wrench_rates or world_wrenches or not (found := self._quick["dynamics"](q, qd, qdd, qddd)):
+            found = self._evaluate("dynamics", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
+                                   world_wrenches=world_wrenches)
         return tuple.__new__(Dynamics, found)
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
@@ -254,7 +257,9 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         count, ready = validation.samples(arrays), self._kernel(name, loaded, held)
         if count is not None and (found := ready.samples(arrays, count)):
             return found
-        found = ready(validation.beside(self._arrays(*given)[0]))  # says which number is not finite
+        if count is not None:
+            arrays = self._arrays(*given)[0]  # says which number is not finite; of one sample that is known already
+        found = ready(validation.beside(arrays))
         if masses:
             validation.results(name, found)
         return found

@@ -45,14 +45,15 @@ def dynamics(rnea, model, gravity, options, q, qd, qdd, qddd):
     """tau, tau_rate, gravity torque and its rate.
 
     Gravity enters affinely, so its rate along a motion is the rate of the motion without acceleration less the same in
-    free fall; joint dynamics cancel.
+    free fall; joint dynamics cancel. External wrenches have no share in either.
     """
     zero = q * 0.0
-    heavy = torque_and_rate(rnea, model, gravity, options, q, qd, zero, zero)[1]
-    light = torque_and_rate(rnea, model, gravity * 0.0, options, q, qd, zero, zero)[1]
+    untouched = {name: value for name, value in options.items() if name == "inertias"}
+    heavy = torque_and_rate(rnea, model, gravity, untouched, q, qd, zero, zero)[1]
+    light = torque_and_rate(rnea, model, gravity * 0.0, untouched, q, qd, zero, zero)[1]
     gravity_rate = [a - b for a, b in zip(heavy, light, strict=True)]
     motion = torque_and_rate(rnea, model, gravity, options, q, qd, qdd, qddd)
-    return *motion, *gravity_torque(rnea, model, gravity, options, q), gravity_rate
+    return *motion, *gravity_torque(rnea, model, gravity, untouched, q), gravity_rate
 
 
 def mass_matrix(model, gravity, options, q):
