@@ -30,7 +30,7 @@ class Entry:
     @property
     def type(self) -> str:
         if isinstance(self.default, list):
-            return "double_array"
+            return "string_array" if isinstance(self.default[0], str) else "double_array"
         return next(name for name, kind in TYPES.items() if type(self.default) is kind)
 
     @property
@@ -45,7 +45,11 @@ class Entry:
 
     def problem(self, value: Any) -> str:
         """Why this value is refused; empty if it is not."""
-        if isinstance(self.default, list):
+        if self.type == "string_array":
+            if isinstance(value, str) or not isinstance(value, Iterable) or not all(type(v) is str for v in value):
+                return f"{self.name} must be a list of strings, got {value!r:.80}"
+            numbers = []
+        elif isinstance(self.default, list):
             numbers = list(value) if isinstance(value, Iterable) else [value]
             if not all(type(v) is float for v in numbers) or (self.size and len(numbers) != self.size):
                 return f"{self.name} needs {self.size or 'any number of'} doubles, got {value!r:.80} (write 1.0, not 1)"

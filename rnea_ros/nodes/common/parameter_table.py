@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rnea_ros.nodes.common.parameter_entry import Entry
 
 LARGEST = 1e9  # of whatever a joint does, in SI units: beyond any machine, yet no sum or square of it overflows
-JOINT = "<joint>"
+JOINT, WRENCH = "<joint>", "<wrench>"
 DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate")
 
 MODEL = (
@@ -128,7 +129,23 @@ HOLD = (
     Entry(f"hold_joints.{JOINT}", math.nan, "Where the joint is while nobody publishes it, at rest. A joint that has once "
           "been published is not held", "rad, m", -LARGEST, LARGEST),
 )
-DYNAMICS_TABLE = MODEL + DYNAMICS + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
+WRENCHES = (
+    Entry("wrenches.names", [""], "External wrenches that act on the robot: contacts, force-torque sensors. Each has a topic "
+          "and the parameters below", read_only=True),
+    Entry(f"wrenches.{WRENCH}.topic", f"~/wrench/{WRENCH}", "geometry_msgs/WrenchStamped, in the frame of any link; an empty "
+          "frame_id is the link's own", read_only=True),
+    Entry(f"wrenches.{WRENCH}.link", "", "Link of the URDF that it acts on. Must be set", read_only=True),
+    Entry(f"wrenches.{WRENCH}.sign", "on_robot", "on_robot: the environment exerts it on the link; by_robot: the robot exerts "
+          "it on the environment, as many drivers tell it", choices=("on_robot", "by_robot")),
+    Entry(f"wrenches.{WRENCH}.rate", "estimated", "Its rate: that of a straight line fitted to the latest messages, which "
+          "also leads from their stamp to the joint state's; or zero", choices=("estimated", "zero")),
+    Entry(f"wrenches.{WRENCH}.window", 0.05, "Time that the fit of the rate looks back, 256 messages at most; it needs two",
+          "s", 1e-3, 2.0),
+    Entry(f"wrenches.{WRENCH}.timeout", 0.1, "A wrench older than this, by arrival, is out of date", "s", 1e-3, 10.0),
+    Entry(f"wrenches.{WRENCH}.on_timeout", "drop", "What happens while none arrives: it counts as zero, keeps its last value "
+          "with rate zero, or joint states are refused", choices=("drop", "hold", "stop")),
+)
+DYNAMICS_TABLE = MODEL + DYNAMICS + WRENCHES + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
 QUERY_TABLE = MODEL + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
 SCALING_TABLE = MODEL + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
@@ -141,6 +158,18 @@ def find(name: str, entries: Iterable[Entry]) -> Entry | None:
         if name == entry.name or (joint and inner):
             return entry
     return None
+
+
+def with_wrenches(entries: Iterable[Entry], names: Iterable[str]) -> Iterable[Entry]:
+    """A table with the entries of every wrench made those of each name."""
+    for entry in entries:
+        if WRENCH not in entry.name:
+            yield entry
+        else:
+            default = entry.default
+            for name in names:
+                made = default.replace(WRENCH, name) if isinstance(default, str) else default
+                yield replace(entry, name=entry.name.replace(WRENCH, name), default=made)
 
 
 def markdown_table(entries: Iterable[Entry]) -> str:

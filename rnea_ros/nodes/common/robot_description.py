@@ -81,11 +81,12 @@ class RobotDescriptionSource:
 
     accept(robot) is called with every new model, when the parameters of its joints are declared.
     refuse(reason) is called for a model that cannot be built. Both are called by the executor, and logged here.
+    prepare(robot) is called by the thread that builds, before: to compile what else the node needs, or raise RneaError.
     """
 
     def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Robot], None],
-                 refuse: Callable[[str], None]):
-        self._node, self._parameters, self._accept, self._refuse = node, parameters, accept, refuse
+                 refuse: Callable[[str], None], prepare: Callable[[Robot], None] | None = None):
+        self._node, self._parameters, self._accept, self._refuse, self._prepare = node, parameters, accept, refuse, prepare
         self._heard = ""  # on the topic
         self._spurned = ""  # of what was heard, the last one that made no model while there was another
         self._wanted: ModelRequest | None = None  # the newest request, whatever became of it
@@ -205,6 +206,8 @@ class RobotDescriptionSource:
                 self._bare = recipe.bare(), recipe.robot()
             robot = recipe.load(self._bare[1])
             _try(robot)
+            if self._prepare is not None:
+                self._prepare(robot)
             self._finished.append((recipe, robot))
         except BaseException as error:  # whatever it is: it must not cost the model that works, nor end this thread unheard
             self._finished.append((recipe, in_words(error)))

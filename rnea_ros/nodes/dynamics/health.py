@@ -29,6 +29,7 @@ class Health:
     def __init__(self, name: str):
         self.name = name
         self.states, self.desired = Stream("joint_states"), Stream("desired_motion")
+        self.streams = [self.states, self.desired]
         self.robot: Robot | None = None
         self.model_error = ""
         self.preparing = False  # the first model
@@ -84,7 +85,7 @@ class Health:
         if self.model_error and self.robot is not None:
             notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
         values = {"state": state.name, "model_error": self.model_error, "published": self.published, **self._model_values()}
-        for stream in (self.states, self.desired):
+        for stream in self.streams:
             received, dropped = stream.since_last_report()
             values |= self._stream_values(stream, received / elapsed, now)
             if dropped:
@@ -156,7 +157,7 @@ class Watchdog:
             else:
                 log.warning(change)
             self._shown, self._since = state, now
-        for stream in (self._health.states, self._health.desired):
+        for stream in self._health.streams:
             for reason, text in stream.fresh().items():
                 if self._console.due(f"{stream.name} {reason}"):
                     log.warning(f"{stream.name} dropped, {text}")

@@ -2,7 +2,7 @@
 
 Subscribes robot_description, joint_states, ~/desired_motion. Publishes ~/joint_effort, ~/joint_effort_rate,
 ~/joint_dynamics for every usable joint state, stamped as that state; ~/model_info (latched); ~/markers; ~/speed_scaling;
-/diagnostics.
+/diagnostics. With external wrenches it subscribes their topics too, and serves ~/tare.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.diagnostics import NodeState, Stream, counted
 from rnea_ros.nodes.common.joints import excesses, joint_limits
 from rnea_ros.nodes.common.model_info import model_info
-from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
+from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, with_wrenches
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import Jumped
+from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
@@ -44,6 +45,7 @@ QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens,
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of watchdog and markers
 SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
+ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.")
 
 
 class DynamicsNode(Node):
@@ -52,7 +54,8 @@ class DynamicsNode(Node):
     def __init__(self) -> None:
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
         self._robot: Robot | None = None
-        self._settings = ParameterSet(self, DYNAMICS_TABLE, self._on_parameters)
+        names = wrench_names(self)
+        self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
         process.settle(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
         self._health = Health(self.get_fully_qualified_name())
@@ -67,13 +70,16 @@ class DynamicsNode(Node):
         self._scaler = SpeedScaler(self)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
-        # desired motion first: of two messages that wait together, it is taken before the state that needs it
+        # wrenches, desired motion first: of messages that wait together, these are taken before the state that needs them
+        self._wrenches = ExternalWrenches(self, self._settings, names, SENSOR) if names else None
+        self._health.streams += self._wrenches.streams if self._wrenches else []
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._senders = Senders(self, self._states.topic_name)
-        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
+        prepare = self._wrenches.prepare if self._wrenches else None
+        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, prepare)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -81,6 +87,8 @@ class DynamicsNode(Node):
 
     def destroy_node(self) -> None:
         self._intake.close()
+        if self._wrenches:
+            self._wrenches.close()
         super().destroy_node()
 
     # ------------------------------------------------------------------ input
@@ -104,7 +112,8 @@ class DynamicsNode(Node):
             robot, source = self._model()
             stream.accept(began, source.hear(self._decode_state(data), self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
-            result = robot.dynamics(*motion)
+            touched = self._wrenches
+            result = robot.dynamics(*motion) if touched is None else touched.dynamics(robot, motion, source.state.stamp)
             self._out.fill(source.state.when, motion, result)
             self._publish(began)
             if self._settings.values["publish_speed_scaling"]:
@@ -139,6 +148,8 @@ class DynamicsNode(Node):
     def _on_jump(self, jump: TimeJump) -> None:
         if self._robot is not None:
             self._motion.forget()
+        if self._wrenches:
+            self._wrenches.forget()
 
     # ------------------------------------------------------------------ model and parameters
 
@@ -149,6 +160,8 @@ class DynamicsNode(Node):
                                         lambda: self.get_clock().now().nanoseconds)
         self._motion.configure(self._settings.values)
         self._robot = robot
+        if self._wrenches:
+            self._wrenches.use(robot)
         self._health.set_model(robot)
         self._arrange()
         process.model_is_ready(self._settings.values)
@@ -165,13 +178,15 @@ class DynamicsNode(Node):
             self._marks: Markers | None = None  # made when they are first wanted
             if values["publish_speed_scaling"]:
                 self._scaler.configure(self._robot, self._limits, values)
-            self._info.publish(model_info(self._robot, self._limits, self.get_clock().now().to_msg()))
+            info = model_info(self._robot, self._limits, self.get_clock().now().to_msg())
+            info.warnings += self._wrenches.descriptions() if self._wrenches else []
+            self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:
         self._intake.changed(changed)
         if self._robot is not None:
             self._motion.configure(self._settings.values)
-        if any(name in SHOWN or name.startswith(("joint_limits.", "speed_scaling.")) for name in changed):
+        if any(name in SHOWN or name.startswith(ARRANGED) for name in changed):
             self._arrange()
 
     # ------------------------------------------------------------------ from time to time
@@ -196,6 +211,7 @@ class DynamicsNode(Node):
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
             late = self._motion.doubts(self._health.desired.age(time.monotonic_ns()))
             scaling = self._scaler.doubts() if self._settings.values["publish_speed_scaling"] else []
+            late += self._wrenches.doubts() if self._wrenches else []
             return senders + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
         return senders
 

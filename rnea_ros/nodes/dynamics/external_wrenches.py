@@ -1,0 +1,110 @@
+"""Touched robots: the external wrenches that parameters name, from topics into the dynamics, and their zeros.
+
+docs/dynamics_node.md says what a user has to know of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from std_srvs.srv import Trigger
+
+from rnea_ros import InputError, RneaError, Robot
+from rnea_ros.errors import some
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.parameter_table import WRENCHES
+from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
+from rnea_ros.robots.robot import Dynamics
+
+NAMES = WRENCHES[0]
+
+
+def wrench_names(node: Node) -> list[str]:
+    """Those that the parameters given to a node name. Raises InputError."""
+    given = node.get_parameter(NAMES.name).value if node.has_parameter(NAMES.name) else NAMES.default
+    problem = NAMES.problem(given)
+    if problem:
+        raise InputError(problem)
+    names = [name for name in given if name]
+    wrong = [name for name in names if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if wrong or twice:
+        raise InputError(f"{NAMES.name} has {some(wrong or twice, quoted=True)}"
+                         + ("; a letter, then letters, digits and _ make a name" if wrong else " more than once"))
+    return names
+
+
+class ExternalWrenches:
+    """All external wrenches of a node; there is at least one."""
+
+    def __init__(self, node: Node, parameters: ParameterSet, names: Sequence[str], qos: QoSProfile):
+        """Raises InputError for a wrench without link."""
+        idle = [name for name in names if not parameters.values[f"wrenches.{name}.link"]]
+        if idle:
+            raise InputError("; ".join(f"wrenches.{name}.link is empty; it names the link that it acts on" for name in idle))
+        self._workers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frames")
+        self._all = [ExternalWrench(name, parameters, lambda: node.get_clock().now().nanoseconds, self._workers)
+                     for name in names]
+        self._links = tuple(dict.fromkeys(wrench.link for wrench in self._all))
+        self._topics = [node.create_subscription(WrenchStamped, wrench.setting("topic"), wrench.on_message, qos, raw=True)
+                        for wrench in self._all]
+        node.create_service(Trigger, "~/tare", self._tare)
+        node.get_logger().info("; ".join(self.descriptions()))
+
+    @property
+    def streams(self) -> list[Stream]:
+        """What was counted, of each."""
+        return [wrench.stream for wrench in self._all]
+
+    def prepare(self, robot: Robot) -> None:
+        """Compile what wrenches on these links need. Raises InputError for a link that the robot does not have."""
+        for wrench in self._all:
+            try:
+                robot.model.frame(wrench.link)
+            except RneaError as error:
+                raise InputError(f"wrenches.{wrench.name}.link: {error}") from None
+        nothing = dict.fromkeys(self._links, np.zeros(6))
+        robot.dynamics(*np.zeros((4, robot.n)), wrenches=nothing, wrench_rates=nothing)
+
+    def use(self, robot: Robot) -> None:
+        """A model is ready."""
+        for wrench in self._all:
+            wrench.use(robot)
+
+    def forget(self) -> None:
+        """The clock was set: nothing of the past says anything about now."""
+        for wrench in self._all:
+            wrench.forget()
+
+    def dynamics(self, robot: Robot, motion: Sequence[np.ndarray], stamp: int) -> Dynamics:
+        """Of a robot, under all wrenches as they are at the stamp [ns] of its joint state. Raises Rejected."""
+        wrenches, rates = (dict.fromkeys(self._links, np.zeros(6)) for _ in range(2))
+        for wrench in self._all:
+            value, rate = wrench.at(stamp, motion[0], motion[1])
+            wrenches[wrench.link] = wrenches[wrench.link] + value
+            rates[wrench.link] = rates[wrench.link] + rate
+        return robot.dynamics(*motion, wrenches=wrenches, wrench_rates=rates)
+
+    def descriptions(self) -> list[str]:
+        """A sentence about each."""
+        return [wrench.description(topic.topic_name) for wrench, topic in zip(self._all, self._topics)]
+
+    def doubts(self) -> list[str]:
+        """What the user should know of them just now."""
+        return [doubt for wrench in self._all for doubt in wrench.doubts()]
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+    def _tare(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        done = [wrench.tare() for wrench in self._all]
+        response.success, response.message = all(good for good, _ in done), "; ".join(text for _, text in done)
+        return response

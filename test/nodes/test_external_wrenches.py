@@ -1,0 +1,340 @@
+"""Touched robots in dynamics_node: wrenches by topic, in any frame, with rates, late, missing, broken, and their zeros."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from geometry_msgs.msg import WrenchStamped
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
+from std_srvs.srv import Trigger
+
+from rnea_ros import InputError, Robot
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, WRENCHES, with_wrenches
+from rnea_ros.nodes.dynamics import external_wrench
+from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
+from rnea_ros.nodes.dynamics.external_wrenches import wrench_names
+from rnea_ros.robots.wrench_frames import moving_transform
+from support.node_bench import ARM, NODE, Bench
+from support.oracles import PinocchioOracle, along, difference, worst
+from support.ros_helpers import stamp, world
+
+SIX = np.array([3.0, -2.0, 15.0, 0.4, -0.5, 0.6])
+SECOND = 10**9
+STILL = np.zeros((2, 3))
+
+
+def message(six=SIX, frame="", seconds=0.0):
+    found = WrenchStamped()
+    found.header.frame_id, found.header.stamp = frame, stamp(seconds)
+    for k, axis in enumerate("xyz"):
+        setattr(found.wrench.force, axis, float(six[k]))
+        setattr(found.wrench.torque, axis, float(six[k + 3]))
+    return found
+
+
+# --- one wrench, in this process -------------------------------------------------------------------------------------
+
+
+class Now:
+    """An executor that does at once what it is asked for."""
+
+    @staticmethod
+    def submit(function, *arguments):
+        done: Future = Future()
+        done.set_result(function(*arguments))
+        return done
+
+
+class Wrench:
+    """An external wrench on the hand, without a node."""
+
+    def __init__(self, robot, workers=Now, **values):
+        defaults = {entry.name: entry.default for entry in with_wrenches(WRENCHES, ["hand"])} | {
+            "wrenches.hand.link": "hand", "wrenches.hand.timeout": 10.0}
+        self.values = defaults | {f"wrenches.hand.{name}": value for name, value in values.items()}
+        self.wrench = ExternalWrench("hand", SimpleNamespace(values=self.values), lambda: 0, workers)
+        self.wrench.use(robot)
+
+    def hear(self, *args, **given):
+        self.wrench.on_message(serialize_message(message(*args, **given)))
+
+    def at(self, seconds=0.0):
+        return self.wrench.at(round(seconds * 1e9), *STILL)
+
+    def age(self, seconds):
+        self.wrench.stream.arrival -= round(seconds * 1e9)
+
+    @property
+    def last_drop(self):
+        return self.wrench.stream.last_drop
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(ARM)
+
+
+def test_a_wrench_counts_as_it_came_or_the_other_way_round(robot):
+    for sign, factor in (("on_robot", 1.0), ("by_robot", -1.0)):
+        heard = Wrench(robot, sign=sign)
+        np.testing.assert_array_equal(heard.at(), np.zeros((2, 6)))
+        heard.hear()
+        np.testing.assert_array_equal(heard.at(), [factor * SIX, np.zeros(6)])
+
+
+def test_the_rate_is_that_of_a_line_which_leads_to_the_stamp_of_the_state(robot):
+    slope = np.arange(6.0) - 2.5
+    for rate in ("estimated", "zero"):
+        heard = Wrench(robot, rate=rate)
+        for seconds in (1.0, 1.01, 1.03, 1.04):
+            heard.hear(SIX + seconds * slope, seconds=seconds)
+        for seconds in (1.045, 1.035):
+            value, speed = heard.at(seconds)
+            there = seconds if rate == "estimated" else 1.04
+            np.testing.assert_allclose(value, SIX + there * slope, atol=1e-12)
+            np.testing.assert_allclose(speed, slope * (rate == "estimated"), atol=1e-10)
+        value, _ = heard.at(5000.0)  # stamps of another clock
+        np.testing.assert_allclose(value, SIX + 1.04 * slope)
+
+
+@pytest.mark.parametrize("policy", ["drop", "hold", "stop"])
+def test_a_wrench_that_is_out_of_date(robot, policy):
+    heard = Wrench(robot, on_timeout=policy)
+    assert any("no usable message yet" in doubt for doubt in heard.wrench.doubts())
+    for seconds in (0.0, 0.01):
+        heard.hear(SIX * seconds, seconds=seconds)
+    assert not heard.wrench.doubts()
+    heard.age(20.0)
+    assert any("no usable message for 2" in doubt for doubt in heard.wrench.doubts())
+    if policy == "stop":
+        with pytest.raises(Rejected, match="wrench 'hand'") as caught:
+            heard.at()
+        assert caught.value.reason == "wrench_timeout"
+    else:
+        np.testing.assert_allclose(heard.at(0.02), [0.01 * SIX * (policy == "hold"), np.zeros(6)])
+
+
+def test_what_is_no_wrench_is_dropped_and_counted(robot):
+    heard = Wrench(robot)
+    bad = [("wrench_not_finite: force.y = nan, torque.z = inf", message([0.0, math.nan, 0.0, 0.0, 0.0, math.inf])),
+           ("unknown_frame: frame_id 'hnd' is no link of robot 'arm'; its links: base, upper, fore, wrist, hand, tool; an "
+            "empty one is link 'hand'; did you mean 'hand'?", message(frame="hnd"))]
+    for words, given in bad:
+        heard.wrench.on_message(serialize_message(given))
+        assert heard.last_drop == words
+    whole = serialize_message(message())
+    for data, reason in ((b"", "malformed_header"), (whole[:30], "malformed_truncated"), (whole + bytes(200), "malformed_l")):
+        heard.wrench.on_message(data)
+        assert heard.last_drop.startswith(reason)
+    assert heard.wrench.stream.received == 5 and sum(heard.wrench.stream.dropped.values()) == 5
+    np.testing.assert_array_equal(heard.at(), np.zeros((2, 6)))
+    without = Wrench(robot)
+    without.wrench._robot = None
+    without.hear()
+    assert without.last_drop.startswith("no_model")
+
+
+def test_stamps_that_go_back_begin_anew(robot):
+    heard = Wrench(robot)
+    heard.hear(seconds=2.0)
+    heard.hear(seconds=1.0)
+    assert heard.last_drop.startswith("stamp_went_back") and not heard.at(1.0)[0].any()
+    heard.hear(seconds=1.01)
+    np.testing.assert_array_equal(heard.at(1.01)[0], SIX)
+
+
+def test_a_frame_that_moves_is_used_when_its_kernels_are_compiled(robot):
+    pending: Future = Future()
+    heard = Wrench(robot, SimpleNamespace(submit=lambda *_: pending))
+    heard.hear(frame="base", seconds=1.0)
+    assert heard.last_drop.startswith("frame_not_ready") and not heard.wrench.stream.faults
+    pending.set_result(None)
+    heard.hear(frame="base", seconds=2.0)
+    q, qd = np.array([[0.3, -0.4, 0.1], [1.0, 2.0, -1.0]])
+    expected = moving_transform(robot, "hand", "base", q, qd)(SIX, np.zeros(6))
+    np.testing.assert_array_equal(heard.wrench.at(2 * SECOND, q, qd), expected)
+
+
+def test_another_frame_or_model_begins_anew_another_payload_does_not(robot):
+    heard = Wrench(robot)
+    heard.hear(seconds=1.0)
+    heard.hear(2.0 * SIX, frame="tool", seconds=1.01)
+    assert not heard.at(1.01)[1].any()  # no line from one frame's numbers to another's
+    heard.wrench.use(robot.with_payload("tool", 1.0))
+    assert heard.at(1.01)[0].any()
+    heard.wrench.use(Robot.from_urdf(ARM))
+    assert not heard.at(1.01)[0].any()
+
+
+def test_tare(robot, monkeypatch):
+    monkeypatch.setattr(external_wrench, "TARE", 1000 * SECOND)
+    heard = Wrench(robot, sign="by_robot")
+    assert heard.wrench.tare() == (False, "hand: no message in the last second, its zero stays")
+    for k in range(4):
+        heard.hear(SIX + (-1.0) ** k, seconds=1.0 + 0.01 * k)
+    done, words = heard.wrench.tare()
+    assert done and "3 -2 15 0.4 -0.5 0.6 [N, N m] in frame 'hand', the mean of 4" in words
+    heard.hear(SIX + 1.0, seconds=1.2)
+    np.testing.assert_allclose(heard.at(1.2)[0], -np.ones(6))
+    heard.hear(SIX, frame="tool", seconds=1.3)  # has a zero of its own
+    assert heard.wrench.tare()[1].endswith("the mean of 1, is zero now")
+    monkeypatch.setattr(external_wrench, "TARE", 0)
+    assert not heard.wrench.tare()[0]
+
+
+@pytest.mark.parametrize(("given", "complaint"), [
+    (["a", "b"], ""), ([""], ""), (["1st"], "has '1st'; a letter"), (["a/b"], "has 'a/b'"), (["a", "a"], "'a' more than once"),
+    ("wrist", "must be a list of strings"), ([1.0], "must be a list of strings")])
+def test_names(given, complaint):
+    node = SimpleNamespace(has_parameter=lambda name: True, get_parameter=lambda name: Parameter(name, value=given))
+    if complaint:
+        with pytest.raises(InputError, match=complaint):
+            wrench_names(node)
+    else:
+        assert wrench_names(node) == [name for name in given if name]
+
+
+def test_the_table_of_named_wrenches():
+    names = [entry.name for entry in with_wrenches(DYNAMICS_TABLE, ["a", "b"])]
+    assert "wrenches.a.topic" in names and "wrenches.b.topic" in names and not any("<wrench>" in name for name in names)
+    assert {entry.default for entry in with_wrenches(WRENCHES, ["a"]) if entry.name.endswith("topic")} == {"~/wrench/a"}
+
+
+# --- a node ----------------------------------------------------------------------------------------------------------
+
+LINKS = {"wrist": "tool", "elbow": "fore"}
+
+
+class Touched(Bench):
+    """An arm with a sensor at its wrist, told by the robot's side, and a contact at its elbow, told along the base's axes."""
+
+    def __init__(self, ros):
+        given = {"names": list(LINKS), "wrist.sign": "by_robot", "wrist.topic": "/ft_sensor", "elbow.rate": "zero"}
+        given |= {f"{name}.link": link for name, link in LINKS.items()} | {f"{name}.timeout": 10.0 for name in LINKS}
+        super().__init__(ros, robot_description=ARM, **{f"wrenches.{name}": value for name, value in given.items()})
+        create = ros.node.create_publisher
+        self.wrist = create(WrenchStamped, "/ft_sensor", 10)
+        self.elbow = create(WrenchStamped, f"{NODE}/wrench/elbow", 10)
+
+    def ready(self):
+        super().ready()
+        self.ros.until(lambda: self.wrist.get_subscription_count() and self.elbow.get_subscription_count())
+        return self
+
+    def touch(self, publisher, name, six, frame, until=lambda values: True):
+        """Send a wrench until the node has accepted one."""
+        def accepted():
+            publisher.publish(message(six, frame, self.tick()))
+            values = self.diagnostics.values
+            return values.get(f"wrench.{name}.age_s", "inf") != "inf" and until(values)
+
+        self.ros.until(accepted, of=self.process)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("ros")) as ros:
+        yield Touched(ros).ready()
+
+
+@pytest.mark.ros
+def test_torque_and_rate_of_a_touched_robot_that_moves(bench, robot):
+    """A wrench that is linear in time counts exactly, whichever of its messages was the last to come."""
+    rng, oracle = np.random.default_rng(5), PinocchioOracle(ARM, robot)
+    held, start, slope = rng.normal(size=(3, 6)) * 10.0
+    bench.touch(bench.elbow, "elbow", held, "base")
+    origin, motion = bench.clock, rng.uniform(-1.0, 1.0, (4, 3))
+    for k in range(40):
+        seconds = round((k + 0.7) * bench.dt * 1e9) * 1e-9
+        bench.wrist.publish(message(start + seconds * slope, "hand", origin + seconds))
+        if k < 5:
+            bench.ros.spin(0.02)
+            bench.tick()
+            continue
+        now = np.array([*along(*motion, bench.clock + bench.dt - origin), motion[3]])
+        result = bench.send(now, attempts=1)
+        if result is None:
+            continue
+
+        def loads(t, at=result.header.stamp, now=now):
+            """By the environment on the links, seen in their frames, t seconds later."""
+            q, qd, *_ = along(*now, t)
+            six = -(start + (at.sec - origin + at.nanosec * 1e-9 + t) * slope)
+            return {"tool": moving_transform(robot, "tool", "hand", q, qd)(six, -slope),
+                    "fore": moving_transform(robot, "fore", "base", q, qd)(held, np.zeros(6))}
+
+        wrenches, rates = ({link: pair[part] for link, pair in loads(0.0).items()} for part in range(2))
+        expected = robot.dynamics(*now, wrenches=wrenches, wrench_rates=rates)
+        for field, ours in zip(("effort", "effort_rate", "gravity_effort", "gravity_effort_rate"), expected):
+            assert worst(np.array(getattr(result, field)), ours) < 1e-8, field
+        truth = [lambda t: oracle.torque(*along(*now, t), {link: pair[0] for link, pair in loads(t).items()})]  # noqa: B023
+        assert worst(np.array(result.effort), truth[0](0.0)) < 1e-8
+        assert worst(np.array(result.effort_rate), difference(truth[0])) < 1e-7
+    assert len(bench.results) > 20
+
+
+@pytest.mark.ros
+def test_what_is_wrong_is_dropped_counted_and_told(bench):
+    bad = [("unknown_frame", message(frame="nose")), ("wrench_not_finite", message([math.nan] * 6)),
+           ("malformed_truncated", serialize_message(message())[:40]), ("stamp_went_back", message(seconds=1.0))]
+    for reason, given in bad:
+        bench.touch(bench.wrist, "wrist", SIX, "tool")
+        before = bench.diagnostics.dropped("wrench.wrist", reason)
+
+        def told(given=given, reason=reason, before=before):
+            bench.wrist.publish(given)
+            return bench.diagnostics.dropped("wrench.wrist", reason) > before
+
+        bench.ros.until(told, of=bench.process)
+    assert bench.alive()
+
+
+@pytest.mark.ros
+def test_policies_tare_and_what_is_in_use(bench, robot):
+    assert any("external wrench 'wrist' on link 'tool' counts: /ft_sensor, exerted by the robot" in text
+               for text in bench.info[-1].warnings)
+    rest = np.zeros((4, 3))
+    untouched = robot.dynamics(*rest).tau
+    assert not bench.ros.set(NODE, wrenches__elbow__timeout=0.001)  # counts as zero from now on
+    bench.touch(bench.wrist, "wrist", SIX, "tool")
+    assert not bench.ros.set(NODE, wrenches__wrist__timeout=0.001, wrenches__wrist__on_timeout="hold")
+    np.testing.assert_allclose(bench.send(rest).effort, robot.dynamics(*rest, wrenches={"tool": -SIX}).tau, atol=1e-12)
+    assert not bench.ros.set(NODE, wrenches__wrist__on_timeout="drop")
+    np.testing.assert_allclose(bench.send(rest).effort, untouched, atol=1e-12)
+    bench.ros.until(lambda: bench.state() or "wrench 'wrist': no usable message for" in bench.diagnostics.status.message)
+    assert not bench.ros.set(NODE, wrenches__wrist__on_timeout="stop")
+    before = bench.diagnostics.dropped("joint_states", "wrench_timeout")
+    bench.ros.until(lambda: bench.state() or bench.diagnostics.dropped("joint_states", "wrench_timeout") > before)
+    assert not bench.ros.set(NODE, wrenches__wrist__timeout=10.0)
+    for publisher, name in ((bench.wrist, "wrist"), (bench.elbow, "elbow")):
+        bench.touch(publisher, name, SIX, "tool" if name == "wrist" else "fore")
+
+    def tared():
+        bench.wrist.publish(message(SIX, "tool", bench.tick()))
+        bench.elbow.publish(message(SIX, "fore", bench.clock))
+        answer = bench.ros.call(Trigger, f"{NODE}/tare", Trigger.Request())
+        return answer.success and answer.message
+
+    assert "wrist: 3 -2 15 0.4 -0.5 0.6 [N, N m] in frame 'tool'" in bench.ros.until(tared)
+    np.testing.assert_allclose(bench.send(rest).effort, untouched, atol=1e-9)
+
+
+@pytest.mark.ros
+def test_a_link_that_there_is_not_is_told(tmp_path):
+    with world(tmp_path) as ros:
+        given = {"robot_description": ARM, "wrenches.names": ["wrist"]}
+        lost = ros.start("dynamics_node", given | {"wrenches.wrist.link": "tol"})
+        ros.until(lambda: "wrenches.wrist.link: link 'tol' is not in robot 'arm'" in lost.log, of=lost)
+        assert "did you mean 'tool'" in lost.log and lost.alive
+        without = ros.start("dynamics_node", given)
+        assert without.wait() == 1 and "wrenches.wrist.link is empty" in without.log
