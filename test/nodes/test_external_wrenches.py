@@ -219,7 +219,8 @@ class Touched(Bench):
     """An arm with a sensor at its wrist, told by the robot's side, and a contact at its elbow, told along the base's axes."""
 
     def __init__(self, ros):
-        given = {"names": list(LINKS), "wrist.sign": "by_robot", "wrist.topic": "/ft_sensor", "elbow.rate": "zero"}
+        given = {"names": list(LINKS), "wrist.sign": "by_robot", "wrist.topic": "/ft_sensor", "wrist.window": 2.0,
+                 "elbow.rate": "zero"}
         given |= {f"{name}.link": link for name, link in LINKS.items()} | {f"{name}.timeout": 10.0 for name in LINKS}
         super().__init__(ros, robot_description=ARM, **{f"wrenches.{name}": value for name, value in given.items()})
         create = ros.node.create_publisher
