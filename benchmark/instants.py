@@ -26,8 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from rnea_ros import InputError
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import PASS
+from rnea_ros.scaling.reference import Reference
 from rnea_ros.scaling.terms import QUANTITIES, Constraints, PathLimits
-from rnea_ros.scaling.trajectory_scaler import Reference, TrajectoryScaler
+from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
 from support.scaling_cases import Later, dynamics, limits_for, ticked, urdf, waypoints
 
 ARMS = ("", "", "rr", "ur5_robot", "stanford")  # "": joints without a robot

@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import InputError
+from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.output import figures
 from rnea_ros.scaling import TrajectoryScaler, follow
-from support.scaling_cases import ARMS, DT, Later, Motion, Played, again, dynamics
+from support.scaling_cases import ARMS, DT, Later, Motion, Played, again
 from support.scaling_optimum import optimum
 
 HERE = Path(__file__).resolve().parent
@@ -94,7 +95,7 @@ def disturbed(motion: Motion, name: str, scaler: TrajectoryScaler) -> dict:
     heavier = motion.robot.with_payload(link, mass, (0.0, 0.0, 0.03))
     for what, limits, robot in (("limits", less, motion.robot), ("payload", motion.limits, heavier)):
         constraints = motion.constraints(motion.path, limits)
-        constraints.dynamics = dynamics(name).loaded(robot)
+        constraints.dynamics = PathDynamics(robot)
         try:
             known = follow(constraints, motion.plan).law.duration
         except InputError:  # gravity alone is too much

@@ -6,13 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import Rejected
 from ..model.tree import Limits
 from ..robots.robot import Robot
+from ..scaling.reference import Reference
 from ..scaling.terms import QUANTITIES
-from ..scaling.trajectory_scaler import Reference, TrajectoryScaler
+from ..scaling.trajectory_scaler import TrajectoryScaler
 from .goal import Goal
 from .schedule import Schedule
-from .turns import turning
+from .turns import nearest, turning
+
+GOAL = 1e-9  # of the path, within which it is at its end
 
 
 class Sample(NamedTuple):
@@ -36,13 +40,17 @@ class Sample(NamedTuple):
 
 
 class ExecutedMotion:
-    """A goal on its way to being executed by a robot: its trajectory scaler, and what that asks of the joints."""
+    """A goal that a robot executes, or is ready to: where to be, and what that asks of the joints.
+
+    number  : counted from 1
+    stopped : why it is not to go on; empty while it is
+    """
 
     def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: Robot, limits: Limits):
         self.number, self.goal, self.scaler = number, goal, scaler
         self.joint_names = robot.joint_names
-        self.begun, self.stopped = False, ""  # why
-        self.peak, self.peak_of = 0.0, ""  # of all samples
+        self.stopped = ""
+        self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
         self._schedule = Schedule(scaler.plan.law)
         self.carry(robot, limits)
 
@@ -52,6 +60,15 @@ class ExecutedMotion:
         known = np.stack([getattr(limits, quantity) for quantity in QUANTITIES])
         if np.isfinite(known).any():
             self._limits = known
+
+    def check_start(self, place: np.ndarray, tolerance: float) -> None:
+        """Raises Rejected if a robot at this place (n,), NaN where that is not known, is not where the motion begins."""
+        start = self.scaler.plan.path.at(0.0)[0]
+        away = np.abs(nearest(place, start, self.turns) - start)
+        if np.fmax.reduce(away, initial=0.0) > tolerance:
+            worst = int(np.nanargmax(away))
+            raise Rejected("not_at_start", f"{self.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
+                                           "trajectory came")
 
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
@@ -72,3 +89,18 @@ class ExecutedMotion:
 
     def described(self, joint: int, quantity: str) -> str:
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
+
+    @property
+    def timing(self) -> str:
+        """In words, at its beginning."""
+        current, plan = self.scaler.current.law.duration, self.scaler.plan.law.duration
+        return f"planned {plan:.2f} s, " + ("as planned" if current <= plan else f"slowed, {current:.2f} s at first")
+
+    def ended(self, last: Reference) -> tuple[bool, str]:
+        """Whether it is at its goal, now that it is at rest, and what is to be said of it."""
+        plan = self.scaler.plan
+        share = last.s / plan.path.length
+        arrived = share > 1.0 - GOAL
+        place = "at its goal" if arrived else f"stopped at {share:.1%} of its path"
+        return arrived, (f"ended {place} after {last.t:.2f} s, planned {plan.law.duration:.2f} s; used {self.peak:.1%} of "
+                         f"{self.peak_of}")

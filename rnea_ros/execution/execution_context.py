@@ -1,4 +1,4 @@
-"""A robot, its limits, and its dynamics along paths: what motions are made with."""
+"""What motions are made with: a robot, its limits, and its dynamics along paths."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from ..errors import InputError, in_words, some
 from ..model.tree import Limits
 from ..motion.path_dynamics import PathDynamics
 from ..robots.robot import Robot
-from ..scaling.feasibility import check_rest
 from ..scaling.path import Path
 from ..scaling.points import plan_from_waypoints
-from ..scaling.profile import PASS
 from ..scaling.terms import Constraints
 from ..scaling.trajectory_scaler import TrajectoryScaler
 from .executed_motion import ExecutedMotion
@@ -58,32 +56,21 @@ class ExecutionContext(NamedTuple):
             raise InputError(self.problem)
         return Constraints(path, self.dynamics, self.dynamics.limits(self.limits), self.robot.joint_names)
 
-    def constraints_further_on(self, motion: ExecutedMotion) -> Constraints:
-        """For what is left of a motion. Raises InputError where even rest would exceed a limit."""
-        constraints = self.constraints(motion.scaler.plan.path)
-        check_rest(constraints, PASS, motion.scaler.reference().s)
-        return constraints
-
     def unknown(self) -> dict[str, str]:
         """What to say of limits that are not known, by quantity; empty where all are."""
-        said = {}
+        found = {}
         for quantity in ("effort", "effort_rate"):
             limit = getattr(self.limits, quantity)
             names = [name for name, value in zip(self.robot.joint_names, limit) if not np.isfinite(value)]
             words = quantity.replace("_", " ")
-            said[quantity] = f"no {words} limit of {some(names)} is known: not enforced" if names else ""
-        return said
+            found[quantity] = f"no {words} limit of {some(names)} is known: not enforced" if names else ""
+        return found
 
 
-def execution_context(robot: Robot, limits: Limits, before: ExecutionContext | None) -> ExecutionContext:
-    """What can be kept of the equipment before is: to compile for a robot takes its time, another payload does not.
-
-    Raises nothing: who moves by the equipment before must hear that it is no longer right.
-    """
+def execution_context(robot: Robot, limits: Limits) -> ExecutionContext:
+    """Raises nothing: who moves by another context must hear that it is no longer right."""
     try:
-        dynamics = before.dynamics if before is not None else None
-        if dynamics is None or dynamics.robot is not robot:
-            dynamics = PathDynamics(robot) if dynamics is None else dynamics.loaded(robot)
+        dynamics = PathDynamics(robot)
         dynamics.limits(limits)
         return ExecutionContext(robot, limits, dynamics)
     except BaseException as error:

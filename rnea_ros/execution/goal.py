@@ -34,11 +34,18 @@ def refusing(reason: str) -> Iterator[None]:
         raise Rejected(reason, str(error)) from None
 
 
-Ended = Callable[[str, str], None]
+class Outcome(NamedTuple):
+    """What became of a goal: why it was not executed to its end, a word as in Rejected, none if it was; and a sentence."""
+
+    reason: str = ""
+    sentence: str = ""
 
 
-def ignored(reason: str, sentence: str) -> None:
-    """Of a goal that nobody asks for."""
+OnEnd = Callable[[Outcome], None]
+
+
+def nobody(outcome: Outcome) -> None:
+    """Asks what became of a goal."""
 
 
 class TrajectoryPoint(NamedTuple):
@@ -54,9 +61,9 @@ class TrajectoryPoint(NamedTuple):
 class Goal:
     """Points q (count, n) at times (count,), in the order of joint_names, with v and a (count, n) or None.
 
-    open  : numbers of the joints that were not named; their columns are zero until it is placed
-    start : when to begin, 0 at once [ns]
-    ended : told once what became of it: a word as in Rejected, none if it was executed to its end, and a sentence
+    open   : numbers of the joints that were not named; their columns are zero until it is placed
+    start  : when to begin, 0 at once [ns]
+    on_end : called once with what became of it
     """
 
     joint_names: tuple[str, ...]
@@ -66,7 +73,7 @@ class Goal:
     a: Any
     open: tuple[int, ...]
     start: int = 0
-    ended: Ended = ignored
+    on_end: OnEnd = nobody
 
     @property
     def duration(self) -> float:

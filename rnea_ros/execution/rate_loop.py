@@ -1,5 +1,5 @@
-"""A thread that calls at a rate for as long as there is something to do, and keeps a record of how well it did; and what a
-step is by a simulated clock."""
+"""A thread that calls at a rate for as long as there is something to do, and keeps a record of how well it did; and how far a
+motion moves on from one call to the next."""
 
 from __future__ import annotations
 
@@ -63,6 +63,11 @@ class RateLoop:
                 self._intervals[self._count % KEPT] = now - last
                 self._count += 1
                 last = now
+
+
+def limited(elapsed: float, longest: float) -> tuple[float, float]:
+    """How far a motion moves on, and what it leaves out [s]: where a call comes late it is delayed, and does not jump."""
+    return min(elapsed, longest), max(elapsed - longest, 0.0)
 
 
 class SimulatedTime:

@@ -6,7 +6,9 @@ depends on q alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,48 +25,39 @@ from .joint_shares import coulomb
 
 
 class PathDynamics:
-    """Call with q, q', q'', q''' (samples, n) each; returns Terms. `loaded` gives another one in microseconds.
+    """Torque and torque rate of a robot along a path: call with q, q', q'', q''' (samples, n) each; returns Terms.
 
     Coulomb friction jumps where a joint turns round, so no motion keeps its torque rate finite; smoothed, it is no polynomial
     in the speed. It is left out of the terms and taken off the effort limits instead: see `limits`.
+
+    The kernel is compiled at the first call, once in a process for all of the same robot with payloads on the same links. So
+    another payload costs microseconds, and so does a copy that is sent to another process.
     """
 
     def __init__(self, robot: Robot):
         validation.held_base(robot.model)
         self.robot = robot
-        self._model = _smooth(robot.model)
         self._carriers = tuple(payload.link_number for payload in robot.payloads.values())
-        inputs = dict.fromkeys(("q", "q1", "q2", "q3"), robot.n)
-        if self._carriers:
-            inputs["payloads"] = 10 * len(self._carriers)
-        self._kernel = kernel.build(self._terms, inputs, robot.backend)
-        self._carry(robot)
-
-    def _carry(self, robot: Robot) -> None:
-        self.robot = robot
         self._payloads = np.concatenate([payload.parameters for payload in robot.payloads.values()] or [np.zeros(0)])
-
-    def loaded(self, robot: Robot) -> PathDynamics:
-        """The same robot with other payloads; nothing is compiled if they are on the same links."""
-        same = robot.model is self.robot.model and tuple(p.link_number for p in robot.payloads.values()) == self._carriers
-        if not same:
-            return PathDynamics(robot)
-        other = PathDynamics.__new__(PathDynamics)
-        other.__dict__.update(self.__dict__)
-        other._carry(robot)
-        return other
-
-    def _terms(self, q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> Terms:
-        inertias = Payload.added(self._model, self._carriers, payloads) if self._carriers else None
-
-        def rate(q, qd, qdd, qddd):
-            return component_rate.torque_and_rate(self._model, q, qd, qdd, qddd, self.robot.gravity_vector, inertias=inertias)
-
-        return terms(rate, q, q1, q2, q3)
 
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
         carried = [np.broadcast_to(self._payloads, (len(q), len(self._payloads)))] if self._carriers else []
         return Terms(*self._kernel(np.concatenate((q, q1, q2, q3, *carried), axis=1)))
+
+    def compile(self) -> None:
+        """Have the kernel now, for many samples too, and not at the first call."""
+        self(*np.zeros((4, kernel.MANY, self.robot.n)))
+
+    @property
+    def _kernel(self) -> kernel.Kernel:
+        robot = self.robot
+        kernels = _kernels(robot.model.model_id, tuple(robot.gravity_vector.tolist()), robot.backend)
+        if self._carriers not in kernels:
+            inputs = dict.fromkeys(("q", "q1", "q2", "q3"), robot.n)
+            if self._carriers:
+                inputs["payloads"] = 10 * len(self._carriers)
+            kernels[self._carriers] = kernel.build(_traced(robot, self._carriers), inputs, robot.backend)
+        return kernels[self._carriers]
 
     def limits(self, limits: Limits | None = None) -> Limits:
         """The robot's limits, or those given, less Coulomb friction. InputError where it leaves nothing of an effort limit."""
@@ -76,6 +69,27 @@ class PathDynamics:
             raise InputError(f"Coulomb friction of {self.robot.joint_names[joint]} takes all of its effort limit, "
                              f"{limits.effort[joint]:g}")
         return replace(limits, effort=effort)
+
+
+@lru_cache(maxsize=8)
+def _kernels(model_id: str, gravity: tuple[float, ...], backend: str) -> dict[tuple[int, ...], kernel.Kernel]:
+    """Of one robot, by the numbers of the links that carry payloads."""
+    return {}
+
+
+def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., Terms]:
+    """The function that a kernel is made of. payloads: ten numbers for each carrier."""
+    model, gravity = _smooth(robot.model), robot.gravity_vector
+
+    def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> Terms:
+        inertias = Payload.added(model, carriers, payloads) if carriers else None
+
+        def rate(q, qd, qdd, qddd):
+            return component_rate.torque_and_rate(model, q, qd, qdd, qddd, gravity, inertias=inertias)
+
+        return terms(rate, q, q1, q2, q3)
+
+    return traced
 
 
 def _smooth(model: Model) -> Model:

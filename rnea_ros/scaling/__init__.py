@@ -8,7 +8,7 @@
     points        timed points as a path and a time law
     plan          the motion that stays as near to a plan as the limits allow
     time_scaling  the rate at which that motion is played, which can be changed at any time
-    assessment    what other limits or another payload mean for it
+    lookahead     what other limits or another payload mean for it, and the law that takes over
     trajectory_scaler  one step at a control rate: pause, resume, override, changes
     retime        points in, the fastest motion out
 
@@ -22,9 +22,10 @@ from .path import Path, through
 from .plan import ScaledPlan, follow
 from .points import plan_from_waypoints
 from .profile import fastest
+from .reference import Reference
 from .retime import route, time_optimal
 from .terms import Constraints, PathLimits
-from .trajectory_scaler import Reference, ScalerStatus, TrajectoryScaler
+from .trajectory_scaler import ScalerStatus, TrajectoryScaler
 
 __all__ = [
            "Constraints",

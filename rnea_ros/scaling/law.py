@@ -36,6 +36,9 @@ class TimeLaw:
         self._pieces = self.coefficients.tolist()
         self.end = float(np.polyval(self.coefficients[-1, ::-1], self.breaks[-1] - self.breaks[-2]))
 
+    def __reduce__(self) -> tuple:
+        return TimeLaw, (self.breaks, self.coefficients, self.corners)
+
     @property
     def start(self) -> float:
         return float(self.coefficients[0, 0])

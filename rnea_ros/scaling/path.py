@@ -49,6 +49,9 @@ class Path:
         self._inner = breaks[1:-1].tolist()
         self._starts = breaks[:-1].tolist()
 
+    def __reduce__(self) -> tuple:
+        return Path, (self.breaks, self.coefficients, self.stops)
+
     def __call__(self, s: Any) -> np.ndarray:
         """q, q', q'', q''' (4, samples, n) at s (samples,); beyond an end, the end."""
         s = np.clip(np.asarray(s, dtype=float), 0.0, self.length)

@@ -23,37 +23,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, RneaError, in_words
-from .assessment import ROOM, Assessment, assessed
 from .feasibility import check_rest
-from .plan import ScaledPlan, follow, handed_over
-from .profile import NoLaw, Progress, steady_factor
+from .lookahead import ROOM, Assessment, Handover, assess, next_law
+from .plan import ScaledPlan, follow
+from .profile import Progress, steady_factor
+from .reference import Reference, reference
 from .terms import Constraints, utilization
 from .time_scaling import CoefficientTable, TimeScaling, horizon
 
 LEAD = 0.4  # s of law time between asking for a new law and its beginning; longer once that was not enough
 SPARE = 1.5  # times the time that solving took last time
-
-
-class Reference(NamedTuple):
-    """Where to be: time since the start, joints (n,), path, the rate of the time scaling, and whether the motion has ended."""
-
-    t: float
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    qddd: np.ndarray
-    s: float
-    sd: float
-    sdd: float
-    sddd: float
-    rate: float
-    done: bool
 
 
 class ScalerStatus(NamedTuple):
@@ -68,7 +54,7 @@ class ScalerStatus(NamedTuple):
 
 @dataclass(eq=False)
 class _Job:
-    """What takes longer than a tick: the work, done by the worker; then, or where it failed, what a tick makes of it."""
+    """Work that takes longer than a tick, done by the worker; `then`, or where it failed `failed`, what a tick makes of it."""
 
     work: Callable[[], Any]
     then: Callable[[Any], None]
@@ -81,7 +67,7 @@ class TrajectoryScaler:
 
     catch_up : whether it may be faster than planned to make good a delay; pauses and overrides put off the plan and are none
     at_once  : begin with the plan slowed to a constant factor, and let the solved law take over on the way
-    worker   : runs what takes longer than a tick; None: in place, which is right for simulations
+    worker   : does what takes longer than a tick (lookahead.py); None: in place, which is right for simulations
     Raises InputError where gravity alone exceeds a limit.
     """
 
@@ -101,9 +87,9 @@ class TrajectoryScaler:
         self._job: _Job | None = None
         self._asked: list[Constraints] = []  # for, and not yet looked at
         self._unsolved = False  # whether a law is still to be solved
-        self._new: Assessment | None = None  # waits for a constant rate
-        self._slow: Any = None  # the last one taken: where its factor is below 1, it waits for a rate small enough
-        self._takeover: tuple[float, ScaledPlan, CoefficientTable] | None = None
+        self._new: tuple[Constraints, Assessment] | None = None  # waits for a constant rate
+        self._slower: tuple[ScaledPlan, CoefficientTable] | None = None  # waits for a rate small enough
+        self._next: Handover | None = None  # waits for its place
         factor = 1.0
         if at_once:
             check_rest(constraints, ROOM)
@@ -156,11 +142,11 @@ class TrajectoryScaler:
         scaling = self.time_scaling
         if scaling.steady:
             self._at_steady_rate()
-        if self._most < 1.0 and scaling.rebase(self._slow.slow_table, self._slow.factor):  # slow enough for the new limits
-            self._most, self.current = 1.0, self._slow.slow
+        if self._slower is not None and scaling.rebase(self._slower[1], self._most):  # slow enough for the new limits
+            self._most, self.current, self._slower = 1.0, self._on_path(self._slower[0]), None
             self._ask_for_law()
-        if self._takeover is not None:
-            self._take_over(*self._takeover)
+        if self._next is not None:
+            self._take_over(self._next)
         if self._new is None:
             scaling.steer(self._wanted)
         scaling.advance(dt)
@@ -184,14 +170,7 @@ class TrajectoryScaler:
 
     def reference(self) -> Reference:
         """Where to be now."""
-        c = self.time_scaling
-        s, v, a, u = self.current.law.at(c.sigma)
-        k, kappa = c.k, c.kappa
-        sd, sdd, sddd = v * k, a * k * k + v * kappa, (u * k * k + 3.0 * a * kappa) * k + v * c.w
-        q, q1, q2, q3 = self.plan.path.at(s)
-        qdd = q2 * (sd * sd) + q1 * sdd
-        qddd = q3 * sd**3 + q2 * (3.0 * sd * sdd) + q1 * sddd
-        return Reference(self.t, q, q1 * sd, qdd, qddd, s, sd, sdd, sddd, k, self.done)
+        return reference(self.plan.path, self.current.law, self.time_scaling, self.t, self.done)
 
     def status(self) -> ScalerStatus:
         """For people; takes longer than a tick."""
@@ -205,6 +184,10 @@ class TrajectoryScaler:
         return ScalerStatus(delay, speed, float(used[most]), limit, self.message)
 
     # ------------------------------------------------------------------ other limits, other laws
+
+    def _on_path(self, motion: ScaledPlan) -> ScaledPlan:
+        """A worker in another process answers with a path of its own, which is the same."""
+        return replace(motion, path=self.plan.path)
 
     def _submit(self, job: _Job) -> None:
         """Have work done; what is being done is forgotten."""
@@ -234,11 +217,11 @@ class TrajectoryScaler:
 
     def _assess(self) -> None:
         """Look at what was asked for last, under the law that is played now; again when another one takes over."""
-        constraints, current, sigma = self._asked[-1], self.current, self.time_scaling.sigma
+        constraints = self._asked[-1]
 
         def then(new: Assessment) -> None:
             self._asked.clear()
-            self._takeover, self._new = None, new
+            self._next, self._new = None, (constraints, new)
 
         def failed(error: BaseException) -> None:
             """Nothing changes: what this had put aside goes on."""
@@ -249,15 +232,15 @@ class TrajectoryScaler:
             elif self._unsolved:
                 self._ask_for_law()
 
-        self._submit(_Job(lambda: assessed(constraints, current, sigma), then, failed))
+        self._submit(_Job(partial(assess, constraints, self.current, self.time_scaling.sigma), then, failed))
 
     def _at_steady_rate(self) -> None:
         """What has to wait until the rate is constant."""
-        scaling, new = self.time_scaling, self._new
-        if new is not None:
-            self._new, self._slow, self._most = None, new, new.factor
-            self.constraints, scaling.table = new.constraints, new.table
-            if new.factor >= 1.0:
+        scaling = self.time_scaling
+        if self._new is not None:
+            self.constraints, (self._most, scaling.table, self._slower) = self._new
+            self._new = None
+            if self._slower is None:
                 self._ask_for_law()
         if scaling.sigma == 0.0:
             scaling.k = scaling.end = self._wanted  # at rest any rate will do
@@ -268,37 +251,29 @@ class TrajectoryScaler:
         if self._asked:
             self._assess()
             return
-        plan, current, constraints, catch_up, asked = self.plan, self.current, self.constraints, self.catch_up, self.t
-        at, offset = self.time_scaling.sigma + self._lead, self.due - self.time_scaling.sigma
-        if at >= current.law.duration:
+        sigma, asked = self.time_scaling.sigma, self.t
+        at, offset = sigma + self._lead, self.due - sigma
+        if at >= self.current.law.duration:
             return
 
-        def work() -> tuple[float, ScaledPlan, CoefficientTable]:
-            motion = handed_over(constraints, current, at, plan, catch_up, offset, still_wanted)
-            return at, motion, CoefficientTable(constraints, motion.law)
-
-        def still_wanted(what: str, seconds: float) -> None:
-            if self._job is not job:
-                raise NoLaw("another one was asked for")
-
-        def then(found: tuple[float, ScaledPlan, CoefficientTable]) -> None:
-            self._takeover, self._unsolved = found, False
+        def then(found: Handover) -> None:
+            self._next, self._unsolved = found, False
             self._lead = max(self._lead, SPARE * (self.t - asked))
 
-        job = _Job(work, then, lambda error: None)
+        work = partial(next_law, self.constraints, self.current, at, self.plan, self.catch_up, offset)
         try:
-            self._submit(job)
+            self._submit(_Job(work, then, lambda error: None))
         except RneaError as error:
             self.message = str(error)
 
-    def _take_over(self, at: float, motion: ScaledPlan, table: CoefficientTable) -> None:
+    def _take_over(self, found: Handover) -> None:
         """The new law, if the motion stays on the part that it shares with the present one until the rate is constant."""
         scaling = self.time_scaling
-        if scaling.reach < at:
-            self._takeover, self.current, scaling.table = None, motion, table
+        if scaling.reach < found.at:
+            self._next, self.current, scaling.table = None, self._on_path(found.motion), found.table
             if self._asked:
                 self._assess()  # with the law that is played now
-        elif scaling.sigma >= at:  # too late
-            self._takeover = None
+        elif scaling.sigma >= found.at:  # too late
+            self._next = None
             self._lead *= 2.0
             self._ask_for_law()

@@ -18,7 +18,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rnea_msgs.msg import JointSample
 from rnea_msgs.srv import ComputeEnergy
 from rnea_ros.execution import execution_context
-from rnea_ros.execution.trajectory_executor import Phase
+from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.query import node as query_node
 from rnea_ros.nodes.scaling import node as scaling_node
 from support.node_bench import ARM
@@ -84,26 +84,26 @@ def failing(error):
 @pytest.mark.parametrize("where", ["limits", "sending"])
 def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
     it = stand(scaling_node.ScalingNode, robot_description=TEXT, **limits(), **{"diagnostics.period": 0.1})
-    performer, ended = it.node._performer, []
-    it.until(lambda: performer.phase is Phase.IDLE)
-    monkeypatch.setattr(performer, "_tell", lambda *told: ended.append(told[1:]))
+    executor, ended = it.node._trajectory_executor, []
+    it.until(lambda: executor.phase is Phase.IDLE)
+    monkeypatch.setattr(executor._machine, "_tell", lambda goal, outcome: ended.append(outcome))
     it.node._take(message(duration=6.0))
-    it.until(lambda: performer.phase is Phase.MOVING and performer.motion.scaler.t > 0.5)
+    it.until(lambda: executor.phase is Phase.MOVING and executor.motion.scaler.t > 0.5)
     if where == "limits":
         with monkeypatch.context() as patch:
-            patch.setattr(execution_context, "check_rest", failing(error))
+            patch.setattr(execution_context, "Constraints", failing(error))
             assert it.node.set_parameters([rclpy.Parameter("joint_limits.joint2.max_effort", value=60.0)])[0].successful
-            it.until(lambda: performer.motion is None or performer.motion.stopped)
+            it.until(lambda: executor.motion is None or executor.motion.stopped)
     else:
         monkeypatch.setattr(it.node._out, "publish", failing(error))
-    it.until(lambda: performer.phase is Phase.IDLE and ended)
+    it.until(lambda: executor.phase is Phase.IDLE and ended)
     ((reason, sentence),) = ended
     assert reason == "stopped" and repr(error) in sentence and "ended stopped at" in sentence
     it.until(lambda: any("comes to rest" in said and repr(error) in said for said in it.said))
     assert "ticks" in {thread.name for thread in threading.enumerate()}  # that thread lives
     monkeypatch.undo()
     it.node._take(message(POINTS[-1:], first=3.0))
-    it.until(lambda: performer.phase is Phase.MOVING)
+    it.until(lambda: executor.phase is Phase.MOVING)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

@@ -31,12 +31,15 @@ from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
 from rnea_ros.nodes.scaling.action import TOLERANCES, FollowAction
 from rnea_ros.nodes.scaling.messages import goal
-from support.reach import DURATION, POINTS, ROBOT, START
+from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import free_domain, world
 from support.scaling_bench import NAMES, Bench, message
-from support.stage import Stage, stages
+from support.stage import Stage
 
-stage = pytest.fixture(stages)
+
+@pytest.fixture
+def stage():
+    return Stage
 
 # --- by stand-ins -----------------------------------------------------------------------------------------------------
 
@@ -88,10 +91,10 @@ class Handle:
 
 
 class Desk:
-    """A FollowAction between a performer on a stage and clients played by the test."""
+    """A FollowAction between an executor on a stage and clients played by the test."""
 
     def __init__(self, it: Stage):
-        self.it, self.results, self.refusals, self.warnings, self.timer = it, {}, [], [], []
+        self.it, self.results, self.rejected, self.warnings, self.timer = it, {}, [], [], []
         self.health = SimpleNamespace(trajectories=Stream("trajectory"), last=None)
         node = SimpleNamespace(
             create_timer=lambda *args, **options: SimpleNamespace(cancel=lambda: self.timer.append("off"),
@@ -99,7 +102,7 @@ class Desk:
             get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=it.now, to_msg=lambda: Time(sec=7))),
             get_logger=lambda: SimpleNamespace(warning=self.warnings.append))
         kind = SimpleNamespace(Result=Result, Feedback=Feedback)
-        self.action = FollowAction(node, it.performer, self.health, lambda m: goal(m, ROBOT.joint_names), self._attempt,
+        self.action = FollowAction(node, it.executor, self.health, lambda m: goal(m, ROBOT.joint_names), self._attempt,
                                    lambda names: it.measured, kind, self._serve)
 
     def _serve(self, node, kind, name, **callbacks):
@@ -113,9 +116,9 @@ class Desk:
     def _attempt(self, act):
         try:
             act()
-        except Rejected as refusal:
-            self.refusals.append(refusal.reason)
-            return refusal
+        except Rejected as rejected:
+            self.rejected.append(rejected.reason)
+            return rejected
 
     def send(self, asked) -> Handle | None:
         if self.callbacks["goal_callback"](asked) is GoalResponse.REJECT:
@@ -131,9 +134,9 @@ class Desk:
 
     def play(self, seconds):
         self.it.play(seconds)
-        if self.it.performer.motion is not None:
-            self.health.last = self.it.performer.motion, self.it.samples[-1]
-        self.action._tell()
+        if self.it.executor.motion is not None:
+            self.health.last = self.it.executor.motion, self.it.samples[-1]
+        self.action._publish_feedback()
 
     def result(self, handle) -> Result:
         return self.results.pop(id(handle))
@@ -173,7 +176,7 @@ def test_a_goal_that_succeeds_and_what_is_said_meanwhile(desk):
 def test_what_is_wrong_at_a_glance_is_rejected(desk, fields, more, reason):
     desk.it.now = 10**12
     assert desk.send(request(message(**fields), **more)) is None
-    assert desk.refusals == [reason] and not desk.results and desk.timer == ["off"]
+    assert desk.rejected == [reason] and not desk.results and desk.timer == ["off"]
 
 
 @pytest.mark.parametrize(("fields", "names", "code", "words"), [
@@ -213,9 +216,9 @@ def test_cancelled_is_at_rest_on_the_path(desk):
 
 def test_cancelled_just_before_its_end_it_may_still_succeed(desk):
     handle = desk.send(request(message(POINTS, DURATION)))
-    desk.it.performer.use(ROBOT, desk.it.performer._wanted[1])
-    while desk.it.performer.motion is not None and (not desk.it.samples or desk.it.samples[-1].reference.s < 0.9999999 * (
-            desk.it.performer.motion.scaler.plan.path.length)):
+    desk.it.executor.use(ROBOT, LIMITS)
+    while desk.it.executor.active and (not desk.it.samples or desk.it.samples[-1].reference.s < 0.9999999 * (
+            desk.it.executor.motion.scaler.plan.path.length)):
         desk.it.play(0.001)
     desk.cancel(handle)
     desk.it.play()
@@ -229,7 +232,7 @@ def test_another_goal_or_a_stop_aborts(desk):
     third = desk.send(request(message(START[None], first=1.0)))
     assert second.status == "aborted" and "before this one had begun" in desk.result(second).error_string
     desk.it.play(0.5)
-    while desk.it.performer.motion is None or not desk.it.performer.motion.begun or id(first) not in desk.results:
+    while desk.it.executor.motion is None or id(first) not in desk.results:
         desk.it.play(0.05)
         desk.it.settle()
     result = desk.result(first)
@@ -237,7 +240,7 @@ def test_another_goal_or_a_stop_aborts(desk):
     assert result.error_string.startswith("another trajectory came: ended stopped at")
     desk.play(0.2)
     assert third.feedback and not first.feedback[1:]  # each hears of its own motion
-    desk.it.performer.stop()
+    desk.it.executor.stop()
     desk.it.play()
     assert third.status == "aborted" and desk.result(third).error_string.startswith("it was asked to stop: ")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.scaling.assessment import ROOM, assessed
+from rnea_ros.scaling.lookahead import ROOM, assess
 from rnea_ros.scaling.plan import ScaledPlan
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import PASS, fastest, steady_factor
@@ -162,11 +162,11 @@ def test_another_base_in_the_middle_of_a_transition(plan):
 def test_what_tighter_limits_mean(plan):
     """The slowed law is inside them with room; the present one inside what they are widened to, and that is no wider."""
     tight = constraints(plan.path, (7.0, 5.0), (50.0, 90.0))
-    found = assessed(tight, plan, 0.0)
-    assert 0.5 < found.factor < 1.0 and found.constraints is tight
+    found = assess(tight, plan, 0.0)
+    assert 0.5 < found.factor < 1.0
     assert steady_factor(tight, plan.law, ROOM) == pytest.approx(found.factor, rel=1e-9)
-    assert found.slow.law.duration == pytest.approx(plan.law.duration / found.factor)
-    assert found.slow_table.law is found.slow.law
+    slower, its_table = found.slower
+    assert slower.law.duration == pytest.approx(plan.law.duration / found.factor) and its_table.law is slower.law
     sigma = np.linspace(0.0, plan.law.duration, 4001)
     peak = np.max([np.abs(table_use(found.table, sigma, k, 0.0, 0.0)).max(axis=0) for k in RATES], axis=0)
     assert (peak < 1.0).all()
@@ -177,17 +177,17 @@ def test_what_tighter_limits_mean(plan):
 
 
 def test_limits_that_leave_room_change_nothing(plan):
-    found = assessed(constraints(plan.path, (12.0, 9.0), (110.0, 90.0)), plan, 0.0)
-    assert found.factor == 1.0 and found.slow is plan and found.slow_table is found.table
+    found = assess(constraints(plan.path, (12.0, 9.0), (110.0, 90.0)), plan, 0.0)
+    assert found.factor == 1.0 and found.slower is None and found.table.law is plan.law
 
 
 def test_what_is_behind_does_not_count(plan):
     """Neither of limits nor of gravity."""
     late, qd = 0.97 * plan.law.duration, plan.path(plan.law.coefficients[:, 0])[1] * plan.law.coefficients[:, 1:2]
     slow = constraints(plan.path, velocity=0.8 * np.abs(qd).max(axis=0))
-    assert assessed(slow, plan, late).factor > 0.97 > 0.85 > assessed(slow, plan, 0.0).factor
+    assert assess(slow, plan, late).factor > 0.97 > 0.85 > assess(slow, plan, 0.0).factor
     swing = plan.path(plan.law(np.linspace(late, plan.law.duration, 50))[0])[0][:, 0]
     weak = constraints(plan.path, (5.0 * np.sin(np.abs(swing).max()) / 0.9, 6.0))
-    assert assessed(weak, plan, late).factor > 0.0
+    assert assess(weak, plan, late).factor > 0.0
     with pytest.raises(InputError, match="gravity alone"):
-        assessed(weak, plan, 0.0)
+        assess(weak, plan, 0.0)

@@ -13,9 +13,10 @@ from rnea_ros import Robot
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import Path, through
 from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.scaling.reference import Reference
 from rnea_ros.scaling.retime import time_optimal
 from rnea_ros.scaling.terms import Constraints, PathLimits
-from rnea_ros.scaling.trajectory_scaler import Reference, TrajectoryScaler
+from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
 
 TOLERANCE = 1e-6  # relative, of every limit
 DT = 1e-3

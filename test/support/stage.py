@@ -1,17 +1,18 @@
-"""A performer whose time is told by the test, tick by tick; without ROS."""
+"""A trajectory executor without threads: its time is told by the test, tick by tick, and so is when its workers work."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from concurrent.futures import Executor, Future
 
 import numpy as np
 
 from rnea_ros.errors import Rejected
-from rnea_ros.execution import execution_context
 from rnea_ros.execution.goal import TrajectoryPoint, read
-from rnea_ros.execution.trajectory_executor import Phase, TrajectoryExecutor
-from rnea_ros.motion.path_dynamics import PathDynamics
-from support.reach import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
+from rnea_ros.execution.states import Phase
+from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
           "start_mismatch": "refuse", "on_new_trajectory": "replace"}
@@ -23,42 +24,66 @@ def trajectory(points=POINTS, duration=DURATION, first=0.0, start=0):
     return read(ROBOT.joint_names, ROBOT.joint_names, [TrajectoryPoint(float(t), q) for t, q in zip(times, points)], start)
 
 
+class Deferred(Executor):
+    """A worker that works when it is told to."""
+
+    def __init__(self):
+        self._waiting = deque()
+
+    def submit(self, work, /, *args):
+        future = Future()
+        self._waiting.append((future, work, args))
+        return future
+
+    def work(self):
+        """All that waits; whether anything did."""
+        found = bool(self._waiting)
+        while self._waiting:
+            future, work, args = self._waiting.popleft()
+            try:
+                future.set_result(work(*args))
+            except BaseException as error:  # as a real worker hands on whatever was raised
+                future.set_exception(error)
+        return found
+
+
 class Stage:
-    """A performer whose time is told by the test."""
+    """A trajectory executor, and what it reports."""
 
     def __init__(self, limits=LIMITS, **values):
-        self.samples, self.said, self.refusals, self.measured = [], [], [], np.full(7, math.nan)
+        self.samples, self.events, self.rejected, self.measured = [], [], [], np.full(7, math.nan)
         self.now, self.wakes = 1_000_000_000, 0
-        self.performer = TrajectoryExecutor(VALUES | values, lambda names: self.measured, lambda well,
-                                            text: self.said.append(text),
-                                   self.refusals.append, self.wake)
-        self.performer.use(ROBOT, limits)
+        self.worker, self.solver = Deferred(), Deferred()
+        self.executor = TrajectoryExecutor(
+            VALUES | values, lambda names: self.measured, lambda well, text: self.events.append(text), self.rejected.append,
+            self.wake, worker=self.worker, solver=self.solver)
+        self.executor.use(ROBOT, limits)
 
     def wake(self):
         self.wakes += 1
 
     def take(self, goal):
-        self.performer.take(goal, self.now)
+        self.executor.take(goal, self.now)
         self.settle()
 
     def settle(self):
         """Until the workers have done what they had to do."""
-        for worker in (self.performer._maker, self.performer._solver, self.performer._maker):
-            worker.submit(int).result()
+        while self.worker.work() or self.solver.work():
+            pass
 
     def play(self, seconds=math.inf):
         """Until then, or the end of all motions; the solver keeps pace with the ticks."""
         begun = self.now
-        while self.performer.phase not in (Phase.IDLE, Phase.NO_MODEL) and self.now - begun < seconds * 1e9:
+        while self.executor.phase not in (Phase.IDLE, Phase.NO_MODEL) and self.now - begun < seconds * 1e9:
             self.now += round(DT * 1e9)
             try:
-                found = self.performer.tick(self.now, DT)
-            except Rejected as refusal:
-                self.refusals.append(refusal)
+                found = self.executor.tick(self.now, DT)
+            except Rejected as rejected:
+                self.rejected.append(rejected)
                 found = None
             if found:
                 self.samples.append(found[1])
-            if len(self.samples) % 50 == 0 or self.performer.motion is None:
+            if len(self.samples) % 50 == 0 or self.executor.motion is None:
                 self.settle()
             assert self.now - begun < 60e9
         return self
@@ -71,21 +96,3 @@ class Stage:
         tau, rate = robot.torque_and_rate(*motion)
         return max(np.abs(value / limit).max() for value, limit in ((tau, limits.effort), (rate, limits.effort_rate),
                                                                     (motion[1], limits.velocity)))
-
-    def close(self):
-        self.performer.close()
-
-
-def stages(monkeypatch):
-    """A fixture: makes stages, whose robot is compiled once for all tests."""
-    compiled = {ROBOT: DYNAMICS}
-    monkeypatch.setattr(execution_context, "PathDynamics", lambda robot: compiled.get(robot) or PathDynamics(robot))
-    made = []
-
-    def make(*args, **values):
-        made.append(Stage(*args, **values))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import Rejected
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
-from rnea_ros.execution.goal import Goal
+from rnea_ros.execution.goal import Goal, Outcome
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.execution.turns import nearest
 from rnea_ros.nodes.scaling.health import ScalingHealth
@@ -34,7 +34,7 @@ except ImportError:
     FollowJointTrajectory = None
 
 PERIOD = 0.05  # s; between two messages of feedback
-TURN = 0.1  # s; that the executor is given for what it has to do
+WAIT = 0.1  # s; that rclpy's executor is given for what it has to do
 CODES = {"unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
          "too_late": "OLD_HEADER_TIMESTAMP"}  # the others: INVALID_GOAL
 TOLERANCES = ("path_tolerance", "component_path_tolerance", "goal_tolerance", "component_goal_tolerance",
@@ -53,38 +53,37 @@ class Server(ActionServer):
 
 
 @dataclass(eq=False)
-class Pursuit:
+class ActiveGoal:
     """A goal that was accepted, and what became of it."""
 
     handle: Any
-    then: Callable[[Pursuit], None]
-    reason: str = ""
-    sentence: str = ""
+    then: Callable[[ActiveGoal], None]
+    outcome: Outcome = field(default_factory=Outcome)
 
-    def ended(self, reason: str, sentence: str) -> None:
-        """Told once, by any thread."""
-        self.reason, self.sentence = reason, sentence
+    def on_end(self, outcome: Outcome) -> None:
+        """Called once, by any thread."""
+        self.outcome = outcome
         self.then(self)
 
 
 class FollowAction:
     """Serves the action.
 
-    read    : a message as a goal; may raise Rejected
-    attempt : does what it is given; what is refused on the way is counted and returned
-    where   : joint names -> measured positions (n,), NaN where nothing tells
+    read     : a message as a goal; may raise Rejected
+    attempt  : does what it is given; what is refused on the way is counted and returned
+    measured : joint names -> positions (n,), NaN where nothing tells
     """
 
-    def __init__(self, node: Node, performer: TrajectoryExecutor, health: ScalingHealth,
+    def __init__(self, node: Node, executor: TrajectoryExecutor, health: ScalingHealth,
                  read: Callable[[JointTrajectory], Goal],
-                 attempt: Callable[[Callable[[], object]], Rejected | None], where: Callable[[tuple[str, ...]], np.ndarray],
+                 attempt: Callable[[Callable[[], object]], Rejected | None], measured: Callable[[tuple[str, ...]], np.ndarray],
                  kind: Any = FollowJointTrajectory, server: Any = Server):
-        self._node, self._performer, self._health, self._kind = node, performer, health, kind
-        self._read, self._attempt, self._where = read, attempt, where
-        self._pursuits: list[Pursuit] = []
+        self._node, self._executor, self._health, self._kind = node, executor, health, kind
+        self._read, self._attempt, self._measured = read, attempt, measured
+        self._active: list[ActiveGoal] = []
         self._server = server(node, kind, "~/follow_joint_trajectory", goal_callback=self._consider,
                               handle_accepted_callback=self._accept, cancel_callback=self._cancel)
-        self._timer = node.create_timer(PERIOD, self._tell, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = node.create_timer(PERIOD, self._publish_feedback, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._timer.cancel()  # until there is something to tell
 
     def destroy(self) -> None:
@@ -95,7 +94,7 @@ class FollowAction:
         for _ in range(3):  # what ended is concluded, its result is sent; which comes first in a turn differs among rclpys
             turned = threading.Event()
             self._node.executor.create_task(turned.set)
-            turned.wait(TURN)
+            turned.wait(WAIT)
 
     # all that follows is called by the executor
 
@@ -107,52 +106,53 @@ class FollowAction:
         """Raises Rejected."""
         if request.multi_dof_trajectory.points:
             raise Rejected("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
-        self._performer.check(self._read(request.trajectory), self._node.get_clock().now().nanoseconds)
+        self._executor.check(self._read(request.trajectory), self._node.get_clock().now().nanoseconds)
         given = [name for name in TOLERANCES if getattr(request, name) not in ([], Duration())]
         if given:
             self._node.get_logger().warning(f"{', '.join(given)} of the goal: for whoever controls the robot, not watched")
 
     def _accept(self, handle: Any) -> None:
-        pursuit = Pursuit(handle, lambda it: self._server.notify_execute(handle, lambda _: self._conclude(it)))
-        self._pursuits.append(pursuit)
+        active = ActiveGoal(handle, lambda it: self._server.notify_execute(handle, lambda _: self._conclude(it)))
+        self._active.append(active)
         self._timer.reset()
         handle.execute()  # says that it is being executed
 
         def take() -> None:
-            goal = replace(self._read(handle.request.trajectory), ended=pursuit.ended)
-            self._performer.take(goal, self._node.get_clock().now().nanoseconds)
+            goal = replace(self._read(handle.request.trajectory), on_end=active.on_end)
+            self._executor.take(goal, self._node.get_clock().now().nanoseconds)
 
-        refusal = self._attempt(take)
-        if refusal is not None:
-            pursuit.ended(refusal.reason, refusal.detail)
+        rejected = self._attempt(take)
+        if rejected is not None:
+            active.on_end(Outcome(rejected.reason, rejected.detail))
 
     def _cancel(self, handle: Any) -> CancelResponse:
-        found = [pursuit for pursuit in self._pursuits if pursuit.handle == handle]
-        failed = self._attempt(lambda: [self._performer.stop("the goal was cancelled", it.ended) for it in found])
+        found = [active for active in self._active if active.handle == handle]
+        failed = self._attempt(lambda: [self._executor.stop("the goal was cancelled", it.on_end) for it in found])
         return CancelResponse.REJECT if failed else CancelResponse.ACCEPT
 
-    def _conclude(self, pursuit: Pursuit) -> Any:
-        self._pursuits.remove(pursuit)
-        if not self._pursuits:
+    def _conclude(self, active: ActiveGoal) -> Any:
+        self._active.remove(active)
+        if not self._active:
             self._timer.cancel()
-        handle, code = pursuit.handle, "SUCCESSFUL"
-        if not pursuit.reason:
+        handle, code = active.handle, "SUCCESSFUL"
+        if not active.outcome.reason:
             handle.succeed()
         elif handle.is_cancel_requested:
             handle.canceled()
         else:
             handle.abort()
-            code = CODES.get(pursuit.reason, "INVALID_GOAL")
-        return self._kind.Result(error_code=getattr(self._kind.Result, code), error_string=pursuit.sentence)
+            code = CODES.get(active.outcome.reason, "INVALID_GOAL")
+        return self._kind.Result(error_code=getattr(self._kind.Result, code), error_string=active.outcome.sentence)
 
-    def _tell(self) -> None:
+    def _publish_feedback(self) -> None:
         """Of the goal that moves."""
-        if self._health.last is None or self._health.last[0] is not self._performer.motion:
+        if self._health.last is None or self._health.last[0] is not self._executor.motion:
             return
         motion, sample = self._health.last
-        for pursuit in self._pursuits:
-            if pursuit.ended == motion.goal.ended:
-                pursuit.handle.publish_feedback(self._feedback(motion, sample, len(pursuit.handle.request.trajectory.points)))
+        for active in self._active:
+            if active.on_end == motion.goal.on_end:
+                points = len(active.handle.request.trajectory.points)
+                active.handle.publish_feedback(self._feedback(motion, sample, points))
 
     def _feedback(self, motion: ExecutedMotion, sample: Sample, points: int) -> Any:
         reference, times = sample.reference, motion.goal.times
@@ -161,7 +161,7 @@ class FollowAction:
         message.desired = JointTrajectoryPoint(
             positions=reference.q.tolist(), velocities=reference.qd.tolist(), accelerations=reference.qdd.tolist(),
             effort=sample.tau.tolist(), time_from_start=duration(reference.t))
-        measured = self._where(motion.joint_names)
+        measured = self._measured(motion.joint_names)
         if not np.isnan(measured).any():
             message.actual = JointTrajectoryPoint(positions=measured.tolist())
             error = reference.q - nearest(measured, reference.q, motion.turns)

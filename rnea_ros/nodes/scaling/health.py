@@ -14,7 +14,9 @@ from rnea_ros import Robot
 from rnea_ros.errors import Rejected, some
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.rate_loop import RateLoop
-from rnea_ros.execution.trajectory_executor import Phase, TrajectoryExecutor
+from rnea_ros.execution.solver_process import SolverProcess
+from rnea_ros.execution.states import Phase
+from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
 
 FEW = 0.01  # share of missed ticks that is not worth a warning
@@ -23,8 +25,8 @@ FEW = 0.01  # share of missed ticks that is not worth a warning
 class ScalingHealth:
     """Counts what happens and publishes it: at once if something was refused or the phase changed, else from time to time."""
 
-    def __init__(self, node: Node, performer: TrajectoryExecutor, ticker: RateLoop):
-        self._node, self._performer, self._ticker = node, performer, ticker
+    def __init__(self, node: Node, executor: TrajectoryExecutor, rate_loop: RateLoop, solver: SolverProcess):
+        self._node, self._executor, self._rate_loop, self._solver = node, executor, rate_loop, solver
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.trajectories, self.states = Stream("trajectory"), Stream("joint_states")
         self.robot: Robot | None = None
@@ -41,11 +43,11 @@ class ScalingHealth:
     def sent(self, motion: ExecutedMotion, sample: Sample) -> None:
         self.last = motion, sample
 
-    def refused(self, refusal: Rejected) -> None:
-        self.trajectories.drop(refusal)
-        self._node.get_logger().error(f"trajectory refused, {refusal.reason}: {refusal.detail}")
+    def reject(self, rejected: Rejected) -> None:
+        self.trajectories.drop(rejected)
+        self._node.get_logger().error(f"trajectory refused, {rejected.reason}: {rejected.detail}")
 
-    def told(self, well: bool, sentence: str) -> None:
+    def report(self, well: bool, sentence: str) -> None:
         if well:
             self._node.get_logger().info(sentence)
         else:
@@ -54,7 +56,7 @@ class ScalingHealth:
 
     def look(self, period: float, hint: str) -> None:
         """Call this more often than the period [s]."""
-        phase, dropped = self._performer.phase, self.trajectories.dropped.total()
+        phase, dropped = self._executor.phase, self.trajectories.dropped.total()
         if phase is not self._shown or dropped != self._dropped or time.monotonic() - self._reported >= period:
             status = self._report(phase, hint)
             header = Header(stamp=self._node.get_clock().now().to_msg())
@@ -79,9 +81,10 @@ class ScalingHealth:
         elif self.model_error:
             notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
         robot, sentence = self.robot, NodeState.PREPARING.value if preparing else phase.value
-        values = {"state": phase.name, "paused": self._performer.paused, "override": f"{self._performer.override:g}",
+        values = {"state": phase.name, "paused": self._executor.paused, "override": f"{self._executor.override:g}",
                   "model_id": robot.model_id if robot else "", "model_error": self.model_error,
-                  **self._motion_values(), **self._tick_values(elapsed, notes), "cpu_percent": f"{100.0 * used / elapsed:.1f}"}
+                  **self._motion_values(), **self._tick_values(elapsed, notes), "cpu_percent": f"{100.0 * used / elapsed:.1f}",
+                  "solver.losses": self._solver.losses}
         for stream in (self.trajectories, self.states):
             received, dropped = stream.since_last_report()
             values |= {f"{stream.name}.received": stream.received, f"{stream.name}.rate_hz": f"{received / elapsed:.1f}",
@@ -112,9 +115,9 @@ class ScalingHealth:
                 "peak_utilization": f"{motion.peak:.4f}", "peak_of": motion.peak_of}
 
     def _tick_values(self, elapsed: float, notes: list[str]) -> dict[str, object]:
-        count, missed, intervals = self._ticker.record()
+        count, missed, intervals = self._rate_loop.record()
         p50, p99, most = np.percentile(intervals, (50, 99, 100)) * 1e3 if len(intervals) else [np.nan] * 3
         if missed > FEW * (count + missed):
-            notes.append(f"{missed} of {count + missed} ticks missed: control_rate {self._ticker.rate:g} Hz is not held")
+            notes.append(f"{missed} of {count + missed} ticks missed: control_rate {self._rate_loop.rate:g} Hz is not held")
         return {"tick.count": count, "tick.missed": missed, "tick.interval_p50_ms": f"{p50:.3f}",
                 "tick.interval_p99_ms": f"{p99:.3f}", "tick.interval_max_ms": f"{most:.3f}", "tick.lost_s": f"{self.lost:.3f}"}

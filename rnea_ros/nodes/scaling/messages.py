@@ -1,4 +1,4 @@
-"""Trajectories <-> goals and samples. ScalingMessages messages are made once per motion, and their arrays filled in place."""
+"""Messages of scaling_node: trajectories become goals, samples become messages, made once per motion and filled in place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.goal import Goal, TrajectoryPoint, read
-from rnea_ros.execution.trajectory_executor import Phase
+from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import nanoseconds
 
@@ -39,7 +39,7 @@ def duration(seconds: float) -> Duration:
 
 
 class ScalingMessages:
-    """Publishes samples: ~/reference, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing that nobody hears."""
+    """Publishes samples: ~/reference, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing to topics without subscribers."""
 
     def __init__(self, node: Node):
         self._reference = node.create_publisher(JointTrajectory, "~/reference", QUEUE)
@@ -56,7 +56,7 @@ class ScalingMessages:
         reference = sample.reference
         now = {"position": reference.q, "velocity": reference.qd, "acceleration": reference.qdd, "jerk": reference.qddd,
                "effort": sample.tau, "effort_rate": sample.tau_rate}
-        if _heard(self._scaled):
+        if _has_subscribers(self._scaled):
             message = self._message
             message.header.stamp, message.header.frame_id = stamp, values["frame_id"] or motion.robot.root_link
             message.phase = ScaledMotion.ENDED if reference.done else PHASES.get(phase, ScaledMotion.MOVING)
@@ -67,16 +67,16 @@ class ScalingMessages:
             message.utilization, message.binding_joint = sample.utilization, motion.joint_names[sample.joint]
             message.binding_limit = sample.quantity
             self._scaled.publish(message)
-        if _heard(self._reference):
+        if _has_subscribers(self._reference):
             point = self._point
             point.positions, point.velocities, point.accelerations = (
                 array.array("d", now[field].tobytes()) for field in ("position", "velocity", "acceleration"))
             point.effort = array.array("d", now["effort"].tobytes() if values["reference_effort"] else b"")
             point.time_from_start = duration(1.0 / values["control_rate"])
             self._reference.publish(self._trajectory)
-        if values["commands"] != "none" and _heard(self._commands):
+        if values["commands"] != "none" and _has_subscribers(self._commands):
             self._commands.publish(Float64MultiArray(data=array.array("d", now[values["commands"]].tobytes())))
-        if sample.speed == sample.speed and _heard(self._speed):
+        if sample.speed == sample.speed and _has_subscribers(self._speed):
             self._speed.publish(Float64(data=sample.speed))
 
     def flush(self) -> None:
@@ -97,5 +97,5 @@ class ScalingMessages:
             self._views[field] = np.frombuffer(getattr(self._message, field))
 
 
-def _heard(publisher: Any) -> bool:
+def _has_subscribers(publisher: Any) -> bool:
     return publisher.get_subscription_count() > 0

@@ -27,7 +27,9 @@ from rnea_ros import InputError, Robot
 from rnea_ros.errors import Rejected, in_words
 from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.joint_state_buffer import JointStateBuffer
-from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime
+from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime, limited
+from rnea_ros.execution.solver_process import SolverProcess
+from rnea_ros.execution.state_machine import REPLACED
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.joints import joint_limits
@@ -46,37 +48,39 @@ SWITCH_INTERVAL = 5e-4  # s; so that ticks go on while a thread beside solves fo
 
 
 class ScalingNode(Node):
-    """Thin: trajectories go to a performer, a ticker asks it where to be, samples become messages."""
+    """Thin: trajectories go to a trajectory executor, a rate loop asks it where to be, samples become messages."""
 
     def __init__(self) -> None:
         super().__init__("scaling_node", automatically_declare_parameters_from_overrides=True)
         self._robot: Robot | None = None
-        self._place = JointStateBuffer()
+        self._joint_states = JointStateBuffer()
         self._simulated = SimulatedTime()
         self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
-        self._then: Callable[[], None] | None = None  # to be called at rest, when the node is to end
+        self._on_rest: Callable[[], None] | None = None  # to be called at rest, when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
         values = self._settings.values
         process.settle(values)
         self.lean = values["process.executor"] == "lean"
-        self._ticker = RateLoop(self._step, values["control_rate"], self._settle_ticks)
-        self._performer = TrajectoryExecutor(values, self._where, lambda *said: self._health.told(*said),
-                                    lambda refusal: self._health.refused(refusal), self._ticker.wake,
-                                    lambda names: self._place.age(names, time.monotonic()))
-        self._health = ScalingHealth(self, self._performer, self._ticker)
+        self._rate_loop = RateLoop(self._step, values["control_rate"], self._begin_ticks)
+        solver = SolverProcess(self._on_event)
+        self._trajectory_executor = TrajectoryExecutor(
+            values, self._measured, self._on_event, lambda rejected: self._health.reject(rejected), self._rate_loop.wake,
+            lambda names: self._joint_states.age(names, time.monotonic()), solver=solver)
+        self._health = ScalingHealth(self, self._trajectory_executor, self._rate_loop, solver)
         self._out = ScalingMessages(self)
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, ("position",))
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
         self._states = self.create_subscription(
             JointState, "joint_states", self._on_state, SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        for name in ("pause", "resume", "stop"):
-            self.create_service(Trigger, f"~/{name}", self._server(getattr(self, f"_{name}")))
+        executor = self._trajectory_executor
+        for name, act in (("pause", executor.pause), ("resume", executor.resume), ("stop", self._stop)):
+            self.create_service(Trigger, f"~/{name}", self._server(act))
         self.create_service(SetOverride, "~/override", self._override)
         self._action: FollowAction | None = None  # offered when there is a model for its goals
         if FollowJointTrajectory is None:
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
-        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
+        self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         self.create_timer(LOOK, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -84,19 +88,22 @@ class ScalingNode(Node):
 
     def finish(self, then: Callable[[], None]) -> float:
         """Bring a motion to rest on its path, take no other one, and call `then`. Returns how long that may take [s]."""
-        self._then = then
-        if self._performer.stop("the node was asked to end"):
+        self._on_rest = then
+        if self._trajectory_executor.stop("the node was asked to end"):
             self.get_logger().warning("asked to end: the motion comes to rest first")
-        self._ticker.wake()  # so that it is the thread that publishes which sees the end
+        self._rate_loop.wake()  # so that it is the thread that publishes which sees the end
         return self._settings.values["shutdown_timeout"]
 
     def destroy_node(self) -> None:
-        self._ticker.close()
-        self._performer.close()
-        self._intake.close()
+        self._rate_loop.close()
+        self._trajectory_executor.close()
+        self._description.close()
         if self._action is not None:
             self._action.destroy()
         super().destroy_node()
+
+    def _on_event(self, well: bool, sentence: str) -> None:
+        self._health.report(well, sentence)
 
     # ------------------------------------------------------------------ input
 
@@ -104,22 +111,22 @@ class ScalingNode(Node):
         self._health.trajectories.received += 1
         try:
             message = self._read_trajectory(data)
-        except Rejected as refusal:
-            self._health.refused(refusal)
+        except Rejected as rejected:
+            self._health.reject(rejected)
             return
-        if self._intake.settled:
+        if self._description.settled:
             self._take(message)
         else:
             if self._early is not None:
-                self._health.refused(Rejected("replaced", "another trajectory came before this one had begun"))
+                self._health.reject(Rejected("replaced", REPLACED))
             self._early = message
 
     def _take(self, message: JointTrajectory) -> None:
-        self._attempt(lambda: self._performer.take(self._goal(message), self.get_clock().now().nanoseconds))
+        self._attempt(lambda: self._trajectory_executor.take(self._goal(message), self.get_clock().now().nanoseconds))
 
     def _goal(self, message: JointTrajectory) -> Goal:
         """Raises Rejected."""
-        if self._then is not None:
+        if self._on_rest is not None:
             raise Rejected("ending", "the node was asked to end")
         if self._robot is None:
             raise Rejected("no_model", "there is no robot description yet")
@@ -129,13 +136,13 @@ class ScalingNode(Node):
         """Do what a message asks for. Whatever it contains, the node stays up, says so, counts it and returns it."""
         try:
             act()
-        except Rejected as refusal:
-            self._health.refused(refusal)
-            return refusal
+        except Rejected as rejected:
+            self._health.reject(rejected)
+            return rejected
         except Exception as error:
             failure = Rejected("internal_error", in_words(error))
             if self.context.ok():
-                self._health.refused(failure)
+                self._health.reject(failure)
                 self._report(error)
             return failure
         return None
@@ -144,35 +151,29 @@ class ScalingNode(Node):
         self._health.states.received += 1
         try:
             message = self._decode_state(data)
-            self._place.read(message.name, message.position, time.monotonic())
-        except Rejected as refusal:
-            self._health.states.drop(refusal)
+            self._joint_states.read(message.name, message.position, time.monotonic())
+        except Rejected as rejected:
+            self._health.states.drop(rejected)
 
-    def _where(self, joint_names: tuple[str, ...]) -> np.ndarray:
-        return self._place.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
+    def _measured(self, joint_names: tuple[str, ...]) -> np.ndarray:
+        return self._joint_states.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
 
-    def _server(self, act: Callable[[], str]) -> Callable:
+    def _server(self, act: Callable[[], str | None]) -> Callable:
+        """act returns what is wrong, if anything."""
+
         def serve(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-            response.message = act()
+            response.message = act() or ""
             response.success = not response.message
             return response
 
         return serve
 
-    def _pause(self) -> str:
-        self._performer.pause()
-        return ""
-
-    def _resume(self) -> str:
-        self._performer.resume()
-        return ""
-
     def _stop(self) -> str:
-        return "" if self._performer.stop() else "there is no motion to stop"
+        return "" if self._trajectory_executor.stop() else "there is no motion to stop"
 
     def _override(self, request: SetOverride.Request, response: SetOverride.Response) -> SetOverride.Response:
         try:
-            self._performer.set_override(request.share)
+            self._trajectory_executor.set_override(request.share)
             response.success = True
         except InputError as error:
             response.message = str(error)
@@ -180,35 +181,36 @@ class ScalingNode(Node):
 
     # ------------------------------------------------------------------ output
 
-    def _settle_ticks(self) -> None:
-        """In the ticker's thread, when it begins."""
+    def _begin_ticks(self) -> None:
+        """In the rate loop's thread, when it begins."""
         try:
             process.settle_thread(self._settings.values)
         except Exception as error:
             self.get_logger().error(f"the thread that sends references has not got process.priority: {error!r}")
 
     def _step(self, elapsed: float) -> bool:
-        """In the ticker's thread, which nothing may end; whether there is more to come."""
+        """In the rate loop's thread, which nothing may end; whether there is more to come."""
         found = None
         try:
             now = self.get_clock().now()
             dt = self._passed(now.nanoseconds, elapsed)
-            found = self._performer.tick(now.nanoseconds, dt) if dt > 0.0 else None
+            found = self._trajectory_executor.tick(now.nanoseconds, dt) if dt > 0.0 else None
             if found is not None:
                 self._health.sent(*found)
-                self._out.publish(*found, self._performer.phase, self._performer.override, now.to_msg(), self._settings.values)
-        except Rejected as refusal:
-            self._health.refused(refusal)
+                executor = self._trajectory_executor
+                self._out.publish(*found, executor.phase, executor.override, now.to_msg(), self._settings.values)
+        except Rejected as rejected:
+            self._health.reject(rejected)
         except BaseException as error:
             if not self.context.ok():  # a signal ends the context at any point
                 return False
             self._report(error)
-            self._performer.broken("sending a reference", error, found[0] if found else None)
-        if self._performer.motion is not None:
+            self._trajectory_executor.failed("sending a reference", error, found[0] if found else None)
+        if self._trajectory_executor.active:
             return True
         self._simulated.rest()
-        if self._then is not None:
-            self._end(self._then)
+        if self._on_rest is not None:
+            self._end(self._on_rest)
         return False
 
     def _end(self, then: Callable[[], None]) -> None:
@@ -224,31 +226,31 @@ class ScalingNode(Node):
     def _passed(self, now: int, elapsed: float) -> float:
         """How far the motion moves on [s]: by the steady clock, or by the simulated one."""
         if self.get_clock().ros_time_is_active:
-            step, left_out = self._simulated.passed(now, 1.0 / self._ticker.rate)
+            step, left_out = self._simulated.passed(now, 1.0 / self._rate_loop.rate)
             if left_out:
-                self._health.lost += left_out
-                self._health.told(False, f"simulated time leapt ahead by {step + left_out:.3f} s: the motion does not")
-            return step
-        longest = self._settings.values["longest_step"] / self._ticker.rate
-        self._health.lost += max(elapsed - longest, 0.0)
-        return min(elapsed, longest)
+                self._health.report(False, f"simulated time leapt ahead by {step + left_out:.3f} s: the motion does not")
+        else:
+            step, left_out = limited(elapsed, self._settings.values["longest_step"] / self._rate_loop.rate)
+        self._health.lost += left_out
+        return step
 
     def _report(self, error: BaseException) -> None:
         self.get_logger().error("".join(traceback.format_exception(error)), throttle_duration_sec=10.0)
 
     def _on_jump(self, _jump: TimeJump) -> None:
-        self._place.forget()
-        self._performer.abort("the clock was set back")
+        self._joint_states.forget()
+        self._trajectory_executor.abort("the clock was set back")
 
     # ------------------------------------------------------------------ model and parameters
 
     def _use(self, robot: Robot) -> None:
         self._robot = self._health.robot = robot
         self._health.model_error = ""
-        self._place.attend(robot.joint_names)
-        self._equip()
+        self._joint_states.attend(robot.joint_names)
+        self._use_limits()
         if self._action is None and FollowJointTrajectory is not None:
-            self._action = FollowAction(self, self._performer, self._health, self._goal, self._attempt, self._where)
+            self._action = FollowAction(self, self._trajectory_executor, self._health, self._goal, self._attempt,
+                                        self._measured)
         process.model_is_ready(self._settings.values)
         self._take_early()
 
@@ -261,30 +263,30 @@ class ScalingNode(Node):
         if message is not None:
             self._take(message)
 
-    def _equip(self) -> None:
+    def _use_limits(self) -> None:
         if self._robot is not None:
             limits = joint_limits(self._settings.values, self._robot)
             unknown = {quantity: np.isnan(getattr(limits, quantity)) for quantity in DERIVATIVES}
             self._health.not_enforced = {quantity: [name for name, missing in zip(self._robot.joint_names, missed) if missing]
                                          for quantity, missed in unknown.items()}
-            self._performer.use(self._robot, limits)
+            self._trajectory_executor.use(self._robot, limits)
             self._hold()
 
     def _hold(self) -> None:
         names = self._robot.joint_names if self._robot is not None else ()
-        self._place.held = {name: self._settings.values.get(f"hold_joints.{name}", np.nan) for name in names}
+        self._joint_states.held = {name: self._settings.values.get(f"hold_joints.{name}", np.nan) for name in names}
 
     def _on_parameters(self, changed: set[str]) -> None:
-        self._intake.changed(changed)
-        self._performer.values = self._settings.values
-        self._ticker.rate = self._settings.values["control_rate"]
+        self._description.changed(changed)
+        self._trajectory_executor.values = self._settings.values
+        self._rate_loop.rate = self._settings.values["control_rate"]
         if any(name.startswith("joint_limits.") for name in changed):
-            self._equip()
+            self._use_limits()
         self._hold()
 
     def _look(self) -> None:
-        hint = f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"
-        self._health.preparing = self._intake.building
+        hint = f"set parameter robot_description, or publish it on {self._description.topic_name} (reliable, transient_local)"
+        self._health.preparing = self._description.building
         self._health.look(self._settings.values["diagnostics.period"], hint)
 
 

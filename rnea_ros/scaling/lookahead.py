@@ -1,0 +1,63 @@
+"""What takes longer than a tick: what other limits or another payload mean for a motion, and the law that takes over next.
+
+Plain functions of what can be pickled: a worker may be a thread or another process. It may pass `progress`, which raises
+NoLaw when the answer is no longer wanted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .feasibility import check_rest
+from .plan import ScaledPlan, handed_over
+from .profile import PASS, Progress, largest
+from .terms import Constraints, utilization
+from .time_scaling import CoefficientTable
+
+ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
+RATES = (0.25, 0.5, 0.75, 1.0)  # rates at which the excess over new limits is looked at
+
+
+class Assessment(NamedTuple):
+    """A law under new constraints: the largest constant rate inside them, and the coefficients to verify transitions with.
+
+    Where factor < 1, `slower` is the law at that rate, with its coefficients, and the limits in `table` are as much wider as
+    the law exceeds them.
+    """
+
+    factor: float
+    table: CoefficientTable
+    slower: tuple[ScaledPlan, CoefficientTable] | None
+
+
+class Handover(NamedTuple):
+    """A motion that shares the present one's law up to its time `at`, and goes its own way from there."""
+
+    at: float
+    motion: ScaledPlan
+    table: CoefficientTable
+
+
+def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress: Progress | None = None) -> Assessment:
+    """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit."""
+    check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
+    table = CoefficientTable(constraints, current.law)
+    rest = current.law.between(sigma, current.law.duration)
+    (s, v, a, u), _ = rest.densely(constraints.path.breaks)
+    rows = constraints(s)
+    factor = largest(rows / ROOM, v, a, u)
+    if factor >= 1.0:
+        return Assessment(1.0, table, None)
+    factor *= 1.0 - 1e-12
+    excess = np.max([np.abs(utilization(rows, v * k, a * k**2, u * k**3)).max(axis=0) for k in RATES], axis=0) / PASS
+    slower = current.slower(factor)
+    return Assessment(factor, table.widened(np.maximum(excess, 1.0)), (slower, CoefficientTable(constraints, slower.law)))
+
+
+def next_law(constraints: Constraints, current: ScaledPlan, at: float, plan: ScaledPlan, catch_up: bool, offset: float,
+             progress: Progress | None = None) -> Handover:
+    """The motion nearest to the plan from the present one's time `at` on; see plan.handed_over. Raises NoLaw."""
+    motion = handed_over(constraints, current, at, plan, catch_up, offset, progress)
+    return Handover(at, motion, CoefficientTable(constraints, motion.law))

@@ -1,0 +1,131 @@
+"""What fails that never should, in a tick or in a worker: it is reported, and what moves comes to rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.execution import execution_context
+from rnea_ros.execution.executed_motion import ExecutedMotion
+from rnea_ros.execution.states import Phase
+from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.scaling import trajectory_scaler
+from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
+from support.reach import EFFORT, LIMITS, POINTS, ROBOT, START
+from support.stage import DT, Stage, trajectory
+
+FAILING = [InputError("no"), MemoryError(), KeyboardInterrupt()]
+TIGHT = replace(LIMITS, effort=0.93 * EFFORT)
+
+
+def fail(error):
+    def failing(*args, **options):
+        raise error
+
+    return failing
+
+
+@pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("where", [(PathDynamics, "limits"), (execution_context, "Constraints"), (ExecutedMotion, "carry"),
+                                   (TrajectoryScaler, "change"), (trajectory_scaler, "assess")], ids=lambda where: where[1])
+def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypatch, where, error):
+    it, outcomes = Stage(), []
+    it.take(replace(trajectory(), on_end=outcomes.append))
+    it.play(0.6)
+    with monkeypatch.context() as patch:
+        patch.setattr(*where, fail(error))
+        it.executor.use(ROBOT, TIGHT)
+        it.settle()
+        it.play(0.05)
+        assert it.executor.phase is Phase.STOPPING
+    it.play()
+    why = "no" if isinstance(error, InputError) else f"internal error, please report it: {error!r}"
+    ((reason, sentence),) = outcomes
+    assert reason == "stopped" and "cannot go on with the new limits or payload: " in sentence and why in sentence
+    assert not np.abs(it.motion()[1][-1]).any() and it.samples[-1].reference.s < it.samples[0].reference.s + 10.0
+    assert any(why in text for text in it.events) and it.used() <= 1.0
+    before = len(it.samples)
+    it.executor.use(ROBOT, TIGHT)  # mended: all is well again
+    it.take(trajectory(START[None], first=1.5))
+    it.play()
+    assert np.abs(it.motion()[0][-1] - START).max() < 1e-9 and it.used(limits=TIGHT, since=before) <= 1.0
+
+
+@pytest.mark.parametrize("error", FAILING[1:], ids=lambda error: type(error).__name__)
+def test_a_motion_that_cannot_be_made_is_refused(monkeypatch, error):
+    it, outcomes = Stage(), []
+    with monkeypatch.context() as patch:
+        patch.setattr(execution_context, "plan_from_waypoints", fail(error))
+        it.take(replace(trajectory(), on_end=outcomes.append))
+    assert [rejected.reason for rejected in it.rejected] == ["internal_error"] == [reason for reason, _ in outcomes]
+    assert repr(error) in str(it.rejected[0]) and it.executor.phase is Phase.IDLE
+    it.take(trajectory())
+    it.play()
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+
+
+def test_no_thread_for_a_motion(monkeypatch):
+    it = Stage()
+    it.settle()
+    with monkeypatch.context() as patch:
+        patch.setattr(it.worker, "submit", fail(RuntimeError("can't start new thread")))
+        it.executor.take(trajectory(), it.now)
+        with pytest.raises(RuntimeError):  # whoever asks for other limits hears that they are not taken
+            it.executor.use(ROBOT, TIGHT)
+    assert [rejected.reason for rejected in it.rejected] == ["internal_error"] and it.executor.phase is Phase.IDLE
+
+
+@pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("where", [(ExecutedMotion, "tick"), (TrajectoryScaler, "tick")], ids=lambda where: where[0].__name__)
+def test_a_tick_that_fails_brings_the_motion_to_rest(monkeypatch, where, error):
+    it, outcomes = Stage(), []
+    it.take(replace(trajectory(), on_end=outcomes.append))
+    it.play(0.6)
+    with monkeypatch.context() as patch:
+        patch.setattr(*where, fail(error))
+        for _ in range(3):
+            assert it.executor.tick(it.now, DT) is None
+    assert it.executor.phase is Phase.STOPPING and sum("a tick failed" in text for text in it.events) == 1
+    it.play()
+    ((reason, sentence),) = outcomes
+    assert reason == "stopped" and sentence.startswith("a tick failed") and not np.abs(it.motion()[1][-1]).any()
+
+
+def test_ticks_that_fail_for_ever_give_the_motion_up(monkeypatch):
+    it, outcomes = Stage(), []
+    it.take(replace(trajectory(), on_end=outcomes.append))
+    it.play(0.6)
+    with monkeypatch.context() as patch:
+        patch.setattr(TrajectoryScaler, "tick", fail(ZeroDivisionError("no")))
+        for _ in range(200):
+            it.executor.tick(it.now, DT)
+    ((reason, sentence),) = outcomes
+    assert reason == "stopped" and "100 ticks in a row failed" in sentence and it.executor.phase is Phase.IDLE
+    it.take(trajectory())
+    it.play()
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
+def test_a_law_that_cannot_be_solved_leaves_the_slower_one(monkeypatch, error):
+    """What is played is inside the limits to its end, so it may go on."""
+    it = Stage()
+    with monkeypatch.context() as patch:
+        patch.setattr(trajectory_scaler, "next_law", fail(error))
+        it.take(trajectory())
+        it.play()
+    assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9 and it.used() <= 1.0
+    assert any(text.startswith("the motion goes on as it was: ") for text in it.events)
+
+
+def test_a_sender_that_cannot_be_told_keeps_nobody_else_waiting():
+    it = Stage()
+    it.take(replace(trajectory(), on_end=fail(RuntimeError("gone"))))
+    it.play(0.4)
+    it.take(trajectory(START[None], first=1.5))
+    it.play()
+    assert np.abs(it.motion()[0][-1] - START).max() < 1e-9
+    assert sum("who sent a trajectory could not be told that it stopped" in text and "gone" in text for text in it.events) == 1

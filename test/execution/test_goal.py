@@ -1,0 +1,114 @@
+"""Trajectories as they are sent: which are accepted, and where they begin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rnea_ros.errors import Rejected
+from rnea_ros.execution.goal import TrajectoryPoint, check_positions, placed, read
+from rnea_ros.scaling.points import plan_from_waypoints
+from support.scaling_cases import dynamics
+
+NAN = math.nan
+NAMES = ("a", "b", "c")
+REST = np.full(3, NAN)
+UNKNOWN = np.full(3, NAN)
+
+
+def test_a_goal_is_in_the_models_order_whatever_the_messages():
+    goal = read(NAMES, ["c", "a"], [TrajectoryPoint(0.0, [3.0, 1.0], [0.0, 0.0]),
+                                    TrajectoryPoint(2.0, [3.5, 1.5], [0.0, 0.0])], 7)
+    assert goal.q.tolist() == [[1.0, 0.0, 3.0], [1.5, 0.0, 3.5]] and goal.v.tolist() == np.zeros((2, 3)).tolist()
+    assert (goal.a, goal.open, goal.start, goal.duration) == (None, (1,), 7, 2.0)
+    assert placed(goal, np.array([NAN, 9.0, NAN]), 0.01, "refuse", UNKNOWN).q.tolist() == [[1.0, 9.0, 3.0], [1.5, 9.0, 3.5]]
+    with pytest.raises(Rejected, match="b: not named, and no joint state") as caught:
+        placed(goal, np.array([1.0, NAN, 3.0]), 0.01, "refuse", UNKNOWN)
+    assert caught.value.reason == "joint_not_named"
+
+
+TWO = [TrajectoryPoint(0.0, [0.0] * 3), TrajectoryPoint(1.0, [1.0] * 3)]
+
+
+@pytest.mark.parametrize(("names", "points", "reason", "detail"), [
+    ([], [], "empty", "0 points for 0 joints"),
+    (NAMES, [], "empty", "0 points for 3"),
+    ("aab", TWO, "duplicate_joint", "a"),
+    ("abx", TWO, "unknown_joint", "x: the robot has a, b, c"),
+    (NAMES, TWO[::-1], "times", "point 1 is at 0 s, point 0 before it at 1 s"),
+    (NAMES, [TWO[0], TWO[0]], "times", "must increase"),
+    (NAMES, [TrajectoryPoint(-1.0, [0.0] * 3)], "times", "not below zero"),
+    (NAMES, [TrajectoryPoint(NAN, [0.0] * 3)], "times", "finite"),
+    (NAMES, [TWO[0], TrajectoryPoint(1.0, [1.0, 2.0])], "wrong_size", "point 1 has 2 positions for 3 joints"),
+    (NAMES, [TrajectoryPoint(0.0, []), TrajectoryPoint(1.0, [])], "wrong_size", "no positions"),
+    (NAMES, [TWO[0], TrajectoryPoint(1.0, [])], "wrong_size", "point 1 has no positions, others have"),
+    (NAMES, [TWO[0], TrajectoryPoint(1.0, [1.0] * 3, [0.0] * 3)], "wrong_size", "point 0 has no velocities, others have"),
+    (NAMES, [TWO[0], TrajectoryPoint(1.0, [1.0, NAN, math.inf])], "not_finite", "b = nan, c = inf"),
+    (NAMES, [point._replace(velocities=[NAN] * 3) for point in TWO], "not_finite", "velocities of point 0"),
+])
+def test_what_is_no_goal(names, points, reason, detail):
+    with pytest.raises(Rejected, match=detail) as caught:
+        read(NAMES, list(names), points)
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("names", [[f"x{k}" for k in range(10**5)], ["x"] * 10**5, ["x" * 10**6]])
+def test_names_without_end_are_cut_short(names):
+    with pytest.raises(Rejected) as caught:
+        read(NAMES, names, TWO)
+    assert len(str(caught.value)) < 1000
+
+
+def test_where_a_motion_begins():
+    def begins(first, place, elsewhere="refuse", points=2, velocities=None):
+        rest = [velocities] * 2 if velocities else [(), ()]
+        goal = read(NAMES, NAMES, [TrajectoryPoint(first, [0.0] * 3, rest[0]),
+                                   TrajectoryPoint(first + 1.0, [1.0] * 3, rest[1])][:points])
+        return placed(goal, np.array(place), 0.01, elsewhere, np.array([1.0, NAN, 1.0]))
+
+    for first in (0.0, 2.0):  # at the first point, or nothing known: as it is
+        for place in ([0.005, 0.0, 0.0], REST):
+            assert begins(first, place).q.tolist() == [[0.0] * 3, [1.0] * 3]
+    there = begins(2.0, [0.5, 0.0, NAN])  # a later first point is a place to go to
+    assert there.times.tolist() == [0.0, 2.0, 3.0] and there.q[0].tolist() == [0.5, 0.0, 0.0]
+    with pytest.raises(Rejected, match=r"a is at 0\.5, and at 0 in the first point") as caught:
+        begins(0.0, [0.5, 0.0, 0.0])
+    assert caught.value.reason == "not_at_start"
+    way = begins(0.0, [0.5, 0.1, 0.0], "prepend", velocities=[0.0] * 3)
+    np.testing.assert_allclose(way.times, [0.0, 1.875, 1.975, 2.975])  # half of 1 rad/s, at the peak of a quintic
+    assert way.q[:, 0].tolist() == [0.5, 0.0, 0.0, 1.0] and way.v.shape == (4, 3)
+    alone = begins(1.5, [0.5, 0.0, 0.0], points=1)
+    assert alone.times.tolist() == [0.0, 1.5] and alone.q[0].tolist() == [0.5, 0.0, 0.0]
+    with pytest.raises(Rejected, match="a single point needs joint states"):
+        begins(1.0, REST, points=1)
+
+
+def test_paths_stay_within_position_limits():
+    robot = dynamics("seven_r").robot
+    points = np.zeros((4, 7)) + [0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]
+    points[:, 1] = 0.5, 1.79, 1.6, 0.0
+    check_positions(plan_from_waypoints(points[:2], [0.0, 1.0]).path, robot.limits, robot.joint_names)
+    with pytest.raises(Rejected, match=r"joint2 would be at 1.8\d* between two points; its limits are -1.8 to 1.8"):
+        check_positions(plan_from_waypoints(points, [0.0, 1.0, 2.0, 3.0]).path, robot.limits, robot.joint_names)
+
+
+def test_a_goal_goes_on_from_the_robots_count_of_turns():
+    turns, turn = np.array([True, True, False]), 2.0 * math.pi
+
+    def begins(first, place, points=2, elsewhere="refuse"):
+        goal = read(NAMES, NAMES, [TrajectoryPoint(first + k, [3.0 + k, 0.0, 0.0]) for k in range(points)])
+        return placed(goal, np.array(place), 0.01, elsewhere, UNKNOWN, turns)
+
+    there = begins(0.0, [3.005 - turn, NAN, 0.0])
+    np.testing.assert_allclose(there.q, [[3.0 - turn, 0.0, 0.0], [4.0 - turn, 0.0, 0.0]])
+    assert begins(0.0, [3.0, 2.0 * turn, 0.0]).q[:, 1].tolist() == [2.0 * turn] * 2
+    near = begins(2.0, [-3.0, 0.0, 0.0], points=1)  # the short way
+    np.testing.assert_allclose(near.q[:, 0], [-3.0, 3.0 - turn])
+    way = begins(0.0, [-3.0, 0.0, 0.0], elsewhere="prepend")
+    np.testing.assert_allclose(way.q[:, 0], [-3.0, 3.0 - turn, 3.0 - turn, 4.0 - turn])
+    with pytest.raises(Rejected, match=r"a is at -3, and at -3\.28319 in the first point"):
+        begins(0.0, [-3.0, 0.0, 0.0])
+    with pytest.raises(Rejected, match=r"c is at 6\.28319, and at 0"):  # does not turn without end
+        begins(0.0, [3.0, 0.0, turn])

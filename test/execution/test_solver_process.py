@@ -1,0 +1,242 @@
+"""Solving in a process of its own: answers as in this one, and whatever becomes of that process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.execution import solver_process
+from rnea_ros.execution.preparation import compiled
+from rnea_ros.execution.solver_process import SolverLost, SolverProcess
+from rnea_ros.scaling.lookahead import assess, next_law
+from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.scaling.profile import NoLaw
+from rnea_ros.scaling.terms import Constraints
+from support.reach import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
+
+WAIT = 60.0  # s; a deadline, of which next to nothing is used
+
+
+@pytest.fixture
+def solver():
+    made = SolverProcess(lambda well, sentence: made.events.append(sentence))
+    made.events = []
+    yield made
+    made.shutdown()
+    assert made.pid is None or gone(made.pid)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, and been waited for if it was this one's child; soon."""
+    end = time.monotonic() + WAIT
+    while alive(pid):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+# what the process is asked
+
+
+def pid(progress):
+    return os.getpid()
+
+
+def dies(progress, how=signal.SIGKILL):
+    os.kill(os.getpid(), how)
+
+
+def dies_once(file, progress):
+    if not Path(file).exists():
+        Path(file).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "answered"
+
+
+def fails(progress):
+    raise InputError("no")
+
+
+def breaks(progress):
+    raise ZeroDivisionError("none")
+
+
+def works_on(file, progress):
+    """Until it is not wanted any more."""
+    Path(file).touch()
+    while True:
+        progress("", 0.0)
+        time.sleep(0.001)
+
+
+def lambda_of(progress):
+    return lambda: None
+
+
+def until(condition):
+    end = time.monotonic() + WAIT
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_it_answers_what_this_process_would(solver):
+    plan = plan_from_waypoints(POINTS, np.linspace(0.0, DURATION, 4))
+    constraints = Constraints(plan.path, DYNAMICS, DYNAMICS.limits(LIMITS), ROBOT.joint_names)
+    assert solver.submit(partial(compiled, DYNAMICS)).result(WAIT) is None
+    slow = plan.slower(0.2)
+    for work in (partial(assess, constraints, plan, 0.0), partial(next_law, constraints, slow, 0.3, plan, True, 0.0)):
+        mine, found = work(), solver.submit(work).result(WAIT)
+        assert type(found) is type(mine)
+        np.testing.assert_array_equal(found.table.flat, mine.table.flat)
+        np.testing.assert_array_equal(found.table.law.coefficients, mine.table.law.coefficients)
+    assert found.motion.law is found.table.law and found.at == 0.3
+
+
+def test_it_is_another_process_and_the_same_for_all(solver):
+    first = solver.submit(pid).result(WAIT)
+    assert first == solver.pid == solver.submit(pid).result(WAIT) != os.getpid() and not solver.events
+
+
+@pytest.mark.parametrize(("work", "error"), [(fails, InputError("no")), (breaks, ZeroDivisionError("none"))])
+def test_what_fails_there_fails_here(solver, work, error):
+    with pytest.raises(type(error), match=str(error)):
+        solver.submit(work).result(WAIT)
+    assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
+
+
+def test_what_cannot_be_sent_fails_and_nothing_else(solver):
+    for work in (lambda progress: 1, lambda_of):  # there, and back
+        with pytest.raises(Exception, match="pickle"):
+            solver.submit(work).result(WAIT)
+    assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
+
+
+def test_a_process_that_dies_is_started_again_and_asked_again(solver, tmp_path):
+    first = solver.submit(pid).result(WAIT)
+    assert solver.submit(partial(dies_once, tmp_path / "died")).result(WAIT) == "answered"
+    assert solver.pid != first and gone(first) and solver.losses == 1
+    assert solver.events == ["the solver's process ended, is started again, SIGKILL"]
+
+
+def test_a_request_that_kills_it_is_not_made_for_ever(solver):
+    with pytest.raises(SolverLost, match="2 times"):
+        solver.submit(partial(dies, how=signal.SIGSEGV)).result(WAIT)
+    assert solver.losses == 2 and solver.submit(pid).result(WAIT) == solver.pid
+
+
+def test_one_that_dies_between_two_requests_is_missed_by_nobody(solver):
+    first = solver.submit(pid).result(WAIT)
+    os.kill(first, signal.SIGKILL)
+    assert solver.submit(pid).result(WAIT) == solver.pid != first
+
+
+def test_the_newest_request_is_answered(solver, tmp_path):
+    """What is not wanted any more is given up where it stands, and what waits is not even begun."""
+    begun = tmp_path / "begun"
+    old = solver.submit(partial(works_on, begun))
+    until(begun.exists)
+    never = solver.submit(breaks)
+    new = solver.submit(pid)
+    assert new.result(WAIT) == solver.pid
+    for given_up in (old, never):
+        with pytest.raises(NoLaw, match="another answer"):
+            given_up.result(WAIT)
+    assert not solver.losses
+
+
+def test_one_that_does_not_give_up_is_ended(solver, tmp_path, monkeypatch):
+    monkeypatch.setattr(solver_process, "GIVE_UP", 0.1)
+    stuck = solver.submit(partial(stays, tmp_path / "begun"))
+    until((tmp_path / "begun").exists)
+    first = solver.pid
+    assert solver.submit(pid).result(WAIT) == solver.pid != first and gone(first)
+    with pytest.raises(NoLaw):
+        stuck.result(WAIT)
+
+
+def stays(file, progress):
+    Path(file).touch()
+    time.sleep(2.0 * WAIT)
+
+
+@pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "import time; time.sleep(1000)"])
+def test_where_no_process_can_begin_a_thread_answers(solver, monkeypatch, code):
+    """One that ends at once, or takes for ever."""
+    monkeypatch.setattr(solver_process, "CODE", code)
+    monkeypatch.setattr(solver_process, "START", 1.0)
+    assert solver.submit(pid).result(WAIT) == os.getpid()
+    (event,) = solver.events
+    assert "cannot be started" in event and "ticks will be late" in event
+
+
+def test_where_none_can_be_started_at_all_a_thread_answers(solver, monkeypatch):
+    def refuse(*args, **options):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(solver_process.subprocess, "Popen", refuse)
+    assert solver.submit(pid).result(WAIT) == os.getpid() and "no more processes" in solver.events[0]
+    monkeypatch.undo()
+    assert solver.submit(pid).result(WAIT) == solver.pid
+
+
+def test_shutting_down_waits_for_no_answer(tmp_path):
+    solver = SolverProcess()
+    future = solver.submit(partial(works_on, tmp_path / "begun"))
+    until((tmp_path / "begun").exists)
+    child = solver.pid
+    solver.shutdown()
+    with pytest.raises(NoLaw, match="closed"):
+        future.result(WAIT)
+    assert gone(child) and not solver.losses
+
+
+def test_signals_to_a_whole_group_do_not_end_it(solver):
+    child = solver.submit(pid).result(WAIT)
+    for which in (signal.SIGINT, signal.SIGTERM):
+        os.kill(child, which)
+    assert solver.submit(pid).result(WAIT) == child and os.getpgid(child) != os.getpgid(0)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_nothing_is_left_when_the_program_is_killed(tmp_path, busy):
+    begun = tmp_path / "begun"
+    program = textwrap.dedent(f"""
+        import sys
+        sys.path[:] = {sys.path!r}
+        from functools import partial
+        from rnea_ros.execution.solver_process import SolverProcess
+        from test_solver_process import pid, works_on
+        solver = SolverProcess()
+        print(solver.submit(pid).result(), flush=True)
+        if {busy}:
+            solver.submit(partial(works_on, {str(begun)!r}))
+        print("ready", flush=True)
+        sys.stdin.read()
+        """)
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = int(process.stdout.readline())
+    assert process.stdout.readline() == "ready\n"
+    until(lambda: not busy or begun.exists())
+    assert alive(child)
+    process.kill()
+    process.communicate()
+    assert gone(child)
