@@ -16,6 +16,7 @@ from ..algebra.taylor import derivative, jets
 from ..algorithms.base_wrench import base_wrench, base_wrench_sensitivities
 from ..algorithms.kinematics import points
 from ..codegen import kernel
+from ..robots.kernels.kernel_function import KernelFunction
 from ..robots.kernels.store import KernelStore
 from ..robots.robot import Robot
 from .skeleton import SIDES, Human, SkeletonPoint
@@ -51,7 +52,7 @@ class Walker:
         self.robot = Robot.from_urdf(human.urdf, backend=backend)
         self.n, self.joint_names = self.robot.n, self.robot.joint_names
         self.weight = self.robot.total_mass * -float(self.robot.gravity_vector[2])  # [N]
-        self._compiled = KernelStore(self.robot.model, self.robot.gravity_vector, backend)
+        self._kernels = KernelStore(self.robot.model, self.robot.gravity_vector, backend)
         self._row = {name: k for k, name in enumerate(human.points)}
         self._links = [self._within(point) for point in human.points.values()]
         self._mappings: dict[tuple, kernel.Kernel] = {}
@@ -65,19 +66,19 @@ class Walker:
 
     def points(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (samples, points, 3) of the human's points and their Jacobians (samples, points, 6, n)."""
-        return self._once("points", (q,), lambda: self._compiled(self._points, {"q": q}))
+        return self._once("points", (q,), lambda: self._kernels(KernelFunction("points", self._points, ("q",)), q))
 
     def needed(self, motion: Motion) -> Needed:
         """Active step: (F, M) (samples, 6) that the floor must supply, about the world's origin."""
-        blocks = dict(zip(("q", "qd", "qdd"), motion))
-        value, *slopes = self._once("needed", motion, lambda: self._compiled(self._needed, blocks))
+        function = KernelFunction("needed", self._needed, ("q", "qd", "qdd"))
+        value, *slopes = self._once("needed", motion, lambda: self._kernels(function, *motion))
         return Needed(value, slopes)
 
-    def _points(self, options, q):
-        return points(self.robot.model, self._links, q)
+    def _points(self, model, gravity, options, q):
+        return points(model, self._links, q)
 
-    def _needed(self, options, q, qd, qdd):
-        motion = self.robot.model, q, qd, qdd, options["gravity"]
+    def _needed(self, model, gravity, options, q, qd, qdd):
+        motion = model, q, qd, qdd, gravity
         return [base_wrench(*motion), *base_wrench_sensitivities(*motion)]
 
     def _once(self, name: str, motion: Motion, evaluate: Callable) -> Any:

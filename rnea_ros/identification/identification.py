@@ -18,7 +18,7 @@ from ..estimation.differentiation import Window, estimate_derivatives
 from ..inertial.base_parameters import BaseParameters, base_parameters
 from ..inertial.inertial_parameters import TERMS
 from ..robots.inputs import validation
-from ..robots.kernels.store import unified
+from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 from .least_squares import Equations, LeastSquaresSolution
 from .regressor_kernel import Regressor

@@ -10,7 +10,7 @@ from ..inertial.base_parameters import base_parameters
 from ..inertial.inertial_parameters import ten
 from ..model.tree import NO_COORDINATE, Limits, Link
 from ..robots.inputs.base_state import quaternion
-from ..robots.kernels.store import unified
+from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 
 Rows = list[dict[str, Any]]

@@ -19,12 +19,16 @@ from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
 from . import elastic_parameters
 from .inputs import validation
+from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .kernels import singularity
 from .kernels.floating_functions import values_only
-from .kernels.store import KernelStore, unified
+from .kernels.kernel_function import KernelFunction
+from .kernels.store import KernelStore
 from .link_kinematics import LinkKinematics
 from .robot import GRAVITY, Dynamics, Robot
+
+STATE = ("q", "qd", "q_motor", "qd_motor")
 
 
 class ElasticMotion(NamedTuple):
@@ -68,8 +72,9 @@ class ElasticRobot(LinkKinematics):
         self.model = unified(robot.model, [*rotors, *robot.payloads.values()])
         self._levels = motor_motion.levels(self.model, self.motors)
         self._stiff = Robot(self.model, robot.backend, robot.gravity_vector)  # the links alone
-        self._compiled = KernelStore(self.model, robot.gravity_vector, robot.backend)
-        self._link_kernels = robot._link_kernels
+        columns = dict.fromkeys(("q_motor", "qd_motor"), self.elastic_joints)
+        self._motors = KernelStore(self.model, robot.gravity_vector, robot.backend, columns=columns)
+        self._store = robot._store
 
     @classmethod
     def from_urdf(cls, source: str | os.PathLike[str], parameters: Source | None = None, backend: str = "llvm",
@@ -151,16 +156,16 @@ class ElasticRobot(LinkKinematics):
         higher       : third, fourth ... derivative of q, `order` - 1 in all: the springs' torques must change with the motion
         wrench_rates : the motors feel how loads change, too; as far as they are given, wrenches change at these rates
         """
-        loads = wrenches, wrench_rates, world_wrenches
-        *parts, _rate = self._motion(self.order - 1, (q, qd, qdd, *higher), *loads)
+        *parts, _rate = self._motion(self.order - 1, (q, qd, qdd, *higher), wrenches=wrenches, wrench_rates=wrench_rates,
+                                     world_wrenches=world_wrenches)
         return ElasticMotion(*parts)
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                         world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
         """Torques of the motors and their exact time derivatives; takes `order` derivatives of q."""
-        loads = wrenches, wrench_rates, world_wrenches
-        tau, *_rest, rate = self._motion(self.order, (q, qd, qdd, qddd, *higher), *loads)
+        tau, *_rest, rate = self._motion(self.order, (q, qd, qdd, qddd, *higher), wrenches=wrenches,
+                                         wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         return tau, rate
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike) -> Dynamics:
@@ -181,18 +186,19 @@ class ElasticRobot(LinkKinematics):
                        qd_motor: ArrayLike | None = None, wrenches: Wrenches | None = None,
                        world_wrenches: Wrenches | None = None) -> ElasticResponse:
         """Of joints and motors under motor torques tau (n,), Algorithm 2. InputError names a joint that moves no mass."""
-        state = self.state(q, q_motor, qd, qd_motor) | {"tau": validation.coordinates("tau", tau, self.joint_names)}
+        state = self._state(q, qd, q_motor, qd_motor)
+        function = KernelFunction("motor_response", self._forward_dynamics, (*STATE, "tau"))
         names = (*self.joint_names, *(f"motor of {name}" for name in self.elastic_joints))
         with singularity.nonsingular(lambda: self.mass_matrix(q), names):
-            acceleration, felt, locked = self._compiled(self._forward_dynamics, state, wrenches, None, world_wrenches,
-                                                        masses=False)
+            acceleration, felt, locked = self._motors(function, *state, tau, wrenches=wrenches, world_wrenches=world_wrenches,
+                                                      masses=False)
         singularity.check_nonsingular(felt, locked, names)
         validation.results("forward_dynamics", [acceleration])
         return ElasticResponse(acceleration[..., :self.n], acceleration[..., self.n:])
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """A = [[M, S], [S^T, B]] (n + Ne, n + Ne) or (samples, ...): joints, then motors of elastic joints, (30), (34)."""
-        return self._compiled(self._mass_matrix, {"q": validation.coordinates("q", q, self.joint_names)})[0]
+        return self._motors(KernelFunction("mass_matrix", self._mass_matrix, ("q",)), q)[0]
 
     def bias(self, q: ArrayLike, qd: ArrayLike, *, q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
              wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:
@@ -201,45 +207,47 @@ class ElasticRobot(LinkKinematics):
         The torque that reaches a rigid joint is its motor's, that of an elastic joint its spring's; motors carry their springs
         in zeta.
         """
-        return self._compiled(self._bias, self.state(q, q_motor, qd, qd_motor), wrenches, None, world_wrenches)[0]
+        state = self._state(q, qd, q_motor, qd_motor)
+        return self._motors(KernelFunction("bias", self._bias, STATE), *state, wrenches=wrenches,
+                            world_wrenches=world_wrenches)[0]
 
     def gravity(self, q: ArrayLike) -> Array:
         """Share of gravity in `bias` (n + Ne,): none at the motors. The first n hold the robot still against gravity."""
         tau = self._stiff.gravity(q)
         return np.concatenate((tau, np.zeros((*tau.shape[:-1], len(self.elastic_motors)))), axis=-1)
 
-    # ------------------------------------------------------------------ input, checked
+    # ------------------------------------------------------------------ kernels
 
-    def state(self, q: ArrayLike, q_motor: ArrayLike | None, qd: ArrayLike, qd_motor: ArrayLike | None) -> dict[str, Array]:
-        """The state as blocks of a kernel, checked."""
-        return {"q": validation.coordinates("q", q, self.joint_names), "theta": self._of_motors("q_motor", q_motor),
-                "qd": validation.coordinates("qd", qd, self.joint_names), "thetad": self._of_motors("qd_motor", qd_motor)}
+    def _state(self, q: ArrayLike, qd: ArrayLike, q_motor: ArrayLike | None,
+               qd_motor: ArrayLike | None) -> tuple[ArrayLike, ...]:
+        """The blocks of STATE; without elastic joints, motors need not be named."""
+        missing = [name for name, value in (("q_motor", q_motor), ("qd_motor", qd_motor)) if value is None]
+        if missing and self.elastic_motors:
+            raise InputError(f"{some(missing)} is missing: springs pull by where their motors are; give q_motor and qd_motor, "
+                             f"a column for each of {some(self.elastic_joints)}, as motor_motion finds them for a motion")
+        return q, qd, *(np.zeros(0) if value is None else value for value in (q_motor, qd_motor))
 
-    def _of_motors(self, name: str, value: ArrayLike | None) -> Array:
-        if value is None and self.elastic_motors:
-            raise InputError(f"{name} is missing: springs pull by where their motors are; give q_motor and qd_motor, a column "
-                             f"for each of {some(self.elastic_joints)}, as motor_motion finds them for a motion")
-        return validation.coordinates(name, () if value is None else value, self.elastic_joints)
-
-    def _motion(self, order: int, motion: Sequence[ArrayLike], *loads: Wrenches | None) -> tuple[Array, ...]:
+    def _motion(self, order: int, motion: Sequence[ArrayLike], **loads: Any) -> tuple[Array, ...]:
         names = ["q" + "d" * k for k in range(order + 1)]
         if len(motion) <= order:
             raise InputError(f"{len(motion) - 1} derivatives of q are given, {order} are needed with "
                              f"{some(self.elastic_joints) or 'no joint'} elastic: {some(names)}")
-        blocks = {name: validation.coordinates(name, x, self.joint_names) for name, x in zip(names, motion, strict=False)}
-        return self._compiled(self._inverse_motion, blocks, *loads)
+        function = KernelFunction(("motor_motion", order), self._inverse_motion, tuple(names))
+        return self._motors(function, *motion[:order + 1], **loads)
 
-    def _inverse_motion(self, options, **motion):
-        torques, theta = motor_motion.inverse_motion(self.model, self.motors, list(motion.values()), **options)
+    def _inverse_motion(self, model, gravity, options, **motion):
+        torques, theta = motor_motion.inverse_motion(model, self.motors, list(motion.values()), gravity=gravity, **options)
         rate: Any = derivative(torques.motor, 1) if len(motion) > self.order else []
         return derivative(torques.motor, 0), derivative(torques.load, 0), *([x[k] for x in theta] for k in range(3)), rate
 
-    def _forward_dynamics(self, options, **state):
-        acceleration, A = mixed_joints.forward_dynamics(self.model, self.motors, **state, **values_only(options))
+    def _forward_dynamics(self, model, gravity, options, q, qd, q_motor, qd_motor, tau):
+        options = values_only(options)
+        acceleration, A = mixed_joints.forward_dynamics(model, self.motors, q, q_motor, qd, qd_motor, tau, gravity=gravity,
+                                                        **options)
         return acceleration, pivots(A), np.diag(A)
 
-    def _mass_matrix(self, options, q):
-        return [mixed_joints.mass_matrix(self.model, self.motors, q)]
+    def _mass_matrix(self, model, gravity, options, q):
+        return [mixed_joints.mass_matrix(model, self.motors, q)]
 
-    def _bias(self, options, **state):
-        return [mixed_joints.bias(self.model, self.motors, **state, **values_only(options))]
+    def _bias(self, model, gravity, options, q, qd, q_motor, qd_motor):
+        return [mixed_joints.bias(model, self.motors, q, q_motor, qd, qd_motor, gravity=gravity, **values_only(options))]

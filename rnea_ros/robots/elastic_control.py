@@ -14,9 +14,10 @@ from .elastic import ElasticRobot
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels.floating_functions import values_only
+from .kernels.kernel_function import KernelFunction
 from .kernels.store import KernelStore
 
-DERIVATIVES = 5  # of the desired motion: position to fourth derivative
+DESIRED = tuple(f"desired[{k}]" for k in range(5))  # position to fourth derivative
 
 Desired = Callable[[float], Sequence[Any]]
 
@@ -53,7 +54,8 @@ class InverseDynamicsController:
             slope, damping,
             slope[elastic] if motor_slope is None else _gains("motor_slope", motor_slope, len(elastic)),
             damping[elastic] if motor_damping is None else _gains("motor_damping", motor_damping, len(elastic)))
-        self._compiled = KernelStore(robot.model, robot.robot.gravity_vector, robot.robot.backend)
+        columns = dict.fromkeys(("q_motor", "qd_motor"), robot.elastic_joints)
+        self._kernels = KernelStore(robot.model, robot.robot.gravity_vector, robot.robot.backend, columns=columns)
 
     def __call__(self, desired: Sequence[Any], q, q_motor, qd, qd_motor, wrenches: Wrenches | None = None,
                  world_wrenches: Wrenches | None = None) -> MotorCommand:
@@ -61,18 +63,16 @@ class InverseDynamicsController:
 
         wrenches, world_wrenches: what is known to act on the robot, as in ElasticRobot.inverse_dynamics.
         """
-        if len(desired) < DERIVATIVES:
-            raise InputError(f"the desired motion has {len(desired)} arrays; {DERIVATIVES} are needed: position, velocity, "
+        if len(desired) < len(DESIRED):
+            raise InputError(f"the desired motion has {len(desired)} arrays; {len(DESIRED)} are needed: position, velocity, "
                              "acceleration, jerk and the derivative of the jerk")
-        blocks = {f"d{k}": validation.coordinates(f"desired[{k}]", desired[k], self.robot.joint_names)
-                  for k in range(DERIVATIVES)}
-        blocks |= self.robot.state(q, q_motor, qd, qd_motor)
-        return MotorCommand(*self._compiled(self._law, blocks, wrenches, None, world_wrenches))
+        function = KernelFunction("law", self._law, (*DESIRED, "q", "q_motor", "qd", "qd_motor"))
+        return MotorCommand(*self._kernels(function, *desired[:len(DESIRED)], q, q_motor, qd, qd_motor, wrenches=wrenches,
+                                           world_wrenches=world_wrenches))
 
-    def _law(self, options, **blocks):
-        desired = [blocks.pop(f"d{k}") for k in range(DERIVATIVES)]
-        return mixed_control.control(self.robot.model, self.robot.motors, self.gains, desired, **blocks,
-                                     **values_only(options))
+    def _law(self, model, gravity, options, q, q_motor, qd, qd_motor, **desired):
+        return mixed_control.control(model, self.robot.motors, self.gains, list(desired.values()), q, q_motor, qd, qd_motor,
+                                     gravity=gravity, **values_only(options))
 
 
 def _gains(name: str, value: Any, size: int) -> np.ndarray:

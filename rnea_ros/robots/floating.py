@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from .inputs import validation
 from .inputs.base_state import BaseState, given
 from .inputs.validation import Wrenches
 from .kernels import link_functions, singularity
+from .link_kinematics import on_link
 from .robot import GRAVITY, Dynamics, Robot
 
 BASE_NAMES = ("base along x", "base along y", "base along z", "base about x", "base about y", "base about z")
@@ -228,17 +229,18 @@ class FloatingRobot:
 
         link_kinematics.py has the convention. base must be given: BaseState() is at the world's origin, at rest.
         """
-        blocks = _turned(base) | {"base_position": given(base).position}
-        return Pose(*self.robot._on_link(link_functions.free_link_pose, link, point, q=q, base=blocks))
+        where = given(base).turn, given(base).position
+        return tuple.__new__(Pose, self._on_link(link_functions.free_link_pose, link, q, point=point, base=where))
 
     def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
                       base: BaseState | None = None) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, relative to the world and along its axes."""
-        return self.robot._on_link(link_functions.free_link_velocity, link, point, q=q, qd=qd, base=_moving(base))[0]
+        moving = given(base).turn, given(base).velocity
+        return self._on_link(link_functions.free_link_velocity, link, q, qd, point=point, base=moving)[0]
 
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None) -> Array:
         """(6, 6 + n) or (samples, ...), the base first: link_velocity = jacobian @ [base.velocity; qd]."""
-        return self.robot._on_link(link_functions.free_jacobian, link, point, q=q, base=_turned(base))[0]
+        return self._on_link(link_functions.free_jacobian, link, q, point=point, base=(given(base).turn,))[0]
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
                       base: BaseState | None = None) -> Array:
@@ -246,7 +248,11 @@ class FloatingRobot:
 
         Acceleration of the point = jacobian @ [base.spatial(base_acceleration); qdd] + jacobian_rate @ [base.velocity; qd].
         """
-        return self.robot._on_link(link_functions.free_jacobian_rate, link, point, q=q, qd=qd, base=_moving(base))[0]
+        moving = given(base).turn, given(base).velocity
+        return self._on_link(link_functions.free_jacobian_rate, link, q, qd, point=point, base=moving)[0]
+
+    def _on_link(self, function: Callable[..., Any], link: str, *motion: ArrayLike, **given: Any) -> tuple[Array, ...]:
+        return on_link(self.robot._store, function, link, *motion, **given)
 
     def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> Array:
         """(len(links), 6) or (samples, len(links), 6): of many links at once, each along the axes of its OWN frame."""
@@ -280,12 +286,3 @@ class FloatingRobot:
         return self.robot._evaluate(name, q, qd, base.velocity, base.into_base(self.robot.gravity_vector), *motion,
                                     world_wrenches=held, **options)
 
-
-def _turned(base: BaseState | None) -> dict[str, Array]:
-    """Blocks of a kernel."""
-    R = given(base).rotation
-    return {"base_rotation": R.reshape(*R.shape[:-2], 9)}
-
-
-def _moving(base: BaseState | None) -> dict[str, Array]:
-    return _turned(base) | {"base_velocity": given(base).velocity}

@@ -15,17 +15,19 @@ So link_velocity = jacobian @ qd, and acceleration of the point = jacobian @ qdd
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose
-from .inputs import validation
+from ..model.tree import frozen
 from .kernels import link_functions
-from .kernels.link_functions import LinkFunction
-from .kernels.store import KernelStore
+from .kernels.store import KernelStore, not_made
+
+ORIGIN = frozen(np.zeros(3))  # of the link's frame
 
 
 class LinkKinematics:
@@ -36,30 +38,28 @@ class LinkKinematics:
     point : (3,) or (samples, 3) in the link's frame [m]; its origin if left out
     """
 
-    _link_kernels: KernelStore
+    _store: KernelStore
 
     def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> Pose:
         """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
-        return Pose(*self._on_link(link_functions.link_pose, link, point, q=q))
+        return tuple.__new__(Pose, on_link(self._store, link_functions.link_pose, link, q, point=point))
 
     def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
-        return self._on_link(link_functions.link_velocity, link, point, q=q, qd=qd)[0]
+        return on_link(self._store, link_functions.link_velocity, link, q, qd, point=point)[0]
 
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
-        return self._on_link(link_functions.jacobian, link, point, q=q)[0]
+        return on_link(self._store, link_functions.jacobian, link, q, point=point)[0]
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
-        return self._on_link(link_functions.jacobian_rate, link, point, q=q, qd=qd)[0]
+        return on_link(self._store, link_functions.jacobian_rate, link, q, qd, point=point)[0]
 
-    def _on_link(self, function: Callable, link: str, point: ArrayLike | None, *, base: dict[str, Array] | None = None,
-                 **motion: Any) -> tuple[Array, ...]:
-        model = self._link_kernels.model
-        one = LinkFunction(function, model, model.frame(link))
-        blocks = {name: validation.coordinates(name, value, model.joint_names) for name, value in motion.items()}
-        blocks["point"] = validation.block("point", (0.0, 0.0, 0.0) if point is None else point, model.joint_names)
-        found = self._link_kernels(one, blocks | (base or {}), masses=False)
-        validation.results(function.__name__, found)
-        return found
+
+def on_link(store: KernelStore, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
+            base: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
+    """A function of link_functions.py: of the motion, the point, and the blocks of the base that it takes."""
+    blocks = *motion, ORIGIN if point is None else point, *base
+    return store.quick.get((function, link), not_made)(*blocks) or store(link_functions.of_link(function, store.model, link),
+                                                                         *blocks)

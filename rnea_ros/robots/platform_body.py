@@ -16,6 +16,7 @@ from .inputs.payload import Payload
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
 from .kernels import link_functions
+from .link_kinematics import on_link
 from .robot import Robot
 
 UNLOADED = np.zeros(6)
@@ -80,23 +81,24 @@ class PlatformBody:
         return np.asarray(R @ inertia(*self._inertia) @ np.swapaxes(R, -1, -2))
 
     def link_pose(self, link: str, motion: PlatformMotion, point: ArrayLike | None) -> Pose:
-        blocks = _rotation(motion) | {"base_position": motion.position}
-        return Pose(*self._platform._on_link(link_functions.free_link_pose, link, point, q=(), base=blocks))
+        base = _rotation(motion), motion.position
+        found = on_link(self._platform._store, link_functions.free_link_pose, link, (), point=point, base=base)
+        return tuple.__new__(Pose, found)
 
     def jacobian(self, link: str, motion: PlatformMotion, point: ArrayLike | None) -> Array:
         """(..., 6, 6) of a link by Vp."""
-        return self._platform._on_link(link_functions.platform_jacobian, link, point, q=(), base=_rotation(motion))[0]
+        base = (_rotation(motion),)
+        return on_link(self._platform._store, link_functions.platform_jacobian, link, (), point=point, base=base)[0]
 
     def jacobian_rate(self, link: str, motion: PlatformMotion, point: ArrayLike | None) -> Array:
         """(..., 6, 6)"""
-        moving = _rotation(motion) | {"twist": motion.velocity}
-        return self._platform._on_link(link_functions.platform_jacobian_rate, link, point, q=(), base=moving)[0]
+        base = _rotation(motion), motion.velocity
+        return on_link(self._platform._store, link_functions.platform_jacobian_rate, link, (), point=point, base=base)[0]
 
 
-def _rotation(motion: PlatformMotion) -> dict[str, Array]:
+def _rotation(motion: PlatformMotion) -> Array:
     """Block of a kernel."""
-    R = motion.rotation
-    return {"base_rotation": R.reshape(*R.shape[:-2], 9)}
+    return np.reshape(motion.rotation, (*np.shape(motion.rotation)[:-2], 9))
 
 
 def _turned_by(R: Array, six: Array) -> Array:

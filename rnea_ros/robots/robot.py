@@ -1,12 +1,10 @@
-"""Robot: a model and its kernels. Sizes, names and values are checked here, once; below this door nothing is checked."""
+"""Robot: a tree of rigid links on a base that is held, and all of its dynamics."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +14,6 @@ from ..algebra.arrays import Array
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
-from ..errors import InputError
-from ..inertial.base_parameters import regrouped
 from ..model import urdf
 from ..model.tree import JointDynamics, Limits, Model, frozen
 from .derivatives import Sensitivities
@@ -26,12 +22,12 @@ from .inputs import validation
 from .inputs.payload import Payload
 from .inputs.validation import Wrenches
 from .kernels import singularity
-from .kernels.functions import ANY_BASE, KERNEL_FUNCTIONS, REFERENCE_FUNCTIONS, REGROUPED, recursion
+from .kernels.functions import KERNEL_FUNCTIONS, RECURSION
+from .kernels.kernel_function import KernelFunction
 from .kernels.store import KernelStore
 from .link_kinematics import LinkKinematics
 
 GRAVITY = (0.0, 0.0, -9.81)
-COMPILED = ("_kernels", "_quick", "_quick_torque_and_rate")  # attributes
 
 
 class Dynamics(NamedTuple):
@@ -55,13 +51,12 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     def __init__(self, model: Model, backend: str = "llvm", gravity: ArrayLike = GRAVITY):
         self.model = model
-        self.backend = kernel.available(backend)
-        self._evaluations = REFERENCE_FUNCTIONS if self.backend == "reference" else KERNEL_FUNCTIONS
         self.gravity_vector = validation.vector("gravity", gravity, 3)
-        self.payloads: dict[str, Payload] = {}
-        self._kernels: dict[tuple, Kernel] = {}  # shared with the same robot under other payloads
-        self._link_kernels = KernelStore(model, self.gravity_vector, self.backend)
-        self._forget_calls()
+        self._keep(KernelStore(model, self.gravity_vector, backend, KERNEL_FUNCTIONS))
+
+    def _keep(self, store: KernelStore) -> None:
+        """The kernels; their own functions are found faster here, that of `torque_and_rate` faster still."""
+        self._store, self._quick, self._torque_and_rate = store, store.quick, store.quick["torque_and_rate"]
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike, base: str = "fixed", backend: str = "llvm",
@@ -78,6 +73,16 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         Raises ModelError, which lists everything that is wrong with the URDF.
         """
         return cls(urdf.load(source, base, friction, joint_dynamics, allow_xacro), backend, gravity)
+
+    @property
+    def backend(self) -> str:
+        """What runs the kernels: "llvm", "python" or "reference"."""
+        return self._store.backend
+
+    @property
+    def payloads(self) -> Mapping[str, Payload]:
+        """By URDF link."""
+        return self._store.payloads
 
     @property
     def name(self) -> str:
@@ -143,28 +148,29 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         mass [kg], com (3,) in the link's frame [m], inertia (3, 3) about the com in the link's axes [kg m^2], default zero.
         Kernels are shared: after the first payload on a link, another one costs microseconds. Mass 0 takes it off.
         """
-        robot = copy.copy(self)
-        robot.payloads = {name: p for name, p in self.payloads.items() if name != link}
-        robot._forget_calls()
+        payloads = {name: other for name, other in self.payloads.items() if name != link}
         payload = Payload.on_link(self.model, link, mass, com, inertia)
         if payload.mass > 0.0:
-            robot.payloads[link] = payload
-        return robot
+            payloads[link] = payload
+        return self._twin(payloads)
 
     def __copy__(self) -> Robot:
+        return self._twin(self.payloads)
+
+    def _twin(self, payloads: Mapping[str, Payload]) -> Robot:
+        """With kernels in common, but calls of its own."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
+        twin._keep(self._store.carrying(payloads))
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is compiled: machine code holds addresses of this process."""
-        return {name: value for name, value in self.__dict__.items() if name not in COMPILED}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_quick", "_torque_and_rate")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.backend, self.gravity_vector = kernel.available(self.backend), frozen(self.gravity_vector)
-        self._kernels = {}
-        self._forget_calls()
+        self.gravity_vector = frozen(self.gravity_vector)
+        self._keep(self._store)
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
@@ -177,7 +183,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
         world_wrenches   : as wrenches, but seen in the root link's frame, where they stay while the link turns
         """
-        if wrenches or wrench_rates or world_wrenches or not (found := self._quick_torque_and_rate(q, qd, qdd, qddd)):
+        if wrenches or wrench_rates or world_wrenches or not (found := self._torque_and_rate(q, qd, qdd, qddd)):
             found = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
                                    world_wrenches=world_wrenches)
         return found  # type: ignore[return-value]  # of two arrays
@@ -230,121 +236,30 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
                   wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
         """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
         validation.held_base(self.model)
-        blocks = ("q", "qd", "qdd", "qddd")
-        arrays, loaded, held = self._arrays(blocks, (q, qd, qdd, qddd), wrenches, wrench_rates, None)
-        x = validation.beside(arrays)
-        if x.ndim != 1:
-            raise InputError(f"recursion takes one sample, arrays ({self.n},); got {np.shape(q)}")
-        function, inputs = self._function(recursion, blocks, loaded, held)
-        starts = np.cumsum([0, *inputs.values()])
-        return function(**{name: x[a:a + size] for (name, size), a in zip(inputs.items(), starts, strict=False)})
+        return self._store.on_floats(RECURSION, q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates)
 
-    def _forget_calls(self) -> None:
-        """The kernels' own functions, by evaluation; they answer None if not built, or asked oddly."""
-        self._quick: dict[str, Callable[..., tuple | None]] = dict.fromkeys(self._evaluations, _not_built)
-        self._quick_torque_and_rate = self._quick["torque_and_rate"]  # the same, found faster
-
-    def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                  world_wrenches: Wrenches | None = None, masses: bool = True) -> tuple[np.ndarray, ...]:
-        """Sound arrays of one sample go to the kernel at once; all else is looked at, and refused, in `_arrays`.
-
-        masses : whether a result that is not finite can only be too large; the caller looks for what moves no mass otherwise
-        """
-        if not (wrenches or wrench_rates or world_wrenches) and (found := self._quick[name](*motion)):
-            return found  # a tuple of arrays
-        given = self._evaluations[name][1], motion, wrenches, wrench_rates, world_wrenches
-        arrays, loaded, held = self._arrays(*given, finite=False)
-        count, ready = validation.samples(arrays), self._kernel(name, loaded, held)
-        if count is not None and (found := ready.samples(arrays, count)):
+    def _evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
+        """Of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""
+        if not options and (found := self._quick[name](*motion)):
             return found
-        if count is not None:
-            arrays = self._arrays(*given)[0]  # says which number is not finite; of one sample that is known already
-        found = ready(validation.beside(arrays))
-        if masses:
-            validation.results(name, found)
+        self._check_base(KERNEL_FUNCTIONS[name])
+        found = self._store(KERNEL_FUNCTIONS[name], *motion, **options)
+        self._torque_and_rate = self._quick["torque_and_rate"]
         return found
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
-        """The compiled kernel of an evaluation (see evaluations.py) without wrenches: for loops in other languages.
+        """The compiled kernel of a function (see kernels/functions.py) without loads: for loops in other languages.
 
         Its inputs, side by side: ten numbers for each payload, then q, qd ... of n numbers each.
         """
-        return self._kernel(name, (), ())
+        self._check_base(KERNEL_FUNCTIONS[name])
+        return self._store.kernel(KERNEL_FUNCTIONS[name])
 
     def c_source(self, name: str = "torque_and_rate", function: str = "rnea") -> str:
-        """An evaluation (see evaluations.py) as a C function, for controllers without Python; inputs as of `kernel`."""
-        self._check_base(name)
-        model = self._regrouped if name in REGROUPED else self.model
-        return kernel.c_source(*self._function(*KERNEL_FUNCTIONS[name], (), (), model), function)
+        """The same (see kernels/functions.py) as a function in C, for controllers without Python; inputs as of `kernel`."""
+        self._check_base(KERNEL_FUNCTIONS[name])
+        return kernel.c_source(*self._store.traced(KERNEL_FUNCTIONS[name], by_paper=False), function)
 
-    def _kernel(self, name: str, loaded: tuple[int, ...], held: tuple[str, ...]) -> Kernel:
-        self._check_base(name)
-        key = (name, loaded, held, tuple(self.payloads))
-        if key not in self._kernels:
-            model = self._regrouped if name in REGROUPED and self.backend != "reference" else self.model
-            self._kernels[key] = kernel.build(*self._function(*self._evaluations[name], loaded, held, model), self.backend)
-        if not (loaded or held):
-            call = self._kernels[key].call
-            self._quick[name] = partial(call, *self._carried) if self.payloads else call
-            self._quick_torque_and_rate = self._quick["torque_and_rate"]
-        return self._kernels[key]
-
-    def _check_base(self, name: str) -> None:
-        if name not in ANY_BASE:
+    def _check_base(self, function: KernelFunction) -> None:
+        if not function.any_base:
             validation.held_base(self.model)
-
-    @property
-    def _carried(self) -> list[np.ndarray]:
-        return [np.concatenate([payload.parameters for payload in self.payloads.values()])] if self.payloads else []
-
-    def _arrays(self, names: Sequence[str], motion: Sequence[Any], wrenches: Wrenches | None, wrench_rates: Wrenches | None,
-                world_wrenches: Wrenches | None, finite: bool = True) -> tuple[list, tuple[int, ...], tuple[str, ...]]:
-        """The input blocks of a kernel, (size,) or (samples, size); numbers of the links under wrenches, names of those under
-        world wrenches. finite: as in door.block."""
-        arrays = [validation.block(name, value, self.joint_names, finite) for name, value in zip(names, motion, strict=True)]
-        loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
-        if loaded:
-            arrays += [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates)]
-        held = validation.world_blocks(self.model, world_wrenches)
-        if held:
-            arrays.append(validation.beside(list(held.values())))
-        return [*self._carried, *arrays], loaded, tuple(held)
-
-    @cached_property
-    def _regrouped(self) -> Model:
-        """The same torques from fewer inertial parameters."""
-        return regrouped(self.model, self.gravity_vector, second_moments=True)
-
-    def _function(self, evaluation: Callable, blocks: Sequence[str], loaded: Sequence[int], held: Sequence[str],
-                  model: Model | None = None) -> tuple[Callable, dict[str, int]]:
-        """The function that a kernel is traced from, and the sizes of its input blocks."""
-        model = model or self.model
-        inputs = {"payloads": 10 * len(self.payloads)} if self.payloads else {}
-        inputs |= {name: validation.SIZES.get(name, self.n) for name in blocks}
-        if loaded:
-            inputs |= {"wrenches": 6 * len(loaded), "wrench_rates": 6 * len(loaded)}
-        if held:
-            inputs["world_wrenches"] = 6 * len(held)
-        carriers = [payload.link_number for payload in self.payloads.values()]
-
-        def function(wrenches=None, wrench_rates=None, world_wrenches=None, payloads=None, **motion):
-            options: dict[str, Any] = {}
-            if loaded:
-                options |= {"wrenches": dict(zip(loaded, _sixes(wrenches), strict=True)),
-                            "wrench_rates": dict(zip(loaded, _sixes(wrench_rates), strict=True))}
-            if held:
-                frames = [self.model.frame(link) for link in held]
-                options["world_wrenches"] = [(frame.link, frame.P, six) for frame, six in zip(frames, _sixes(world_wrenches))]
-            if carriers:
-                options["inertias"] = Payload.added(model, carriers, payloads)
-            return evaluation(model, self.gravity_vector, options, **motion)
-
-        return function, inputs
-
-
-def _not_built(*_blocks: Any) -> None:
-    """Before there is a kernel."""
-
-
-def _sixes(block):
-    return [block[k:k + 6] for k in range(0, len(block), 6)]

@@ -17,10 +17,12 @@ from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
 from . import elastic_parameters
 from .inputs import validation
+from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .kernels import singularity
 from .kernels.floating_functions import values_only
-from .kernels.store import KernelStore, unified
+from .kernels.kernel_function import KernelFunction
+from .kernels.store import KernelStore
 from .link_kinematics import LinkKinematics
 from .robot import GRAVITY, Dynamics, Robot
 
@@ -63,8 +65,8 @@ class SpringRobot(LinkKinematics):
         self.robot = robot
         self.springs, self._parameters = elastic_parameters.springs(robot.model, parameters)
         self.model = unified(robot.model, list(robot.payloads.values()))
-        self._compiled = KernelStore(self.model, robot.gravity_vector, robot.backend)
-        self._link_kernels = robot._link_kernels
+        self._springs = KernelStore(self.model, robot.gravity_vector, robot.backend)
+        self._store = robot._store
 
     @classmethod
     def from_urdf(cls, source: str | os.PathLike[str], parameters: Source | None = None, backend: str = "llvm",
@@ -126,12 +128,14 @@ class SpringRobot(LinkKinematics):
     def spring_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> SpringMotion:
         """Torques of the driven joints and accelerations of the others, (72)-(82). InputError names a spring without load."""
-        return SpringMotion(*self._evaluate(self._inverse, (q, qd, qdd), wrenches, None, world_wrenches))
+        return SpringMotion(*self._evaluate("spring_motion", self._inverse, q, qd, qdd, wrenches=wrenches,
+                                            world_wrenches=world_wrenches))
 
     def spring_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
                      wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> SpringRates:
         """The same and its exact rates along the motion."""
-        return SpringRates(*self._evaluate(self._rates, (q, qd, qdd, qddd), wrenches, wrench_rates, world_wrenches))
+        return SpringRates(*self._evaluate("spring_rates", self._rates, q, qd, qdd, qddd, wrenches=wrenches,
+                                           wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> Dynamics:
         """tau, tau_rate; and the torques that hold all joints still against gravity, those of springs too, and their rates."""
@@ -164,22 +168,24 @@ class SpringRobot(LinkKinematics):
             held[..., k] = elastic_joints.spring_torque(spring, position[..., k])
         return held
 
-    def _evaluate(self, function: Callable[..., Sequence[Any]], motion: Sequence[ArrayLike],
-                  *loads: Wrenches | None) -> Sequence[Array]:
-        blocks = {name: validation.coordinates(name, x, self.joint_names) for name, x in zip(MOTION, motion, strict=False)}
-        with singularity.nonsingular(lambda: self.robot.mass_matrix(blocks["q"]), self.joint_names):
-            *results, felt, alone = self._compiled(function, blocks, *loads, masses=False)
+    def _evaluate(self, name: str, evaluate: Callable[..., Any], *motion: ArrayLike,
+                  **loads: Any) -> Sequence[Array]:
+        function = KernelFunction(name, evaluate, MOTION[:len(motion)])
+        with singularity.nonsingular(lambda: self.robot.mass_matrix(motion[0]), self.joint_names):
+            *results, felt, alone = self._springs(function, *motion, masses=False, **loads)
         singularity.check_nonsingular(felt, alone, self.joint_names)
         validation.results("the springs' motion", results)
         return results
 
-    def _inverse(self, options, q, qd, qdd):
-        tau, moved, felt = elastic_joints.inverse_dynamics(self.model, q, qd, qdd, self.springs, **values_only(options))
+    def _inverse(self, model, gravity, options, q, qd, qdd):
+        tau, moved, felt = elastic_joints.inverse_dynamics(model, q, qd, qdd, self.springs, gravity,
+                                                           **values_only(options))
         return tau, moved, felt, self._alone(q)
 
-    def _rates(self, options, q, qd, qdd, qddd):
-        *_, felt = elastic_joints.inverse_dynamics(self.model, q, qd, qdd, self.springs, **values_only(options))
-        rates = elastic_joints.torque_and_rate(self.model, q, qd, qdd, qddd, self.springs, **options)
+    def _rates(self, model, gravity, options, q, qd, qdd, qddd):
+        *_, felt = elastic_joints.inverse_dynamics(model, q, qd, qdd, self.springs, gravity,
+                                                           **values_only(options))
+        rates = elastic_joints.torque_and_rate(model, q, qd, qdd, qddd, self.springs, gravity=gravity, **options)
         return *rates, felt, self._alone(q)
 
     def _alone(self, q):

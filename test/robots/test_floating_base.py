@@ -188,7 +188,7 @@ def test_costs_grow_in_proportion_to_the_links():
         counts = {}
         for n in (15, 30, 60):
             snake = FloatingRobot.from_urdf(example("snake").urdf(n + 1)).robot
-            counts[n] = sum(trace(*snake._function(*KERNEL_FUNCTIONS[name], (), ())).operation_counts.values())
+            counts[n] = sum(trace(*snake._store.traced(KERNEL_FUNCTIONS[name], by_paper=False)).operation_counts.values())
         assert counts[60] - counts[30] == pytest.approx(2 * (counts[30] - counts[15]), rel=0.01), (name, counts)
         assert counts[60] < 700 * 60, (name, counts)
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...algebra.taylor import Jet, derivative, jets
 from ...errors import InputError, shown
+from ...model.tree import frozen
 from . import validation
 
 QUATERNION_SLACK = 1e-3  # a longer way from unit length is no rounding
@@ -47,14 +49,19 @@ class BaseState:
                              "be 1, in the order x y z w")
         object.__setattr__(self, "quaternion", self.quaternion / length)
 
-    @property
+    @cached_property
+    def turn(self) -> np.ndarray:
+        """(9,) or (samples, 9): the rotation, row by row, as kernels take it."""
+        return frozen(self.rotation.reshape(*self.rotation.shape[:-2], 9))
+
+    @cached_property
     def rotation(self) -> np.ndarray:
         """(3, 3) or (samples, 3, 3): from base to world."""
         x, y, z, w = np.moveaxis(self.quaternion, -1, 0)
         rows = [[1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
                 [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
                 [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)]]
-        return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+        return frozen(np.moveaxis(np.array(rows), (0, 1), (-2, -1)))
 
     def into_world(self, v: Any) -> np.ndarray:
         """Vectors (..., 3) of the base, along the axes of the world; six numbers as two vectors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,3 +58,12 @@ class Payload(Frozen):
             extra = np.array([[p[4], p[5], p[6]], [p[5], p[7], p[8]], [p[6], p[8], p[9]]])
             inertias[number] = (m + p[0], ms + p[1:4], J + extra)
         return inertias
+
+
+def unified(model: Model, bodies: Sequence[Payload]) -> Model:
+    """The model with rigid bodies added to its links: what hua-mixed-joints calls unified bodies."""
+    block = np.concatenate([np.zeros(0), *(body.parameters for body in bodies)])
+    links = list(model.links)
+    for number, (m, ms, J) in Payload.added(model, [body.link_number for body in bodies], block).items():
+        links[number] = replace(links[number], m=float(m), ms=frozen(ms), J=frozen(J))
+    return replace(model, links=tuple(links))

@@ -16,7 +16,8 @@ from ...model.tree import Limits, Model, frozen
 DOUBLE = np.dtype(float)
 Wrenches = Mapping[str, Any]
 # Blocks that are not coordinates.
-SIZES = {"point": 3, "base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6}
+SIZES = {"point": 3, "base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6, "base_position": 3,
+         "base_rotation": 9, "twist": 6}
 
 
 def numbers(name: str, value: Any) -> np.ndarray:

@@ -1,15 +1,15 @@
-"""What the kernels of sensitivities and of internal joint wrenches evaluate; same form as evaluations.py."""
+"""What the kernels of sensitivities and of internal joint wrenches evaluate; same form as functions.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...algorithms import joint_wrenches as internal
 from ...algorithms import sensitivities as closed_form
+from .floating_functions import values_only
+from .kernel_function import KernelFunction
 
 
 def sensitivities(model, gravity, options, q, qd, qdd):
-    return closed_form.sensitivities(model, q, qd, qdd, gravity, **_values_only(options))
+    return closed_form.sensitivities(model, q, qd, qdd, gravity, **values_only(options))
 
 
 def rate_sensitivities(model, gravity, options, q, qd, qdd, qddd):
@@ -25,18 +25,13 @@ def joint_wrenches_and_rates(model, gravity, options, q, qd, qdd, qddd):
 
 
 def joint_wrench_sensitivities(model, gravity, options, q, qd, qdd):
-    return internal.joint_wrench_sensitivities(model, q, qd, qdd, gravity, **_values_only(options))
+    return internal.joint_wrench_sensitivities(model, q, qd, qdd, gravity, **values_only(options))
 
 
-def _values_only(options):
-    """Options of algorithms that have no rates."""
-    return {name: value for name, value in options.items() if name != "wrench_rates"}
-
-
-KERNEL_FUNCTIONS: dict[str, tuple[Callable, tuple[str, ...]]] = {
-    "sensitivities": (sensitivities, ("q", "qd", "qdd")),
-    "rate_sensitivities": (rate_sensitivities, ("q", "qd", "qdd", "qddd")),
-    "joint_wrenches": (joint_wrenches, ("q", "qd", "qdd")),
-    "joint_wrenches_and_rates": (joint_wrenches_and_rates, ("q", "qd", "qdd", "qddd")),
-    "joint_wrench_sensitivities": (joint_wrench_sensitivities, ("q", "qd", "qdd")),
-}
+KERNEL_FUNCTIONS = (
+    KernelFunction("sensitivities", sensitivities, ("q", "qd", "qdd"), regrouped=True),
+    KernelFunction("rate_sensitivities", rate_sensitivities, ("q", "qd", "qdd", "qddd"), regrouped=True),
+    KernelFunction("joint_wrenches", joint_wrenches, ("q", "qd", "qdd")),
+    KernelFunction("joint_wrenches_and_rates", joint_wrenches_and_rates, ("q", "qd", "qdd", "qddd")),
+    KernelFunction("joint_wrench_sensitivities", joint_wrench_sensitivities, ("q", "qd", "qdd")),
+)

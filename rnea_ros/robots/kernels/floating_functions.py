@@ -6,8 +6,6 @@ base_gravity (3,) : acceleration of gravity in the base's frame; the constant `g
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...algebra.linalg import pivots
@@ -16,6 +14,7 @@ from ...algorithms import energy, floating_base, mass_matrix
 from ...algorithms import torque_rate as newton_euler
 from ...algorithms.torque_rate import BaseMotion
 from ...algorithms.world_loads import on_links
+from .kernel_function import KernelFunction
 
 STATE = ("q", "qd", "base_velocity", "base_gravity")
 
@@ -99,14 +98,14 @@ def link_velocities(model, gravity, options, q, qd, base_velocity):
     return [[np.concatenate(pair) for pair in zip(motion.a, motion.wd, strict=True)]]
 
 
-KERNEL_FUNCTIONS: dict[str, tuple[Callable, tuple[str, ...]]] = {
-    "free_motion": (inverse_dynamics, (*STATE, "qdd")),
-    "free_rates": (torque_and_rate, (*STATE, "qdd", "qddd")),
-    "free_response": (forward_dynamics, (*STATE, "tau")),
-    "free_gravity": (gravity_torque, STATE),
-    "prescribed_base": (prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
-    "free_mass_matrix": (free_mass_matrix, ("q",)),
-    "free_energy": (free_energy, STATE),
-    "free_center_of_mass": (free_center_of_mass, STATE[:3]),
-    "link_velocities": (link_velocities, STATE[:3]),
-}
+KERNEL_FUNCTIONS = tuple(KernelFunction(name, function, blocks, any_base=True) for name, function, blocks in (
+    ("free_motion", inverse_dynamics, (*STATE, "qdd")),
+    ("free_rates", torque_and_rate, (*STATE, "qdd", "qddd")),
+    ("free_response", forward_dynamics, (*STATE, "tau")),
+    ("free_gravity", gravity_torque, STATE),
+    ("prescribed_base", prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+    ("free_mass_matrix", free_mass_matrix, ("q",)),
+    ("free_energy", free_energy, STATE),
+    ("free_center_of_mass", free_center_of_mass, STATE[:3]),
+    ("link_velocities", link_velocities, STATE[:3]),
+))

@@ -1,16 +1,15 @@
 """What each kernel evaluates: the one recursion with arguments left at zero (khalil-rne 3.3.1), or one that is cheaper.
 
-Every function takes (model, gravity, options, q, ...) in any scalar and returns a sequence of arrays; `options` go on to the
-backward recursion (inertias, wrenches, wrench_rates). KERNEL_FUNCTIONS names them, with the blocks of coordinates that they
-take.
-Those of the Newton-Euler recursion take it as `rnea`: kernels are traced from the cheap form, component_rate.py, and those in
-REGROUPED from a model with few inertial parameters; REFERENCE_FUNCTIONS runs the papers' text on the model itself.
+Every function takes (model, gravity, options, q, ...) in any scalar and returns a sequence of arrays, see KernelFunction.
+Those of the Newton-Euler recursion take it as `rnea`: kernels are traced from the cheap form, component_rate.py, and backend
+"reference" runs the papers' text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from ...algorithms import mass_matrix as composite_bodies
 from ...algorithms import torque_rate as newton_euler
 from ...algorithms.world_loads import on_links
 from . import derivative_functions, floating_functions
+from .kernel_function import KernelFunction
 
 
 def torque_and_rate(rnea, model, gravity, options, q, qd, qdd, qddd):
@@ -93,35 +93,28 @@ def recursion(model, gravity, options, q, qd, qdd, qddd):
     return motion, newton_euler.dynamics(model, motion, qd, qdd, qddd, **options)
 
 
-NEWTON_EULER: dict[str, tuple[Callable, tuple[str, ...]]] = {
-    "torque_and_rate": (torque_and_rate, ("q", "qd", "qdd", "qddd")),
-    "inverse_dynamics": (inverse_dynamics, ("q", "qd", "qdd")),
-    "inertia": (inertia, ("q", "qdd")),
-    "gravity": (gravity_torque, ("q",)),
-    "dynamics": (dynamics, ("q", "qd", "qdd", "qddd")),
-}
+def _of_newton_euler(name: str, function: Callable[..., Any], *blocks: str) -> KernelFunction:
+    """By the cheap form of the recursion, from base parameters; by the papers' text itself for backend "reference"."""
+    return KernelFunction(name, partial(function, component_rate.torque_and_rate), blocks,
+                          partial(function, newton_euler.torque_and_rate), regrouped=True)
 
 
-def _by(rnea: Callable) -> dict[str, tuple[Callable, tuple[str, ...]]]:
-    return {name: (partial(function, rnea), blocks) for name, (function, blocks) in NEWTON_EULER.items()}
-
-
-KERNEL_FUNCTIONS: dict[str, tuple[Callable, tuple[str, ...]]] = {
-    **_by(component_rate.torque_and_rate),
-    "mass_matrix": (mass_matrix, ("q",)),
-    "mass_matrix_rate": (mass_matrix_rate, ("q", "qd")),
-    "coriolis": (coriolis, ("q", "qd", "x")),
-    "forward_dynamics": (forward_dynamics, ("q", "qd", "tau")),
-    "energy": (energy, ("q", "qd")),
-    "center_of_mass": (center_of_mass, ("q", "qd")),
-    **floating_functions.KERNEL_FUNCTIONS,
-    **derivative_functions.KERNEL_FUNCTIONS,
-}
-# Those that ask for torques, or for what follows from them: traced with base parameters instead of the links' own inertias.
-# External wrenches and payloads add to these. Accelerations would be the same too, but where a joint moves next to nothing
-# their rounding errors would be larger.
-REGROUPED = frozenset({*NEWTON_EULER, "mass_matrix", "mass_matrix_rate", "coriolis", "sensitivities", "rate_sensitivities"})
-# Those that a free base does not make wrong: its motion is among their inputs, or they are parts of what moves relative to it.
-ANY_BASE = frozenset({*floating_functions.KERNEL_FUNCTIONS, "mass_matrix", "mass_matrix_rate", "coriolis", "energy",
-                      "center_of_mass"})
-REFERENCE_FUNCTIONS = {**KERNEL_FUNCTIONS, **_by(newton_euler.torque_and_rate)}
+# Regrouped are those that ask for torques, or for what follows from them: traced with base parameters instead of the links'
+# own inertias. External wrenches and payloads add to these. Accelerations would be the same too, but where a joint moves next
+# to nothing their rounding errors would be larger.
+KERNEL_FUNCTIONS: dict[str, KernelFunction] = {function.key: function for function in (  # type: ignore[misc]  # keys are names
+    _of_newton_euler("torque_and_rate", torque_and_rate, "q", "qd", "qdd", "qddd"),
+    _of_newton_euler("inverse_dynamics", inverse_dynamics, "q", "qd", "qdd"),
+    _of_newton_euler("inertia", inertia, "q", "qdd"),
+    _of_newton_euler("gravity", gravity_torque, "q"),
+    _of_newton_euler("dynamics", dynamics, "q", "qd", "qdd", "qddd"),
+    KernelFunction("mass_matrix", mass_matrix, ("q",), regrouped=True, any_base=True),
+    KernelFunction("mass_matrix_rate", mass_matrix_rate, ("q", "qd"), regrouped=True, any_base=True),
+    KernelFunction("coriolis", coriolis, ("q", "qd", "x"), regrouped=True, any_base=True),
+    KernelFunction("forward_dynamics", forward_dynamics, ("q", "qd", "tau")),
+    KernelFunction("energy", energy, ("q", "qd"), any_base=True),
+    KernelFunction("center_of_mass", center_of_mass, ("q", "qd"), any_base=True),
+    *floating_functions.KERNEL_FUNCTIONS,
+    *derivative_functions.KERNEL_FUNCTIONS,
+)}
+RECURSION = KernelFunction("recursion", recursion, ("q", "qd", "qdd", "qddd"))

@@ -7,65 +7,68 @@ twist (6,)         : of the root, along the axes of the world, as of a platform
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...algorithms import kinematics
-from ...model.tree import Frame, Model
+from ...model.tree import Model
+from .kernel_function import KernelFunction
 
 
-@dataclass(frozen=True)
-class LinkFunction:
-    """A function of this module for one link; equal to another for the same link, so that a kernel store knows it again."""
-
-    evaluate: Callable[..., Sequence[Any]]
-    model: Model
-    frame: Frame
-
-    def __call__(self, options: Any, **blocks: Any) -> Sequence[Any]:
-        return self.evaluate(self.model, self.frame, **blocks)
-
-
-def link_pose(model, frame, q, point):
+def link_pose(frame, model, gravity, options, q, point):
     return kinematics.link_pose(model, frame, q, point)
 
 
-def link_velocity(model, frame, q, qd, point):
+def link_velocity(frame, model, gravity, options, q, qd, point):
     return [kinematics.jacobian(model, frame, q, point) @ qd]
 
 
-def jacobian(model, frame, q, point):
+def jacobian(frame, model, gravity, options, q, point):
     return [kinematics.jacobian(model, frame, q, point)]
 
 
-def jacobian_rate(model, frame, q, qd, point):
+def jacobian_rate(frame, model, gravity, options, q, qd, point):
     return [kinematics.jacobian_rate(model, frame, q, qd, point)]
 
 
-def free_link_pose(model, frame, q, point, base_rotation, base_position):
+def free_link_pose(frame, model, gravity, options, q, point, base_rotation, base_position):
     return kinematics.link_pose(model, frame, q, point, (np.reshape(base_rotation, (3, 3)), base_position))
 
 
-def free_link_velocity(model, frame, q, qd, point, base_rotation, base_velocity):
+def free_link_velocity(frame, model, gravity, options, q, qd, point, base_rotation, base_velocity):
     J = kinematics.free_jacobian(model, frame, q, np.reshape(base_rotation, (3, 3)), point)
     return [J @ np.concatenate((base_velocity, qd))]
 
 
-def free_jacobian(model, frame, q, point, base_rotation):
+def free_jacobian(frame, model, gravity, options, q, point, base_rotation):
     return [kinematics.free_jacobian(model, frame, q, np.reshape(base_rotation, (3, 3)), point)]
 
 
-def free_jacobian_rate(model, frame, q, qd, point, base_rotation, base_velocity):
+def free_jacobian_rate(frame, model, gravity, options, q, qd, point, base_rotation, base_velocity):
     R = np.reshape(base_rotation, (3, 3))
     return [kinematics.free_jacobian_rate(model, frame, q, qd, R, base_velocity, point)]
 
 
-def platform_jacobian(model, frame, q, point, base_rotation):
+def platform_jacobian(frame, model, gravity, options, q, point, base_rotation):
     return [kinematics.free_jacobian(model, frame, q, np.reshape(base_rotation, (3, 3)), point, np.eye(3))]
 
 
-def platform_jacobian_rate(model, frame, q, point, base_rotation, twist):
+def platform_jacobian_rate(frame, model, gravity, options, q, point, base_rotation, twist):
     return [kinematics.free_jacobian_rate(model, frame, q, q, np.reshape(base_rotation, (3, 3)), twist, point, np.eye(3))]
+
+
+BASE, MOVING, TWIST = ("base_rotation", "base_position"), ("base_rotation", "base_velocity"), ("base_rotation", "twist")
+BLOCKS = {link_pose: ("q", "point"), link_velocity: ("q", "qd", "point"), jacobian: ("q", "point"),
+          jacobian_rate: ("q", "qd", "point"), free_link_pose: ("q", "point", *BASE),
+          free_link_velocity: ("q", "qd", "point", *MOVING), free_jacobian: ("q", "point", "base_rotation"),
+          free_jacobian_rate: ("q", "qd", "point", *MOVING), platform_jacobian: ("q", "point", "base_rotation"),
+          platform_jacobian_rate: ("q", "point", *TWIST)}
+
+
+def of_link(function: Callable[..., Any], model: Model, link: str) -> KernelFunction:
+    """A function of this module for one URDF link; InputError names the links that exist."""
+    return KernelFunction((function, link), partial(function, model.frame(link)), BLOCKS[function], any_base=True,
+                          massless=True)

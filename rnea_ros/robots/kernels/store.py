@@ -1,87 +1,164 @@
-"""Kernels of a model for evaluations that ask for more than Robot's do: motors, springs, control laws."""
+"""The kernels of one model, made when they are first asked for, and called: the only way from arrays into machine code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from ...algebra.arrays import Array
 from ...codegen import kernel
+from ...codegen.kernel import Kernel
+from ...errors import InputError
+from ...inertial.base_parameters import regrouped
 from ...model.tree import Model, frozen
 from ..inputs import validation
 from ..inputs.payload import Payload
 from ..inputs.validation import Wrenches
+from .kernel_function import KernelFunction
+
+Quick = dict[Hashable, Callable[..., tuple[Array, ...] | None]]
+COMPILED = ("quick", "_kernels")
 
 
 class KernelStore:
-    """Evaluates functions (options, **blocks) -> sequence of arrays, each compiled when it is first asked for.
+    """One kernel for each function, each set of links under loads and each set of links with payloads.
 
-    options: gravity, wrenches {link number: (6,)}, their wrench_rates, and world_wrenches [(link number, point, (6,))] as the
-    algorithms take them.
+    quick   : the kernels' own functions by the key of what they evaluate, for one sample without loads; they answer None if
+              asked oddly, or not made yet. Whoever is called thousands of times a second looks here first
+    columns : names for the columns of blocks that are not the model's joints
     """
 
-    def __init__(self, model: Model, gravity: np.ndarray, backend: str):
-        self.model, self.gravity, self.backend = model, gravity, backend
-        self._kernels: dict[tuple, kernel.Kernel] = {}
+    def __init__(self, model: Model, gravity: Array, backend: str, names: Iterable[Hashable] = (),
+                 columns: Mapping[str, Sequence[str]] | None = None):
+        self.model, self.gravity, self.backend = model, gravity, kernel.available(backend)
+        self.payloads: Mapping[str, Payload] = {}
+        self._names, self._columns = tuple(names), dict(columns or {})
+        self._kernels: dict[tuple[Any, ...], Kernel] = {}
+        self.quick: Quick = dict.fromkeys(self._names, not_made)
+
+    def carrying(self, payloads: Mapping[str, Payload]) -> KernelStore:
+        """The same with payloads by link; kernels are shared, for payloads are inputs."""
+        twin = object.__new__(KernelStore)
+        twin.__dict__.update(self.__dict__, payloads=payloads, quick=dict.fromkeys(self._names, not_made))
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is compiled: machine code holds addresses of this process."""
-        return self.__dict__ | {"_kernels": {}}
+        return {name: value for name, value in self.__dict__.items() if name not in COMPILED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.backend = kernel.available(self.backend)
+        self.__dict__.update(state, _kernels={}, quick=dict.fromkeys(state["_names"], not_made))
+        self.backend, self.gravity = kernel.available(self.backend), frozen(self.gravity)
 
-    def __call__(self, function: Callable, blocks: Mapping[str, np.ndarray], wrenches: Wrenches | None = None,
-                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, *,
-                 masses: bool = True) -> tuple[np.ndarray, ...]:
-        """blocks: checked arrays (size,) or (samples, size). Wrenches as in Robot; they are checked here.
+    # ------------------------------------------------------------------ asked
 
+    def __call__(self, function: KernelFunction, *motion: Any, wrenches: Wrenches | None = None,
+                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                 masses: bool = True) -> tuple[Array, ...]:
+        """One array for each block, (size,) or (samples, size), and loads, all checked here.
+
+        Sound arrays of one sample go to the kernel at once; all else is looked at, and refused with a word on what is wrong.
         masses : whether a result that is not finite can only be too large; the caller looks for what moves no mass otherwise
         """
-        arrays = list(blocks.values())
-        loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
-        if loaded:
-            arrays += [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates)]
-        held = validation.world_blocks(self.model, world_wrenches)
-        arrays += held.values()
-        sizes = {name: array.shape[-1] for name, array in blocks.items()}
-        carriers = {"wrenches": loaded, "wrench_rates": loaded, "world_wrenches": held}
-        sizes |= {name: 6 * len(links) for name, links in carriers.items() if links}
-        key = (function, tuple(sizes), loaded, tuple(held))
-        if key not in self._kernels:
-            self._kernels[key] = kernel.build(self._traced(function, loaded, tuple(held)), sizes, self.backend)
-        found = self._kernels[key](validation.beside(arrays))
+        if not (wrenches or wrench_rates or world_wrenches) and (found := self.quick.get(function.key, not_made)(*motion)):
+            return found
+        arrays, loaded, held = self._arrays(function, motion, wrenches, wrench_rates, world_wrenches)
+        count, ready = validation.samples(arrays), self.kernel(function, loaded, held)
+        if count is not None:
+            if found := ready.samples(arrays, count):
+                return found
+            self._checked(function, motion, True)  # says which number is not finite
+        found = ready(validation.beside(arrays))
         if masses:
-            validation.results(function.__name__.strip("_"), found)
+            validation.results(function.name, found)
         return found
 
-    def _traced(self, function: Callable, loaded: Sequence[int], held: Sequence[str]) -> Callable:
-        frames = [self.model.frame(link) for link in held]
+    def _arrays(self, function: KernelFunction, motion: Sequence[Any], wrenches: Wrenches | None = None,
+                wrench_rates: Wrenches | None = None,
+                world_wrenches: Wrenches | None = None) -> tuple[list[Array], tuple[int, ...], tuple[str, ...]]:
+        """The input blocks; numbers of the links under wrenches, names of those under world wrenches."""
+        loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
+        loads = [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates) if loaded]
+        held = validation.world_blocks(self.model, world_wrenches)
+        loads += [validation.beside(list(held.values()))] if held else []
+        return [*self._carried(function), *self._checked(function, motion, False), *loads], loaded, tuple(held)
 
-        def traced(wrenches=(), wrench_rates=(), world_wrenches=(), **blocks):
-            options: dict[str, Any] = {"gravity": self.gravity}
+    def _checked(self, function: KernelFunction, motion: Sequence[Any], finite: bool) -> list[Array]:
+        names = self.model.joint_names
+        return [validation.block(name, value, self._columns.get(name, names), finite)
+                for name, value in zip(function.blocks, motion, strict=True)]
+
+    def _carried(self, function: KernelFunction) -> list[Array]:
+        carriers = self._carriers(function)
+        return [np.concatenate([payload.parameters for payload in carriers.values()])] if carriers else []
+
+    def _carriers(self, function: KernelFunction) -> Mapping[str, Payload]:
+        return {} if function.massless else self.payloads
+
+    def on_floats(self, function: KernelFunction, *motion: Any, **loads: Wrenches | None) -> Any:
+        """The function itself on one sample, whatever it returns."""
+        arrays, loaded, held = self._arrays(function, motion, **loads)
+        x = validation.beside(arrays)
+        if x.ndim != 1:
+            raise InputError(f"{function.key} takes one sample, arrays ({self.model.n},); got {np.shape(motion[0])}")
+        traced, sizes = self.traced(function, loaded, held)
+        starts = np.cumsum([0, *sizes.values()])
+        return traced(**{name: x[a:a + size] for (name, size), a in zip(sizes.items(), starts, strict=False)})
+
+    # ------------------------------------------------------------------ made
+
+    def kernel(self, function: KernelFunction, loaded: tuple[int, ...] = (), held: tuple[str, ...] = ()) -> Kernel:
+        """loaded : numbers of the links under wrenches; held : names of those under world wrenches."""
+        key = (function.key, loaded, held, tuple(self._carriers(function)))
+        if key not in self._kernels:
+            self._kernels[key] = kernel.build(*self.traced(function, loaded, held), self.backend)
+        if not (loaded or held):
+            call, carried = self._kernels[key].call, self._carried(function)
+            self.quick[function.key] = partial(call, *carried) if carried else call
+        return self._kernels[key]
+
+    @cached_property
+    def _regrouped(self) -> Model:
+        """The same torques from fewer inertial parameters."""
+        return regrouped(self.model, self.gravity, second_moments=True)
+
+    def traced(self, function: KernelFunction, loaded: Sequence[int] = (), held: Sequence[str] = (),
+               by_paper: bool | None = None) -> tuple[Callable[..., Any], dict[str, int]]:
+        """The function that a kernel is traced from, and the sizes of its input blocks.
+
+        by_paper : whether it is the papers' text on the model itself; where it is not said, the backend decides
+        """
+        by_paper = self.backend == "reference" if by_paper is None else by_paper
+        evaluate = function.reference if by_paper and function.reference else function.evaluate
+        model = self._regrouped if function.regrouped and not by_paper else self.model
+        carriers = [payload.link_number for payload in self._carriers(function).values()]
+        sizes = {"payloads": 10 * len(carriers)} if carriers else {}
+        sizes |= {name: validation.SIZES.get(name, len(self._columns.get(name, self.model.joint_names)))
+                  for name in function.blocks}
+        sizes |= {"wrenches": 6 * len(loaded), "wrench_rates": 6 * len(loaded)} if loaded else {}
+        sizes |= {"world_wrenches": 6 * len(held)} if held else {}
+
+        def traced(wrenches=None, wrench_rates=None, world_wrenches=None, payloads=None, **motion):
+            options: dict[str, Any] = {}
             if loaded:
-                options["wrenches"] = dict(zip(loaded, _sixes(wrenches), strict=True))
-                options["wrench_rates"] = dict(zip(loaded, _sixes(wrench_rates), strict=True))
+                options |= {"wrenches": dict(zip(loaded, _sixes(wrenches), strict=True)),
+                            "wrench_rates": dict(zip(loaded, _sixes(wrench_rates), strict=True))}
             if held:
-                options["world_wrenches"] = [(frame.link, frame.P, six)
-                                             for frame, six in zip(frames, _sixes(world_wrenches), strict=True)]
-            return function(options, **blocks)
+                frames = [self.model.frame(link) for link in held]
+                options["world_wrenches"] = [(frame.link, frame.P, six) for frame, six in zip(frames, _sixes(world_wrenches))]
+            if carriers:
+                options["inertias"] = Payload.added(model, carriers, payloads)
+            return evaluate(model, self.gravity, options, **motion)
 
-        return traced
+        return traced, sizes
+
+
+def not_made(*_blocks: Any) -> None:
+    """Before there is a kernel."""
 
 
 def _sixes(block: Any) -> list[Any]:
     return [block[k:k + 6] for k in range(0, len(block), 6)]
-
-
-def unified(model: Model, bodies: Sequence[Payload]) -> Model:
-    """The model with rigid bodies added to its links: what hua-mixed-joints calls unified bodies."""
-    block = np.concatenate([np.zeros(0), *(body.parameters for body in bodies)])
-    links = list(model.links)
-    for number, (m, ms, J) in Payload.added(model, [body.link_number for body in bodies], block).items():
-        links[number] = replace(links[number], m=float(m), ms=frozen(ms), J=frozen(J))
-    return replace(model, links=tuple(links))
