@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
+import random
 from pathlib import Path
 
 import pytest
 
-from rnea_ros import ModelError, load
+from rnea_ros import ModelError, RneaError, load
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.model.robot_file.schema import CUT_JOINT_TYPES, SCHEMA
 from support.robots import arm
@@ -155,8 +157,9 @@ def test_what_is_wrong_is_told(content, said):
 
 
 def test_names_that_yaml_takes_for_something_else(tmp_path):
-    (problem,) = told(tmp_path, "version: 1\nlimits:\n  on: {max_effort: 1.0}\n")
+    problem, last = told(tmp_path, "version: 1\nlimits:\n  on: {max_effort: 1.0}\n")
     assert problem.startswith("line 2, column 1: limits has the key True, which is no text; names that look like numbers")
+    assert last.endswith("the file is looked at no further before that is mended")
 
 
 def test_no_version(tmp_path):
@@ -177,7 +180,8 @@ def test_names_with_dots_and_spaces_are_quoted(tmp_path):
 def test_messages_stay_short_however_much_is_wrong(tmp_path):
     text = "version: 1\nlimits:\n" + "".join(f"  joint_{k}: {{max_effort: -1}}\n" for k in range(5000))
     problems = told(tmp_path, text)
-    assert len(problems) == 50 and all(len(problem) < 500 for problem in problems)
+    assert len(problems) == 51 and all(len(problem) < 500 for problem in problems)
+    assert problems[-1] == "line 1, column 1: the file has more problems than the first 50"
     assert all(len(problem) < 500 for problem in told(tmp_path, f"version: 1\n{'x' * 100_000}: 1\nrobot: {'y' * 100_000}\n"))
 
 
@@ -254,3 +258,54 @@ def test_a_file_goes_to_other_processes():
     file = robot_file.read(ROOT / "test" / "data" / "hua_arm.elastic.yaml")
     twin = pickle.loads(pickle.dumps(file))
     assert twin.content == file.content and twin.hint() == file.hint()
+
+
+# --- files that are wrong in any way --------------------------------------------------------------------------------------
+
+HOSTILE = [None, True, 0, -1, 1e300, 10**400, float("nan"), "", "x", "j1", "1e3", [], [[]], {}, {"a": 1}, {1: 2}, [1, 2, 3],
+           ["a"], b"x", {7}, 1e12, {"link": "l1"}, "base"]
+WHOLE = {"version": 1, "robot": "arm", "gravity": [0, 0, -1], "payloads": {"l1": {"mass": 1.0, "inertia": [1, 0, 0, 1, 0, 1]}},
+         "limits": {"j1": {"max_effort": 1.0, "min_position": -1, "max_position": 1}, "j3": {"max_joint_force": 4.0}},
+         "friction": {"j2": {"coulomb": 1.0, "viscous": 2.0}}, "drives": {"j2": {"gear_ratio": 5.0, "rotor_inertia": 1e-3}}}
+KINDS = [WHOLE, {**WHOLE, "elastic_joints": {"j2": {"stiffness": 9.0}},
+                 "motors": {"j2": {"link": "l1", "axis": [0, 1, 0], "mass": 1.0, "transverse_inertia": 1.0}}},
+         {**WHOLE, "springs": {"j2": {"stiffness": 9.0, "rest": 0.1}}}, {**WHOLE, "base": "floating"},
+         {"version": 1, "loops": {"active": ["j1"], "cut_joints": {"c": CUT}, "start": {"j1": 0.1}}},
+         {"joint_limits": {"j1": {"max_effort": 1.0}}},
+         {"n": {"ros__parameters": {"joint_dynamics": {"j1": {"viscous": 1.0}}}}},
+         {"joints": {"j2": {"stiffness": 9.0, "motor_inertia": 1.0}}}]
+
+
+def paths(value, path=()):
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from paths(value[key], (*path, key))
+
+
+def spoilt(content, rng):
+    """A copy with one to three values left out, renamed or replaced."""
+    content = copy.deepcopy(content)
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        *outer, last = rng.choice(list(paths(content)) or [("version",)])
+        inside = content
+        for key in outer:
+            inside = inside[key]
+        kind = rng.random()
+        if kind < 0.2:
+            inside.pop(last) if isinstance(inside, list) else inside.pop(last, None)
+        elif kind < 0.4 and isinstance(inside, dict):
+            inside[rng.choice(["zz", "link", "j9", 1, None, True])] = inside.pop(last, 0)
+        else:
+            inside[last] = copy.deepcopy(rng.choice(HOSTILE))
+    return content
+
+
+@pytest.mark.parametrize("content", KINDS, ids=lambda content: list(content)[-1])
+def test_whatever_is_in_a_file_it_is_read_or_refused_in_words(content):
+    rng = random.Random(7)
+    for _ in range(150):
+        given = spoilt(content, rng)
+        try:
+            load(ARM, given, backend="reference")
+        except RneaError as error:
+            assert len(str(error)) < 10_000, given

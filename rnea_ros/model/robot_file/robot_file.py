@@ -67,7 +67,7 @@ class RobotFile:
     def refuse(self, problems: Sequence[Problem]) -> None:
         """ModelError tells them all, in the order of the file; nothing happens if there are none."""
         found = [*self._unknown, *(Problem(self._written(path), text) for path, text in problems)]
-        found.sort(key=lambda problem: self._place(problem.path) or (0, 0))
+        found.sort(key=lambda problem: (not problem.path, self._place(problem.path) or (0, 0)))  # of the whole file last
         once = {(path, text.partition(";")[0]): Problem(path, text) for path, text in reversed(found)}  # not for each section
         if found:
             raise ModelError([problem.told(self._place(problem.path)) for problem in reversed(once.values())], self.where)

@@ -17,8 +17,10 @@ THIN = 1e-12  # relative: of a body without thickness, in rounding
 
 
 def problems(content: Content, models: Sequence[Model], wrong: Sequence[Problem]) -> list[Problem]:
-    """models: of the tree, or of the legs, and that of the platform; wrong: sections with problems are not looked at again."""
-    skipped = {problem.path[0] for problem in wrong if problem.path}
+    """models: of the tree, or of the legs, and that of the platform; wrong: sections with problems are left out."""
+    if any(not problem.path for problem in wrong):
+        return []
+    skipped = {problem.path[0] for problem in wrong}
     return [problem for sections, rule in RULES if not skipped & set(sections)
             for problem in rule({section: content.get(section, {}) for section in sections}, models)]
 

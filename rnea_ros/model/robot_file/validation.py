@@ -26,13 +26,16 @@ class Names(NamedTuple):
 
 
 def problems(content: Any, names: Names | None) -> list[Problem]:
-    """What the schema refuses, MOST of it; names None: those of the URDF are not looked at."""
-    odd = list(_odd_keys(content, ()))
+    """What the schema refuses, MOST of it; names None: those of the URDF are not looked at.
+
+    A problem of the whole file, with an empty path, says that not all of it was looked at.
+    """
+    odd = list(islice(_odd_keys(content, ()), MOST))
     if odd:
-        return odd[:MOST]
-    found = {Problem(*problem): None for error in islice(_validator(names).iter_errors(content), MOST)
-             for problem in _told(error, content)}
-    return list(found)
+        return [*odd, Problem((), "is looked at no further before that is mended")]
+    errors = list(islice(_validator(names).iter_errors(content), MOST + 1))
+    found = dict.fromkeys(Problem(*problem) for error in errors[:MOST] for problem in _told(error, content))
+    return [*found, *([Problem((), f"has more problems than the first {MOST}")] if len(errors) > MOST else [])]
 
 
 def _odd_keys(value: Any, path: Path) -> Iterator[Problem]:
