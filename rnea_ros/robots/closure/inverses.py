@@ -14,7 +14,7 @@ from ...algebra.linalg import LeastSquares
 from .units import Units
 
 MAX_CONDITION = 1e7  # beyond it a pose counts as singular: torques would keep fewer than nine digits
-EASY = 1e4  # condition number up to which bounds do instead of singular values
+EASY = 1e6  # condition number up to which bounds do instead of singular values
 RANK_TOLERANCE = 1e-7  # a singular value below this share of the largest is zero
 FAR = 1e300  # the smallest singular value where there is nothing to solve for
 

@@ -16,6 +16,7 @@ STRIDE = 0.3  # rad or shares of the unit of length: the longest step that is ta
 CAUTION = 0.5  # or this share of the smallest singular value: another branch may be as near as that
 SHORTEST = 1e-6  # of the way: a walk that has to step shorter has run into a wall
 ITERATIONS = 60
+PATIENCE = 8  # steps without coming closer: where there is no solution, Newton's method wanders about
 
 
 class Step(NamedTuple):
@@ -51,15 +52,15 @@ NOWHERE = Step(np.zeros(0), np.zeros(0), np.inf, 0.0, np.inf, 0.0)
 
 def newton(step_at: Callable[[np.ndarray], Step], x: np.ndarray, units: Units) -> NewtonSolution:
     """Zero of the equations near x, or the closest that Gauss-Newton comes to it."""
-    best = NewtonSolution(x, NOWHERE)
-    for _ in range(ITERATIONS):
+    best, closest = NewtonSolution(x, NOWHERE), 0
+    for k in range(ITERATIONS):
         step = step_at(x)
         if not step.gap < np.inf:
             break
         settled = best.closed and step.gap >= 0.5 * best.step.gap  # rounding is all that is left
         if step.gap < best.step.gap:
-            best = NewtonSolution(x, step)
-        if settled or step.gap <= ROUNDING:
+            best, closest = NewtonSolution(x, step), k
+        if settled or step.gap <= ROUNDING or k - closest > PATIENCE:
             break
         x = x + step.correction * (1.0 if step.length <= STRIDE else min(1.0, STRIDE / units.length(step.correction)))
     return best
