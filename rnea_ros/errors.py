@@ -45,6 +45,17 @@ class InputError(RneaError, ValueError):
     """An argument has the wrong size, name or value."""
 
 
+class PoseError(InputError):
+    """Loops or legs cannot take a pose or a motion, or do not determine it. `reason` is a fixed word to count by."""
+
+    def __init__(self, reason: str, detail: str):
+        super().__init__(reason, detail)
+        self.reason, self.detail = reason, detail
+
+    def __str__(self) -> str:
+        return self.detail
+
+
 class Rejected(RneaError):
     """What somebody sent cannot be used. `reason` is a fixed word to count by, `detail` tells the user what to change.
 

@@ -23,6 +23,7 @@ from ..model.tree import Limits
 from .closure import loops as declared_loops
 from .closure.loop_closure import LoopClosure
 from .closure.loop_equations import LoopMotion
+from .closure.tracking import TOLERANCE, LoopTracker
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
@@ -115,6 +116,13 @@ class LoopKinematics:
             with validation.at_sample(k):
                 samples.append(self._closure.motion(*row))
         return LoopMotion(*(np.array(part) for part in zip(*samples, strict=True)))
+
+    def tracker(self, tolerance: float = TOLERANCE) -> LoopTracker:
+        """What follows the loops along one stream of samples, each from the last, and compares them with sensors.
+
+        tolerance: by how much a passive joint may differ from its sensor [rad, or shares of the machine's unit of length]
+        """
+        return LoopTracker(self._closure, tolerance)
 
     def _still(self, q: ArrayLike, guess: ArrayLike | None) -> LoopMotion:
         return self._moving(q, np.zeros(np.shape(q)), guess)

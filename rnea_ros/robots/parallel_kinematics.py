@@ -16,6 +16,7 @@ from .closure import loops
 from .closure.leg_closure import LegClosure
 from .closure.leg_equations import POSE, LegMotion
 from .closure.platform_closure import PlatformClosure
+from .closure.tracking import PlatformTracker
 from .inputs import validation
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
@@ -134,6 +135,10 @@ class ParallelKinematics:
         reach and at singular poses.
         """
         return self._state(q, qd, qdd, qddd, motion=None, guess=guess)[0]
+
+    def tracker(self) -> PlatformTracker:
+        """What follows platform and legs along one stream of samples, each from the last."""
+        return PlatformTracker(self._closure, self._actuated)
 
     def _state(self, *of_joints: ArrayLike | None, motion: PlatformMotion | None, guess: Any, orders: int = 3) -> State:
         """Motion of platform and legs from either of the two that are allowed."""

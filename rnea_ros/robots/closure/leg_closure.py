@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, ModelError, some
+from ...errors import InputError, ModelError, PoseError, some
 from ...model.tree import Model, frozen
 from ..inputs.platform_motion import PlatformMotion
 from ..inputs.validation import too_large
 from .inverses import EASY, MAX_CONDITION, Inverse, inverse, rank
 from .leg_equations import LegEquations, LegMotion
 from .loops import Loops
-from .newton import CLOSED, NewtonSolution, newton, walk
+from .newton import CLOSED, NOT_CLOSED, NOT_FOLLOWED, OUT_OF_REACH, SINGULAR, NewtonSolution, newton, walk
 from .units import Units
 
 PASSING = 0.05  # rad or shares of the unit of length: how far the straight way between two poses may leave the allowed ones
@@ -98,8 +98,8 @@ class LegClosure(LegEquations):
         """Joints of the legs at the pose of row, next to a guess."""
         solution = newton(lambda q: self.step(q, row, np.zeros(6)), guess, self.units)
         if not solution.closed:
-            raise InputError(f"guess: {self._worst_gap(solution.x, row)} at best; positions of the legs' joints near this "
-                             "pose are needed")
+            raise PoseError(NOT_CLOSED, f"guess: {self._worst_gap(solution.x, row)} at best; positions of the legs' joints "
+                                        "near this pose are needed")
         if solution.step.condition > MAX_CONDITION:
             raise self._singular_legs(solution.x, row)
         return solution.x
@@ -147,30 +147,32 @@ class LegClosure(LegEquations):
             scale = max(1.0, *(float(np.abs(row[12 + 6 * k:18 + 6 * k] / self.twist_units).max()) for k in range(order + 1)))
             if np.abs(rate / self.units.equations).max() > ALLOWED * scale ** (order + 1):
                 name, size, unit = self.loops.worst(rate, self.units.equations)
-                raise InputError(f"the legs do not allow this {word} of the platform: it would tear joint '{name}' apart, by "
-                                 f"{size:.3g} {unit}/s^{order + 1}. The machine has {len(self.active)} freedoms and its "
-                                 "platform must stay in them")
+                raise PoseError(NOT_FOLLOWED, f"the legs do not allow this {word} of the platform: it would tear joint "
+                                              f"'{name}' apart, by {size:.3g} {unit}/s^{order + 1}. The machine has "
+                                              f"{len(self.active)} freedoms and its platform must stay in them")
 
-    def _singular_legs(self, q: np.ndarray, row: np.ndarray) -> InputError:
+    def _singular_legs(self, q: np.ndarray, row: np.ndarray) -> PoseError:
         J_inverse = self._legs_inverse(q, row)
         weak = np.flatnonzero(np.abs(J_inverse.weakest) > 0.3 * np.abs(J_inverse.weakest).max(initial=0.0))
         names = some(self.model.joint_names[k] for k in weak)
-        return InputError(f"a leg is at a singular pose: the platform does not determine {names} (condition number "
-                          f"{J_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
+        return PoseError(SINGULAR, f"a leg is at a singular pose: the platform does not determine {names} (condition number "
+                                   f"{J_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
 
-    def _singular_actuation(self, A_inverse: Inverse) -> InputError:
+    def _singular_actuation(self, A_inverse: Inverse) -> PoseError:
         free = ", ".join(f"{x:.2f}" for x in A_inverse.weakest)
-        return InputError("the platform is at a singular pose: with all actuators locked it can still move along the twist "
-                          f"({free}) (condition number {A_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
+        return PoseError(SINGULAR, "the platform is at a singular pose: with all actuators locked it can still move along the "
+                                   f"twist ({free}) (condition number {A_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} "
+                                   "is allowed)")
 
-    def _no_way(self, q: np.ndarray, row: np.ndarray, goal: np.ndarray, reached: float) -> InputError:
+    def _no_way(self, q: np.ndarray, row: np.ndarray, goal: np.ndarray, reached: float) -> PoseError:
         there = self._solve(goal, q)
         if there.step.gap <= np.sqrt(CLOSED) and there.step.condition > MAX_CONDITION:
             return self._singular_legs(there.x, goal)
         where = ", ".join(f"{x:.6g}" for x in goal[9:12])
-        return InputError(f"the legs do not bring the platform to ({where}): {100 * reached:.0f} % of the way, they cannot "
-                          f"follow (condition number {self._legs_inverse(q, row).condition:.2g}); at the goal itself, "
-                          f"{self._worst_gap(there.x, goal)} at best. If it is in reach, give a guess of the legs' joints")
+        return PoseError(OUT_OF_REACH, f"the legs do not bring the platform to ({where}): {100 * reached:.0f} % of the way, "
+                                       f"they cannot follow (condition number {self._legs_inverse(q, row).condition:.2g}); at "
+                                       f"the goal itself, {self._worst_gap(there.x, goal)} at best. If it is in reach, give a "
+                                       "guess of the legs' joints")
 
     def _worst_gap(self, q: np.ndarray, row: np.ndarray) -> str:
         name, size, unit = self.loops.worst(self.gaps(q, row)[0], self.units.equations)

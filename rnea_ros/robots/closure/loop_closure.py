@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, ModelError, some
+from ...errors import ModelError, PoseError, some
 from ...model.tree import Model, frozen
 from ..inputs.validation import too_large
 from .inverses import EASY, MAX_CONDITION, Inverse, inverse, rank
 from .loop_equations import LoopEquations, LoopMotion
 from .loops import Loops
-from .newton import CLOSED, NewtonSolution, newton, walk
+from .newton import CLOSED, NOT_CLOSED, OUT_OF_REACH, SINGULAR, NewtonSolution, newton, walk
 
 NEARLY_REDUNDANT = 1e-3  # of the largest singular value
 
@@ -59,8 +59,8 @@ class LoopClosure(LoopEquations):
         if not begin.closed:
             begin = newton(step_at, guess, self.units)
         if not begin.closed:
-            raise InputError(f"guess: {self._worst_gap(begin.x)}; a pose of all {self.model.n} joints near a closed one is "
-                             "needed")
+            raise PoseError(NOT_CLOSED, f"guess: {self._worst_gap(begin.x)}; a pose of all {self.model.n} joints near a "
+                                        "closed one is needed")
         q, reached = walk(solve_at, begin, self.units)
         if reached < 1.0:
             raise self._no_way(qa, q, reached)
@@ -104,15 +104,15 @@ class LoopClosure(LoopEquations):
 
     # ------------------------------------------------------------------ what went wrong
 
-    def _singular(self, q: np.ndarray, J_inverse: Inverse) -> InputError:
+    def _singular(self, q: np.ndarray, J_inverse: Inverse) -> PoseError:
         weak = [int(k) for k in self.passive[np.abs(J_inverse.weakest) > 0.3 * np.abs(J_inverse.weakest).max(initial=0.0)]]
         J = self.gaps(q)[1]
         loops = [name for name, rows in self.loops.rows() if np.abs(J[rows][:, weak]).max(initial=0.0) > 0.0]
-        return InputError(f"loop '{some(loops)}' is singular at {self._positions(q[self.active])}: the active joints do "
-                          f"not determine {some(self.model.joint_names[k] for k in weak)} there (condition number "
-                          f"{J_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} is allowed; {self._worst_gap(q)})")
+        return PoseError(SINGULAR, f"loop '{some(loops)}' is singular at {self._positions(q[self.active])}: the active joints "
+                                   f"do not determine {some(self.model.joint_names[k] for k in weak)} there (condition number "
+                                   f"{J_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} is allowed; {self._worst_gap(q)})")
 
-    def _no_way(self, qa: np.ndarray, q: np.ndarray, reached: float) -> InputError:
+    def _no_way(self, qa: np.ndarray, q: np.ndarray, reached: float) -> PoseError:
         """Why the walk ended at the closed pose q, short of qa."""
         at_goal, still = q.copy(), np.zeros(len(self.active))
         at_goal[self.active] = qa
@@ -121,9 +121,10 @@ class LoopClosure(LoopEquations):
         if there.step.gap <= np.sqrt(CLOSED) and J_inverse.condition > MAX_CONDITION:
             return self._singular(there.x, J_inverse)
         last = self._passive_inverse(q).condition
-        return InputError(f"no way to {self._positions(qa)}: {100 * reached:.0f} % of the way from the guess, the loops come "
-                          f"to a singular pose (condition number {last:.2g}); at the goal itself, {self._worst_gap(there.x)} "
-                          "at best. The goal is out of reach, or it needs another way: give a guess nearer to it")
+        return PoseError(OUT_OF_REACH, f"no way to {self._positions(qa)}: {100 * reached:.0f} % of the way from the guess, "
+                                       f"the loops come to a singular pose (condition number {last:.2g}); at the goal itself, "
+                                       f"{self._worst_gap(there.x)} at best. The goal is out of reach, or it needs another "
+                                       "way: give a guess nearer to it")
 
     def _worst_gap(self, q: np.ndarray) -> str:
         """The loop that is open most, and by how much."""

@@ -15,6 +15,8 @@ ROUNDING = 1e-15  # a gap below this cannot be made smaller
 STRIDE = 0.3  # rad or shares of the unit of length: the longest step that is taken at once,
 CAUTION = 0.5  # or this share of the smallest singular value: another branch may be as near as that
 SHORTEST = 1e-6  # of the way: a walk that has to step shorter has run into a wall
+NOT_CLOSED, OUT_OF_REACH, SINGULAR, NOT_FOLLOWED = (  # reasons of a PoseError
+    "guess is not closed", "out of reach", "singular", "motion that the legs do not allow")
 ITERATIONS = 60
 PATIENCE = 8  # steps without coming closer: where there is no solution, Newton's method wanders about
 

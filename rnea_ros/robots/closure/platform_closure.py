@@ -15,12 +15,12 @@ import numpy as np
 from ...algorithms import closed_loops, parallel_robots
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
-from ...errors import InputError
+from ...errors import PoseError
 from ..inputs.validation import too_large
 from .equations import Equations
 from .inverses import EASY, MAX_CONDITION, TracedInverse, inverse
 from .leg_equations import POSE, LegEquations, LegMotion
-from .newton import CLOSED, NOWHERE, NewtonSolution, Step, newton, walk
+from .newton import CLOSED, NOWHERE, OUT_OF_REACH, SINGULAR, NewtonSolution, Step, newton, walk
 from .units import Units
 
 FREEDOMS = 6  # of the platform, before the joints of the legs
@@ -144,7 +144,7 @@ class PlatformClosure(Equations):
 
     # ------------------------------------------------------------------ what went wrong
 
-    def _no_way(self, qa: np.ndarray, z: np.ndarray, beside: np.ndarray, reached: float) -> InputError:
+    def _no_way(self, qa: np.ndarray, z: np.ndarray, beside: np.ndarray, reached: float) -> PoseError:
         """Why the walk ended at z, short of qa."""
         at_goal, still = z.copy(), np.zeros(len(self.active))
         at_goal[FREEDOMS + self.active] = qa
@@ -152,13 +152,14 @@ class PlatformClosure(Equations):
         if there.step.gap <= np.sqrt(CLOSED) and there.step.condition > MAX_CONDITION:
             return self._singular(qa, there.step.condition)
         name, size, unit = self.loops.worst(self._gaps(np.concatenate((there.x, beside)))[0], self.units.equations)
-        return InputError(f"no way to {self._positions(qa)}: {100 * reached:.0f} % of the way, the machine comes to a "
-                          f"singular pose; at the goal itself, joint '{name}' is open by {size:.3g} {unit} at best. The goal "
-                          "is out of reach, or it needs another way: give a guess near it")
+        return PoseError(OUT_OF_REACH, f"no way to {self._positions(qa)}: {100 * reached:.0f} % of the way, the machine comes "
+                                       f"to a singular pose; at the goal itself, joint '{name}' is open by {size:.3g} {unit} "
+                                       "at best. The goal is out of reach, or it needs another way: give a guess near it")
 
-    def _singular(self, qa: np.ndarray, condition: float) -> InputError:
-        return InputError(f"the machine is singular at {self._positions(qa)}: the actuators do not determine where platform "
-                          f"and legs are (condition number {condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
+    def _singular(self, qa: np.ndarray, condition: float) -> PoseError:
+        return PoseError(SINGULAR, f"the machine is singular at {self._positions(qa)}: the actuators do not determine where "
+                                   f"platform and legs are (condition number {condition:.2g}, at most {MAX_CONDITION:.0e} is "
+                                   "allowed)")
 
     def _positions(self, qa: np.ndarray) -> str:
         return ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.active_joints, qa, strict=True))

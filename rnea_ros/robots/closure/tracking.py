@@ -1,0 +1,229 @@
+"""Robots with loops, and platforms on legs, along a stream of samples: each pose is found from the last one.
+
+They are followed from pose to pose and never through a singular one, so they stay on the branch on which they began. Which
+one that is, sensors of passive joints tell, if there are any: the first pose of loops is sought next to what they say. Later
+poses are compared with them; where these begin to differ by more than a tolerance, as after a gap in the stream in which the
+robot went another way, the pose next to what is measured takes over, if it agrees.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError, PoseError, Rejected, shown, some
+from ..inputs import validation
+from ..inputs.platform_motion import PlatformMotion
+from .leg_closure import LegClosure
+from .leg_equations import POSE, LegMotion
+from .loop_closure import LoopClosure
+from .loop_equations import LoopMotion
+from .platform_closure import PlatformClosure
+
+TOLERANCE = 0.1  # rad, or shares of the machine's unit of length
+FOLLOWED, RESTARTED, BAD_INPUT = "followed", "restarted", "bad input"  # counted beside the reasons of a PoseError
+
+
+class TrackedMotion(NamedTuple):
+    """Motion of all joints of the tree, and how its passive ones differ from what was measured.
+
+    disagreement : (P,), found less measured position of each passive joint [rad, m], angles by the shorter way round; NaN
+                   where nothing was measured
+    agrees       : whether no joint differs by more than the tolerance
+    restarted    : this pose was found from the measured ones, not from the last
+    """
+
+    motion: LoopMotion
+    disagreement: np.ndarray
+    agrees: bool
+    restarted: bool
+
+
+class TrackedPlatform(NamedTuple):
+    """Motion of the platform, and of all joints of its legs."""
+
+    platform: PlatformMotion
+    legs: LegMotion
+
+
+class Tracker:
+    """One stream of samples. Threads that share a tracker take turns.
+
+    counts : samples by what became of them: "followed", "restarted" (they count as followed too), or why they were refused
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.counts: Counter[str] = Counter()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One sample: whatever is wrong with it is counted, and raised as errors.Rejected."""
+        with self._lock:
+            try:
+                yield
+            except InputError as error:
+                reason = error.reason if isinstance(error, PoseError) else BAD_INPUT
+                self.counts[reason] += 1
+                raise Rejected(reason, str(error)) from None
+            self.counts[FOLLOWED] += 1
+
+
+class LoopTracker(Tracker):
+    """Follows the loops of a robot; it remembers the last pose.
+
+    tolerance : by how much a passive joint may differ from its sensor [rad, or shares of the machine's unit of length]
+    """
+
+    def __init__(self, closure: LoopClosure, tolerance: float = TOLERANCE):
+        super().__init__()
+        self._closure = closure
+        names, types = closure.model.joint_names, [joint.type for joint in closure.model.joints]
+        self.passive_joints = tuple(names[k] for k in closure.passive)
+        self._turns = np.array([types[k] != "prismatic" for k in closure.passive], dtype=bool)
+        self._tolerances = tolerance * closure.units.unknowns[closure.passive]
+        self._nothing = np.full(len(self.passive_joints), np.nan)
+        self._last: np.ndarray | None = None
+        self._agreed = True
+
+    @property
+    def last(self) -> np.ndarray | None:
+        """The pose (n,) of the last sample that was not refused: a guess for whatever else is asked about it."""
+        return self._last
+
+    def forget(self) -> None:
+        """Begin anew, as with the first sample."""
+        with self._lock:
+            self._last, self._agreed = None, True
+
+    def follow(self, q: Any, qd: Any, qdd: Any, qddd: Any, measured: Any = None) -> TrackedMotion:
+        """One sample: motion of the active joints, (N,) each, and positions (P,) of the passive ones, NaN where not measured.
+
+        Raises errors.Rejected, with a reason to count by; the last pose stays what it was.
+        """
+        with self._turn():
+            found = self._sample((q, qd, qdd, qddd), measured)
+            if found.restarted:
+                self.counts[RESTARTED] += 1
+            self._last, self._agreed = found.motion.q, found.agrees
+        return found
+
+    def _sample(self, motion: tuple[Any, ...], measured: Any) -> TrackedMotion:
+        qa, *rates = _one_sample(motion, self._closure.active_joints)
+        if measured is None:
+            pose = self._closure.close(qa, self._begin)
+            return TrackedMotion(self._closure.motion(pose, *rates), self._nothing, True, False)
+        seen = self._seen(measured)
+        pose, restarted = self._compared(qa, seen)
+        disagreement = self._disagreement(pose, seen)
+        return TrackedMotion(self._closure.motion(pose, *rates), disagreement, self._within(disagreement), restarted)
+
+    # ------------------------------------------------------------------ with sensors of passive joints
+
+    @property
+    def _begin(self) -> np.ndarray:
+        return self._closure.start if self._last is None else self._last
+
+    def _seen(self, measured: Any) -> np.ndarray:
+        array = validation.numbers("measured", measured)
+        if array.shape != self._nothing.shape or np.isinf(array).any():
+            raise InputError(f"measured is {shown(measured)}; ({len(self._nothing)},) numbers are needed, for "
+                             f"{some(self.passive_joints)}, NaN where none is known")
+        return array
+
+    def _compared(self, qa: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, bool]:
+        """The closed pose, and whether it was found from what was seen."""
+        if self._last is None and not np.isnan(seen).any() and (pose := self._next_to(qa, seen)) is not None:
+            return pose, True
+        try:
+            pose = self._closure.close(qa, self._begin)
+        except PoseError:
+            if (pose := self._next_to(qa, seen)) is not None:
+                return pose, True
+            raise
+        if self._agreed and not self._within(self._disagreement(pose, seen)):
+            found = self._next_to(qa, seen)
+            return (pose, False) if found is None else (found, True)
+        return pose, False
+
+    def _next_to(self, qa: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
+        """The closed pose next to what was seen, if it agrees with that; joints without a sensor begin where they were."""
+        if np.isnan(seen).all():
+            return None
+        guess, passive = self._begin.copy(), self._closure.passive
+        guess[self._closure.active], guess[passive] = qa, np.where(np.isnan(seen), guess[passive], seen)
+        try:
+            pose = self._closure.close(qa, guess)
+        except PoseError:
+            return None
+        return pose if self._within(self._disagreement(pose, seen)) else None
+
+    def _disagreement(self, pose: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        difference = pose[self._closure.passive] - seen
+        return np.where(self._turns, np.remainder(difference + np.pi, 2.0 * np.pi) - np.pi, difference)
+
+    def _within(self, disagreement: np.ndarray) -> bool:
+        return not (np.abs(disagreement) > self._tolerances).any()
+
+
+class PlatformTracker(Tracker):
+    """Follows platform and legs of a parallel robot, by its actuators or by its platform; it remembers where both are."""
+
+    def __init__(self, legs: LegClosure, actuated: PlatformClosure):
+        super().__init__()
+        self._legs, self._actuated = legs, actuated
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def last(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Joints of the legs (n,), and pose (12,) of the platform: rotation row by row, position."""
+        return self._last
+
+    def forget(self) -> None:
+        """Begin anew, from the home pose."""
+        with self._lock:
+            self._last = None
+
+    def follow(self, q: Any, qd: Any, qdd: Any, qddd: Any) -> TrackedPlatform:
+        """Direct kinematics of one sample of the active joints, (N,) each. Errors as of LoopTracker.follow."""
+        with self._turn():
+            qa, *rates = _one_sample((q, qd, qdd, qddd), self._actuated.active_joints)
+            joints, pose = self._actuated.reach(qa, *(self._last or self._home()))
+            pose = _rounded(pose)
+            row, legs = self._actuated.motion(joints, pose, *rates)
+            self._last = joints, pose
+        return TrackedPlatform(PlatformMotion.from_rows(row), legs)
+
+    def carry(self, motion: PlatformMotion) -> TrackedPlatform:
+        """Inverse kinematics of one sample of the platform. Errors as of LoopTracker.follow."""
+        with self._turn():
+            platform = motion.checked()
+            row = platform.rows()
+            if row.ndim != 1:
+                raise InputError("a tracker takes one sample at a time, position (3,) and rotation (3, 3)")
+            legs = self._legs.motion(row, *(self._last or (None, None)))
+            self._last = legs.q, row[:POSE]
+        return TrackedPlatform(platform, legs)
+
+    def _home(self) -> tuple[np.ndarray, np.ndarray]:
+        R, P = self._legs.home
+        return self._legs.start, np.concatenate((R.ravel(), P))
+
+
+def _one_sample(motion: tuple[Any, ...], names: Sequence[str]) -> list[np.ndarray]:
+    arrays = [validation.coordinates(name, value, names)
+              for name, value in zip(("q", "qd", "qdd", "qddd"), motion, strict=True)]
+    if validation.samples(arrays) is not None:
+        raise InputError(f"a tracker takes one sample at a time, arrays ({len(names)},)")
+    return arrays
+
+
+def _rounded(pose: np.ndarray) -> np.ndarray:
+    """The same pose, its rotation orthonormal to the last digit: what rounding takes from sample to sample would add up."""
+    R = pose[:9].reshape(3, 3)
+    return np.concatenate(((R @ (1.5 * np.eye(3) - 0.5 * (R.T @ R))).ravel(), pose[9:]))
