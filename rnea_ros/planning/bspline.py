@@ -1,7 +1,7 @@
 """Motions as clamped B-splines: basis functions, their derivatives, and the same curve on finer knots.
 
-Barman, thesis, (4.13) q(t) = sum_i B_i(t, s) p_i; (4.14) spaces the knots s evenly, here they may lie anywhere. C. de Boor, A
-Practical Guide to Splines: the recursion over degrees, and derivatives as splines of a lower degree.
+Barman, thesis, (4.13) q(t) = sum_i B_i(t, s) p_i; (4.14) spaces the knots s evenly, here they may lie anywhere. Splines are
+scipy's; which piece is meant where two meet is said here.
 
     u        t / T in [0, 1]
     degree   3 or more
@@ -23,7 +23,7 @@ POWERS = np.arange(ORDERS)
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """breaks (spans + 1,), control points (m, n), duration T [s]."""
+    """A motion: breaks (spans + 1,), control points (m, n), duration T [s]."""
 
     degree: int
     breaks: np.ndarray
@@ -41,19 +41,19 @@ class Curve:
 
         Interpolation at the finer knots' averages has one solution: the curve itself.
         """
+        from scipy.interpolate import make_interp_spline
+
         u = averages(finer, self.degree)
-        span = span_of(finer, u)
-        matrix = np.zeros((len(u), len(u)))
-        np.put_along_axis(matrix, span[:, None] + np.arange(self.degree + 1), basis(finer, self.degree, span, u)[:, 0], axis=1)
-        points = np.linalg.solve(matrix, self.motion(span_of(self.breaks, u), u)[:, 0])
+        places = self.motion(span_of(self.breaks, u), u)[:, 0]
+        points = make_interp_spline(u, places, self.degree, knots(finer, self.degree)).c
         return Curve(self.degree, finer, points, self.duration)
 
     def highest(self) -> np.ndarray:
         """(spans, n): the derivative of order `degree` with respect to u, constant in every span."""
-        points = self.points
-        for order in range(1, self.degree + 1):
-            points = _differences(knots(self.breaks, self.degree), self.degree, order, points)
-        return points
+        from scipy.interpolate import BSpline
+
+        spline = BSpline(knots(self.breaks, self.degree), self.points, self.degree)
+        return spline.derivative(self.degree)((self.breaks[:-1] + self.breaks[1:]) / 2.0)
 
 
 def knots(breaks: np.ndarray, degree: int) -> np.ndarray:
@@ -76,27 +76,12 @@ def basis(breaks: np.ndarray, degree: int, span: np.ndarray, u: np.ndarray) -> n
     Those of span k belong to control points k .. k + degree. u is inside its span or at one of its ends: which derivative is
     meant where the highest ones jump is said by the span.
     """
-    s = knots(breaks, degree)
-    points = np.eye(len(s) - degree - 1)
-    rows = [_values(s, degree, span + degree, u)]
-    for order in range(1, ORDERS):
-        points = _differences(s, degree, order, points)
-        rows.append(_values(s[order:len(s) - order], degree - order, span + degree - order, u) @ points)
+    from scipy.interpolate import BSpline
+
+    s, identity = knots(breaks, degree), np.eye(len(breaks) - 1 + degree)
+    after, before = BSpline(s, identity, degree), BSpline(-s[::-1], identity[::-1], degree)  # at a break; the second mirrored
+    ending = span_of(breaks, u) != span
+    values = np.stack([after(u, order) for order in POWERS], axis=1)
+    values[ending] = np.stack([(-1.0) ** order * before(-u[ending], order) for order in POWERS], axis=1)
     local = span[:, None, None] + np.arange(degree + 1)
-    return np.take_along_axis(np.stack(rows, axis=1), np.broadcast_to(local, (len(u), ORDERS, degree + 1)), axis=2)
-
-
-def _values(s, degree, interval, u):
-    """All basis functions (samples, m) of knots s, seen from the knot interval that u lies in."""
-    B = np.eye(len(s) - 1)[interval]
-    for d in range(1, degree + 1):
-        width = s[d:] - s[:-d]
-        share = (u[:, None] - s[:-d]) / np.where(width > 0.0, width, 1.0)  # 0/0 is 0: there B is zero
-        B = share[:, :-1] * B[:, :-1] + (1.0 - share[:, 1:]) * B[:, 1:]
-    return B
-
-
-def _differences(s, degree, order, points):
-    """Control points of the derivative of that order, from those of the one before."""
-    k = degree - order + 1
-    return k * np.diff(points, axis=0) / (s[order + k:len(s) - order] - s[order:len(s) - order - k])[:, None]
+    return np.take_along_axis(values, np.broadcast_to(local, (len(u), ORDERS, degree + 1)), axis=2)

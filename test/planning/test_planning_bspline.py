@@ -1,6 +1,8 @@
-"""B-splines against scipy's: basis, derivatives, the same curve on finer knots."""
+"""B-splines against de Boor's recursion in fractions, and scipy's: basis, derivatives, the same curve on finer knots."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -31,6 +33,31 @@ def test_basis_and_derivatives(degree):
             seen = (local >= 0) & (local <= degree)
             found = np.where(seen, ours[np.arange(len(u)), order, np.clip(local, 0, degree)], 0.0)
             np.testing.assert_allclose(found, theirs, atol=1e-10 * max(1.0, np.abs(theirs).max()))
+
+
+def exact(s, i, degree, interval, u, order=0):
+    """Derivative of basis function i at u, seen from a knot interval; C. de Boor, A Practical Guide to Splines."""
+    if degree == 0:
+        return Fraction(int(i == interval and order == 0))
+    left, right = s[i + degree] - s[i], s[i + degree + 1] - s[i + 1]
+    if order:
+        one = degree * exact(s, i, degree - 1, interval, u, order - 1) / left if left else Fraction(0)
+        return one - (degree * exact(s, i + 1, degree - 1, interval, u, order - 1) / right if right else Fraction(0))
+    one = (u - s[i]) / left * exact(s, i, degree - 1, interval, u) if left else Fraction(0)
+    return one + ((s[i + degree + 1] - u) / right * exact(s, i + 1, degree - 1, interval, u) if right else Fraction(0))
+
+
+@pytest.mark.parametrize("degree", [3, 4, 5])
+def test_every_piece_up_to_both_of_its_ends(degree):
+    """In fractions, without rounding."""
+    s = [Fraction(float(knot)) for knot in knots(BREAKS, degree)]
+    for span in range(len(BREAKS) - 1):
+        u = np.array([BREAKS[span], 0.3 * BREAKS[span] + 0.7 * BREAKS[span + 1], BREAKS[span + 1]])
+        for at, found in zip(u, basis(BREAKS, degree, np.full(3, span), u)):
+            for order in range(ORDERS):
+                expected = [float(exact(s, i, degree, span + degree, Fraction(float(at)), order))
+                            for i in range(span, span + degree + 1)]
+                np.testing.assert_allclose(found[order], expected, rtol=0.0, atol=1e-14 * np.abs(expected).max())
 
 
 def test_both_sides_of_a_break_are_seen():

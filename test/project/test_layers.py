@@ -52,7 +52,7 @@ DOORS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader",),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "matplotlib": ("output/figures",), "casadi": ("planning/ipopt",),
-    "scipy": ("identification/*",),
+    "scipy": ("identification/*", "planning/bspline"),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
 LAZY = ("matplotlib", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below
