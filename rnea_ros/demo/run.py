@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RneaError
-from ..model import urdf_reader
+from ..model import urdf, urdf_reader
 from ..robots.robot import Robot
 from . import checks, motion, plot, scaling
 from .checks import DemoRecording
@@ -57,10 +57,11 @@ def run(args: argparse.Namespace) -> int:
         return scaling.run(args)
     source = Path(args.urdf) if args.urdf else shared("urdf/stanford.urdf")
     stanford = args.urdf is None
-    robot = Robot.from_urdf(source, joint_dynamics=checks.STANFORD_TERMS if stanford else None, allow_xacro=True)
+    description = urdf_reader.read(source, allow_xacro=True)
+    robot = Robot(urdf.load(description, joint_dynamics=checks.STANFORD_TERMS if stanford else None))
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
-    text = urdf_reader.text(urdf_reader.read(source, allow_xacro=True).robot)  # expanded, and only what dynamics needs
+    text = urdf_reader.text(description.robot)  # expanded, and only what dynamics needs
     recording, how = _play(robot, args.seconds) if args.no_ros else _listen(robot, text, stanford, args.seconds)
     if recording is None:
         return 1

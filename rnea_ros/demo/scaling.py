@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import RneaError
-from ..model import urdf_reader
+from ..model import urdf, urdf_reader
 from ..robots.robot import Robot
 from . import scaling_plot
 from .checks import same_as_library
@@ -34,11 +34,12 @@ def run(args: argparse.Namespace) -> int:
     if args.no_ros:
         raise RneaError("--scaling shows a node: it cannot be had with --no-ros")
     source = Path(args.urdf) if args.urdf else shared("urdf/seven_r.urdf")
-    robot = Robot.from_urdf(source, allow_xacro=True)
+    description = urdf_reader.read(source, allow_xacro=True)
+    robot = Robot(urdf.load(description))
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
     task = too_fast(robot)
-    played = _listen(robot, urdf_reader.text(urdf_reader.read(source, allow_xacro=True).robot), task)
+    played = _listen(robot, urdf_reader.text(description.robot), task)
     if played is None:
         return 1
     verdicts = [inside(robot, task, played), on_path(task, played),
