@@ -122,7 +122,7 @@ def test_torques_of_closed_loops_follow_them_through_the_motion(capsys, tmp_path
     turn = 0.4 * np.sin(0.1 * np.arange(20))[:, None] * [1.0, -0.5]
     q = robot.start[[0, 2]] + turn
     motion = [q, *(0.2 * turn, -0.3 * turn, 0.1 * turn)]
-    recording = written(tmp_path / "motion.csv", robot.active_joints, *motion)
+    recording = written(tmp_path / "motion.csv", robot.joint_names, *motion)
     words = ["torque", urdf, recording, "--robot-file", file, "-o", tmp_path / "out.csv", "--backend", "python"]
     assert run(capsys, *words)[0] == 0
     for found, expected in zip(torques(tmp_path / "out.csv"), robot.torque_and_rate(*motion), strict=True):
