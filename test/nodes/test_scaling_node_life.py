@@ -174,15 +174,14 @@ def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, ex
 
 def test_a_paused_motion_and_none_do_not_keep_it(ros):
     for paused in (False, True):
-        bench = Bench(ros, f"robot{paused:d}").ready()
+        bench = Bench(ros, f"robot{paused:d}", shutdown_timeout=60.0).ready()  # longer than anybody waits here
         if paused:
             bench.send()
             bench.moving(0.1)
             assert not bench.serve("pause")
             bench.until("PAUSED")
             ros.spin(0.2)
-        begun = time.monotonic()
-        assert bench.process.stop(signal.SIGTERM) == 0 and time.monotonic() - begun < 1.5
+        assert bench.process.stop(signal.SIGTERM) == 0
         assert not paused or bench.end().messages[-1].progress < 1.0
 
 
