@@ -130,7 +130,7 @@ def test_the_papers_arm_is_declared():
     """hua-mixed-joints section V: springs, gears, and the rotors' masses and places."""
     robot = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     assert robot.joint_names == ("joint1", "joint2", "joint3") and robot.elastic_joints == ("joint3",)
-    assert robot.stiffness == [100.0] and robot.order == 4
+    assert robot.stiffness == [100.0] and robot.order == 5
     assert [motor.link for motor in robot.motors] == [0, 1, 1]
     assert [link.m for link in robot.model.links] == [1.0, 4.5, 1.5, 1.0]
     q = np.array([0.3, -0.4, 0.9])
