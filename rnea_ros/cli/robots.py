@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..errors import InputError, some
 from ..model.robot_file import robot_file
@@ -95,7 +95,7 @@ def tree(robot: AnyRobot) -> Robot:
         return robot.tree
     if isinstance(robot, ParallelRobot):
         return robot.legs
-    return robot if isinstance(robot, Robot) else robot.robot
+    return robot.robot if isinstance(robot, FloatingRobot | ElasticRobot | SpringRobot) else cast(Robot, robot)
 
 
 def described(robot: AnyRobot) -> list[str]:

@@ -196,11 +196,13 @@ class ClosedLoopRobot(LoopKinematics):
         tau = self.tree.inverse_dynamics(*motion[:3], wrenches=wrenches, world_wrenches=world_wrenches)
         return closed_loops.active_torque(motion.G, motion.Gd, tau, tau)[0]
 
-    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
-                 guess: ArrayLike | None = None) -> Dynamics:
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, guess: ArrayLike | None = None,
+                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 world_wrenches: Wrenches | None = None) -> Dynamics:
         """Torques, rates, and of both the share of gravity."""
         motion = self.motion(q, qd, qdd, qddd, guess=guess)
-        tau, tau_rate, gravity, gravity_rate = self.tree.dynamics(*motion[:4])
+        tau, tau_rate, gravity, gravity_rate = self.tree.dynamics(*motion[:4], wrenches=wrenches, wrench_rates=wrench_rates,
+                                                                    world_wrenches=world_wrenches)
         return Dynamics(*closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate),
                         *closed_loops.active_torque(motion.G, motion.Gd, gravity, gravity_rate))
 

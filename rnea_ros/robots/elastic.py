@@ -168,10 +168,14 @@ class ElasticRobot(LinkKinematics):
                                          wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         return tau, rate
 
-    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike) -> Dynamics:
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
+                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 world_wrenches: Wrenches | None = None) -> Dynamics:
         """tau, tau_rate; and the torques that hold the robot still against gravity, and their rates."""
         rest = np.zeros(self.n)
-        return Dynamics(*self.torque_and_rate(q, qd, qdd, qddd, *higher), *self._stiff.dynamics(q, qd, rest, rest)[2:])
+        found = self.torque_and_rate(q, qd, qdd, qddd, *higher, wrenches=wrenches, wrench_rates=wrench_rates,
+                                     world_wrenches=world_wrenches)
+        return Dynamics(*found, *self._stiff.dynamics(q, qd, rest, rest)[2:])
 
     # ------------------------------------------------------------------ the equations of joints and motors
 

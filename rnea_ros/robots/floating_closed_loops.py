@@ -145,10 +145,12 @@ class FloatingLoopRobot(LoopKinematics):
         return np.concatenate((wrench, closed_loops.active_torque(motion.G, motion.Gd, tau, tau)[0]), axis=-1)
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, base: BaseState | None = None,
-                 guess: ArrayLike | None = None) -> Dynamics:
+                 guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 world_wrenches: Wrenches | None = None) -> Dynamics:
         """As of FloatingRobot, of the active joints."""
         motion = self.motion(q, qd, qdd, qddd, guess=guess)
-        tau, tau_rate, gravity, gravity_rate = self.free.dynamics(*motion[:4], base=base)
+        tau, tau_rate, gravity, gravity_rate = self.free.dynamics(*motion[:4], base=base, wrenches=wrenches,
+                                                                    wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         return Dynamics(*closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate),
                         *closed_loops.active_torque(motion.G, motion.Gd, gravity, gravity_rate))
 

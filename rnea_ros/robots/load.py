@@ -19,10 +19,10 @@ from .elastic_parameters import MOTORS
 from .floating import FloatingRobot
 from .floating_closed_loops import FloatingLoopRobot
 from .parallel import ParallelRobot, taken_apart
+from .protocol import AnyRobot
 from .robot import GRAVITY, Robot
 from .springs import SpringRobot
 
-AnyRobot = Robot | FloatingRobot | ClosedLoopRobot | FloatingLoopRobot | ElasticRobot | SpringRobot | ParallelRobot
 MOVING_BASES = ("floating", "prescribed")
 LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
 # What a robot file declares -> the class that serves it; no class serves anything else together.

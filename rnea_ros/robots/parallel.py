@@ -124,12 +124,14 @@ class ParallelRobot(ParallelKinematics):
         return self._forces(*state, wrenches, None, world_wrenches)[0]
 
     def dynamics(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, qdd: ArrayLike | None = None,
-                 qddd: ArrayLike | None = None, *, motion: PlatformMotion | None = None, guess: Any = None) -> Dynamics:
+                 qddd: ArrayLike | None = None, *, motion: PlatformMotion | None = None, guess: Any = None,
+                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 world_wrenches: Wrenches | None = None) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity."""
         platform, legs = self._state(q, qd, qdd, qddd, motion=motion, guess=guess)
         _tau, _rate, tau, rate = self.legs.dynamics(*legs[:4])
         weight = actuator_force(legs.maps, legs.maps_rate, *self.body.weight(platform), tau, rate)
-        return Dynamics(*self._forces(platform, legs, None, None, None), *weight)
+        return Dynamics(*self._forces(platform, legs, wrenches, wrench_rates, world_wrenches), *weight)
 
     def _forces(self, platform: PlatformMotion, legs: LegMotion, wrenches: Wrenches | None, wrench_rates: Wrenches | None,
                 world_wrenches: Wrenches | None) -> tuple[Array, Array]:

@@ -137,10 +137,13 @@ class SpringRobot(LinkKinematics):
         return SpringRates(*self._evaluate("spring_rates", self._rates, q, qd, qdd, qddd, wrenches=wrenches,
                                            wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
-    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> Dynamics:
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
+                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Dynamics:
         """tau, tau_rate; and the torques that hold all joints still against gravity, those of springs too, and their rates."""
         rest = np.zeros(self.n)
-        return Dynamics(*self.torque_and_rate(q, qd, qdd, qddd), *self.robot.dynamics(q, qd, rest, rest)[2:])
+        found = self.torque_and_rate(q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
+                                     world_wrenches=world_wrenches)
+        return Dynamics(*found, *self.robot.dynamics(q, qd, rest, rest)[2:])
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """M (n, n) or (samples, n, n) in M qdd + bias = tau, with tau zero at the spring joints."""

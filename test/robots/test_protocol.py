@@ -1,0 +1,357 @@
+"""Every robot against the Protocol: signatures, shapes of all answers, laws that hold for all kinds, copies."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from rnea_ros import (
+    AnyRobot,
+    BaseState,
+    ClosedLoopRobot,
+    ElasticRobot,
+    FloatingLoopRobot,
+    FloatingRobot,
+    InputError,
+    ParallelRobot,
+    Robot,
+    SpringRobot,
+    load,
+)
+from rnea_ros.robots.parallel_machines import planar_3rrr
+from support.oracles import difference
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAVITY = (1.0, -2.0, -9.0)
+ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
+FIVE_BAR = (ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml")
+HEAVY = ('<link name="base_link"><inertial><mass value="3.0"/><inertia ixx="0.05" iyy="0.04" izz="0.03" ixy="0" ixz="0" '
+         'iyz="0"/></inertial></link>')
+BASE = BaseState((0.1, 0.2, 0.3), (0.0, 0.6, 0.0, 0.8), (0.3, -0.2, 0.1, 0.5, -0.4, 0.2))
+PUBLIC = sorted(name for name in vars(AnyRobot) if not name.startswith("_"))
+METHODS = [name for name in PUBLIC if not isinstance(vars(AnyRobot)[name], property)]
+
+
+class Case(NamedTuple):
+    """A robot of one kind and what its calls need beside q and its derivatives.
+
+    state : keywords of nearly every call; motors : those that tell the state of motors from a motion
+    first : rows of the base before those of the joints; last : rows of motors after them
+    at    : where q lies
+    """
+
+    robot: Any
+    link: str
+    at: Any
+    state: Mapping[str, Any] = MappingProxyType({})
+    motors: Callable[..., dict[str, Any]] = lambda *motion: {}
+    first: int = 0
+    last: int = 0
+
+
+def _floating(backend: str) -> Case:
+    return Case(FloatingRobot.from_urdf(ARM, backend, GRAVITY), "l3", np.zeros(3), {"base": BASE}, first=6)
+
+
+def _elastic(backend: str) -> Case:
+    motors = {"elastic_joints": {"j2": {"stiffness": 90.0}}, "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}},
+              "drives": {"j2": {"gear_ratio": 20.0, "rotor_inertia": 1e-4}}}
+    robot = ElasticRobot.from_urdf(ARM, {"version": 1, **motors}, backend, GRAVITY)
+
+    def state(*motion: Any) -> dict[str, Any]:
+        found = robot.motor_motion(*motion[:robot.order])
+        return {"q_motor": found.q_motor, "qd_motor": found.qd_motor}
+
+    return Case(robot, "l3", np.zeros(3), motors=state, last=1)
+
+
+def _springs(backend: str) -> Case:
+    springs = {"version": 1, "springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}}
+    return Case(SpringRobot.from_urdf(ARM, springs, backend, GRAVITY), "l3", np.zeros(3))
+
+
+def _loops(backend: str) -> Case:
+    return Case(ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0])
+
+
+def _floating_loops(backend: str) -> Case:
+    text = FIVE_BAR[0].read_text()
+    end = text.index("</link>", begin := text.index('<link name="base_link"'))
+    urdf = text[:begin] + HEAVY + text[end + len("</link>"):]
+    robot = FloatingLoopRobot.from_urdf(urdf, FIVE_BAR[1], backend=backend, gravity=GRAVITY)
+    return Case(robot, "left_forearm", [1.9, 1.0], {"base": BASE}, first=6)
+
+
+def _parallel(backend: str) -> Case:
+    return Case(planar_3rrr().robot(backend=backend, gravity=GRAVITY), "platform", np.zeros(3))
+
+
+MAKERS = {Robot: lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
+          FloatingRobot: _floating, ElasticRobot: _elastic, SpringRobot: _springs, ClosedLoopRobot: _loops,
+          FloatingLoopRobot: _floating_loops, ParallelRobot: _parallel}
+each_kind = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
+
+
+@cache
+def case(kind: type) -> Case:
+    return MAKERS[kind]("python")
+
+
+def motion_of(case: Case, seed: int = 0) -> list[np.ndarray]:
+    """q and so many derivatives as the torque rate needs, small enough for loops to follow."""
+    rng = np.random.default_rng(seed)
+    return [np.asarray(case.at) + 0.1 * rng.normal(size=case.robot.n),
+            *(0.3 * rng.normal(size=case.robot.n) for _ in range(case.robot.order))]
+
+
+def loads_on(case: Case, seed: int = 1) -> dict[str, Any]:
+    first, second, third = np.random.default_rng(seed).normal(size=(3, 6))
+    return {"wrenches": {case.link: first}, "wrench_rates": {case.link: second}, "world_wrenches": {case.link: third}}
+
+
+# ------------------------------------------------------------------ signatures
+
+
+@each_kind
+@pytest.mark.parametrize("name", METHODS)
+def test_arguments_are_the_protocols(kind, name):
+    """Same names, same order, by position; the same loads by keyword, optional; all that a kind adds by keyword, optional."""
+    declared, ours = (inspect.signature(getattr(face, name)).parameters for face in (AnyRobot, kind))
+    by_place = [p.name for p in declared.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    found = [p for p in ours.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert [p.name for p in found] == by_place
+    for parameter in found:
+        assert declared[parameter.name].default in (inspect.Parameter.empty, ..., parameter.default)
+    keywords = {p.name: p for p in ours.values() if p.kind is p.KEYWORD_ONLY}
+    assert {p.name for p in declared.values() if p.kind is p.KEYWORD_ONLY} <= set(keywords)
+    assert not [name for name, p in keywords.items() if p.default is p.empty]
+    higher = [p.name for p in ours.values() if p.kind is p.VAR_POSITIONAL]
+    assert higher in ([], ["higher"]) and not [p for p in ours.values() if p.kind is p.VAR_KEYWORD]
+
+
+@each_kind
+@pytest.mark.parametrize("name", METHODS)
+def test_loads_are_in_the_same_order(kind, name):
+    parameters = [p for p in inspect.signature(getattr(kind, name)).parameters if "wrench" in p]
+    assert parameters == [p for p in ("wrenches", "wrench_rates", "world_wrenches") if p in parameters]
+
+
+@each_kind
+def test_every_kind_has_the_face(kind):
+    robot = case(kind).robot
+    assert isinstance(robot, AnyRobot)
+    assert type(robot.name) is str and type(robot.order) is int and robot.n == len(robot.joint_names) == len(robot.joint_types)
+    assert set(robot.joint_types) <= {"revolute", "continuous", "prismatic"}
+    assert all(getattr(robot.limits, name).shape == (robot.n,) for name in ("lower", "upper", "effort", "velocity"))
+    assert robot.order == (5 if kind is ElasticRobot else 3)
+
+
+def test_load_gives_such_a_robot():
+    assert isinstance(load(*FIVE_BAR), AnyRobot) and isinstance(load(ARM), AnyRobot)
+
+
+# ------------------------------------------------------------------ answers
+
+
+def answers(case: Case, motion: list[np.ndarray]) -> dict[str, Any]:
+    """Of every method, to the same positional arguments for every kind."""
+    robot, (q, qd), state = case.robot, motion[:2], case.state
+    tau, at = motion[2], {**case.state, **case.motors(*motion)}
+    return {
+        "inverse_dynamics": robot.inverse_dynamics(*motion[:robot.order], **state),
+        "torque_and_rate": robot.torque_and_rate(*motion[:robot.order + 1], **state),
+        "dynamics": robot.dynamics(*motion[:robot.order + 1], **state),
+        "mass_matrix": robot.mass_matrix(q, **state), "bias": robot.bias(q, qd, **at), "gravity": robot.gravity(q, **state),
+        "forward_dynamics": robot.forward_dynamics(q, qd, tau, **at),
+        "link_pose": robot.link_pose(case.link, q, (0.1, 0.2, 0.3), **state),
+        "link_velocity": robot.link_velocity(case.link, q, qd, **state),
+        "jacobian": robot.jacobian(case.link, q, **state), "jacobian_rate": robot.jacobian_rate(case.link, q, qd, **state),
+    }
+
+
+def shapes(case: Case) -> dict[str, list[tuple[int, ...]]]:
+    n, rows, columns = case.robot.n, case.first + case.robot.n + case.last, case.first + case.robot.n
+    return {"inverse_dynamics": [(n,)], "torque_and_rate": [(n,)] * 2, "dynamics": [(n,)] * 4, "mass_matrix": [(rows, rows)],
+            "bias": [(rows,)], "gravity": [(rows,)], "forward_dynamics": [(n,)], "link_pose": [(3, 3), (3,)],
+            "link_velocity": [(6,)], "jacobian": [(6, columns)], "jacobian_rate": [(6, columns)]}
+
+
+def parts(answer: Any) -> tuple[np.ndarray, ...]:
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+@each_kind
+def test_answers_have_the_declared_shapes(kind):
+    one, motion = case(kind), motion_of(case(kind))
+    found, expected = answers(one, motion), shapes(one)
+    assert set(found) == set(expected) == set(METHODS) - {"with_payload"}
+    many = answers(one, [np.stack((x, x + 0.01, x)) for x in motion])
+    for name, answer in found.items():
+        assert [part.shape for part in parts(answer)] == expected[name], name
+        assert [part.shape for part in parts(many[name])] == [(3, *shape) for shape in expected[name]], name
+        for alone, together in zip(parts(answer), parts(many[name]), strict=True):
+            for k in (0, 2):
+                np.testing.assert_allclose(together[k], alone, rtol=1e-8, atol=1e-8, err_msg=name)
+
+
+@each_kind
+def test_the_equations_of_motion_hold_under_loads(kind):
+    """forward undoes inverse; M a + bias = forces; the gravity share is what goes when gravity goes."""
+    one, motion = case(kind), motion_of(case(kind), 2)
+    robot, (q, qd, qdd) = one.robot, motion[:3]
+    loads = {name: value for name, value in loads_on(one).items() if name != "wrench_rates"}
+    if kind is ElasticRobot:  # a load that it feels through a spring moves the motor
+        found = robot.motor_motion(*motion[:robot.order], **loads)
+        tau, state, more = found.tau, {"q_motor": found.q_motor, "qd_motor": found.qd_motor}, found.qdd_motor
+        np.testing.assert_allclose(robot.inverse_dynamics(*motion[:robot.order], **loads), tau)
+    elif kind is SpringRobot:
+        found = robot.spring_motion(q, qd, qdd, **loads)
+        tau, state, more, qdd = found.tau, {}, np.zeros(0), found.qdd
+    elif one.first:
+        found = robot.free_motion(q, qd, qdd, **one.state, **loads)
+        tau, state, more = found.tau, one.state, found.base_acceleration
+        np.testing.assert_allclose(robot.inverse_dynamics(q, qd, qdd, **one.state, **loads), tau)
+    else:
+        tau, state, more = robot.inverse_dynamics(q, qd, qdd, **loads), {}, np.zeros(0)
+    np.testing.assert_allclose(robot.forward_dynamics(q, qd, tau, **state, **loads), qdd, rtol=1e-7, atol=1e-7)
+    accelerations = np.concatenate((more, qdd) if one.first else (qdd, more))
+    forces = robot.mass_matrix(q) @ accelerations + robot.bias(q, qd, **state, **loads)
+    if kind is ElasticRobot:
+        expected = np.concatenate((tau, tau[[1]]))
+        expected[1] = robot.stiffness[0] * (found.q_motor[0] - q[1])
+    elif kind is SpringRobot:
+        expected = np.where(np.isin(robot.joint_names, robot.spring_joints), 0.0, tau)
+    else:
+        expected = np.concatenate((np.zeros(one.first), tau))
+    np.testing.assert_allclose(forces, expected, rtol=1e-7, atol=1e-7)
+
+
+@each_kind
+def test_rates_are_derivatives_along_the_motion_under_loads(kind):
+    """wrench_rates are rates of wrenches; world_wrenches keep still while link and base turn: sixth-order differences."""
+    one, motion, loads = case(kind), motion_of(case(kind), 3), loads_on(case(kind))
+    robot, link = one.robot, one.link
+    tau, rate = robot.torque_and_rate(*motion[:robot.order + 1], **one.state, **loads)
+    now = robot.dynamics(*motion[:robot.order + 1], **one.state, **loads)
+    np.testing.assert_allclose((now.tau, now.tau_rate), (tau, rate), rtol=1e-9, atol=1e-9)
+    if one.first:  # the base follows its acceleration and jerk
+        free = robot.free_rates(*motion[:4], **one.state, **loads)
+        spatial = BASE.spatial(free.base_acceleration)
+    if kind is SpringRobot:
+        found = robot.spring_rates(*motion[:4], **loads)
+        motion[2], motion[3] = found.qdd, found.qddd
+
+    def at(t: float) -> np.ndarray:
+        powers = [t**k / np.prod(range(1, k + 1)) for k in range(len(motion) + 1)]
+        moved = [sum(x * powers[j] for j, x in enumerate(motion[k:])) for k in range(len(motion))]
+        state = dict(one.state)
+        if one.first:
+            step = BASE.vector() + t * BASE.vector_rate(free.base_acceleration)
+            base = BaseState.from_vector(step)
+            state = {"base": BaseState(base.position, base.quaternion, BASE.velocity + t * spatial)}
+        pushed = loads | {"wrenches": {link: loads["wrenches"][link] + t * loads["wrench_rates"][link]}}
+        if kind is not ElasticRobot:
+            del pushed["wrench_rates"]
+        return robot.inverse_dynamics(*moved[:robot.order], **state, **pushed)
+
+    np.testing.assert_allclose(difference(at), rate, rtol=2e-6, atol=2e-6)
+
+
+@each_kind
+def test_gravity_goes_with_gravity(kind):
+    """dynamics has the share of gravity in the torques of joints that are held still, and its rate along the motion."""
+    one, motion = case(kind), motion_of(case(kind), 4)
+    robot, state = one.robot, dict(one.state)
+    now = robot.dynamics(*motion[:robot.order + 1], **state)
+    joints = slice(one.first, one.first + robot.n)
+    np.testing.assert_allclose(now.gravity, robot.gravity(motion[0], **state)[joints], rtol=1e-9, atol=1e-9)
+
+    def at(t: float) -> np.ndarray:
+        moved = dict(state)
+        if one.first:
+            moved = {"base": BaseState.from_vector(BASE.vector() + t * BASE.vector_rate(np.zeros(6)))}
+        return robot.gravity(motion[0] + t * motion[1], **moved)[joints]
+
+    np.testing.assert_allclose(difference(at), now.gravity_rate, rtol=1e-6, atol=1e-6)
+
+
+@each_kind
+def test_a_payload_counts_and_leaves_the_robot_as_it_was(kind):
+    one, motion = case(kind), motion_of(case(kind))
+    before = answers(one, motion)
+    loaded = one.robot.with_payload(one.link, 2.0, (0.1, 0.0, 0.05), 0.01 * np.eye(3))
+    assert type(loaded) is kind
+    assert np.abs(loaded.mass_matrix(motion[0], **one.state) - before["mass_matrix"]).max() > 1e-3
+    after = answers(one, motion)
+    for name in before:
+        for a, b in zip(parts(before[name]), parts(after[name]), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@each_kind
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "with_payload"])
+def test_what_cannot_be_is_an_input_error(kind, name):
+    """No AttributeError, and no other robot's answer: wrong sizes, numbers that are none, links that are not there."""
+    one = case(kind)
+    robot, motion = one.robot, motion_of(one)
+    declared = inspect.signature(getattr(AnyRobot, name)).parameters
+    arrays = [p for p in declared if p in ("q", "qd", "qdd", "qddd", "tau")]
+    given = [motion[("q", "qd", "qdd", "qddd", "tau").index(p)] if p != "tau" else motion[2] for p in arrays]
+    ask: Callable[..., Any] = partial(getattr(robot, name), one.link) if "link" in declared else getattr(robot, name)
+    state = one.state if name not in ("bias", "forward_dynamics") else {**one.state, **one.motors(*motion)}
+    more = motion[len(given):robot.order + 1] if name in ("inverse_dynamics", "torque_and_rate", "dynamics") else []
+    more = more[:robot.order - len(given) + (name != "inverse_dynamics")]
+    for k in range(len(given)):
+        for wrong in (given[k][:-1], given[k] * np.nan, ["a"] * robot.n, given[k] * 1j):
+            with pytest.raises(InputError):
+                ask(*given[:k], wrong, *given[k + 1:], *more, **state)
+    if "link" in declared:
+        with pytest.raises(InputError, match="nowhere"):
+            getattr(robot, name)("nowhere", *given, **state)
+    for loads in [p for p in declared if p in ("wrenches", "world_wrenches")]:
+        with pytest.raises(InputError, match="nowhere"):
+            ask(*given, *more, **state, **{loads: {"nowhere": np.zeros(6)}})
+        with pytest.raises(InputError, match=one.link):
+            ask(*given, *more, **state, **{loads: {one.link: np.zeros(5)}})
+    if one.first and name != "mass_matrix":
+        with pytest.raises(InputError, match=r"base is None.*BaseState"):
+            ask(*given, *more)
+
+
+def test_missing_derivatives_and_motors_are_named():
+    robot, q = case(ElasticRobot).robot, np.zeros(3)
+    with pytest.raises(InputError, match="3 derivatives of q are given, 5 are needed with j2 elastic"):
+        robot.torque_and_rate(q, q, q, q)
+    with pytest.raises(InputError, match="2 derivatives of q are given, 4 are needed"):
+        robot.inverse_dynamics(q, q, q)
+    for ask in (partial(robot.bias, q, q), partial(robot.forward_dynamics, q, q, q)):
+        with pytest.raises(InputError, match="q_motor, qd_motor is missing"):
+            ask()
+
+
+# ------------------------------------------------------------------ copies
+
+
+@each_kind
+def test_copies_answer_alike(kind):
+    one, motion = MAKERS[kind]("python"), motion_of(case(kind))
+    expected = answers(one, motion)
+    for robot in (pickle.loads(pickle.dumps(one.robot)), copy.deepcopy(one.robot), copy.copy(one.robot)):
+        assert type(robot) is kind
+        found = answers(one._replace(robot=robot), motion)
+        for name, answer in found.items():
+            for a, b in zip(parts(answer), parts(expected[name]), strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=name)
