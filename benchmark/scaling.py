@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import InputError
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.output import figures
+from rnea_ros.output.figures import new_figure
 from rnea_ros.scaling import TrajectoryScaler, follow
 from support.scaling_cases import ARMS, DT, Later, Motion, Played, again
 from support.scaling_optimum import optimum
@@ -128,7 +128,6 @@ def tick_times(motion: Motion, scaler: TrajectoryScaler) -> tuple[list[float], l
 
 
 def draw(motion: Motion, scaler: TrajectoryScaler, file: Path) -> None:
-    plt = figures.pyplot()
     played = Played(again(scaler))
     t = np.linspace(0.0, motion.plan.law.duration, 3000)
     s, sd, sdd, sddd = motion.plan.law(t)
@@ -137,7 +136,8 @@ def draw(motion: Motion, scaler: TrajectoryScaler, file: Path) -> None:
     tau, rate = motion.robot.torque_and_rate(q, q1 * v, q2 * v**2 + q1 * a, q3 * v**3 + 3.0 * q2 * v * a + q1 * u)
     planned = [np.abs(value / limit).max(axis=1) for value, limit in zip((tau, rate), motion.limits[:2])]
     used = played.used(motion.robot, motion.limits)
-    figure, axes = plt.subplots(3, 1, figsize=(9.0, 7.0), sharex=True, layout="constrained")
+    figure = new_figure(9.0, 7.0)
+    axes = figure.subplots(3, 1, sharex=True)
     for k, axis in enumerate(axes[:2]):
         axis.plot(t, planned[k], color="tab:gray", linewidth=1.0, label="as planned, twice too fast")
         axis.plot(played.t, used[:, k], color="tab:red", linewidth=1.2, label="as played")
@@ -152,7 +152,6 @@ def draw(motion: Motion, scaler: TrajectoryScaler, file: Path) -> None:
     for axis in axes:
         axis.grid(alpha=0.3)
     figure.savefig(file, dpi=110)
-    plt.close(figure)
 
 
 def row(*cells: object) -> str:

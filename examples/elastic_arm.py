@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.robots.elastic import ElasticRobot
 from rnea_ros.robots.elastic_control import InverseDynamicsController, simulate
 
@@ -61,8 +61,8 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
 
 def picture(path: Path, runs, joint_names) -> None:
     """Positions, motor position of the elastic joint, tracking errors and motor torques; a column for each run."""
-    plt = pyplot()
-    figure, axes = plt.subplots(4, len(runs), figsize=(16, 11), sharex=True, sharey="row", layout="constrained")
+    figure = new_figure(16, 11)
+    axes = figure.subplots(4, len(runs), sharex=True, sharey="row")
     for (name, s), (position, motor, error, torque) in zip(runs.items(), axes.T):
         position.set_title(name)
         for k, joint in enumerate(joint_names):
@@ -90,7 +90,6 @@ def picture(path: Path, runs, joint_names) -> None:
         axis.grid(alpha=0.3)
     figure.suptitle("An arm whose third joint is elastic, under the inverse-dynamics controller of Hua et al.")
     figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

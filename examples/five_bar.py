@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.robots.closed_loops import ClosedLoopRobot
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,9 +78,8 @@ def corners(robot: ClosedLoopRobot, q: np.ndarray) -> list[np.ndarray]:
 
 def picture(path: Path, robot: ClosedLoopRobot, t, motion, tau, tau_rate) -> None:
     """The machine at some moments on its eight; beside it torques and rates, over the joints' share of them."""
-    plt = pyplot()
-    figure, axes = plt.subplot_mosaic([["machine", "tau"], ["machine", "rate"]], figsize=(13, 6.4), layout="constrained",
-                                      width_ratios=(1.0, 1.15))
+    figure = new_figure(13, 6.4)
+    axes = figure.subplot_mosaic([["machine", "tau"], ["machine", "rate"]], width_ratios=(1.0, 1.15))
     draw(axes["machine"], robot, t, motion.q)
     for k, (side, colour) in enumerate(COLOURS.items()):
         axes["tau"].plot(t, tau[:, k], color=colour, linewidth=1.8, label=f"{side} motor")
@@ -97,7 +96,6 @@ def picture(path: Path, robot: ClosedLoopRobot, t, motion, tau, tau_rate) -> Non
         axes[name].grid(alpha=0.3)
         axes[name].margins(x=0.01, y=0.16)
     figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 def draw(axis, robot: ClosedLoopRobot, t, q) -> None:

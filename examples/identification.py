@@ -20,7 +20,7 @@ from rnea_ros.identification.excitation import FourierMotion, excite
 from rnea_ros.identification.identification import Identification, Measurements, identify
 from rnea_ros.identification.physical_consistency import nearest
 from rnea_ros.inertial.inertial_parameters import INERTIAL, parameters, values, with_values
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 
 ROOT = Path(__file__).resolve().parents[1]
 SMOOTHING = 0.02  # rad/s, of Coulomb friction
@@ -100,9 +100,8 @@ def with_tool(true: Robot, found: Identification) -> np.ndarray:
 
 def picture(path: Path, found: Identification, t, measured, before, after) -> None:
     """Left: torques of the motion to predict. Right: how well each parameter is known."""
-    plt = pyplot()
-    figure, axes = plt.subplot_mosaic([[f"tau{k}", "std"] for k in SHOWN], figsize=(14, 7.6), layout="constrained",
-                                      width_ratios=(1.25, 1.0))
+    figure = new_figure(14, 7.6)
+    axes = figure.subplot_mosaic([[f"tau{k}", "std"] for k in SHOWN], width_ratios=(1.25, 1.0))
     for k in SHOWN:
         axis = axes[f"tau{k}"]
         axis.plot(t, measured[:, k], ".", color=MEASURED, markersize=2.5, label="measured")
@@ -117,7 +116,6 @@ def picture(path: Path, found: Identification, t, measured, before, after) -> No
     axes[f"tau{SHOWN[-1]}"].set_xlabel("time [s]")
     uncertainty(axes["std"], found)
     figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 def uncertainty(axis, found: Identification) -> None:

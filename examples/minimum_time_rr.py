@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.planning import PlannedMotion, Settings
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
@@ -42,12 +42,12 @@ def convergence(robot: Robot, small: bool) -> dict[str, list[tuple[int, float]]]
 
 
 def picture(path: Path, robot: Robot, plan: PlannedMotion, errors: dict[str, list[tuple[int, float]]]) -> None:
-    plt = pyplot()
     t = np.linspace(0.0, plan.duration, 2001)
     state = plan(t)
     tau = robot.inverse_dynamics(*state[:3])
     force = np.linalg.norm(robot.joint_wrenches(*state[:3]).wrench[..., :3], axis=-1)
-    figure, axes = plt.subplots(2, 2, figsize=(12, 8.4), layout="constrained")
+    figure = new_figure(12, 8.4)
+    axes = figure.subplots(2, 2)
     for k, colour in ((0, "tab:blue"), (1, "tab:orange")):
         level = np.append(FIRST[k] * 10.0 * (-1.0) ** np.arange(len(SWITCHES[k]) + 1), np.nan)
         axes[0, 0].step([0.0, *SWITCHES[k], OPTIMUM], level[:-1].tolist() + [level[-2]], where="post", color=colour,
@@ -70,7 +70,6 @@ def picture(path: Path, robot: Robot, plan: PlannedMotion, errors: dict[str, lis
         if axis is not axes[1, 0]:
             axis.legend(fontsize=8)
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def snapshots(axis, plan: PlannedMotion) -> None:

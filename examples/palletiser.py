@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.robots.closed_loops import ClosedLoopRobot
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,8 +73,7 @@ def pose(robot: ClosedLoopRobot, link: str, q: np.ndarray):
 
 
 def picture(path: Path, robot: ClosedLoopRobot, t, qa, q, results) -> None:
-    plt = pyplot()
-    figure = plt.figure(figsize=(15, 8.2), layout="constrained")
+    figure = new_figure(15, 8.2)
     machine, curves = figure.subfigures(1, 2, width_ratios=(1.0, 1.25))
     draw(machine.subplots(), robot, q)
     axes = curves.subplots(4, 2, sharex=True)
@@ -98,11 +97,12 @@ def picture(path: Path, robot: ClosedLoopRobot, t, qa, q, results) -> None:
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     figure.savefig(path, dpi=105)
-    plt.close(figure)
 
 
 def draw(axis, robot: ClosedLoopRobot, q) -> None:
     """The machine from the side, in the plane of its arm, at the pick, over the top and at the place."""
+    from matplotlib.patches import Rectangle
+
     path = []
     for sample in q:
         R, P = pose(robot, "flange", sample)
@@ -116,10 +116,10 @@ def draw(axis, robot: ClosedLoopRobot, q) -> None:
             axis.plot(points[:, 0], points[:, 2] + P0[2], "-o", color=COLOURS.get(link, "0.6"), linewidth=thick, markersize=5,
                       markerfacecolor="white", alpha=strength, solid_capstyle="round", zorder=2 if thick == 4 else 1)
         x, z = path[moment]
-        axis.add_patch(pyplot().Rectangle((x - 0.5 * SIZE[0], z - 0.08 - SIZE[2]), SIZE[0], SIZE[2], facecolor="#c9a26b",
-                                          edgecolor="0.2", alpha=strength, zorder=0))
+        axis.add_patch(Rectangle((x - 0.5 * SIZE[0], z - 0.08 - SIZE[2]), SIZE[0], SIZE[2], facecolor="#c9a26b",
+                                 edgecolor="0.2", alpha=strength, zorder=0))
     axis.plot(*np.array(path).T, color="#c0392b", linewidth=1.5, label="path of the flange", zorder=4)
-    axis.add_patch(pyplot().Rectangle((-0.2, 0.0), 0.55, 0.75, facecolor="0.8", edgecolor="0.4", zorder=0))
+    axis.add_patch(Rectangle((-0.2, 0.0), 0.55, 0.75, facecolor="0.8", edgecolor="0.4", zorder=0))
     axis.axhline(0.0, color="0.4", linewidth=2)
     axis.set(aspect="equal", xlabel="distance from the waist [m]", ylabel="height [m]",
              title="Three parallelograms keep the load level")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.algebra.taylor import Jet, derivative
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState, along
 
@@ -157,8 +157,7 @@ def columns(rows: list[tuple], *names: str) -> dict[str, np.ndarray]:
 
 def picture(path: Path, robot: FloatingRobot, ground, air, zmp, centre) -> None:
     """Support polygon with the zero-moment point, stills of the jump, ground reaction, height, and torques of one leg."""
-    plt = pyplot()
-    figure = plt.figure(figsize=(13, 8), layout="constrained")
+    figure = new_figure(13, 8)
     panels = "top force, top force, top height, side height, side torque, side torque"
     top, force, height, side, torque = figure.subplot_mosaic([row.split() for row in panels.split(",")]).values()
     feet = np.array(list(HIPS.values()))
@@ -186,7 +185,6 @@ def picture(path: Path, robot: FloatingRobot, ground, air, zmp, centre) -> None:
         axis.axvspan(air["t"][0], air["t"][-1], color="tab:cyan", alpha=0.2)
         axis.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def stills(axis, ground, air) -> None:

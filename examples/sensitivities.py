@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 
 URDF = Path(__file__).parents[1] / "urdf" / "seven_r.urdf"
 DURATION = 4.0  # s
@@ -43,8 +43,7 @@ def quantities(robot: Robot, state: np.ndarray) -> dict[str, np.ndarray]:
 
 def picture(path: Path, robot: Robot, t: np.ndarray, dtau_dq: np.ndarray, torque: dict[str, np.ndarray],
             errors: dict[str, np.ndarray]) -> None:
-    plt = pyplot()
-    figure = plt.figure(figsize=(13, 7), layout="constrained")
+    figure = new_figure(13, 7)
     heat, curve, error = figure.subplot_mosaic([["heat", "curve"], ["heat", "error"]], width_ratios=(1.1, 1.0)).values()
     n = robot.n
     largest = np.abs(dtau_dq).max(axis=(0, 2))
@@ -77,7 +76,6 @@ def picture(path: Path, robot: Robot, t: np.ndarray, dtau_dq: np.ndarray, torque
     error.legend(fontsize=8)
     error.grid(alpha=0.3, which="both")
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rnea_ros.algebra.taylor import Jet, derivative
 from rnea_ros.algorithms import screws
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure, shades
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
 
@@ -88,13 +88,12 @@ def swim(robot: FloatingRobot, duration: float, step: float) -> dict[str, np.nda
 
 def picture(path: Path, robot: FloatingRobot, swum: dict[str, np.ndarray], centre: np.ndarray, velocity: np.ndarray) -> None:
     """The body at several instants, the speed of the mass centre, and the torque of every joint."""
-    plt = pyplot()
-    figure = plt.figure(figsize=(12, 6.5), layout="constrained")
+    figure = new_figure(12, 6.5)
     where, speed, torque = figure.subplot_mosaic([["where", "where"], ["speed", "torque"]], height_ratios=(0.75, 1.0)).values()
     model, t = robot.robot.model, swum["t"]
     body = screws.screws(model)
     instants = np.linspace(0, len(t) - 1, 5).astype(int)
-    for colour, k in zip(plt.cm.viridis(np.linspace(0.0, 0.9, len(instants))), instants, strict=True):
+    for colour, k in zip(shades(len(instants)), instants, strict=True):
         base = BaseState.from_vector(swum["base"][k])
         middles = np.array([pose[:3, 3] for pose in screws.body_poses(model, body, swum["q"][k])])
         x, y, _z = (base.position + base.into_world(middles.ravel()).reshape(-1, 3)).T
@@ -113,7 +112,6 @@ def picture(path: Path, robot: FloatingRobot, swum: dict[str, np.ndarray], centr
     torque.set(xlabel="time [s]", ylabel="joint, from head to tail", title="joint torque")
     figure.colorbar(image, ax=torque, label="N m")
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:

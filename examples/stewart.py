@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel import ParallelRobot
 from rnea_ros.robots.parallel_machines import Machine, delta, gough_stewart
@@ -65,8 +65,7 @@ def picking() -> dict[str, float]:
 
 
 def picture(path: Path, robot: ParallelRobot, machine: Machine, t, motion: PlatformMotion, q, force, force_rate) -> None:
-    plt = pyplot()
-    figure = plt.figure(figsize=(15, 8.6), layout="constrained")
+    figure = new_figure(15, 8.6)
     left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.2))
     draw(left.add_subplot(projection="3d"), robot, machine, motion, q)
     place, angle, forces, rates = right.subplots(4, 1, sharex=True)
@@ -95,7 +94,6 @@ def picture(path: Path, robot: ParallelRobot, machine: Machine, t, motion: Platf
     rates.set_xlabel("time [s]")
     right.align_ylabels()
     figure.savefig(path, dpi=105)
-    plt.close(figure)
 
 
 def draw(axis, robot: ParallelRobot, machine: Machine, motion: PlatformMotion, q) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from rnea_ros import Robot, plan_motion
 from rnea_ros.motion.plan import torque
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.planning import Cost, EndState, PlannedMotion, Problem, Settings
 from rnea_ros.planning import plan as best
 
@@ -46,12 +46,12 @@ def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMot
 
 
 def picture(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, float]) -> None:
-    plt = pyplot()
     t = np.linspace(0.0, plan.duration, 1001)
     state = plan(t)
     tau = robot.inverse_dynamics(*state[:3])
     force = np.linalg.norm(robot.joint_wrenches(*state[:3]).wrench[..., :3], axis=-1)
-    figure, ((efforts, forces), (motion, trade)) = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    figure = new_figure(12, 8)
+    ((efforts, forces), (motion, trade)) = figure.subplots(2, 2)
     efforts.plot(t, tau[:, 0], label="force 1 [N]")
     efforts.plot(t, tau[:, 1], label="torque 2 [N m]")
     efforts.set(xlabel="time [s]", title=f"Fig. 4.5: force and torque, T = {plan.duration:.4f} s")
@@ -70,7 +70,6 @@ def picture(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float
     for axis in figure.axes:
         axis.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def snapshots(axis, plan: PlannedMotion) -> None:

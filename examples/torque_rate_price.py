@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.planning import PlannedMotion
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
@@ -37,9 +37,8 @@ def largest_rate(robot: Robot, plan: PlannedMotion) -> float:
 
 
 def picture(path: Path, robot: Robot, plans: dict[float, PlannedMotion]) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplot_mosaic([["price", "tau 0", "rate 0"], ["price", "tau 1", "rate 1"]], figsize=(15, 6.5),
-                                      layout="constrained")
+    figure = new_figure(15, 6.5)
+    axes = figure.subplot_mosaic([["price", "tau 0", "rate 0"], ["price", "tau 1", "rate 1"]])
     price = {limit: 100.0 * (plan.duration / OPTIMUM - 1.0) for limit, plan in plans.items()}
     axes["price"].loglog(list(price), list(price.values()), "o-")
     shown = [limit for limit in SHOWN if limit in plans]
@@ -67,7 +66,6 @@ def picture(path: Path, robot: Robot, plans: dict[float, PlannedMotion]) -> None
     for axis in axes.values():
         axis.grid(alpha=0.3, which="both" if axis is axes["price"] else "major")
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot
-from rnea_ros.output.figures import pyplot
+from rnea_ros.output.figures import new_figure
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import along
 
@@ -58,8 +58,8 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
 
 def picture(path: Path, t, base, driving, still, names) -> None:
     """The road, the torques and their rates; dashed without the vehicle's motion."""
-    plt = pyplot()
-    figure, axes = plt.subplots(3, 1, figsize=(10, 8), sharex=True, layout="constrained", height_ratios=(1, 2, 2))
+    figure = new_figure(10, 8)
+    axes = figure.subplots(3, 1, sharex=True, height_ratios=(1, 2, 2))
     ground, torque, rate = axes
     ground.fill_between(t, 1e3 * road(t * SPEED), color="0.75", label="road under the vehicle's middle")
     ground.plot(t, 1e3 * base.position[:, 2], color="black", label="base of the arm")
@@ -76,7 +76,6 @@ def picture(path: Path, t, base, driving, still, names) -> None:
     for axis in (ground, torque, rate):
         axis.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -6,29 +6,26 @@ import os
 
 import numpy as np
 
-from ..output import figures
+from ..output.figures import picture
 from ..robots.robot import Robot
 from .checks import DemoRecording, difference_quotients
 
 ROWS = 8  # joints that fit on a page
 DOTS = 60  # difference quotients drawn for each joint
+STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 TORQUE, RATE, DOT = "#1f4e79", "#c0392b", "#2b2b2b"
 
 
 def draw(robot: Robot, recording: DemoRecording, path: str | os.PathLike, source: str) -> None:
     """Write the picture to `path`; its ending gives the format. Raises RneaError without matplotlib."""
-    plt = figures.pyplot()
     joints = range(min(robot.n, ROWS))
-    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        size = (11, 1.1 + 1.45 * len(joints))
-        figure, axes = plt.subplots(len(joints), 2, figsize=size, sharex=True, squeeze=False, layout="constrained")
+    with picture(path, (11, 1.1 + 1.45 * len(joints)), dpi=150, settings=STYLE) as figure:
+        axes = figure.subplots(len(joints), 2, sharex=True, squeeze=False)
         for row, joint in zip(axes, joints):
             _draw_joint(row, robot, recording, joint)
         _label(figure, axes)
         more = "" if robot.n <= ROWS else f", the first {ROWS} of {robot.n} joints"
         figure.suptitle(f"{robot.name}{more}: {source}", fontsize=11, x=0.01, ha="left")
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
 
 
 def _draw_joint(row, robot: Robot, recording: DemoRecording, joint: int) -> None:

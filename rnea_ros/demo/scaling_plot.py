@@ -6,8 +6,9 @@ import os
 
 import numpy as np
 
-from ..output import figures
+from ..output.figures import picture, shades
 from ..robots.robot import Robot
+from .plot import STYLE
 from .scaling_checks import Played
 from .task import Task, motion
 
@@ -17,12 +18,10 @@ BEYOND = 2.4  # shares of a limit that fit on the picture
 
 def draw(robot: Robot, task: Task, played: Played, path: str | os.PathLike) -> None:
     """Write the picture to `path`; its ending gives the format. Raises RneaError without matplotlib."""
-    plt = figures.pyplot()
     t = np.linspace(0.0, task.times[-1], 1001)
     planned = robot.dynamics(*motion(task.plan, t))
-    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = plt.subplots(3, 1, figsize=(10, 8), sharex=True, layout="constrained",
-                                    gridspec_kw={"height_ratios": (1.1, 1.0, 1.0)})
+    with picture(path, (10, 8), dpi=110, settings=STYLE) as figure:
+        axes = figure.subplots(3, 1, sharex=True, height_ratios=(1.1, 1.0, 1.0))
         length = task.plan.path.length
         axes[0].plot(t, task.plan.law(t)[0] / length, color=PLANNED, linestyle="--", label="planned, twice too fast")
         axes[0].plot(played.t, played.s / length, color="#1f4e79", linewidth=1.8, label="scaled, as received")
@@ -32,7 +31,7 @@ def draw(robot: Robot, task: Task, played: Played, path: str | os.PathLike) -> N
         limits = task.limits
         sets = (("torque / its limit", planned.tau / limits.effort, played.tau / limits.effort),
                 ("torque rate / its limit", planned.tau_rate / limits.effort_rate, played.tau_rate / limits.effort_rate))
-        colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.9, robot.n))
+        colours = shades(robot.n)
         for axis, (title, wanted, used) in zip(axes[1:], sets):
             axis.plot(t, np.clip(wanted, -BEYOND, BEYOND), color=PLANNED, linewidth=0.8, linestyle="--")
             for joint in range(robot.n):
@@ -50,8 +49,6 @@ def draw(robot: Robot, task: Task, played: Played, path: str | os.PathLike) -> N
             axis.grid(axis="x", color="0.92")
         figure.suptitle(f"{robot.name}: a trajectory planned twice too fast, as scaling_node executes it", x=0.01, ha="left",
                         fontsize=11)
-        figure.savefig(path, dpi=110)
-        plt.close(figure)
 
 
 def _shade(axes, played: Played) -> None:

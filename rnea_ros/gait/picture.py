@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms.kinematics import base_poses
-from ..output.figures import movie, pyplot, save
+from ..output.figures import movie, picture
 from .normative import ANGLES, LEAN, SHARE, SPREAD
 from .segments import Segment
 from .skeleton import Human, names
@@ -51,32 +51,32 @@ class Stick:
 
 def skeleton(path: str | Path, human: Human) -> None:
     """From the front and from the right: bodies as ellipsoids of the same inertia, a dot for each joint, hollow if frozen."""
-    plt, walker = pyplot(), Walker(human, backend="python")
+    walker = Walker(human, backend="python")
     q = np.zeros(walker.n)
     q[walker.joint_names.index("up")] = human.standing_height
     lines, poses = Stick(walker)(q), base_poses(walker.robot.model, q)
     places = {link: poses[frame.link][1] + poses[frame.link][0] @ frame.P for link, frame in walker.robot.model.frames.items()}
-    figure, axes = plt.subplots(1, 2, figsize=(8.0, 8.4), layout="constrained", sharey=True)
-    for axis, (across, title) in zip(axes, ((1, "front"), (0, "right"))):
-        for link, body in human.bodies.items():
-            axis.fill(*_ellipse(body, places[link], across), color="#c9b8a3", alpha=0.45, linewidth=0)
-        for colour, line in lines:
-            axis.plot(line[:, across], line[:, 2], color=colour, linewidth=2.0, solid_capstyle="round", alpha=0.8)
-        for joint in human.joints:
-            place, idle = places[joint.child], set(names(joint)) <= set(human.frozen_axes)
-            fill = "white" if idle else MIDDLE
-            axis.plot(place[across], place[2], "o", markersize=7, color=MIDDLE, markerfacecolor=fill, zorder=3)
-            if across == 1 and not joint.child.startswith("left_"):
-                axis.annotate(str(len(joint.axes)), (place[across], place[2]), (-13, -3), textcoords="offset points",
-                              fontsize=8)
-        axis.axhline(0.0, color="gray", linewidth=1.0)
-        axis.set(aspect="equal", xlim=(-0.42, 0.42), xlabel="[m]")
-        axis.set_title(title, fontsize=10)
-    axes[0].set_ylabel("[m]")
-    figure.suptitle(f"{human.sex}, {human.stature:g} m, {human.mass:g} kg: 6 global coordinates and {len(human.all_axes) - 6} "
-                    f"joint axes (numbers),\n{len(human.frozen_axes)} of them frozen (hollow); bodies as ellipsoids of equal "
-                    "inertia", fontsize=10)
-    save(figure, path, 100)
+    with picture(path, (8.0, 8.4), dpi=100) as figure:
+        axes = figure.subplots(1, 2, sharey=True)
+        for axis, (across, title) in zip(axes, ((1, "front"), (0, "right"))):
+            for link, body in human.bodies.items():
+                axis.fill(*_ellipse(body, places[link], across), color="#c9b8a3", alpha=0.45, linewidth=0)
+            for colour, line in lines:
+                axis.plot(line[:, across], line[:, 2], color=colour, linewidth=2.0, solid_capstyle="round", alpha=0.8)
+            for joint in human.joints:
+                place, idle = places[joint.child], set(names(joint)) <= set(human.frozen_axes)
+                fill = "white" if idle else MIDDLE
+                axis.plot(place[across], place[2], "o", markersize=7, color=MIDDLE, markerfacecolor=fill, zorder=3)
+                if across == 1 and not joint.child.startswith("left_"):
+                    axis.annotate(str(len(joint.axes)), (place[across], place[2]), (-13, -3), textcoords="offset points",
+                                  fontsize=8)
+            axis.axhline(0.0, color="gray", linewidth=1.0)
+            axis.set(aspect="equal", xlim=(-0.42, 0.42), xlabel="[m]")
+            axis.set_title(title, fontsize=10)
+        axes[0].set_ylabel("[m]")
+        figure.suptitle(f"{human.sex}, {human.stature:g} m, {human.mass:g} kg: 6 global coordinates and "
+                        f"{len(human.all_axes) - 6} joint axes (numbers),\n{len(human.frozen_axes)} of them frozen (hollow); "
+                        "bodies as ellipsoids of equal inertia", fontsize=10)
 
 
 def _ellipse(body: Segment, place: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,18 +89,17 @@ def _ellipse(body: Segment, place: np.ndarray, across: int) -> tuple[np.ndarray,
 
 def walk(path: str | Path, walked: Walk) -> None:
     """Snapshots of the stride; angles, the floor's force, joint forces and torques of the right leg; the zero-moment point."""
-    plt, stride = pyplot(), walked.stride()
-    figure = plt.figure(figsize=(13.0, 14.0), layout="constrained")
-    grid = figure.add_gridspec(5, 3, height_ratios=(1.25, 1, 1, 1, 1))
-    _snapshots(figure.add_subplot(grid[0, :]), walked, stride)
-    panels = [figure.add_subplot(grid[1 + k // 3, k % 3]) for k in range(12)]
-    _angles(panels[:3], walked, stride)
-    _floor(panels[3:6], walked, stride)
-    _joints(panels[6:12], walked, stride)
-    human, step = walked.walker.human, walked.step
-    figure.suptitle(f"Predicted walking: {step.speed:g} m/s, step {step.length:g} m, {human.stature:g} m, {human.mass:g} kg, "
-                    f"{walked.plan.control_points} control points", fontsize=12)
-    save(figure, path, 100)
+    stride = walked.stride()
+    with picture(path, (13.0, 14.0), dpi=100) as figure:
+        grid = figure.add_gridspec(5, 3, height_ratios=(1.25, 1, 1, 1, 1))
+        _snapshots(figure.add_subplot(grid[0, :]), walked, stride)
+        panels = [figure.add_subplot(grid[1 + k // 3, k % 3]) for k in range(12)]
+        _angles(panels[:3], walked, stride)
+        _floor(panels[3:6], walked, stride)
+        _joints(panels[6:12], walked, stride)
+        human, step = walked.walker.human, walked.step
+        figure.suptitle(f"Predicted walking: {step.speed:g} m/s, step {step.length:g} m, {human.stature:g} m, "
+                        f"{human.mass:g} kg, {walked.plan.control_points} control points", fontsize=12)
 
 
 def _snapshots(axis: Any, walked: Walk, stride: Stride) -> None:
@@ -165,16 +164,12 @@ def _curve(axis: Any, stride: Stride, values: np.ndarray, title: str) -> None:
 
 def animation(path: str | Path, walked: Walk) -> None:
     """A GIF at a quarter of the speed, seen from the right."""
-    plt, stride, stick = pyplot(), walked.stride(60), Stick(walked.walker)
-    figure, axis = plt.subplots(figsize=(7.0, 5.0), layout="constrained")
+    stride, stick = walked.stride(60), Stick(walked.walker)
 
-    def frame(k: int) -> list:
-        axis.clear()
+    def frame(axis: Any, k: int) -> None:
         _draw(axis, stick(stride.q[k]), 0.0)
         axis.axhline(0.0, color="gray", linewidth=1.0)
         axis.set(xlim=(-0.8, 0.8 + 2 * walked.step.length), ylim=(-0.1, 2.0), aspect="equal")
         axis.set_title(f"{stride.t[k]:.2f} s", loc="left", fontsize=9)
-        return []
 
-    movie(path, figure, frame, len(stride.t), rate=15)
-    plt.close(figure)
+    movie(path, (7.0, 5.0), frame, len(stride.t), rate=15)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..model.tree import Limits
-from ..output.figures import pyplot, save
+from ..output.figures import picture
 from ..robots.robot import Robot
 
 SAMPLES = 2001
@@ -27,27 +27,29 @@ class TimedMotion(Protocol):
 
 def draw(path: str | Path, robot: Robot, motion: TimedMotion, limits: Limits) -> None:
     """Position, velocity, torque and torque rate of every joint over time; dashed lines are limits that come near."""
-    plt = pyplot()
     t = np.linspace(0.0, motion.duration, SAMPLES if motion.duration else 1)
     state = motion(t)
-    tau, tau_rate = robot.torque_and_rate(*state)
+    curves = (state[0], state[1], *robot.torque_and_rate(*state))
     symmetric = (limits.velocity, limits.effort, limits.effort_rate)
     bounds = ((limits.lower, limits.upper), *((-limit, limit) for limit in symmetric))
-    figure, axes = plt.subplots(robot.n, 4, figsize=(15, 1.2 + 1.8 * robot.n), sharex=True, squeeze=False,
-                                layout="constrained")
-    for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types)):
-        length, force = ("m", "N") if kind == "prismatic" else ("rad", "N m")
-        titles = (f"{name}: position [{length}]", f"velocity [{length}/s]", f"torque [{force}]", f"torque rate [{force}/s]")
-        for axis, values, (lower, upper), title, colour in zip(axes[k], (state[0], state[1], tau, tau_rate), bounds, titles,
-                                                               COLOURS):
-            axis.plot(t, values[:, k], color=colour, linewidth=1.3)
-            axis.set_title(title, loc="left", fontsize=9)
-            axis.grid(alpha=0.3)
-            least, most = values[:, k].min(), values[:, k].max()
-            for limit in (lower[k], upper[k]):
-                if least - NEAR * (most - least) <= limit <= most + NEAR * (most - least):
-                    axis.axhline(limit, color="gray", linestyle="--", linewidth=1.0)
-    for axis in axes[-1]:
-        axis.set_xlabel("time [s]")
-    figure.suptitle(f"{robot.name}: motion of {motion.duration:.5g} s")
-    save(figure, path, dpi=110)
+    with picture(path, (15, 1.2 + 1.8 * robot.n), dpi=110) as figure:
+        axes = figure.subplots(robot.n, 4, sharex=True, squeeze=False)
+        for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types)):
+            length, force = ("m", "N") if kind == "prismatic" else ("rad", "N m")
+            titles = (f"{name}: position [{length}]", f"velocity [{length}/s]", f"torque [{force}]",
+                      f"torque rate [{force}/s]")
+            for axis, values, (lower, upper), title, colour in zip(axes[k], curves, bounds, titles, COLOURS):
+                axis.set_title(title, loc="left", fontsize=9)
+                _curve(axis, t, values[:, k], (lower[k], upper[k]), colour)
+        for axis in axes[-1]:
+            axis.set_xlabel("time [s]")
+        figure.suptitle(f"{robot.name}: motion of {motion.duration:.5g} s")
+
+
+def _curve(axis: Any, t: np.ndarray, values: np.ndarray, limits: tuple[float, float], colour: str) -> None:
+    axis.plot(t, values, color=colour, linewidth=1.3)
+    axis.grid(alpha=0.3)
+    least, most = values.min(), values.max()
+    for limit in limits:
+        if least - NEAR * (most - least) <= limit <= most + NEAR * (most - least):
+            axis.axhline(limit, color="gray", linestyle="--", linewidth=1.0)
