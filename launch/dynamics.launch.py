@@ -67,7 +67,7 @@ ARGUMENTS = [
         "query_node",
         default_value="false",
         choices=["true", "false"],
-        description="Whether to start query_node, which answers questions about the same robot by services. Its "
+        description="Whether to start query_node, which serves the dynamics of the same robot. Its "
         "parameters are those of /** and /**/query_node in params_file; config/query_node.yaml explains them.",
     ),
     DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes and topics, tf included."),

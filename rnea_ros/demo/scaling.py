@@ -62,17 +62,17 @@ def _listen(robot: Robot, text: str, task: Task) -> Played | None:
         with signals() as caught, ros_environment(domain, folder), processes(Path(folder), NODES, settings) as started:
             print(f"{robot.name}: scaling_node runs as process {started[0].pid}", flush=True)
             print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
-            heard = scaling_recorder.record(
+            received = scaling_recorder.record(
                 domain, scaling_recorder.trajectory(robot.joint_names, task.points, task.times),
                 [scaling_recorder.Act(*act) for act in ACTS], PATIENCE, table.show,
                 lambda: not caught and started[0].poll() is None)
         if caught:
             sys.exit(128 + caught[0])
-        if not heard or heard[-1].phase != heard[-1].ENDED:
+        if not received or received[-1].phase != received[-1].ENDED:
             explain(started, NODES, Path(folder), PATIENCE)
             return None
     fields = ("t", "s", "position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "phase", "override_share")
-    return Played(*(np.array([getattr(message, field) for message in heard]) for field in fields))
+    return Played(*(np.array([getattr(message, field) for message in received]) for field in fields))
 
 
 class _Live(LiveTable):

@@ -110,12 +110,12 @@ def test_the_rate_is_that_of_a_line_which_leads_to_the_stamp_of_the_state(robot)
 @pytest.mark.parametrize("policy", ["drop", "hold", "stop"])
 def test_a_wrench_that_is_out_of_date(robot, policy):
     heard = Wrench(robot, on_timeout=policy)
-    assert any("no usable message yet" in doubt for doubt in heard.wrench.doubts())
+    assert any("no usable message yet" in warning for warning in heard.wrench.warnings())
     for seconds in (0.0, 0.01):
         heard.hear(SIX * seconds, seconds=seconds)
-    assert not heard.wrench.doubts()
+    assert not heard.wrench.warnings()
     heard.age(20.0)
-    assert any("no usable message for 2" in doubt for doubt in heard.wrench.doubts())
+    assert any("no usable message for 2" in warning for warning in heard.wrench.warnings())
     if policy == "stop":
         with pytest.raises(Rejected, match="wrench 'hand'") as caught:
             heard.at()

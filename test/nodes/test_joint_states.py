@@ -129,14 +129,14 @@ def test_a_jump_makes_every_joint_unknown():
 def test_joints_that_nobody_publishes_are_held():
     source = MotionSource(NAMES, VALUES | {"hold_joints.b": 0.7, "motion_source": "estimated"})
     for k in range(9):
-        source.hear(state("ca", (3.0, 0.1 * k), (0.0, 10.0), sec=1.0 + 0.01 * k))
+        source.read(state("ca", (3.0, 0.1 * k), (0.0, 10.0), sec=1.0 + 0.01 * k))
     np.testing.assert_allclose(source.at_state(math.inf), [[0.8, 0.7, 3.0], [10.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3], atol=1e-6)
-    source.hear(state("b", (0.2,), (1.0,), sec=1.1))
+    source.read(state("b", (0.2,), (1.0,), sec=1.1))
     assert source.state.q[1] == 0.2
     with pytest.raises(Rejected, match="b: up to 0"):  # and no more when it was published once
-        source.hear(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.0))
+        source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.0))
     source.configure(VALUES | {"hold_joints.b": 0.7, "joint_age": 2.0})
-    assert source.hear(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.1)) == 2_100_000_000
+    assert source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.1)) == 2_100_000_000
 
 
 def motion(t):
@@ -148,7 +148,7 @@ def motion(t):
 def tell(source, t, names=NAMES, offset=100.0, sender=b"", wrong=0.0, stamp=None):
     columns = [NAMES.index(name) for name in names]
     q, qd = motion(t - wrong)[:2, columns]
-    source.hear(state(names, q, qd, offset + t if stamp is None else stamp), sender)
+    source.read(state(names, q, qd, offset + t if stamp is None else stamp), sender)
     return source.at_state(math.inf)
 
 
@@ -239,11 +239,11 @@ def test_a_desired_motion_from_before_a_jump_is_not_used():
     wanted = JointMotion(joint_names=list(NAMES), acceleration=[1.0] * 3, jerk=[2.0] * 3)
     wanted.header.stamp = when(100.0)
     source.desired.read(wanted)
-    source.hear(state(sec=100.1))
+    source.read(state(sec=100.1))
     assert source.at_state(0.01)[2].tolist() == [1.0] * 3
     with pytest.raises(Rejected):
-        source.hear(state(sec=90.0))
-    source.hear(state(sec=90.1))
+        source.read(state(sec=90.0))
+    source.read(state(sec=90.1))
     with pytest.raises(Rejected) as caught:
         source.at_state(0.01)
     assert caught.value.reason == "desired_forgotten"
@@ -299,7 +299,7 @@ def test_a_continuous_joint_that_wraps_is_estimated_across_the_turn():
         q = np.array([0.1 * t, 4.0 * t, -9.0 * t])
         wrapped = q - 2.0 * np.pi * np.round(q / (2.0 * np.pi)) * [0, 1, 1]
         try:
-            source.hear(state(NAMES, wrapped, (0.1, 4.0, -9.0), 7.0 + t))
+            source.read(state(NAMES, wrapped, (0.1, 4.0, -9.0), 7.0 + t))
             found = source.at_state(math.inf)
         except Rejected as rejected:
             assert rejected.passing

@@ -36,7 +36,7 @@ SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states a
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """Everything that a model is made of; equal recipes make equal models."""
+    """Everything that a model is made of; equal requests make equal models."""
 
     text: str
     backend: str
@@ -87,8 +87,8 @@ class RobotDescriptionSource:
     def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Robot], None],
                  refuse: Callable[[str], None], prepare: Callable[[Robot], None] | None = None):
         self._node, self._parameters, self._accept, self._refuse, self._prepare = node, parameters, accept, refuse, prepare
-        self._heard = ""  # on the topic
-        self._spurned = ""  # of what was heard, the last one that made no model while there was another
+        self._received = ""  # on the topic
+        self._refused_text = ""  # of what was received, the last one that made no model while there was another
         self._wanted: ModelRequest | None = None  # the newest request, whatever became of it
         self._bare: tuple[ModelRequest, Robot] | None = None  # the last one built, without payload
         self._current: ModelRequest | None = None  # the one accepted last,
@@ -119,27 +119,27 @@ class RobotDescriptionSource:
     def check(self, names: Set[str]) -> None:
         """Raise RneaError if what the parameters now ask for cannot become a model; `names` have just changed. Takes
         milliseconds: compiles nothing."""
-        recipe = self._recipe()
+        request = self._model_request()
         if self._current is None and self._wanted is not None and self.settled:
             # Nothing works, so nothing is lost. One bad value must not stand in the way of mending another.
-            if "robot_description" in names and recipe.text:
-                recipe.plain().robot()
+            if "robot_description" in names and request.text:
+                request.plain().robot()
             return
-        if self._spurned:
-            spurned, self._spurned = self._spurned, ""
+        if self._refused_text:
+            refused, self._refused_text = self._refused_text, ""
             with suppress(Exception):
-                self._draft(self._recipe())  # this is what the text that was refused had been waiting for
+                self._draft(self._model_request())  # this is what the text that was refused had been waiting for
                 return
-            self._spurned = spurned
-        self._draft(recipe)
+            self._refused_text = refused
+        self._draft(request)
 
     def request(self) -> None:
         """Build what is asked for now, unless that is what was asked for last."""
-        recipe = self._recipe()
-        if recipe.text and recipe != self._wanted:
-            before, self._wanted = self._wanted, recipe
+        request = self._model_request()
+        if request.text and request != self._wanted:
+            before, self._wanted = self._wanted, request
             try:
-                self._worker.submit(self._build, recipe)
+                self._worker.submit(self._build, request)
             except BaseException:  # no thread can be started any more
                 self._wanted = before
                 raise
@@ -155,20 +155,20 @@ class RobotDescriptionSource:
     def close(self) -> None:
         self._worker.shutdown(wait=True, cancel_futures=True)
 
-    def _draft(self, recipe: ModelRequest) -> None:
-        if not recipe.text and self._wanted is not None:
-            raise InputError(f"robot_description is empty, and nothing was heard on {self.topic_name} to replace it")
-        if recipe.text:
-            recipe.load(self._bare[1] if self._bare is not None and self._bare[0] == recipe.bare() else recipe.robot())
+    def _draft(self, request: ModelRequest) -> None:
+        if not request.text and self._wanted is not None:
+            raise InputError(f"robot_description is empty, and nothing was received on {self.topic_name} to replace it")
+        if request.text:
+            request.load(self._bare[1] if self._bare is not None and self._bare[0] == request.bare() else request.robot())
 
     @property
     def _text(self) -> str:
         """The parameter's, or else the topic's newest one that is of use."""
-        current = self._current
-        heard = current.text if current is not None and self._heard and self._heard == self._spurned else self._heard
-        return self._parameters.values["robot_description"] or heard
+        refused = self._current is not None and self._received and self._received == self._refused_text
+        received = self._current.text if self._current is not None and refused else self._received
+        return self._parameters.values["robot_description"] or received
 
-    def _recipe(self) -> ModelRequest:
+    def _model_request(self) -> ModelRequest:
         values = self._parameters.values
         terms = {name: value for name, value in self._parameters.given.items() if name.startswith("joint_dynamics.")}
         return ModelRequest(
@@ -190,27 +190,27 @@ class RobotDescriptionSource:
         if self._parameters.values["robot_description"]:
             self._node.get_logger().info(f"{self.topic_name} is not used: parameter robot_description is set", once=True)
         if message.data.strip():
-            self._heard = message.data
+            self._received = message.data
             self.request()
         else:
             self._turn_down(f"{self.topic_name} carried an empty text")
 
-    def _build(self, recipe: ModelRequest) -> None:
+    def _build(self, request: ModelRequest) -> None:
         """In the worker. The result is what the executor will see, so nothing may escape as an exception."""
-        if recipe is not self._wanted:  # overtaken while it waited
+        if request is not self._wanted:  # overtaken while it waited
             return
         interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)  # tracing is pure Python: let callbacks have the interpreter soon
         try:
-            if self._bare is None or self._bare[0] != recipe.bare():
-                self._bare = recipe.bare(), recipe.robot()
-            robot = recipe.load(self._bare[1])
+            if self._bare is None or self._bare[0] != request.bare():
+                self._bare = request.bare(), request.robot()
+            robot = request.load(self._bare[1])
             _try(robot)
             if self._prepare is not None:
                 self._prepare(robot)
-            self._finished.append((recipe, robot))
+            self._finished.append((request, robot))
         except BaseException as error:  # whatever it is: it must not cost the model that works, nor end this thread unheard
-            self._finished.append((recipe, in_words(error)))
+            self._finished.append((request, in_words(error)))
         finally:
             sys.setswitchinterval(interval)
         trigger(self._ready)
@@ -218,27 +218,27 @@ class RobotDescriptionSource:
     def _deliver(self) -> None:
         """In the executor, between two callbacks."""
         while self._finished:
-            recipe, result = self._finished.popleft()
-            if recipe is not self._wanted:
+            request, result = self._finished.popleft()
+            if request is not self._wanted:
                 continue
-            self._answered = recipe
-            reason = result if isinstance(result, str) else self._take(recipe, result)
+            self._answered = request
+            reason = result if isinstance(result, str) else self._take(request, result)
             if reason:
-                what = "parameters" if self._current is not None and self._current.text == recipe.text else "robot description"
-                self._turn_down(reason + self._go_back(), what)
+                same_text = self._current is not None and self._current.text == request.text
+                self._turn_down(reason + self._go_back(), "parameters" if same_text else "robot description")
 
-    def _take(self, recipe: ModelRequest, robot: Robot) -> str:
+    def _take(self, request: ModelRequest, robot: Robot) -> str:
         """Hand a model on. Returns why that did not work: a defect of ours, after which the node has its old model again."""
         try:
-            self._hand_over(robot, self._current is None or self._current.bare() != recipe.bare())
+            self._hand_over(robot, self._current is None or self._current.bare() != request.bare())
         except Exception as error:
             self._node.get_logger().error(traceback.format_exc())
             if self._robot is not None:
                 self._hand_over(self._robot, True)
             return in_words(error)
-        self._current, self._robot = recipe, robot
-        if recipe.text == self._heard:
-            self._spurned = ""
+        self._current, self._robot = request, robot
+        if request.text == self._received:
+            self._refused_text = ""
         self._kept = self._parameters.values, self._parameters.given
         self._node.get_logger().info(f"model {robot.model_id}: robot '{robot.name}', {robot.n} joints, "
                                      f"backend {robot.backend}")
@@ -257,18 +257,18 @@ class RobotDescriptionSource:
             return ""
         self._wanted = self._answered = self._current
         if not self._parameters.values["robot_description"] and self._text != self._current.text:
-            self._spurned = self._heard  # it may be the topic's fault: without it, the parameters get what they ask for
+            self._refused_text = self._received  # without it, the parameters may get what they ask for
             self.request()
             return ""
         back = self._parameters.go_back(*self._kept, _of_the_model)
-        self.request()  # what was heard meanwhile
+        self.request()  # what was received meanwhile
         values = ", ".join(f"{name} = {value!r:.60}" for name, value in sorted(back.items()))
         return f"; parameters go back to those of the model in use: {values}" if back else ""
 
     def _announce(self, robot: Robot) -> None:
         self._parameters.declare_joints(described(robot))
-        for doubt in (*robot.warnings, *warnings(self._parameters, robot)):
-            self._node.get_logger().warning(doubt)
+        for warning in (*robot.warnings, *warnings(self._parameters, robot)):
+            self._node.get_logger().warning(warning)
 
     def _turn_down(self, reason: str, what: str = "robot description") -> None:
         stays = "no model yet" if self._robot is None else f"model {self._robot.model_id} stays"

@@ -53,9 +53,9 @@ def graceful_shutdown(node: Finishing) -> Iterator[None]:
     def end() -> None:
         trigger(guard)
 
-    heard, written = socket.socketpair()
+    receiving, written = socket.socketpair()
     written.setblocking(False)
-    watcher = threading.Thread(target=_watch, args=(node, heard, end), name="signals", daemon=True)
+    watcher = threading.Thread(target=_watch, args=(node, receiving, end), name="signals", daemon=True)
     for number in SIGNALS:
         signal.signal(number, lambda number, frame: None)  # instead of rclpy's; what counts is the byte that is written
     before = signal.set_wakeup_fd(written.fileno())  # for each signal, whatever the main thread does
@@ -74,22 +74,22 @@ def graceful_shutdown(node: Finishing) -> Iterator[None]:
         signal.set_wakeup_fd(before)
         written.close()  # which ends the watcher
         watcher.join()
-        heard.close()
+        receiving.close()
 
 
 def _end() -> None:
     raise ExternalShutdownException()
 
 
-def _watch(node: Finishing, heard: socket.socket, end: Callable[[], None]) -> None:
-    if not heard.recv(1):
+def _watch(node: Finishing, receiving: socket.socket, end: Callable[[], None]) -> None:
+    if not receiving.recv(1):
         return
     patience = 0.0
     try:
         patience = node.finish(end)
     finally:  # a node that fails to finish must not stay for ever
-        more, _, _ = select.select([heard], [], [], patience)
-        again = heard.recv(1) if more else b""
+        more, _, _ = select.select([receiving], [], [], patience)
+        again = receiving.recv(1) if more else b""
         if again or not more:  # else the spinning has ended
             why = "a second signal came" if again else f"not finished within {patience:g} s"
             node.get_logger().error(f"{why}: ends at once, in the middle of what it does")

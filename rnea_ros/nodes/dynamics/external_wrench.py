@@ -137,7 +137,7 @@ class ExternalWrench:
         transform = self._transform(self._frame) or moving_transform(self._robot, self.link, self._frame, q, qd)
         return transform(sign * value, sign * rate)
 
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What the user should know of it."""
         age = self.age
         if age > self.setting("timeout"):

@@ -97,9 +97,9 @@ class ExternalWrenches:
         """A sentence about each."""
         return [wrench.description(topic.topic_name) for wrench, topic in zip(self._all, self._topics)]
 
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What the user should know of them just now."""
-        return [doubt for wrench in self._all for doubt in wrench.doubts()]
+        return [warning for wrench in self._all for warning in wrench.warnings()]
 
     def close(self) -> None:
         self._workers.shutdown(wait=True, cancel_futures=True)

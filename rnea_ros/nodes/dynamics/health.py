@@ -72,16 +72,16 @@ class Health:
             return NodeState.STALE, f"nothing computed for {silent:.1f} s{refused}"
         return NodeState.ACTIVE, NodeState.ACTIVE.value
 
-    def report(self, timeout: float, clock: int, doubts: Sequence[str] = ()) -> DiagnosticStatus:
+    def report(self, timeout: float, clock: int, warnings: Sequence[str] = ()) -> DiagnosticStatus:
         """One status; rates, percentiles and peaks are those since the last call.
 
         clock  : what the node's clock shows now [ns], to compare with stamps
-        doubts : what else the user should know
+        warnings : what else the user should know
         """
         now = time.monotonic_ns()
         elapsed, self._since = max(now - self._since, 1) * 1e-9, now
         state, message = self.state(timeout)
-        level, notes = _LEVEL.get(state, DiagnosticStatus.WARN), list(doubts)
+        level, notes = _LEVEL.get(state, DiagnosticStatus.WARN), list(warnings)
         if self.model_error and self.robot is not None:
             notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
         values = {"state": state.name, "model_error": self.model_error, "published": self.published, **self._model_values()}

@@ -53,7 +53,7 @@ class MotionSource:
         self.state.forget()
         self.desired.forget()
 
-    def hear(self, message: JointState, sender: bytes = b"") -> int:
+    def read(self, message: JointState, sender: bytes = b"") -> int:
         """A joint state of a sender. Returns the stamp of the robot's state with it [ns]; raises Rejected."""
         try:
             part = self.state.read(message, sender)
@@ -66,7 +66,7 @@ class MotionSource:
         return self.state.stamp
 
     def at_state(self, desired_age: float) -> Motion:
-        """The motion at the state just heard; desired_age is the time since the last desired motion arrived [s]."""
+        """The motion at the state just read; desired_age is the time since the last desired motion arrived [s]."""
         values, state = self._values, self.state
         estimated = values["motion_source"] == "estimated"
         if not state.has_velocity and values["missing_velocity"] == "refuse":
@@ -83,7 +83,7 @@ class MotionSource:
         qd = state.qd if state.has_velocity else np.where(np.isfinite(state.qd), state.qd, qd)
         return (state.q, qd, qdd, qddd) if estimated else (state.q, qd, *self._desired(desired_age))
 
-    def doubts(self, desired_age: float) -> list[str]:
+    def warnings(self, desired_age: float) -> list[str]:
         """What the user should know of the motion in use."""
         values = self._values
         if values["motion_source"] != "desired" or desired_age <= values["desired_timeout"]:

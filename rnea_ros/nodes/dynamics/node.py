@@ -62,7 +62,7 @@ class DynamicsNode(Node):
         self._results = (self.create_publisher(JointState, "~/joint_effort", QUEUE),
                          self.create_publisher(JointState, "~/joint_effort_rate", QUEUE),
                          self.create_publisher(JointDynamics, "~/joint_dynamics", QUEUE))
-        self._outlets = [RawPublisher(publisher) for publisher in self._results]
+        self._raw_publishers = [RawPublisher(publisher) for publisher in self._results]
         self._decode_state = Decoder(JointState, ("position", "velocity"))
         self._decode_desired = Decoder(JointMotion, ("acceleration", "jerk"))
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
@@ -110,7 +110,7 @@ class DynamicsNode(Node):
         stream.received += 1
         try:
             robot, source = self._model()
-            stream.accept(began, source.hear(self._decode_state(data), self._senders.sender(info)))
+            stream.accept(began, source.read(self._decode_state(data), self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
             touched = self._wrenches
             result = robot.dynamics(*motion) if touched is None else touched.dynamics(robot, motion, source.state.stamp)
@@ -134,9 +134,9 @@ class DynamicsNode(Node):
 
     def _publish(self, began: int) -> None:
         out = self._out
-        for outlet, sent in zip(self._outlets, out.sent):
-            if outlet.listeners():
-                outlet.send(sent.packed(out.stamp))
+        for publisher, sent in zip(self._raw_publishers, out.sent):
+            if publisher.has_subscribers():
+                publisher.send(sent.packed(out.stamp))
         self._health.done(began, out.use)
 
     def _fail(self, stream: Stream, error: Exception) -> None:
@@ -209,9 +209,9 @@ class DynamicsNode(Node):
         if state is NodeState.ACTIVE and self._robot is not None:
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
-            late = self._motion.doubts(self._health.desired.age(time.monotonic_ns()))
-            scaling = self._scaler.doubts() if self._settings.values["publish_speed_scaling"] else []
-            late += self._wrenches.doubts() if self._wrenches else []
+            late = self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
+            scaling = self._scaler.warnings() if self._settings.values["publish_speed_scaling"] else []
+            late += self._wrenches.warnings() if self._wrenches else []
             return senders + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
         return senders
 

@@ -66,7 +66,7 @@ class SpeedScaler:
         if self._controller is not None:
             self._controller.publish(SpeedScalingFactor(factor=self._number.data))
 
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What binds just now."""
         return [self._hint] if self._hint else []
 

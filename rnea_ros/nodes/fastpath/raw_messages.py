@@ -138,7 +138,7 @@ class RawPublisher:
 
     def __init__(self, publisher: Any):
         self._publisher = publisher
-        self.listeners = publisher.handle.get_subscription_count  # counting takes a tenth of the time of sending
+        self.has_subscribers = publisher.handle.get_subscription_count  # counting takes a tenth of the time of sending
         self._publish_raw = publisher.handle.publish_raw
 
     def send(self, data: Any) -> None:

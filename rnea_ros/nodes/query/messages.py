@@ -32,21 +32,21 @@ from rnea_ros.query.request import Request
 from rnea_ros.query.tree import tree
 
 
-def _asks(question: RequestHandler) -> Callable[[Robot, Request, Limits], Answer]:
-    return lambda robot, request, limits: ask(robot, question, request)
+def _by(handler: RequestHandler) -> Callable[[Robot, Request, Limits], Answer]:
+    return lambda robot, request, limits: ask(robot, handler, request)
 
 
 # Name of the service -> its type, and what answers it.
 SERVICES: dict[str, tuple[Any, Callable[[Robot, Request, Limits], Answer]]] = {
     "get_tree": (GetTree, lambda robot, request, limits: tree(robot, request["floating_base"], limits)),
-    "compute_inverse_dynamics": (ComputeInverseDynamics, _asks(handlers.INVERSE_DYNAMICS)),
-    "compute_forward_dynamics": (ComputeForwardDynamics, _asks(handlers.FORWARD_DYNAMICS)),
-    "compute_mass_matrix": (ComputeMassMatrix, _asks(handlers.MASS_MATRIX)),
-    "compute_sensitivities": (ComputeSensitivities, _asks(handlers.SENSITIVITIES)),
-    "compute_joint_wrenches": (ComputeJointWrenches, _asks(handlers.JOINT_WRENCHES)),
-    "compute_energy": (ComputeEnergy, _asks(handlers.ENERGY)),
-    "compute_floating_inverse_dynamics": (ComputeFloatingInverseDynamics, _asks(handlers.FLOATING_INVERSE_DYNAMICS)),
-    "compute_floating_forward_dynamics": (ComputeFloatingForwardDynamics, _asks(handlers.FLOATING_FORWARD_DYNAMICS)),
+    "compute_inverse_dynamics": (ComputeInverseDynamics, _by(handlers.INVERSE_DYNAMICS)),
+    "compute_forward_dynamics": (ComputeForwardDynamics, _by(handlers.FORWARD_DYNAMICS)),
+    "compute_mass_matrix": (ComputeMassMatrix, _by(handlers.MASS_MATRIX)),
+    "compute_sensitivities": (ComputeSensitivities, _by(handlers.SENSITIVITIES)),
+    "compute_joint_wrenches": (ComputeJointWrenches, _by(handlers.JOINT_WRENCHES)),
+    "compute_energy": (ComputeEnergy, _by(handlers.ENERGY)),
+    "compute_floating_inverse_dynamics": (ComputeFloatingInverseDynamics, _by(handlers.FLOATING_INVERSE_DYNAMICS)),
+    "compute_floating_forward_dynamics": (ComputeFloatingForwardDynamics, _by(handlers.FLOATING_FORWARD_DYNAMICS)),
 }
 
 

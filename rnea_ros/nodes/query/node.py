@@ -1,6 +1,6 @@
-"""query_node: answers what may be asked of a robot, one service for each kind of question; see rnea_msgs/srv.
+"""query_node: a robot's dynamics as services, one for each kind of request; see rnea_msgs/srv.
 
-Subscribes robot_description. Serves ~/get_tree, ~/compute_... (queries.py has the list). Publishes ~/model_info (latched).
+Subscribes robot_description. Serves ~/get_tree, ~/compute_... (SERVICES in messages.py). Publishes ~/model_info (latched).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the defa
 
 
 class QueryNode(Node):
-    """Thin: a request becomes plain arrays, a function of answers.py answers them, the answer becomes a response.
+    """Thin: a request becomes plain arrays, a handler of query/handlers.py answers them, the answer becomes a response.
 
-    One question is answered at a time, in a millisecond, except the first of its kind to a model: that one compiles, for
+    One request is answered at a time, in a millisecond, except the first of its kind to a model: that one compiles, for
     seconds on a humanoid. It is answered in a thread of its own, so that others need not wait for it.
     """
 
@@ -42,12 +42,12 @@ class QueryNode(Node):
         super().__init__("query_node", automatically_declare_parameters_from_overrides=True)
         self._robot: Robot | None = None
         self._refusal = ""
-        self._compiled: set[tuple] = set()  # kinds of questions that the robot has answered
+        self._compiled: set[tuple] = set()  # kinds of requests that the robot has answered
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="first")
         self._wake = self.create_guard_condition(lambda: None)  # executors do not notice what other threads finish
         self._settings = ParameterSet(self, QUERY_TABLE, self._on_parameters)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
-        group = ReentrantCallbackGroup()  # a question that waits for the worker does not block the next
+        group = ReentrantCallbackGroup()  # a request that waits for the worker does not block the next
         for name, (kind, _) in SERVICES.items():
             self.create_service(kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
@@ -57,7 +57,7 @@ class QueryNode(Node):
         self._intake.close()
         super().destroy_node()
 
-    # ------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------ requests
 
     def _server(self, name: str) -> Callable:
         async def serve(request: Any, response: Any) -> Any:
