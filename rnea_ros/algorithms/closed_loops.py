@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algebra.arrays import Array
 from ..algebra.taylor import Jet, derivative, jets
 from .kinematics import base_poses, within
 
@@ -123,7 +124,7 @@ def active_map(J, Jd, solve, selection):
     return G, solve(Jd @ G)
 
 
-def active_jacobian_rate(G, Gd, J, Jd):
+def active_jacobian_rate(G: Array, Gd: Array, J: Array, Jd: Array) -> Array:
     """Rate of J G, the Jacobian of a link by the active joints. J, Jd: by all joints of the tree, and its rate."""
     return Jd @ G + J @ Gd
 
@@ -131,7 +132,7 @@ def active_jacobian_rate(G, Gd, J, Jd):
 # ---------------------------------------------------------------------- torques
 
 
-def active_torque(G, Gd, tau, tau_rate):
+def active_torque(G: Array, Gd: Array, tau: Array, tau_rate: Array) -> tuple[Array, Array]:
     """Torques of the active joints from those of the tree, and their rates.
 
     Gamma_c = G^T Gamma_tr = Gamma_a + (d qp / d qa)^T Gamma_p; the second is the product rule.
@@ -139,11 +140,11 @@ def active_torque(G, Gd, tau, tau_rate):
     return _felt(G, tau), _felt(Gd, tau) + _felt(G, tau_rate)  # (55), (57); its rate
 
 
-def active_mass_matrix(G, M):
+def active_mass_matrix(G: Array, M: Array) -> Array:
     """A_c of (58): torques (55) of the tree's motion under unit accelerations of the active joints."""
     return np.swapaxes(G, -1, -2) @ M @ G
 
 
-def _felt(G, tau):
+def _felt(G: Array, tau: Array) -> Array:
     """G^T tau, of one sample or of many."""
     return tau @ G if tau.ndim == 1 else (tau[..., None, :] @ G)[..., 0, :]

@@ -17,6 +17,7 @@ moment on the environment, (23). So no equation of a rigid body stands here a se
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class Torques(NamedTuple):
     motor: list
 
 
-def elastic(motors):
+def elastic(motors: Iterable[Motor]) -> list[Motor]:
     """The motors of the elastic joints; their order is that of theta."""
     return [motor for motor in motors if motor.stiffness < math.inf]
 

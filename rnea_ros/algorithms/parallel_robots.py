@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..algebra.arrays import Array
 from ..algebra.taylor import Jet, derivative, jets
 from ..algebra.vectors import cross, quaternion
 from . import torque_rate as newton_euler
@@ -116,6 +117,7 @@ def platform_force(model, R, V, Vd, Vdd, gravity, **options):
     return np.concatenate((f, n)), np.concatenate((fd, nd))
 
 
-def actuator_force(maps, maps_rate, Fp, Fp_rate, tau, tau_rate):
+def actuator_force(maps: Array, maps_rate: Array, Fp: Array, Fp_rate: Array, tau: Array,
+                   tau_rate: Array) -> tuple[Array, Array]:
     """(59): Jp^T Fp + Q^T Gamma, Gamma from the legs as trees, which with Q = J^-1 Jv Jp is (66); and its rate."""
     return active_torque(maps, maps_rate, np.concatenate((Fp, tau), axis=-1), np.concatenate((Fp_rate, tau_rate), axis=-1))

@@ -15,8 +15,9 @@ from ..robots.declared_joints import joint_forces, limited
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.floating_closed_loops import FloatingLoopRobot
-from ..robots.load import AnyRobot, load
+from ..robots.load import load
 from ..robots.parallel import ParallelRobot
+from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
 

@@ -13,7 +13,7 @@ from ..output import figures
 from ..recordings import motion_csv
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
-from ..robots.load import AnyRobot
+from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
 from . import robots

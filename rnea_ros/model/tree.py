@@ -35,12 +35,12 @@ def frozen(values: Any) -> np.ndarray:
 class Frozen:
     """Base of dataclasses whose arrays are read-only: so are those of a copy that comes out of a pickle."""
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         given = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]  # of a dataclass
         return _restored, (type(self), [dict(value) if isinstance(value, MappingProxyType) else value for value in given])
 
 
-def _restored(kind: type, values: list) -> Any:
+def _restored(kind: type, values: list[Any]) -> Any:
     return kind(*[frozen(value) if isinstance(value, np.ndarray) else value for value in values])
 
 
@@ -231,7 +231,7 @@ class Model(Frozen):
                              f"{near(link_name, self.frames)}")
         return self.frames[link_name]
 
-    def mdh_table(self) -> list[tuple]:
+    def mdh_table(self) -> list[tuple[Any, ...]]:
         """(name, parent, sigma, gamma, b, alpha, d, theta, r) of links 1..N; parent 0 is the root [rad, m]."""
         return [(link.joint or link.name, link.parent, link.sigma, *link.geometry) for link in self.links[1:]]
 

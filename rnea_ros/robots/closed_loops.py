@@ -171,7 +171,7 @@ class ClosedLoopRobot(LoopKinematics):
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, guess: ArrayLike | None = None) -> Array:
         """(6, N) or (samples, 6, N): link_velocity = jacobian @ qd; the passive joints move along, by G of (56)."""
         motion = self._still(q, guess)
-        return self.tree.jacobian(link, motion.q, point) @ motion.G
+        return np.asarray(self.tree.jacobian(link, motion.q, point) @ motion.G)
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
                       guess: ArrayLike | None = None) -> Array:

@@ -16,7 +16,7 @@ from ..algorithms import mixed_joints, motor_motion
 from ..algorithms.mixed_joints import Motor
 from ..errors import InputError, some
 from ..model.robot_file.robot_file import Source
-from ..model.tree import Limits
+from ..model.tree import Limits, Model
 from . import elastic_parameters
 from .inputs import validation
 from .inputs.payload import unified
@@ -239,19 +239,20 @@ class ElasticRobot(LinkKinematics):
         function = KernelFunction(("motor_motion", order), self._inverse_motion, tuple(names))
         return self._motors(function, *motion[:order + 1], **loads)
 
-    def _inverse_motion(self, model, gravity, options, **motion):
+    def _inverse_motion(self, model: Model, gravity: Any, options: Any, **motion: Any) -> tuple[Any, ...]:
         torques, theta = motor_motion.inverse_motion(model, self.motors, list(motion.values()), gravity=gravity, **options)
         rate: Any = derivative(torques.motor, 1) if len(motion) > self.order else []
         return derivative(torques.motor, 0), derivative(torques.load, 0), *([x[k] for x in theta] for k in range(3)), rate
 
-    def _forward_dynamics(self, model, gravity, options, q, qd, q_motor, qd_motor, tau):
+    def _forward_dynamics(self, model: Model, gravity: Any, options: Any, q: Any, qd: Any, q_motor: Any, qd_motor: Any,
+                          tau: Any) -> tuple[Any, ...]:
         options = values_only(options)
         acceleration, A = mixed_joints.forward_dynamics(model, self.motors, q, q_motor, qd, qd_motor, tau, gravity=gravity,
                                                         **options)
         return acceleration, pivots(A), np.diag(A)
 
-    def _mass_matrix(self, model, gravity, options, q):
+    def _mass_matrix(self, model: Model, gravity: Any, options: Any, q: Any) -> list[Any]:
         return [mixed_joints.mass_matrix(model, self.motors, q)]
 
-    def _bias(self, model, gravity, options, q, qd, q_motor, qd_motor):
+    def _bias(self, model: Model, gravity: Any, options: Any, q: Any, qd: Any, q_motor: Any, qd_motor: Any) -> list[Any]:
         return [mixed_joints.bias(model, self.motors, q, q_motor, qd, qd_motor, gravity=gravity, **values_only(options))]

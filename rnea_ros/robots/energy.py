@@ -58,7 +58,8 @@ class Energetics:
     def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
         """Power of the joint torques [W]: what the energy gains per second, less friction's loss and others' work."""
         names = self.model.joint_names
-        return (validation.coordinates("qd", qd, names) * validation.coordinates("tau", tau, names)).sum(axis=-1)
+        moving, pushed = validation.coordinates("qd", qd, names), validation.coordinates("tau", tau, names)
+        return np.asarray((moving * pushed).sum(axis=-1))
 
     def coriolis(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """C (n, n) or (samples, n, n), by Christoffel symbols: C qd are the velocity torques, and Mdot - 2 C is skew."""

@@ -38,7 +38,7 @@ MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a Pa
     "SpringRobot": lambda robot, file: SpringRobot(robot, file.only([SPRINGS]))}
 
 
-def load(source: str | bytes | os.PathLike, robot_file: Source | None = None, *, base: str | None = None,
+def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = None, *, base: str | None = None,
          backend: str = "llvm", gravity: Sequence[float] | None = None, friction: bool | None = None,
          allow_xacro: bool = False) -> AnyRobot:
     """A robot from a URDF and the robot file that says what the URDF cannot: of which class it is follows from the file.

@@ -92,8 +92,8 @@ class ParallelRobot(ParallelKinematics):
         """(6, N) or (samples, 6, N) by the active joints: link_velocity = jacobian @ qd, by Jp and Q of (60), (61)."""
         platform, legs = self._still(q, motion, guess)
         if self.on_legs(link):
-            return self.legs.jacobian(link, legs.q, point) @ legs.maps[..., 6:, :]
-        return self.body.jacobian(link, platform, point) @ legs.maps[..., :6, :]
+            return np.asarray(self.legs.jacobian(link, legs.q, point) @ legs.maps[..., 6:, :])
+        return np.asarray(self.body.jacobian(link, platform, point) @ legs.maps[..., :6, :])
 
     def jacobian_rate(self, link: str, q: ArrayLike | None = None, qd: ArrayLike | None = None,
                       point: ArrayLike | None = None, *, motion: PlatformMotion | None = None, guess: Any = None) -> Array:

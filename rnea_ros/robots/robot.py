@@ -59,7 +59,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         self._store, self._quick, self._torque_and_rate = store, store.quick, store.quick["torque_and_rate"]
 
     @classmethod
-    def from_urdf(cls, source: str | bytes | os.PathLike, base: str = "fixed", backend: str = "llvm",
+    def from_urdf(cls, source: str | bytes | os.PathLike[str], base: str = "fixed", backend: str = "llvm",
                   gravity: ArrayLike = GRAVITY, friction: bool = False,
                   joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Robot:
         """A robot from the path of a URDF, or from its text.
@@ -137,7 +137,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         carried = [(link, payload.parameters.tolist()) for link, payload in sorted(self.payloads.items())]
         return hashlib.sha256(repr((self.model.model_id, self.gravity_vector.tolist(), carried)).encode()).hexdigest()[:16]
 
-    def mdh_table(self) -> list[tuple]:
+    def mdh_table(self) -> list[tuple[Any, ...]]:
         """(name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k is row k from 1."""
         return self.model.mdh_table()
 
@@ -236,7 +236,9 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
                   wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
         """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
         validation.held_base(self.model)
-        return self._store.on_floats(RECURSION, q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates)
+        found: tuple[LinkMotion, LinkForces] = self._store.on_floats(RECURSION, q, qd, qdd, qddd, wrenches=wrenches,
+                                                                     wrench_rates=wrench_rates)
+        return found
 
     def _evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
         """Of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""

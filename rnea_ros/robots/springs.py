@@ -14,7 +14,7 @@ from ..algorithms import elastic_joints
 from ..algorithms.mass_matrix import locked
 from ..errors import InputError
 from ..model.robot_file.robot_file import Source
-from ..model.tree import Limits
+from ..model.tree import Limits, Model
 from . import elastic_parameters
 from .inputs import validation
 from .inputs.payload import unified
@@ -180,18 +180,17 @@ class SpringRobot(LinkKinematics):
         validation.results("the springs' motion", results)
         return results
 
-    def _inverse(self, model, gravity, options, q, qd, qdd):
-        tau, moved, felt = elastic_joints.inverse_dynamics(model, q, qd, qdd, self.springs, gravity,
-                                                           **values_only(options))
+    def _inverse(self, model: Model, gravity: Any, options: Any, q: Any, qd: Any, qdd: Any) -> tuple[Any, ...]:
+        options = values_only(options)
+        tau, moved, felt = elastic_joints.inverse_dynamics(model, q, qd, qdd, self.springs, gravity, **options)
         return tau, moved, felt, self._alone(q)
 
-    def _rates(self, model, gravity, options, q, qd, qdd, qddd):
-        *_, felt = elastic_joints.inverse_dynamics(model, q, qd, qdd, self.springs, gravity,
-                                                           **values_only(options))
+    def _rates(self, model: Model, gravity: Any, options: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> tuple[Any, ...]:
+        *_, felt = elastic_joints.inverse_dynamics(model, q, qd, qdd, self.springs, gravity, **values_only(options))
         rates = elastic_joints.torque_and_rate(model, q, qd, qdd, qddd, self.springs, gravity=gravity, **options)
         return *rates, felt, self._alone(q)
 
-    def _alone(self, q):
+    def _alone(self, q: Any) -> list[Any]:
         """Inertia that each spring joint moves with all others locked; 1 for driven joints."""
         inertia = locked(self.model, q)[1]
         return [inertia[k] if k in self.springs else 1.0 for k in range(len(inertia))]

@@ -10,9 +10,9 @@ import numpy as np
 
 from rnea_ros import JointDynamics, Robot
 from rnea_ros.errors import some
+from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES, LARGEST
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
-from rnea_ros.robots.robot import Limits
 
 FEW = 6  # names in a sentence
 

@@ -7,7 +7,7 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import ModelInfo
 from rnea_ros import Robot
-from rnea_ros.robots.robot import Limits
+from rnea_ros.model.tree import Limits
 
 
 def model_info(robot: Robot, limits: Limits, stamp: Time) -> ModelInfo:

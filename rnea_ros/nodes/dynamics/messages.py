@@ -17,9 +17,9 @@ from std_msgs.msg import Header
 from rnea_msgs.msg import JointDynamics
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
+from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.dynamics.joint_layouts import finite
 from rnea_ros.nodes.fastpath import raw_messages
-from rnea_ros.robots.robot import Limits
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
          "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization")  # of JointDynamics

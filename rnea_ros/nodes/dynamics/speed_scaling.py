@@ -10,10 +10,11 @@ from std_msgs.msg import Float64
 
 from rnea_ros import Robot
 from rnea_ros.errors import some
+from rnea_ros.model.tree import Limits
 from rnea_ros.motion.joint_shares import JointShares
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import LATCHED
-from rnea_ros.robots.robot import Dynamics, Limits
+from rnea_ros.robots.robot import Dynamics
 from rnea_ros.scaling.closed_form import SpeedScaling, speed_factor
 
 try:

@@ -73,11 +73,13 @@ class BaseState:
 
     def spatial(self, acceleration: Any) -> np.ndarray:
         """Body's spatial acceleration (6,), the rate of the numbers of `velocity`, from the true one."""
-        return np.asarray(acceleration) - self._turning()
+        found: np.ndarray = np.asarray(acceleration, dtype=float) - self._turning()
+        return found
 
     def classical(self, spatial: Any) -> np.ndarray:
         """True acceleration (6,) from the body's spatial one."""
-        return np.asarray(spatial) + self._turning()
+        found: np.ndarray = np.asarray(spatial, dtype=float) + self._turning()
+        return found
 
     def _turning(self) -> np.ndarray:
         wxv = np.cross(self.velocity[..., 3:], self.velocity[..., :3])
@@ -103,7 +105,7 @@ class BaseState:
 def _turn(R: np.ndarray, v: Any) -> np.ndarray:
     v = np.asarray(v, dtype=float)
     pairs = v.reshape(*v.shape[:-1], -1, 3)
-    turned = np.einsum("...ij,...kj->...ki", R, pairs)
+    turned: np.ndarray = np.einsum("...ij,...kj->...ki", R, pairs)
     return turned.reshape(*turned.shape[:-2], v.shape[-1])
 
 

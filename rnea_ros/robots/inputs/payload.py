@@ -48,9 +48,9 @@ class Payload(Frozen):
         return cls(frame.link, float(m), frozen([m, *ms, *J[_UPPER]]))
 
     @staticmethod
-    def added(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple]:
+    def added(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple[Any, Any, Any]]:
         """{link number: (m, ms, J)} with the payload of the k-th carrier at block[10 k: 10 k + 10]; any scalar."""
-        inertias: dict[int, tuple] = {}
+        inertias: dict[int, tuple[Any, Any, Any]] = {}
         for k, number in enumerate(carriers):
             link = model.links[number]
             m, ms, J = inertias.get(number, (link.m, link.ms, link.J))

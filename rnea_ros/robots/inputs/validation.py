@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
     raise InputError(f"{name} is not an array of numbers: {shown(value)}")
 
 
-def sound(value: Any, size: int) -> bool:
+def sound(value: Any, size: int) -> TypeGuard[np.ndarray]:
     """Whether it is a plain array (size,) of finite doubles, at a glance: of numbers near the largest it does not know."""
     return (type(value) is np.ndarray and value.dtype is DOUBLE and value.shape == (size,) and value.flags.c_contiguous
             and value.flags.aligned and isfinite(sum(value.tolist())))

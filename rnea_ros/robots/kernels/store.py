@@ -63,7 +63,8 @@ class KernelStore:
         Sound arrays of one sample go to the kernel at once; all else is looked at, and refused with a word on what is wrong.
         masses : whether a result that is not finite can only be too large; the caller looks for what moves no mass otherwise
         """
-        if not (wrenches or wrench_rates or world_wrenches) and (found := self.quick.get(function.key, not_made)(*motion)):
+        quick: Callable[..., tuple[Array, ...] | None] = self.quick.get(function.key, not_made)
+        if not (wrenches or wrench_rates or world_wrenches) and (found := quick(*motion)):
             return found
         arrays, loaded, held = self._arrays(function, motion, wrenches, wrench_rates, world_wrenches)
         count, ready = validation.samples(arrays), self.kernel(function, loaded, held)
@@ -141,7 +142,8 @@ class KernelStore:
         sizes |= {"wrenches": 6 * len(loaded), "wrench_rates": 6 * len(loaded)} if loaded else {}
         sizes |= {"world_wrenches": 6 * len(held)} if held else {}
 
-        def traced(wrenches=None, wrench_rates=None, world_wrenches=None, payloads=None, **motion):
+        def traced(wrenches: Any = None, wrench_rates: Any = None, world_wrenches: Any = None, payloads: Any = None,
+                   **motion: Any) -> Any:
             options: dict[str, Any] = {}
             if loaded:
                 options |= {"wrenches": dict(zip(loaded, _sixes(wrenches), strict=True)),

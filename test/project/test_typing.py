@@ -1,0 +1,72 @@
+"""What a user's type checker sees of the installed package: py.typed, and a face that a strict one accepts."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RIGHT = '''
+import numpy as np
+from numpy.typing import NDArray
+from rnea_ros import (
+    AnyRobot, BaseState, ClosedLoopRobot, Dynamics, ElasticRobot, FloatingLoopRobot, FloatingRobot, ParallelRobot,
+    PlatformMotion, Pose, Robot, SpringRobot, load, plan_motion,
+)
+
+
+def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.float64]:
+    pose: Pose = robot.link_pose(link, q)
+    rest = np.zeros(robot.n)
+    tau, tau_rate = robot.torque_and_rate(q, rest, rest, rest, wrenches={link: [0.0, 0.0, -9.0, 0.0, 0.0, 0.0]})
+    both: Dynamics = robot.with_payload(link, 1.0).dynamics(q, rest, rest, rest)
+    return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
+
+
+def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot, springs: SpringRobot, loops: ClosedLoopRobot,
+              walking: FloatingLoopRobot, parallel: ParallelRobot) -> list[AnyRobot]:
+    return [fixed, floating, elastic, springs, loops, walking, parallel, load("robot.urdf", "robot.robot.yaml")]
+
+
+robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))
+tau: NDArray[np.float64] = robot.inverse_dynamics([0.0], [0.0], [0.0])
+names: tuple[str, ...] = robot.with_payload("tool", 2.0, (0.0, 0.0, 0.1)).joint_names
+free = FloatingRobot.from_urdf("robot.urdf")
+push: NDArray[np.float64] = free.bias([0.0], [0.0], base=BaseState())
+motion = plan_motion(robot, [0.0], [1.0])
+
+
+def lift(machine: ParallelRobot, motion: PlatformMotion) -> NDArray[np.float64]:
+    return machine.inverse_dynamics(motion=motion)
+'''
+WRONG = {'robot.inverse_dynamics([0.0], [0.0])': "Missing positional argument",
+         'robot.torque_and_rate([0.0], [0.0], [0.0], [0.0], {"tool": [0.0] * 6})': "Too many positional arguments",
+         'names: list[str] = robot.joint_names': "Incompatible types in assignment",
+         'robot.link_pose(3, [0.0])': "incompatible type",
+         'robot.link_poses("tool", [0.0])': "has no attribute"}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy comes with the extra 'lint'")
+def test_a_strict_type_checker_knows_right_from_wrong(tmp_path):
+    """The installed copy is checked against: the source beside it would do without py.typed."""
+    (tmp_path / "right.py").write_text(RIGHT)
+    begin = 'from rnea_ros import Robot\nrobot = Robot.from_urdf("robot.urdf")\n'
+    (tmp_path / "wrong.py").write_text(begin + "\n".join(WRONG) + "\n")
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--cache-dir", str(tmp_path / "cache")]
+    run = subprocess.run([*command, "right.py", "wrong.py"], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                         timeout=300.0)
+    found = run.stdout.splitlines()
+    assert len(found) == len(WRONG) + 1 + sum(": note:" in line for line in found), run.stdout + run.stderr
+    for number, message in enumerate(WRONG.values(), start=3):
+        assert any(line.startswith(f"wrong.py:{number}: error:") and message in line for line in found), (number, run.stdout)
+
+
+def test_the_marker_is_in_the_package():
+    import rnea_ros
+
+    assert (Path(rnea_ros.__file__).parent / "py.typed").is_file()
