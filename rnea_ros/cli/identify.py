@@ -61,8 +61,8 @@ def report(robot: Robot, found: Identification, physical: Consistency) -> str:
     solution = found.solution
     lines = [f"robot {robot.name}: {len(found.base)} base parameters from {solution.equations} equations, "
              f"condition number {solution.condition_number:.3g}"]
-    if found.estimated:
-        lines.append(motion_csv.said(found.estimated, found.window))
+    if found.how:
+        lines.append(motion_csv.said(found.estimated, found.how))
     lines += ["", f"{'channel':<28}{'noise':>12}{'misfit':>10}"]
     lines += [f"{name:<28}{solution.noise[name]:>12.4g}{100 * solution.misfit[name]:>9.2f}%" for name in solution.noise]
     width = max(len(name) for name in found.base.names)
@@ -90,7 +90,8 @@ def as_json(robot: Robot, found: Identification, physical: Consistency) -> dict[
     return {
         "robot": robot.name, "model_id": robot.model_id, "gravity": robot.gravity_vector.tolist(),
         "joint_names": list(robot.joint_names), "equations": solution.equations, "condition_number": solution.condition_number,
-        "estimated": {"derivatives": list(found.estimated), "window": found.window.seconds if found.window else None},
+        "estimated": {"derivatives": list(found.estimated), "method": found.how.method if found.how else None,
+                      "window": getattr(found.how, "seconds", None)},
         "channels": {name: {"noise": solution.noise[name], "misfit": solution.misfit[name]} for name in solution.noise},
         "base_parameters": [
             {"name": name, "unit": unit, "value": value, "std": std, "before": before, "relation": relation}

@@ -108,8 +108,8 @@ def _request(source: str | None, robot: Robot, question: RequestHandler, window:
 
 def _from_csv(source: str, robot: Robot, window: float | None) -> Request:
     motion = motion_csv.read(source, robot.joint_names, window, robot.joint_types)
-    if motion.estimated:
-        print(motion_csv.said(motion.estimated, motion.window), file=sys.stderr)
+    if motion.how:
+        print(motion_csv.said(motion.estimated, motion.how), file=sys.stderr)
     columns = (motion.q, motion.qd, motion.qdd, motion.qddd)
     return {"samples": [dict(zip(FIELDS, rows)) for rows in zip(*columns, strict=True)]}
 

@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
         units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
         figures.torques(args.plot, motion.t, tau, tau_rate, robot.joint_names, units, robot.limits.effort)
     print(f"{len(motion.t)} samples of {robot.n} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
-    if motion.estimated:
-        print(motion_csv.said(motion.estimated, motion.window))
+    if motion.how:
+        print(motion_csv.said(motion.estimated, motion.how))
     return 0
 
 

@@ -1,22 +1,9 @@
-"""Derivatives of sampled joint motion by least-squares polynomials, over stamps with any spacing.
+"""Derivatives of a recording by least-squares polynomials, over stamps with any spacing.
 
-CausalEstimator looks back only, for a running robot; estimate_derivatives looks both ways, for a recording. Windows are
-times, not numbers of samples: what a fit makes of noise depends on the time that it sees.
-Both fit one polynomial per joint to everything known in a window (positions and any known derivatives, with equal
-weight once time is measured in windows) and differentiate it. A motion that is a polynomial of at most the fit's
-degree is reproduced exactly.
-
-What a causal fit costs, over a window of T seconds with N evenly spaced samples (N large; test_derivatives.py checks
-the table). First, noise of standard deviation s on positions alone; second, noise sv on velocities where they are
-known too; last, the error at a motion whose lowest derivative that the fit cannot follow is q4, q5 or q6:
-
-    degree   qdd from s          qddd from s          qdd from sv        qddd from sv        qdd error     qddd error
-      3      161 s/(T^2 sqrt N)    317 s/(T^3 sqrt N)  13.6 sv/(T sqrt N)   26 sv/(T^2 sqrt N)  0.11 T^2 q4   0.50 T q4
-      4      563 s/(T^2 sqrt N)   2539 s/(T^3 sqrt N)  34.3 sv/(T sqrt N)  159 sv/(T^2 sqrt N)  0.014 T^3 q5  0.11 T^2 q5
-      5     1502 s/(T^2 sqrt N)  11427 s/(T^3 sqrt N)  68.9 sv/(T sqrt N)  560 sv/(T^2 sqrt N)  0.0013 T^4 q6 0.015 T^3 q6
-
-Degree 3 therefore shows jerk late by half a window. At a fixed rate, twice the window divides the noise of the jerk
-by 11 without velocities and by 6 with them: widen the window before raising the degree.
+One polynomial for each joint is fitted to everything known in a window (positions and any known derivatives, with equal weight
+once time is measured in windows) and differentiated: for planned motions, which are exact and often sparse, and for whoever
+gives a window. Windows are times, not numbers of samples: what a fit makes of noise depends on the time that it sees. A motion
+that is a polynomial of at most the fit's degree is reproduced exactly.
 """
 
 from __future__ import annotations
@@ -29,13 +16,9 @@ import numpy as np
 
 from ..errors import InputError
 
-TURN = 2.0 * math.pi
 ORDERS = 4  # position, velocity, acceleration, jerk
-_CAPACITY = 256  # samples kept at most; a faster stream than _CAPACITY / window shortens the window
-_CHUNK = 40_000  # samples in the windows that are fitted at once: bounds the memory of a long recording
-
-# Of recordings
 WINDOW = 0.15  # s
+_CHUNK = 40_000  # samples in the windows that are fitted at once: bounds the memory of a long recording
 ENOUGH = 9  # samples: a window that nobody asked for is widened until it holds so many
 LONGEST = 2.0  # s that may be asked for: whoever gives a number of samples by mistake hears of it
 _EDGE = 1e-5  # of a window: samples on its edge belong to it, in spite of rounding
@@ -48,88 +31,18 @@ def _rows(s: np.ndarray, degree: int, order: int) -> np.ndarray:
     return factors * s[..., None] ** np.maximum(powers - order, 0)
 
 
-class CausalEstimator:
-    """Velocity, acceleration and jerk at the newest of a stream of samples.
-
-    window  : seconds looked back (longer where the stream is so slow that a fit needs it)
-    degree  : of the polynomial, at least 3; one more sample than this makes the first estimate
-    turning : numbers of the joints that may be told a whole turn away at any sample, as of one that wraps at pi
-    """
-
-    def __init__(self, joints: int, window: float, degree: int = 3, turning: Sequence[int] = ()):
-        self.window, self.degree = window, degree
-        self._joints = joints
-        self._turning = np.array(turning, dtype=np.intp)
-        self._times = np.zeros(2 * _CAPACITY, dtype=np.int64)
-        self._samples = np.zeros((2 * _CAPACITY, 2 * joints))  # positions | velocities
-        self._first = self._end = 0
-
-    def clear(self) -> None:
-        """Forget every sample: the stream was interrupted."""
-        self._first = self._end = 0
-
-    def push(self, nanoseconds: int, q: np.ndarray, qd: np.ndarray) -> bool:
-        """Add a sample; qd is NaN where unknown. Whether it is one: a repeated stamp is none; what goes back begins anew."""
-        if self._end > self._first:
-            ahead = nanoseconds - int(self._times[self._end - 1])
-            if ahead == 0:
-                return False
-            if ahead < 0:
-                self.clear()
-            elif len(self._turning):
-                self._turn(ahead * 1e-9, q, qd)
-        if self._end == len(self._times):  # slide the live half to the front: rows stay contiguous
-            live = slice(self._first, self._end)
-            self._end -= self._first
-            self._times[: self._end], self._samples[: self._end] = self._times[live], self._samples[live]
-            self._first = 0
-        self._times[self._end] = nanoseconds
-        self._samples[self._end, : self._joints] = q
-        self._samples[self._end, self._joints :] = qd
-        self._end += 1
-        self._forget(nanoseconds - round(self.window * 1e9))
-        return True
-
-    def _turn(self, ahead: float, q: np.ndarray, qd: np.ndarray) -> None:
-        """Move what is kept by whole turns, so that it leads to a new sample `ahead` seconds after the last one."""
-        at, last = self._turning, self._samples[self._end - 1]
-        mean = 0.5 * (last[self._joints + at] + qd[at])
-        expected = last[at] + ahead * np.where(np.isfinite(mean), mean, 0.0)
-        turns = np.round((q[at] - expected) / TURN)
-        if turns.any():
-            self._samples[self._first : self._end, at] += TURN * turns
-
-    def _forget(self, before: int) -> None:
-        while self._end - self._first > _CAPACITY or (
-            self._end - self._first > self.degree + 1 and self._times[self._first] < before
-        ):
-            self._first += 1
-
-    @property
-    def ready(self) -> bool:
-        return self._end - self._first > self.degree
-
-    def estimate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Velocity, acceleration, jerk at the newest sample; velocities enter where the whole window has them."""
-        live = slice(self._first, self._end)
-        ages = (self._times[live] - self._times[self._end - 1]) * 1e-9
-        span = -ages[0]
-        positions, velocities = np.hsplit(self._samples[live], 2)
-        rows, values = _rows(ages / span, self.degree, 0), positions
-        if np.isfinite(velocities).all():
-            rows = np.concatenate((rows, _rows(ages / span, self.degree, 1)))
-            values = np.concatenate((values, span * velocities))
-        coefficients = np.linalg.lstsq(rows, values, rcond=None)[0]
-        return coefficients[1] / span, 2.0 * coefficients[2] / span**2, 6.0 * coefficients[3] / span**3
-
-
 class Window(NamedTuple):
-    """What a recording was fitted over."""
+    """What polynomials were fitted over."""
 
     seconds: float
     samples: int  # in half of the windows or more
     fewest: int  # in any of them
     widened: bool  # from WINDOW, which would hold too few
+
+    @property
+    def method(self) -> str:
+        """How derivatives were estimated, for people."""
+        return f"polynomials over {self}"
 
     def __str__(self) -> str:
         notes = [f"{self.samples} samples"]
@@ -164,14 +77,14 @@ def estimate_derivatives(
     t is (N,) [s] and strictly increasing, the others are (N, joints). window [s]: InputError if it holds too few samples for
     the degree. None: 0.15 s, or as much as nine samples take where they are further apart. An estimate looks half a window
     to either side, so it has no lag; next to an end, or to a gap longer than that, the window lies on one side and the noise
-    grows towards the table above. Continuous joints among joint_types may jump by whole turns: some drivers wrap
+    grows. Continuous joints among joint_types may jump by whole turns: some drivers wrap
     them at pi. In between, with positions alone, N samples in a window of T seconds, noise s on each, and
     a motion whose derivatives of order six and seven are q6 and q7, degree 5 gives
 
         qdd within 93 s/(T^2 sqrt N) and 8.0e-5 T^4 q6,    qddd within 1410 s/(T^3 sqrt N) and 5.6e-5 T^4 q7.
     """
     known = {order: np.asarray(given, dtype=float) for order, given in enumerate((q, qd, qdd)) if given is not None}
-    t = _checked(t, known, degree)
+    t = checked(t, known, degree)
     given, known[0] = known.copy(), known[0].copy()
     turning = [k for k, kind in enumerate(joint_types) if kind == "continuous"]
     known[0][:, turning] = np.unwrap(known[0][:, turning], axis=0)
@@ -188,7 +101,7 @@ def estimate_derivatives(
     return Estimates(estimates[1], estimates[2], estimates[3], centred, used)
 
 
-def _checked(t: np.ndarray, known: dict[int, np.ndarray], degree: int) -> np.ndarray:
+def checked(t: np.ndarray, known: dict[int, np.ndarray], degree: int) -> np.ndarray:
     """Times as floats from zero; InputError says what is wrong."""
     t = np.asarray(t, dtype=float)
     if degree < 3:

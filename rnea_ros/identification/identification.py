@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..estimation.differentiation import Window, estimate_derivatives
+from ..estimation.differentiation import Window
+from ..estimation.recording import Smoothing, estimate_recording
 from ..inertial.base_parameters import BaseParameters, base_parameters
 from ..inertial.inertial_parameters import TERMS
 from ..robots.inputs import validation
@@ -50,14 +51,14 @@ class Measurements:
 class Identification:
     """Base parameters as measured, their values before, from the model (b,), and how well they are known.
 
-    estimated, window: derivatives of the motion that were not given, and what they were fitted over.
+    estimated, how: derivatives of the motion that were not given, and how they were estimated.
     """
 
     base: BaseParameters
     prior: np.ndarray
     solution: LeastSquaresSolution
     estimated: tuple[str, ...] = ()
-    window: Window | None = None
+    how: Window | Smoothing | None = None
 
     @property
     def beta(self) -> np.ndarray:
@@ -87,7 +88,7 @@ def identify(robot: Robot, recording: Measurements, terms: Iterable[str] = TERMS
     noise    : standard deviations of the torques (n,), or of torques and rates (2 n,); from the residuals if None
     decimate : keep every k-th equation, after a low-pass that torques and regressor pass alike (parallel filtering): against
                noise above the band of the motion
-    window, degree : of the polynomials that estimate derivatives [s], see estimate_derivatives
+    window, degree : of polynomials that estimate derivatives [s] instead of Kalman smoothing, see estimate_recording
     Raises InputError for too few samples, and with their names for parameters that the motion does not show.
     """
     validation.held_base(robot.model)
@@ -103,7 +104,7 @@ def identify(robot: Robot, recording: Measurements, terms: Iterable[str] = TERMS
         for k, name in enumerate(_channels(robot, data.torques.shape[1])):
             equations.add(name, Y[:, k], tau[:, k])
     prior = base.of(unified(robot.model, tuple(robot.payloads.values())))
-    return Identification(base, prior, equations.solve(noise), data.estimated, data.window)
+    return Identification(base, prior, equations.solve(noise), data.estimated, data.how)
 
 
 class _Data(NamedTuple):
@@ -112,7 +113,7 @@ class _Data(NamedTuple):
     motion: list[np.ndarray]
     torques: np.ndarray
     estimated: tuple[str, ...]
-    window: Window | None
+    how: Window | Smoothing | None
 
 
 def _checked(robot: Robot, recording: Measurements, window: float | None, degree: int) -> _Data:
@@ -125,17 +126,17 @@ def _checked(robot: Robot, recording: Measurements, window: float | None, degree
         raise InputError(f"a recording of {samples} times needs q and tau of shape ({samples}, {robot.n}), and others alike; "
                          f"got {wrong or sorted(given)}")
     blocks = ("q", "qd", "qdd", "qddd") if "tau_rate" in given else ("q", "qd", "qdd")
-    good, used = np.full(samples, True), None
+    good, how = np.full(samples, True), None
     if estimated := tuple(name for name in blocks if name not in given):
-        guesses = estimate_derivatives(recording.t, given["q"], given.get("qd"), given.get("qdd"), window, degree,
-                                       robot.joint_types)
+        guesses = estimate_recording(recording.t, given["q"], given.get("qd"), given.get("qdd"), window, degree,
+                                     robot.joint_types)
         given |= {name: getattr(guesses, name) for name in estimated}
-        good, used = guesses.centred, guesses.window
+        good, how = guesses.centred, guesses.how
         if not good.any():
-            raise InputError(f"the recording is too short: derivatives are estimated over {used}, and half of one is left out "
-                             "at either end")
+            raise InputError(f"the recording is too short: derivatives are estimated by {how.method}, and what has samples on "
+                             "one side only is left out")
     torques = np.hstack([given[name] for name in names[4:] if name in given])
-    return _Data([given[name][good] for name in blocks], torques[good], estimated, used)
+    return _Data([given[name][good] for name in blocks], torques[good], estimated, how)
 
 
 def _refuse_uneven(t: np.ndarray) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError, some
-from ..estimation.differentiation import ENOUGH, WINDOW, Window, estimate_derivatives
+from ..estimation.differentiation import Window
+from ..estimation.recording import Smoothing, estimate_recording
 
 BLOCKS = ("q", "qd", "qdd", "qddd")
 CHUNK = 20_000  # rows between two reports of progress
@@ -21,7 +22,7 @@ CHUNK = 20_000  # rows between two reports of progress
 
 @dataclass
 class RecordedMotion:
-    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; over which windows."""
+    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found."""
 
     t: np.ndarray
     q: np.ndarray
@@ -29,36 +30,37 @@ class RecordedMotion:
     qdd: np.ndarray
     qddd: np.ndarray
     estimated: tuple[str, ...] = ()
-    window: Window | None = None
+    how: Window | Smoothing | None = None
     ignored: tuple[str, ...] = field(default=())
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
     """The option of every command that estimates derivatives."""
     parser.add_argument("--window", type=float, metavar="S",
-                        help="time over which derivatives that the file does not have are estimated, by polynomials [s]; "
-                             f"default {WINDOW:g}, or what {ENOUGH} samples take. Wider: less noise, less detail")
+                        help="estimate derivatives that the file does not have by polynomials over this time [s], instead of "
+                             "by Kalman smoothing of the positions. Wider: less noise, less detail")
 
 
-def said(estimated: Sequence[str], window: Window | None) -> str:
+def said(estimated: Sequence[str], how: Window | Smoothing) -> str:
     """For people: what was estimated, and how."""
-    return f"not in the file, estimated by polynomials over {window}: {some(estimated)}"
+    return f"not in the file, estimated by {how.method}: {some(estimated)}"
 
 
 def read(path: str | Path, joint_names: Sequence[str], window: float | None = None,
          joint_types: Sequence[str] = ()) -> RecordedMotion:
     """The motion of the named joints. Derivatives that the file does not have for every joint are estimated.
 
-    window [s], joint_types: as in estimate_derivatives. Raises InputError for a missing column or value, with row and column.
+    window [s], joint_types: as in estimate_recording. Raises InputError for a missing column or value, with row and column.
     """
     t, known, ignored = known_columns(path, joint_names)
     estimated = tuple(block for block in BLOCKS if block not in known)
+    how = None
     if estimated:
-        guesses = estimate_derivatives(t, known["q"], known.get("qd"), known.get("qdd"), window,
-                                       joint_types=joint_types)
+        guesses = estimate_recording(t, known["q"], known.get("qd"), known.get("qdd"), window, joint_types=joint_types)
         known |= {name: getattr(guesses, name) for name in estimated}
+        how = guesses.how
     q, qd, qdd, qddd = (known[block] for block in BLOCKS)
-    return RecordedMotion(t, q, qd, qdd, qddd, estimated, guesses.window if estimated else None, ignored)
+    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored)
 
 
 def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:

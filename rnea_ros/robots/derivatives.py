@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
 from ..algorithms.joint_wrenches import moving
+from ..errors import InputError
 from ..model.tree import Model
 from .inputs.validation import Wrenches
 
@@ -27,6 +29,13 @@ class RateSensitivities(NamedTuple):
     drate_dqd: Array
     drate_dqdd: Array
     drate_dqddd: Array
+
+
+class TorqueDeviations(NamedTuple):
+    """Standard deviations of torques and of their rates, (n,) or (samples, n) each."""
+
+    tau: Array
+    tau_rate: Array
 
 
 class JointWrenches(NamedTuple):
@@ -78,6 +87,20 @@ class Sensitivities:
         """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
         return tuple.__new__(RateSensitivities, self._evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
                                                                wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+
+    def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
+                          wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                          world_wrenches: Wrenches | None = None) -> TorqueDeviations:
+        """How far off torques and their rates are where the motion is known to standard deviations only.
+
+        deviation : of q, qd, qdd, qddd, (4, n) or (4, samples, n), as MotionEstimator and estimate_recording give them. They
+                    are taken for independent of each other, and small: only sensitivities count.
+        """
+        stds = np.asarray(deviation, dtype=float)
+        if stds.ndim not in (2, 3) or len(stds) != 4:
+            raise InputError(f"deviation has shape {stds.shape}; (4, n) or (4, samples, n) is needed, of q, qd, qdd, qddd")
+        return tuple.__new__(TorqueDeviations, self._evaluate("torque_deviations", q, qd, qdd, qddd, *stds, wrenches=wrenches,
+                                                              wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
     def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,

@@ -87,8 +87,8 @@ def test_derivatives_are_estimated_where_they_are_missing():
         found = identify(robots()[0], recording)
         assert np.abs(found.beta - truth(found)).max() < 1e-4
         assert found.solution.equations == 6 * (len(t) - 30), "ends, where estimates are poor, are left out"
-        assert found.estimated == (("qd", "qdd") if recording.qd is None else ("qdd",)) and found.window.seconds == 0.15
-    with pytest.raises(InputError, match=r"too short: derivatives are estimated over windows of 0.145 s \(30 samples\)"):
+        assert found.estimated == (("qd", "qdd") if recording.qd is None else ("qdd",)) and found.how.seconds == 0.15
+    with pytest.raises(InputError, match=r"too short: .* polynomials over windows of 0.145 s \(30 samples\)"):
         identify(robots()[0], Measurements(t[:30], q[:30], tau[:30]))
 
 
@@ -394,7 +394,9 @@ def test_command_line_gives_bodies_in_urdf_terms(tmp_path, capsys):
                                "--window", 0.2))
     assert "estimated by polynomials over windows of 0.2 s (11 samples): qd, qdd\n" in capsys.readouterr().out
     said = [json.loads((tmp_path / f"{name}.json").read_text())["estimated"] for name in ("out", "estimated")]
-    assert said == [{"derivatives": [], "window": None}, {"derivatives": ["qd", "qdd"], "window": 0.2}]
+    used = "polynomials over windows of 0.2 s (11 samples)"
+    assert said == [{"derivatives": [], "method": None, "window": None},
+                    {"derivatives": ["qd", "qdd"], "method": used, "window": 0.2}]
     links = json.loads((tmp_path / "out.json").read_text())["links"]
     for body in links.values():
         assert body["mass"] == pytest.approx(1.5, rel=1e-5) and body["com"] == pytest.approx([0.1, -0.2, 0.05], abs=1e-5)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from rnea_ros.nodes.dynamics.motion_source import MotionSource
 NAMES = ("a", "b", "c")
 SECOND = 10**9
 VALUES = {entry.name: entry.default for entry in DYNAMICS_TABLE if JOINT not in entry.name}
+LAG = VALUES["estimator.lag"]
 FREQUENCY = np.array([1.0, 2.0, 3.0])
 
 
@@ -128,15 +130,17 @@ def test_a_jump_makes_every_joint_unknown():
 
 def test_joints_that_nobody_publishes_are_held():
     source = MotionSource(NAMES, VALUES | {"hold_joints.b": 0.7, "motion_source": "estimated"})
-    for k in range(9):
-        source.read(state("ca", (3.0, 0.1 * k), (0.0, 10.0), sec=1.0 + 0.01 * k))
-    np.testing.assert_allclose(source.at_state(math.inf), [[0.8, 0.7, 3.0], [10.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3], atol=1e-6)
-    source.read(state("b", (0.2,), (1.0,), sec=1.1))
+    for k in range(100):
+        source.read(state("ca", (3.0, 0.01 * k), (0.0, 1.0), sec=1.0 + 0.01 * k))
+    expected = [[0.99 - LAG, 0.7, 3.0], [1.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3]
+    np.testing.assert_allclose(source.at_state(math.inf), expected, atol=1e-3)
+    assert source.stamp == round((1.99 - LAG) * 1e9) and not source.deviation[:, 1].any() and source.deviation[:, 0].all()
+    source.read(state("b", (0.2,), (1.0,), sec=2.0))
     assert source.state.q[1] == 0.2
     with pytest.raises(Rejected, match="b: up to 0"):  # and no more when it was published once
-        source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.0))
+        source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.9))
     source.configure(VALUES | {"hold_joints.b": 0.7, "joint_age": 2.0})
-    assert source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.1)) == 2_100_000_000
+    assert source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=3.0)) == 3_000_000_000
 
 
 def motion(t):
@@ -158,43 +162,45 @@ def estimated():
 
 
 def test_derivatives_of_parts_are_estimated_at_the_rate_of_each(estimated):
-    arm, gripper = np.arange(0.0, 2.0, 0.002), np.arange(0.0011, 2.0, 0.031)
+    """All at one instant, though each is told of at its own rate."""
+    arm, gripper = np.arange(0.0, 4.0, 0.002), np.arange(0.0011, 4.0, 0.031)
     answered = 0
     for t, names in sorted([(t, "ab") for t in arm] + [(t, "c") for t in gripper]):
         try:
             found = tell(estimated, t, names)
         except Rejected as rejected:
-            assert rejected.passing and t < 0.2
+            assert rejected.passing and t < 1.5
             continue
-        answered += 1
-        at = gripper[gripper <= t][-1]
-        expected = motion(t if names == "ab" else arm[arm <= t][-1])
-        expected[:, 2] = motion(at)[:, 2]
-        np.testing.assert_allclose(found[:2], expected[:2], atol=1e-12)
-        np.testing.assert_allclose(found[2][:2], expected[2][:2], atol=0.01)
-        np.testing.assert_allclose(found[2][2], expected[2][2], atol=0.3)
-        assert estimated.state.stamp == round((100.0 + t) * 1e9)
-    assert answered > 900
+        assert estimated.stamp == round((100.0 + t - LAG) * 1e9)
+        if t > 2.0:
+            answered += 1
+            expected = motion(t - LAG)
+            np.testing.assert_allclose(found[0], expected[0], atol=1e-3)
+            np.testing.assert_allclose(found[2][:2], expected[2][:2], atol=0.01)
+            np.testing.assert_allclose(found[2][2], expected[2][2], atol=0.3)
+    assert answered > 1000
 
 
 # --- stamps ----------------------------------------------------------------------------------------------------------
 
 
 def outcome(source, seconds, stamps, **more):
-    """How many were answered, the largest error of the acceleration, and what was refused why."""
+    """How many were answered, the largest error of the acceleration, and what was refused why, in a row for the same."""
     answered, worst, refused = 0, 0.0, []
     for t, stamp in zip(seconds, stamps):
         try:
-            worst = max(worst, np.abs(tell(source, t, stamp=stamp, **more)[2] - motion(t)[2]).max())
+            worst = max(worst, np.abs(tell(source, t, stamp=stamp, **more)[2] - motion(t - LAG)[2]).max())
             answered += 1
         except Rejected as rejected:
             refused.append(rejected.reason)
-    return answered, worst, refused
+    assert len(refused) + answered == len(seconds)
+    return answered, worst, [reason for reason, _ in groupby(refused)]
 
 
 T = np.arange(0.0, 1.2, 0.002)
 LATER = T > 0.599
-START = ["history_too_short"] * 3
+START = ["history_too_short"]
+BEGINNING = 90  # states at most until there is an estimate
 
 
 @pytest.mark.parametrize(("stamps", "expected"), [
@@ -204,11 +210,12 @@ START = ["history_too_short"] * 3
     (1000.0 + T % 0.6, [*START, "stamp_went_back", *START]),
     (time.time() + T + 3600.0 * (LATER & (T < 0.601)), [*START, "stamp_ahead", "stamp_went_back", *START]),
     (time.time() + T + 3600.0 * (LATER), [*START, "stamp_ahead", *START]),
-    (1000.0 + T + 3600.0 * (LATER), [*START, *START]),  # another place of a recording: a gap
+    (1000.0 + T + 3600.0 * (LATER), START),  # another place of a recording: a gap
 ], ids=["old", "ahead", "set back", "looped", "one ahead", "set ahead", "gap"])
 def test_jumps_of_the_stamps_cost_one_message_and_the_history(estimated, stamps, expected):
     answered, worst, refused = outcome(estimated, T, stamps)
-    assert refused == expected and answered == len(T) - len(refused) and worst < 0.03
+    assert refused == expected and worst < 0.03
+    assert answered >= len(T) - 2 * BEGINNING - 3
 
 
 def test_a_silence_is_no_jump(estimated, monkeypatch):
@@ -218,12 +225,19 @@ def test_a_silence_is_no_jump(estimated, monkeypatch):
     refused = []
     for pause in (0.0, 30.0, 3600.0):
         steady[0] = round(pause * 1e9)
-        refused += outcome(estimated, T[:9], time.time() + 1e4 + pause + T[:9])[2]
+        refused += outcome(estimated, T[:200], time.time() + 1e4 + pause + T[:200])[2]
     assert refused == START * 3
 
 
 def test_stamps_that_stand_are_named(estimated):
-    assert outcome(estimated, T[:9], np.zeros(9))[2] == ["history_too_short", *["stamp_stands"] * 8]
+    assert outcome(estimated, T[:9], np.zeros(9))[2] == ["history_too_short", "stamp_stands"]
+
+
+def test_a_message_out_of_order_costs_no_more_than_itself(estimated):
+    stamps = 1000.0 + T
+    stamps[400] -= 0.005
+    answered, worst, refused = outcome(estimated, T, stamps)
+    assert refused == [*START, "stamp_disordered"] and answered >= len(T) - BEGINNING - 1 and worst < 0.03
 
 
 def test_the_same_instant_is_no_step_back_and_a_clock_that_was_set_may_begin_anywhere():
@@ -265,9 +279,9 @@ def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
         try:
             found = tell(estimated, t, sender=sender, wrong=wrong)
         except Rejected as rejected:
-            assert rejected.passing and k < 8
+            assert rejected.passing and k < 2 * BEGINNING
             continue
-        np.testing.assert_allclose(found[:3], motion(t - wrong)[:3], atol=0.03)
+        np.testing.assert_allclose(found[:3], motion(t - wrong - LAG)[:3], atol=0.03)
     assert estimated.state.rivals() == ({b"one", b"two"}, list(NAMES))
 
 
@@ -305,6 +319,6 @@ def test_a_continuous_joint_that_wraps_is_estimated_across_the_turn():
             assert rejected.passing
             continue
         answered += 1
-        assert found[0].tolist() == wrapped.tolist()  # as it was received
-        np.testing.assert_allclose(found[2:], 0.0, atol=1e-3)
-    assert answered == 1497
+        np.testing.assert_allclose(found[1], [0.1, 4.0, -9.0], atol=1e-4)
+        np.testing.assert_allclose(found[2:], 0.0, atol=1e-2)
+    assert answered >= 1500 - BEGINNING

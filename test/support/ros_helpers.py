@@ -43,8 +43,9 @@ def free_domain() -> int:
             return domain
 
 
-def stamp(seconds: float) -> Time:
-    whole, part = divmod(round(seconds * 1e9), 1_000_000_000)
+def stamp(seconds: float, before: float = 0.0) -> Time:
+    """Of an instant, or of one so long before it."""
+    whole, part = divmod(round(seconds * 1e9) - round(before * 1e9), 1_000_000_000)
     return Time(sec=whole, nanosec=part)
 
 

@@ -32,8 +32,8 @@ MODEL = (
 )
 
 DYNAMICS = (
-    Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, or a "
-          "polynomial fitted to the latest states", choices=("desired", "estimated")),
+    Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, or an "
+          "estimate of the whole motion from the positions in the joint states", choices=("desired", "estimated")),
     Entry("on_desired_timeout", "zero_jerk", "What happens while no desired motion arrives: keep the acceleration "
           "with zero jerk, hold both, or stop publishing. Before the first one both are zero",
           choices=("zero_jerk", "hold", "stop")),
@@ -44,9 +44,10 @@ DYNAMICS = (
           "older than the newest one by more than this, nothing is computed", "s", 1e-3, 10.0),
     Entry("missing_velocity", "refuse", "What to do with a joint state without velocities: drop it, or "
           "differentiate the positions", choices=("refuse", "differentiate")),
-    Entry("estimator.window", 0.05, "Time that the fit looks back, 256 joint states at most. Wider: less noise, more lag",
-          "s", 1e-3, 2.0),
-    Entry("estimator.degree", 3, "Degree of the fitted polynomial. Higher: less lag, more noise", low=3, high=6),
+    Entry("estimator.lag", 0.03, "How long before the joint state the instant is that an estimated motion is for; results are "
+          "stamped with that instant. Longer: nearer, later. 0: at the state itself", "s", 0.0, 0.5),
+    Entry("estimator.resolution", 0.0, "Distance of the positions that the encoders can tell apart. 0: it is found in the "
+          "joint states", "rad, m", 0.0, 1.0),
     Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
     Entry("publish_markers", False, "Publish ~/markers for RViz: arrows for effort, coloured by effort rate"),
     Entry("markers.size", 0.2, "Length of a marker at the limit", "m", 1e-3, 10.0),

@@ -10,6 +10,7 @@ from builtin_interfaces.msg import Time
 from rnea_ros.errors import Rejected
 
 SUDDEN = 1_000_000_000  # ns; a step of the stamps from which they are looked at more closely
+DISORDER = 50_000_000  # ns; by less than that, a stamp that goes back is that of a message out of order
 UNKNOWN = -(2**63)  # a stamp that none can have
 
 
@@ -23,7 +24,7 @@ class Jumped(Rejected):
 
 class Timeline:
     """Whether the stamps of a stream advance as time does. One step back, or far ahead of it, is refused; what follows it
-    counts as a new start."""
+    counts as a new start, unless the step back is so short that messages are merely out of order."""
 
     def __init__(self, clock: Callable[[], int] = time.time_ns):
         """clock() is what this node's clock shows [ns]. It is asked only where stamps are in doubt: those of a recording that
@@ -37,11 +38,14 @@ class Timeline:
         self._last = UNKNOWN
 
     def advance(self, stamp: Time) -> int:
-        """The stamp in nanoseconds. Raises Jumped."""
+        """The stamp in nanoseconds. Raises Jumped, or Rejected for a message out of order."""
         now, last, before = nanoseconds(stamp), self._last, self.arrival
         self._last, self.arrival = now, time.monotonic_ns()
         step = now - last
         if not 0 <= step <= SUDDEN and last != UNKNOWN:
+            if -DISORDER < step < 0:
+                self._last = last
+                raise Rejected("stamp_disordered", f"the stamp is {-step * 1e-9:.6f} s before the one of the last message")
             if step < 0:
                 raise Jumped("stamp_went_back", f"the stamp is {-step * 1e-9:.6f} s before the one of the last message")
             elapsed, ahead = self.arrival - before, now - self._clock()

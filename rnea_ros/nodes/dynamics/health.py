@@ -30,6 +30,7 @@ class Health:
         self.name = name
         self.states, self.desired = Stream("joint_states"), Stream("desired_motion")
         self.streams = [self.states, self.desired]
+        self.findings: Callable[[], dict[str, object]] = dict  # what else there is to say
         self.robot: Robot | None = None
         self.model_error = ""
         self.preparing = False  # the first model
@@ -95,7 +96,7 @@ class Health:
             values["stamp_lag_s"] = f"{lag:.6f}"
             if state is NodeState.ACTIVE and abs(lag) > timeout:
                 notes.append(f"stamps of the joint states are {lag:.3f} s behind this node's clock")
-        values |= self._latency_values() | self._use_values(notes)
+        values |= self._latency_values() | self._use_values(notes) | self.findings()
         if notes:
             level = max(level, DiagnosticStatus.WARN)
         return DiagnosticStatus(

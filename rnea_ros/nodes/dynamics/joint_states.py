@@ -16,7 +16,7 @@ from builtin_interfaces.msg import Time
 from sensor_msgs.msg import JointState
 
 from rnea_ros.errors import Rejected, some
-from rnea_ros.estimation.differentiation import CausalEstimator
+from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.common.stamps import UNKNOWN, Jumped, Timeline
 from rnea_ros.nodes.dynamics.joint_layouts import SENDERS, JointMap, Layout, not_finite
 
@@ -32,7 +32,7 @@ class Part:
         self.values = np.zeros((2, len(layout.joints)))
         self.q, self.qd = self.values
         self.stamp, self.arrival = UNKNOWN, 0  # arrival by the steady clock [ns]
-        self.pushed, self.history = UNKNOWN, cast("CausalEstimator | None", None)  # the last stamp in the history
+        self.pushed, self.history = UNKNOWN, cast("MotionEstimator | None", None)  # the last stamp in the history
         self.rivals: list[Part] = []  # of other senders, with joints of this one
 
     def clear(self) -> None:

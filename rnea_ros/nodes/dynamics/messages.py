@@ -22,9 +22,10 @@ from rnea_ros.nodes.dynamics.joint_layouts import finite
 from rnea_ros.nodes.fastpath import raw_messages
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
-         "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization")  # of JointDynamics
-_EFFORTS, _LIMITS, _USE = (slice(_ROWS.index(name), _ROWS.index(name) + 2)
-                           for name in ("effort", "effort_limit", "effort_utilization"))
+         "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization",
+         "effort_std", "effort_rate_std")  # of JointDynamics
+_EFFORTS, _LIMITS, _USE, _STD = (slice(_ROWS.index(name), _ROWS.index(name) + 2)
+                                 for name in ("effort", "effort_limit", "effort_utilization", "effort_std"))
 
 
 class Sent:
@@ -72,6 +73,7 @@ class DynamicsMessages:
         self._limits = self._values[_LIMITS]
         self._limits[:] = limits.effort, limits.effort_rate
         self.use = self._values[_USE]
+        self._std = self._values[_STD]
         self.utilization, self.rate_utilization = self.use
         self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
         effort, rate = _EFFORTS.start, _EFFORTS.start + 1
@@ -103,11 +105,13 @@ class DynamicsMessages:
         message.header = self.header
         return message
 
-    def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray]) -> None:
-        """motion is (q, qd, qdd, qddd), result the library's Dynamics."""
+    def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray],
+             std: Sequence[np.ndarray] | None = None) -> None:
+        """motion is (q, qd, qdd, qddd), result the library's Dynamics, std its TorqueDeviations, where they are known."""
         np.concatenate((*motion, *result), out=self._motion_and_result)
         if not finite(self._flat_efforts):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
         self.stamp = stamp.sec, stamp.nanosec
+        self._std[:] = np.nan if std is None else std
         np.abs(self._efforts, out=self.use)
         np.divide(self.use, self._limits, out=self.use)

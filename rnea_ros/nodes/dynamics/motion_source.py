@@ -7,21 +7,27 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from sensor_msgs.msg import JointState
 
 from rnea_ros.errors import Rejected, some
-from rnea_ros.estimation.differentiation import CausalEstimator
+from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
 from rnea_ros.nodes.dynamics.joint_states import Part, StateReader
 
-Motion = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-FITTED = ("motion_source", "missing_velocity", "estimator.window", "estimator.degree")
+Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd
+SECOND = 1_000_000_000  # ns
+ESTIMATED = ("motion_source", "estimator.lag", "estimator.resolution")
 
 
 class MotionSource:
-    """Joint states and desired motions in, (q, qd, qdd, qddd) out."""
+    """Joint states and desired motions in, (q, qd, qdd, qddd) out.
+
+    stamp, when : of the motion that was given out last, in nanoseconds and for messages
+    deviation   : standard deviations of that motion (4, n), None where it was not estimated
+    """
 
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
                  clock: Callable[[], int] = time.time_ns):
@@ -31,17 +37,19 @@ class MotionSource:
         self._joint_names = tuple(joint_names)
         self._turning = {k for k, kind in enumerate(joint_types) if kind == "continuous"}
         self._zeros = np.zeros(len(joint_names))
-        self._fit = np.full((3, len(joint_names)), np.nan)  # qd, qdd, qddd
-        self._fitted: tuple[object, ...] = ()
+        self._found = np.full((2, 4, len(joint_names)), np.nan)  # motion, and how far off it may be
+        self._estimated: tuple[object, ...] = ()
+        self.stamp, self.when = 0, Time()
+        self.deviation: np.ndarray | None = None
         self.configure(values)
 
     def configure(self, values: Values) -> None:
         """Parameters changed. A history that still fits is kept."""
         self._values = values
-        fitted = tuple(values[name] for name in FITTED)
-        if fitted != self._fitted:
-            self._fitted = fitted
-            self._fit.fill(np.nan)
+        self._lag = values["estimator.lag"] if values["motion_source"] == "estimated" else 0.0
+        estimated = tuple(values[name] for name in ESTIMATED)
+        if estimated != self._estimated:
+            self._estimated = estimated
             for part in self.state.parts:
                 part.history = None
         held = [values.get(f"hold_joints.{name}", math.nan) for name in self._joint_names]
@@ -66,22 +74,36 @@ class MotionSource:
         return self.state.stamp
 
     def at_state(self, desired_age: float) -> Motion:
-        """The motion at the state just read; desired_age is the time since the last desired motion arrived [s]."""
-        values, state = self._values, self.state
-        estimated = values["motion_source"] == "estimated"
-        if not state.has_velocity and values["missing_velocity"] == "refuse":
+        """The motion at the state just heard, or as long before it as the estimator's lag is; desired_age is the time since
+        the last desired motion arrived [s]."""
+        state, estimated = self.state, self._values["motion_source"] == "estimated"
+        self.stamp, self.when, self.deviation = state.stamp, state.when, None
+        if not state.has_velocity and self._values["missing_velocity"] == "refuse" and not estimated:
             raise Rejected("velocity_missing", f"{state.velocity_gap()} (parameter missing_velocity can differentiate)")
         if not estimated and state.has_velocity:
             return state.q, state.qd, *self._desired(desired_age)
-        self._fit[:, state.rests] = 0.0
-        qd, qdd, qddd = self._fit
-        if np.isnan(qd).any():
-            few = [name for name, speed in zip(self._joint_names, qd) if math.isnan(speed)]
-            raise Rejected("history_too_short", f"a fit of degree {values['estimator.degree']} needs more joint states of "
-                                                f"{some(few)}; this is normal for an instant after the start or a gap",
-                           passing=True)
-        qd = state.qd if state.has_velocity else np.where(np.isfinite(state.qd), state.qd, qd)
-        return (state.q, qd, qdd, qddd) if estimated else (state.q, qd, *self._desired(desired_age))
+        found, deviation = self._estimate(state.stamp - round(self._lag * 1e9))
+        if not estimated:
+            return state.q, np.where(np.isfinite(state.qd), state.qd, found[1]), *self._desired(desired_age)
+        if self._lag:
+            self.stamp = stamp = state.stamp - round(self._lag * 1e9)
+            self.when = Time(sec=stamp // SECOND, nanosec=stamp % SECOND)
+        self.deviation = deviation
+        return tuple(found)
+
+    def _estimate(self, stamp: int) -> np.ndarray:
+        """Motion and deviations at a stamp, (2, 4, n), from what each sender said. Raises Rejected."""
+        found, state = self._found, self.state
+        for part in sorted(state.parts, key=lambda part: part.stamp) if len(state.parts) > 1 else state.parts:
+            history = part.history
+            found[:, :, part.columns] = history.estimate(stamp) if history is not None and history.ready else np.nan
+        found[:, :, state.rests] = 0.0
+        found[0, 0, state.rests] = state.q[state.rests]
+        if np.isnan(found[0, 1]).any():
+            few = [name for name, speed in zip(self._joint_names, found[0, 1]) if math.isnan(speed)]
+            raise Rejected("history_too_short", f"the estimator needs more joint states of {some(few)}; this is normal for an "
+                                                "instant after the start or a gap", passing=True)
+        return found
 
     def warnings(self, desired_age: float) -> list[str]:
         """What the user should know of the motion in use."""
@@ -93,19 +115,35 @@ class MotionSource:
         jerk = ", jerk taken as zero" if values["on_desired_timeout"] == "zero_jerk" else " with its jerk"
         return [f"no desired motion for {desired_age:.1f} s: the last acceleration is held{jerk}"]
 
+    def findings(self) -> dict[str, object]:
+        """For people: what the estimators have found out of the joint states."""
+        said: dict[str, object] = {}
+        for part in self.state.lately():
+            if part.history is not None and part.history.ready:
+                said |= self._of(part, part.history)
+        return said
+
+    def _of(self, part: Part, history: MotionEstimator) -> dict[str, object]:
+        clock, noise = history.clock, history.noise
+        names = [self._joint_names[joint] for joint in part.joints]
+        spread = np.sqrt(noise.variance(np.zeros(len(names))))
+        return {"estimator.lag_s": f"{self._lag:.4g}", "estimator.readings_hz": f"{1.0 / clock.period:.6g}",
+                "estimator.repeated_readings": bool(history.readings.period),
+                "estimator.stamp_jitter_s": f"{clock.jitter:.2g}", "estimator.outliers": history.outliers,
+                **{f"{name}.position_noise": f"{value:.2g}" for name, value in zip(names, spread)},
+                **{f"{name}.position_resolution": f"{value:.3g}" for name, value in zip(names, noise.resolution)}}
+
     def _follow(self, part: Part) -> None:
-        """The derivatives of what a sender said, from what it said before."""
+        """Tell the estimator of a sender's joints what it said."""
         history, before = part.history, part.pushed
         if history is None:
             turning = [place for place, joint in enumerate(part.joints) if joint in self._turning]
-            history = part.history = CausalEstimator(len(part.joints), self._values["estimator.window"],
-                                                     self._values["estimator.degree"], turning)
-        elif part.stamp - before > self._values["state_timeout"] * 1e9:  # a polynomial across a gap means nothing
+            resolution = self._values["estimator.resolution"]
+            history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning)
+        elif part.stamp - before > self._values["state_timeout"] * 1e9:
             history.clear()
         part.pushed = part.stamp
-        if history.push(part.stamp, part.q, part.qd):
-            self._fit[:, part.columns] = history.estimate() if history.ready else np.nan
-        elif not history.ready:
+        if not history.push(part.stamp, part.q, part.qd) and not history.ready:
             raise Rejected("stamp_stands", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
                                            "differentiated")
 

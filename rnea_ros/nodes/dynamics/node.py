@@ -1,8 +1,8 @@
 """dynamics_node: joint states and desired motion in, exact joint torques and torque rates out.
 
 Subscribes robot_description, joint_states, ~/desired_motion. Publishes ~/joint_effort, ~/joint_effort_rate,
-~/joint_dynamics for every usable joint state, stamped as that state; ~/model_info (latched); ~/markers; ~/speed_scaling;
-/diagnostics. With external wrenches it subscribes their topics too, and serves ~/tare.
+~/joint_dynamics for every usable joint state, stamped with the instant that they are for; ~/model_info (latched);
+~/markers; ~/speed_scaling; /diagnostics. With external wrenches it subscribes their topics too, and serves ~/tare.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import Jumped
+from rnea_ros.nodes.dynamics.deviations import Deviations
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.markers import Markers
@@ -77,6 +78,7 @@ class DynamicsNode(Node):
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._deviations = Deviations()
         self._senders = Senders(self, self._states.topic_name)
         prepare = self._wrenches.prepare if self._wrenches else None
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, prepare)
@@ -89,6 +91,7 @@ class DynamicsNode(Node):
         self._intake.close()
         if self._wrenches:
             self._wrenches.close()
+        self._deviations.close()
         super().destroy_node()
 
     # ------------------------------------------------------------------ input
@@ -113,11 +116,11 @@ class DynamicsNode(Node):
             stream.accept(began, source.read(self._decode_state(data), self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
             touched = self._wrenches
-            result = robot.dynamics(*motion) if touched is None else touched.dynamics(robot, motion, source.state.stamp)
-            self._out.fill(source.state.when, motion, result)
+            result = robot.dynamics(*motion) if touched is None else touched.dynamics(robot, motion, source.stamp)
+            self._out.fill(source.when, motion, result, self._deviations(robot, motion, source.deviation))
             self._publish(began)
             if self._settings.values["publish_speed_scaling"]:
-                self._scaler.publish(source.state.stamp, motion, result)
+                self._scaler.publish(source.stamp, motion, result)
         except Rejected as refusal:
             stream.drop(refusal)
             if isinstance(refusal, Jumped):
@@ -159,7 +162,7 @@ class DynamicsNode(Node):
             self._motion = MotionSource(robot.joint_names, self._settings.values, robot.joint_types,
                                         lambda: self.get_clock().now().nanoseconds)
         self._motion.configure(self._settings.values)
-        self._robot = robot
+        self._robot, self._health.findings = robot, self._motion.findings
         if self._wrenches:
             self._wrenches.use(robot)
         self._health.set_model(robot)

@@ -1,0 +1,203 @@
+"""The filters of all joints side by side: a step for each sample, and the motion at an instant out of all of them.
+
+A filter is as good as its drive fits the motion, and its innovations tell how well it does: estimates are weighed by the
+likelihood of the latest innovations (Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation,
+11.6). The innovations that came after an instant correct the estimate for it (Simon, Optimal State Estimation, 9.3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .chain import BANK, ORDERS, SHOWN, STATES, gains_after_gap, steady_gains, transition
+from .position_noise import PositionNoise
+
+QUICKEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
+MIDDLE = 2  # of the bank: neither lags nor trembles much
+SIGHT, SIGHT_PERIODS = 0.06, 10  # s, and at least so many samples: older innovations count less than 1 / e
+AHEAD = 0.04  # s; innovations later than that after an instant say nothing about the motion at it
+CAUTION = 2.0 * np.log([[width] for _, width in BANK])  # of equally likely filters the more sluggish one is right
+SHARE = 0.85  # of the filters' standard deviations: motions are smoother than what is driven by white noise
+_CLIP = 9.0  # of a squared innovation over its variance: what is further off is no more unlikely
+_OUTLIER = 100.0  # of a squared innovation over its variance: a single position so far off is left out,
+_CALM = 10  # if it is the only one in so many samples
+_SETTLING = 12.0  # over the quickest filter's bandwidth: until it has found the motion
+_KEPT, _SPACE = 8, 64  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
+_AT = 1e-6  # s; nearer to a sample, the motion is that at the sample
+
+
+class Estimate(NamedTuple):
+    """motion: q, qd, qdd, qddd of the joints at an instant, (4, n). deviation: their standard deviations, (4, n)."""
+
+    motion: np.ndarray
+    deviation: np.ndarray
+
+
+class Sample(NamedTuple):
+    """What a sample told, (n,) each: position, velocity as it was predicted, innovation of the quickest filter."""
+
+    position: np.ndarray
+    velocity: np.ndarray
+    innovation: np.ndarray
+
+
+def unlikeliness(square: np.ndarray, log_variance: np.ndarray) -> np.ndarray:
+    """What an innovation takes off the logarithm of a filter's likelihood; square: squared, over its variance."""
+    return 0.5 * (square / (1.0 + square / _CLIP) + log_variance)
+
+
+class FilterBank:
+    """Filters of n joints, all m of the bank for each. They start at even speed: the quick ones soon find out what is not.
+
+    settled  : since when the quickest filter knows the motion [s], inf: not yet
+    outliers : positions left out
+    expected : variance of the quickest filter's innovations, for positions of variance 1
+    """
+
+    def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, period: float, lag: float):
+        """From the first sample and the speed there, with the period of samples to come, for instants so far back [s]."""
+        m, n = len(BANK), len(q)
+        self.settled, self.outliers = math.inf, 0
+        self._noise, self._variance = noise, noise.variance(np.zeros(n))
+        self._x = np.zeros((STATES, m, n))  # of the last sample
+        self._x[0], self._x[1] = q[None], qd[None]
+        self._likelihood, self._calm = np.zeros((m, n)), np.zeros(n)
+        self._likelihoods = np.zeros((1, m, n))  # of each sample
+        self._count = self._end = self._room = 1
+        self._times, self._positions = [time], q[None].copy()
+        self._predicted, self._innovations = np.zeros((1, SHOWN, m, n)), np.zeros((m, 1, n))
+        self._predicted[0] = self._x[:SHOWN]
+        self.tune(period, lag)
+
+    def tune(self, period: float, lag: float) -> None:
+        """For samples at this distance, and instants so far back [s]."""
+        self.period, self._lags = period, math.ceil(lag / period) + 2
+        gains = self._gains = steady_gains(period, self._lags)
+        self._K, self._S = np.ascontiguousarray(gains.K.T)[..., None], gains.S[:, None]
+        self._log_S, self._even = np.log(self._S), transition(period)
+        self._ahead = max(round(AHEAD / period), 1)
+        self._sight = max(SIGHT, SIGHT_PERIODS * period)
+        self._settling = math.ceil(_SETTLING / min(BANK[QUICKEST][1] * period, 1.0))
+        self.expected = float(gains.S[QUICKEST])
+
+    @property
+    def states(self) -> np.ndarray:
+        """(6, m, n) of all filters at the last sample."""
+        return self._x
+
+    def begin_with(self, states: np.ndarray) -> None:
+        """Start from such states at the first sample."""
+        self._x, self._predicted[0] = states.copy(), states[:SHOWN]
+
+    def position(self, time: float) -> np.ndarray:
+        """(n,) to be expected at an instant to come [s]."""
+        return transition(time - self._times[self._end - 1])[0] @ self._x[:, MIDDLE]
+
+    def misfit(self, time: float, q: np.ndarray) -> float:
+        """Squares of what q (n,) is off, if it is of that time, over variances: an error of a quarter of a period is one."""
+        position, velocity = transition(time - self._times[self._end - 1])[:2] @ self._x[:, MIDDLE]
+        variance = self._variance * self._gains.S[MIDDLE] + (0.25 * self.period * velocity) ** 2
+        return float(np.minimum((q - position) ** 2 / variance, 25.0).sum())
+
+    def take(self, time: float, steps: int, q: np.ndarray) -> Sample:
+        """The positions q (n,) of a sample so many periods after the last one."""
+        if self._end + steps > self._room:
+            self._make_room(steps)
+        step, K, S, log_S = time - self._times[self._end - 1], self._K, self._S, self._log_S
+        if steps > 1:
+            self._pass_over(step / steps, steps - 1)
+            K, S = (found.T[..., None] for found in gains_after_gap(self._gains, self.period, steps))
+            log_S = np.log(S)
+        x = self._moved(step)
+        innovation = q - x[0]
+        self._variance = variance = self._noise.variance(x[1, MIDDLE])
+        square = innovation * innovation / (S * variance)
+        if self.settled < time and square[QUICKEST].max(initial=0.0) > _OUTLIER:
+            innovation, square = self._without_outliers(innovation, square)
+        self._likelihood *= math.exp(-step / self._sight)
+        self._likelihood -= unlikeliness(square, log_S)
+        end = self._end
+        self._predicted[end], self._innovations[:, end], self._positions[end] = x[:SHOWN], innovation, q
+        self._likelihoods[end] = self._likelihood
+        self._times.append(time)
+        self._end, self._count = end + 1, self._count + 1
+        if self._count == self._settling:
+            self.settled = time
+        x += K * innovation
+        self._x = x
+        return Sample(self._positions[end], self._predicted[end, 1, MIDDLE], self._innovations[QUICKEST, end])
+
+    def at(self, time: float, blur: float = 0.0) -> Estimate:
+        """The motion at an instant, not before the lag began. blur: standard deviation of what all times are off [s]."""
+        place = self._place(time)
+        later = self._end - place
+        corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:self._end]  # (m, 5, n)
+        each = corrections.swapaxes(0, 1) + self._predicted[place]
+        weights = self._likelihoods[min(place + self._ahead, self._end - 1)] - CAUTION
+        np.exp(weights - weights.max(axis=0), out=weights)
+        weights /= weights.sum(axis=0)
+        motion = (each * weights).sum(axis=1)
+        apart = each[:ORDERS] - motion[:ORDERS, None]
+        apart *= apart
+        variance = (apart * weights).sum(axis=1)
+        variance += np.square(self._gains.deviation[later - 1] @ weights) * self._variance
+        variance *= SHARE**2
+        if blur > _AT:
+            variance += (blur * motion[1:]) ** 2
+        ahead = time - self._times[place]
+        shown = motion[:ORDERS] if abs(ahead) < _AT else transition(ahead)[:ORDERS, :SHOWN] @ motion
+        return Estimate(shown, np.sqrt(variance))
+
+    def _moved(self, step: float) -> np.ndarray:
+        """The states (6, m, n) after some time."""
+        F = self._even if abs(step - self.period) < _AT else transition(step)
+        return (F @ self._x.reshape(STATES, -1)).reshape(self._x.shape)
+
+    def _place(self, time: float) -> int:
+        """Number of the sample next to an instant."""
+        last, times = self._end - 1, self._times
+        first = max(0, last + 1 - self._lags)
+        place = min(max(last - round((times[last] - time) / self.period), first), last)
+        while place < last and times[place + 1] - time <= time - times[place]:
+            place += 1
+        while place > first and time - times[place - 1] < times[place] - time:
+            place -= 1
+        return place
+
+    def _without_outliers(self, innovation: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Single positions that no motion explains are taken for lost."""
+        far = (square[QUICKEST] > _OUTLIER) & (self._calm < self._count) & self._noise.known
+        self._calm = np.where(far, self._count + _CALM, self._calm)
+        self.outliers += int(far.sum())
+        return np.where(far, 0.0, innovation), np.where(far, 0.0, square)
+
+    def _pass_over(self, step: float, lost: int) -> None:
+        """Samples that are lost: predicted, and corrected by nothing."""
+        last = self._times[self._end - 1]
+        for k in range(1, lost + 1):
+            end = self._end
+            self._predicted[end], self._innovations[:, end] = self._moved(k * step)[:SHOWN], 0.0
+            self._positions[end], self._likelihoods[end] = self._positions[end - 1], self._likelihood
+            self._times.append(last + k * step)
+            self._end = end + 1
+
+    def _make_room(self, steps: int) -> None:
+        """Move what is still needed to the front of longer histories."""
+        kept = slice(max(0, self._end - self._lags - _KEPT), self._end)
+        count = kept.stop - kept.start
+        self._room = count + _SPACE + steps
+
+        def longer(history: np.ndarray, axis: int = 0) -> np.ndarray:
+            shape = list(history.shape)
+            shape[axis] = self._room
+            made = np.empty(shape)
+            at = (slice(None),) * axis
+            made[(*at, slice(0, count))] = history[(*at, kept)]
+            return made
+
+        self._times, self._end = self._times[kept], count
+        self._positions, self._predicted = longer(self._positions), longer(self._predicted)
+        self._likelihoods, self._innovations = longer(self._likelihoods), longer(self._innovations, 1)

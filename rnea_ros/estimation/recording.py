@@ -1,0 +1,98 @@
+"""The derivatives that a recording lacks: by Kalman smoothing of what was measured, by polynomials of what was planned.
+
+Measured positions have noise, if only the steps of an encoder: they are smoothed (smoother.py). Positions without noise,
+sparse or uneven ones, and those that come with accelerations are of a plan: polynomials reproduce them (differentiation.py),
+and are fitted too where a window is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .differentiation import Window, checked, estimate_derivatives
+from .sample_clock import line_through
+from .smoother import GAP, GAP_PERIODS, parts, smooth
+
+FEWEST = 64  # samples of a stretch that is smoothed
+_EVEN = 0.33  # of a period: stamps that are off even times by less than that, in the mean, are of a robot that is read evenly
+_EXACT = 2e-8  # rad, m: noise below that is rounding
+_DIFFERENCE = 7  # order of the differences in which noise is seen: motion has vanished from them
+
+
+class Smoothing(NamedTuple):
+    """What a recording was smoothed with."""
+
+    rate: float  # of the samples [Hz]
+    noise: float  # largest standard deviation of a position that was found [rad, m]
+
+    @property
+    def method(self) -> str:
+        """How derivatives were estimated, for people."""
+        return f"Kalman smoothing ({self.rate:.4g} Hz, positions known to {self.noise:.2g})"
+
+
+class RecordingEstimate(NamedTuple):
+    """qd, qdd, qddd (N, n) of a recording, and how far off they may be.
+
+    centred   : (N,) whether there are samples on both sides of each, near enough to matter
+    how       : what was done to estimate them
+    deviation : (4, N, n) standard deviations of q, qd, qdd, qddd as they were estimated; None: by polynomials
+    """
+
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    centred: np.ndarray
+    how: Window | Smoothing
+    deviation: np.ndarray | None = None
+
+
+def estimate_recording(t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, qdd: np.ndarray | None = None,
+                       window: float | None = None, degree: int = 5, joint_types: Sequence[str] = ()) -> RecordingEstimate:
+    """Velocity, acceleration and jerk of a recording; what is given of these is returned as it is.
+
+    t is (N,) [s] and strictly increasing, the others are (N, n). Velocities are not used where positions are smoothed: those
+    of drivers are filtered and late. window [s], degree: fit polynomials, see estimate_derivatives. Continuous joints among
+    joint_types may jump by whole turns.
+    """
+    known = {order: np.asarray(given, dtype=float) for order, given in enumerate((q, qd, qdd)) if given is not None}
+    since = checked(t, known, degree)
+    counted = known[0].copy()
+    turning = [k for k, kind in enumerate(joint_types) if kind == "continuous"]
+    counted[:, turning] = np.unwrap(counted[:, turning], axis=0)
+    stretches = [] if window is not None or qdd is not None else _measured(since, counted)
+    if not stretches:
+        fitted = estimate_derivatives(t, q, qd, qdd, window, degree, joint_types)
+        return RecordingEstimate(*fitted[:4], fitted.window)
+    motion, deviation, centred, found = smooth(since, counted, stretches)
+    short = np.isnan(deviation).any(axis=(0, 2))
+    if short.any():
+        fitted = estimate_derivatives(t, q, qd, None, None, degree, joint_types)
+        motion[1:, short], centred[short] = [block[short] for block in fitted[:3]], fitted.centred[short]
+    for order, block in known.items():
+        motion[order] = block
+    noise = float(np.sqrt(found.noise.variance(np.zeros(counted.shape[1])).max(initial=0.0)))
+    qd, qdd, qddd = motion[1:]
+    return RecordingEstimate(qd, qdd, qddd, centred, Smoothing(1.0 / found.clock.period, noise), deviation)
+
+
+def _measured(t: np.ndarray, q: np.ndarray) -> list[slice]:
+    """The stretches to be smoothed: long enough, of even samples, with noise; none where that is a plan."""
+    period = float(np.median(np.diff(t)))
+    long = [part for part in parts(t, max(GAP, GAP_PERIODS * period)) if part.stop - part.start >= FEWEST]
+    if not long or not q.shape[1] or not all(_even(t[part]) for part in long):
+        return []
+    rests = np.concatenate([np.diff(q[part], _DIFFERENCE, axis=0) for part in long])
+    noise = np.median(np.abs(rests), axis=0).max() / math.sqrt(math.comb(2 * _DIFFERENCE, _DIFFERENCE))
+    return long if noise > _EXACT else []
+
+
+def _even(t: np.ndarray) -> bool:
+    """Whether these are times of even samples, some of which are lost, by stamps that jitter."""
+    first = t[:FEWEST] - t[0]
+    period, _, variance = line_through(first)
+    return math.sqrt(variance) < _EVEN * period

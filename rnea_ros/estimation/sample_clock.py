@@ -1,0 +1,149 @@
+"""When samples were taken, from stamps that jitter.
+
+Most robots are read at an even rate, and stamped by another clock or after a wait that varies. Where positions agree with the
+even times rather than with the stamps, the even times are used; where a loop is late and its stamps say so, the stamps are.
+What decides is the slope of the innovations over (velocity x deviation of the stamp from the even time): -1 or 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+_FOUND, _SLOWLY = 400, 1000  # samples after which phase and period are known, and as of how many they are followed then:
+# even times may all be late, but where they wander, positions seem to tremble
+_ENOUGH = 0.0012  # of a period, for so many stamps to the power of 1.5: so much jitter does not hide the period,
+_MOST = 64  # and so many stamps are always enough
+_RECENT = 200  # samples that the jitter is taken of
+_OFFSET = 50  # samples that a constant deviation is taken of
+_MEMORY = 5000.0  # of the sum that the slope is divided by: what was before fades
+_DOUBT = 5.0  # of the sum that the slope is divided by: without evidence even times are right
+_LOST = 9.0  # a lost sample is as unlikely as positions of which the squares, over their variances, sum up to that
+_CLEAR = 0.15  # of a period: with less jitter, it is plain from the stamps alone where samples are lost
+_EVEN, _UNEVEN = 0.31, 0.33  # of a period: with less jitter samples can be told apart, with more they cannot
+_CLEARLY = 30.0  # variances by which the squares of what stamps are off a line must get less for a sample to be lost
+_WANDER = 30.0  # of the jitter over the number of stamps: what even times move about while they are few
+_SLIP = 3.0  # periods: whatever was thought, it was wrong
+
+Misfit = Callable[[float], float]
+
+
+class SampleClock:
+    """Counts samples, lost ones included, and says when each was taken.
+
+    time      : of the last sample [s]
+    deviation : of its stamp from the even time [s]
+    period    : of the samples [s]
+    jitter    : standard deviation of the stamps [s]
+    share     : of the deviations that is taken for an error of the stamps, 0 to 1
+    """
+
+    def __init__(self, stamps: Sequence[float], before: SampleClock | None = None):
+        """From the first stamps, which advance; the first of them is then the last sample. before: of the same stream."""
+        self.period, start, self._variance = line_through(np.subtract(stamps, stamps[0]))
+        self._even = self.time = self._stamp = stamps[0]
+        self._even += start
+        self.deviation, self._offset = -start, 0.0
+        self.share: float = before.share if before else 1.0
+        self._agreement: float = before._agreement if before else 0.0
+        self._evidence: float = before._evidence if before else 0.0
+        self._age, self._readable = len(stamps), True
+
+    @property
+    def known(self) -> bool:
+        """Whether the first stamps were enough: samples to come will be where they are expected."""
+        return self.jitter < _ENOUGH * self.period * self._age**1.5 or self._age >= _MOST
+
+    @property
+    def jitter(self) -> float:
+        return math.sqrt(self._variance)
+
+    @property
+    def blur(self) -> float:
+        """Standard deviation of what all times are off together [s]: of the phase of a line through stamps that jitter."""
+        return 2.0 * self.share * self.jitter / math.sqrt(self._age)
+
+    @property
+    def wander(self) -> float:
+        """Standard deviation of what times tremble because phase and period are still being found out [s]."""
+        return _WANDER * self.share * self.jitter / self._age
+
+    def advance(self, stamp: float, misfit: Misfit | None) -> int:
+        """Take the next sample. Returns how many periods it comes after the last one, at least 1.
+
+        misfit(time) : squares of what the positions would be off, were they of that time, over their variances
+        """
+        step, self._stamp = stamp - self._stamp, stamp
+        self._age = k = min(self._age + 1, _SLOWLY)
+        whole = max(1, round(step / self.period)) if self.jitter < _CLEAR * self.period else 1
+        off = min(abs(step - whole * self.period), self.period)
+        self._variance += (0.5 * off * off - self._variance) / min(k, _RECENT)
+        self._readable = self.jitter < (_UNEVEN if self._readable else _EVEN) * self.period
+        if self._readable:
+            steps = self._steps(stamp, misfit)
+            self._follow(stamp - self._even - steps * self.period, steps)
+            self.deviation = stamp - self._even
+        else:
+            steps = round(step / self.period - 0.5)
+            self.period += (min(step, 2.0 * self.period) - self.period) / k
+            self._even, self.deviation = stamp, 0.0
+        self.time = max(stamp - self.share * self.deviation, self.time + 0.1 * self.period)
+        return max(1, steps)
+
+    def _steps(self, stamp: float, misfit: Misfit | None) -> int:
+        """How many periods went by; positions are asked where stamps leave it open. 0: there was one too many before."""
+        periods = (stamp - self._even) / self.period
+        nearest = max(0, round(periods))
+        variance = self._variance / self.period**2 + 0.01
+        if nearest and abs(periods - nearest) + 2.0 * math.sqrt(variance) < 0.5:
+            return nearest
+
+        def cost(steps: int) -> float:
+            found = misfit(self._even + steps * self.period) if misfit else 0.0
+            return found + (periods - steps) ** 2 / variance + _LOST * (steps != 1)
+
+        return min({max(0, nearest - 1), nearest, nearest + 1}, key=cost)
+
+    def _follow(self, error: float, steps: int) -> None:
+        """Phase and period, as a line through all stamps has them, later through the last ones."""
+        if abs(error) > _SLIP * self.period:
+            self._even, self._age = self._stamp, 1
+            return
+        bound = 3.0 * self.jitter + 0.01 * self.period
+        error, k = min(max(error, -bound), bound), self._age if self._age < _FOUND else _SLOWLY
+        self._even += steps * self.period + error * (4 * k - 2) / (k * (k + 1))
+        self.period = max(self.period + error * 6.0 / (k * (k + 1) * max(1, steps)), 0.5 * self.period)
+        self._offset += (self._stamp - self._even - self._offset) / _OFFSET
+        if abs(self._offset) > 0.75 * self.period:
+            self._age = min(self._age, _OFFSET)
+
+    def learn(self, deviation: np.ndarray, taken: np.ndarray, velocity: np.ndarray, innovation: np.ndarray,
+              variance: np.ndarray) -> None:
+        """From samples: deviations of their stamps and what was taken off (k,); predicted velocities, innovations and their
+        variances (k, n)."""
+        moved = velocity * deviation[:, None]
+        at_stamp = innovation - velocity * taken[:, None]
+        evidence = float((moved * moved / variance).sum())
+        faded = min(1.0, _MEMORY / (self._evidence + evidence + 1e-9))
+        self._agreement = faded * (self._agreement - float((moved * at_stamp / variance).sum()))
+        self._evidence = faded * (self._evidence + evidence)
+        self.share = min(max((self._agreement + _DOUBT) / (self._evidence + _DOUBT), 0.0), 1.0)
+
+
+def line_through(stamps: np.ndarray) -> tuple[float, float, float]:
+    """Period and start of even times through stamps, some of which are lost, and the variance of what stamps are off them."""
+    steps = np.diff(stamps)
+    numbers = np.cumsum(np.append(0.0, 1.0 + np.maximum(0.0, np.round(steps / np.median(steps) - 1.5))))
+    after = np.vstack((np.zeros(len(stamps)), np.tri(len(stamps), k=-1, dtype=float).T[:-1]))  # of a lost sample, or of none
+    while True:
+        trials = numbers + after
+        off = trials - trials.mean(axis=1, keepdims=True)
+        period = off @ stamps / (off * off).sum(axis=1)
+        left = ((stamps - stamps.mean() - period[:, None] * off) ** 2).sum(axis=1)
+        best = int(left.argmin())
+        if left[0] - left[best] <= _CLEARLY * left[best] / len(stamps):
+            start = stamps.mean() - period[0] * numbers.mean()
+            return float(period[0]), float(start), float(left[0]) / len(stamps)
+        numbers = trials[best]

@@ -1,0 +1,113 @@
+"""Steady gains of chains of derivatives: against scipy's Riccati equation and textbook recursions with full matrices."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.linalg import expm, solve_discrete_are
+
+from rnea_ros.estimation.chain import (
+    BANK,
+    ORDERS,
+    REFERENCE,
+    SHOWN,
+    STATES,
+    bandwidths,
+    gains_after_gap,
+    steady_gains,
+    transition,
+)
+
+
+def model(m, period, step=None):
+    """F and Q of chain m with its own number of states, over a step, with 1 / bandwidth for the unit of time; Q by van Loan's
+    exponential."""
+    states, width = BANK[m][0], bandwidths(period)[m]
+    A = np.diag(np.ones(states - 1), 1)
+    L = np.zeros((states, states))
+    L[-1, -1] = width * REFERENCE
+    block = expm(np.block([[-A, L], [np.zeros_like(A), A.T]]) * width * (step or period))
+    F = block[states:, states:].T
+    Q = F @ block[:states, states:]
+    return F, 0.5 * (Q + Q.T)
+
+
+def scaled(m, period):
+    return bandwidths(period)[m] ** np.arange(BANK[m][0])
+
+
+def test_transition_is_the_exponential():
+    np.testing.assert_allclose(transition(0.3), expm(0.3 * np.diag(np.ones(STATES - 1), 1)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("period", [0.0005, 0.002, 0.008, 0.1])
+@pytest.mark.parametrize("m", range(len(BANK)))
+def test_gains_solve_the_riccati_equation(m, period):
+    states, unit = BANK[m][0], scaled(m, period)
+    F, Q = model(m, period)
+    P = solve_discrete_are(F.T, np.eye(1, states).T, Q, np.eye(1))
+    found = steady_gains(period, 3)
+    np.testing.assert_allclose(found.P[m, :states, :states] / unit / unit[:, None], P, rtol=1e-6)
+    np.testing.assert_allclose(found.S[m], P[0, 0] + 1.0, rtol=1e-9)
+    np.testing.assert_allclose(found.K[m, :states] / unit, P[:, 0] / (P[0, 0] + 1.0), rtol=1e-7)
+    assert not found.K[m, states:].any() and not found.weights[m, states:].any()
+
+
+@pytest.mark.parametrize("m", range(len(BANK)))
+def test_weights_smooth_as_rauch_tung_and_striebel_do(m):
+    """A state is corrected by what comes later; its deviation is that of the textbook."""
+    period, lags, states = 0.004, 12, BANK[m][0]
+    found, unit = steady_gains(period, lags), scaled(m, period)
+    F, _ = model(m, period)
+    P = found.P[m, :states, :states] / unit / unit[:, None]
+    K = P[:, 0] / (P[0, 0] + 1.0)
+    innovations = np.random.default_rng(m).normal(size=lags)
+    x, predicted, filtered = np.zeros(states), [], []
+    for innovation in innovations:
+        predicted.append(x)
+        filtered.append(x + K * innovation)
+        x = F @ filtered[-1]
+    left = P - np.outer(K, P[0])
+    back = left @ F.T @ np.linalg.inv(P)
+    smoothed, covariance = filtered[-1], left
+    for k in reversed(range(lags - 1)):
+        smoothed = filtered[k] + back @ (smoothed - predicted[k + 1])
+        covariance = left + back @ (covariance - P) @ back.T
+    shown = min(states, SHOWN)
+    np.testing.assert_allclose(found.weights[m, :shown] @ innovations / unit[:shown], smoothed[:shown] - predicted[0][:shown],
+                               rtol=1e-6, atol=1e-8)
+    deviation = found.deviation[lags - 1, :, m] / unit[:ORDERS]
+    np.testing.assert_allclose(deviation, np.sqrt(np.diag(covariance)[:ORDERS]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_after_a_gap_more_is_believed(steps):
+    period = 0.002
+    found = steady_gains(period, 2)
+    K, S = gains_after_gap(found, period, steps)
+    if steps == 1:
+        np.testing.assert_allclose(K, found.K, rtol=1e-7, atol=1e-12)
+    for m, (states, _) in enumerate(BANK):
+        F, Q = model(m, period, steps * period)
+        unit = scaled(m, period)
+        left = (found.P[m] - np.outer(found.K[m], found.P[m, 0]))[:states, :states] / unit / unit[:, None]
+        P = F @ left @ F.T + Q
+        assert S[m] == pytest.approx(P[0, 0] + 1.0, rel=1e-9)
+        np.testing.assert_allclose(K[m, :states] / unit, P[:, 0] / (P[0, 0] + 1.0), rtol=1e-6)
+
+
+def test_the_bandwidth_is_where_motion_becomes_noise():
+    """Of the smoother: a sine of the bandwidth comes out at half its size, for w ** (2 states) = drive / noise."""
+    for m, (_, width) in enumerate(BANK):
+        period, lags = 0.2 / width, 200
+        found = steady_gains(period, lags)
+        q = np.sin(width * period * np.arange(4 * lags) + 0.3)
+        x, predicted, innovations = np.zeros(STATES), [], []
+        for position in q:
+            predicted.append(x[0])
+            innovations.append(position - x[0])
+            x = transition(period) @ (x + found.K[m] * innovations[-1])
+        smoothed = [predicted[k] + found.weights[m, 0] @ innovations[k:k + lags] for k in range(2 * lags, 3 * lags)]
+        share = math.sqrt(np.mean(np.square(smoothed)) / np.mean(q[2 * lags:3 * lags] ** 2))
+        denser = REFERENCE / period  # than that of samples as far apart as the reference, noise is so much less dense
+        assert share == pytest.approx(denser / (1.0 + denser), rel=0.02)

@@ -1,0 +1,116 @@
+"""Derivatives of recordings: what was measured is smoothed, what was planned is reproduced."""
+
+import numpy as np
+import pytest
+
+from rnea_ros.estimation.differentiation import estimate_derivatives
+from rnea_ros.estimation.recording import Smoothing, estimate_recording
+from support.motions import TURN, at, encoded, jumping, sines, smooth
+
+
+def of(motion, found):
+    """RMS errors of qd, qdd, qddd in the middle, as shares of their RMS."""
+    return [float(np.sqrt(np.mean((estimate - exact)[found.centred] ** 2) / np.mean(exact[found.centred] ** 2)))
+            for estimate, exact in zip(found[:3], motion[1:])]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("kind", "rate", "most"), [(smooth, 500, 0.04), (jumping, 500, 0.3), (smooth, 125, 0.1)])
+def test_measured_positions_are_smoothed(seed, kind, rate, most):
+    rng = np.random.default_rng(seed)
+    t = 3.0 + np.arange(0.0, 5.0, 1.0 / rate)
+    motion = kind(rng, t - 3.0, 6)
+    found = estimate_recording(t, encoded(rng, motion[0]))
+    assert isinstance(found.how, Smoothing) and found.how.rate == pytest.approx(rate, rel=1e-3)
+    assert found.how.noise == pytest.approx(TURN / 2**17 / 12**0.5, rel=0.3)
+    speed, acceleration, jerk = of(motion, found)
+    assert speed < 0.002 and acceleration < 0.03 and jerk < most
+    assert found.centred.sum() == pytest.approx(len(t) - 0.1 * rate, abs=4)
+    within = np.abs(found.qddd - motion[3]) < 2.0 * found.deviation[3]
+    assert 0.85 < within.mean() < 0.999
+
+
+def test_smoothing_is_nearer_than_polynomials():
+    rng = np.random.default_rng(4)
+    t = np.arange(0.0, 4.0, 0.002)
+    motion = smooth(rng, t, 6)
+    q = encoded(rng, motion[0])
+    fitted = estimate_derivatives(t, q)
+    ours, theirs = of(motion, estimate_recording(t, q)), of(motion, fitted)
+    assert all(a < b for a, b in zip(ours, theirs)) and ours[2] < 0.5 * theirs[2]
+
+
+def test_a_recording_that_begins_and_ends_in_motion():
+    """Its ends are known as well as a filter without lag knows them."""
+    rng = np.random.default_rng(5)
+    t = np.arange(0.0, 3.0, 0.002)
+    motion = sines(rng, np.arange(0.0, 4.0, 0.002), 6)[:, 400:1900]
+    found = estimate_recording(t, encoded(rng, motion[0]))
+    error = np.abs(found.qdd - motion[2]).max(axis=1) / motion[2].std()
+    assert error[:20].max() < 0.3 and error[-20:].max() < 0.3 and error[100:-100].max() < 0.05
+
+
+def test_gaps_are_ends_and_short_stretches_are_fitted():
+    rng = np.random.default_rng(6)
+    t = np.arange(0.0, 6.0, 0.002)
+    motion = sines(rng, t, 3)
+    kept = (t < 2.0) | ((t > 2.5) & (t < 2.55)) | (t > 3.0)
+    kept &= rng.random(len(t)) > 0.01
+    motion, t = motion[:, kept], t[kept]
+    found = estimate_recording(t, encoded(rng, motion[0]))
+    assert np.isfinite(found.qddd).all() and of(motion, found)[2] < 0.3
+    short = (t > 2.4) & (t < 2.6)
+    assert np.isnan(found.deviation[:, short]).all() and np.isfinite(found.deviation[:, ~short]).all()
+
+
+def test_readings_published_again_and_again():
+    rng = np.random.default_rng(7)
+    t = np.arange(0.0, 5.0, 0.001)
+    motion = sines(rng, t, 6)
+    found = estimate_recording(t, encoded(rng, motion[0])[np.arange(len(t)) // 8 * 8])
+    assert found.how.rate == pytest.approx(125.0, rel=1e-3) and of(motion, found)[2] < 0.15
+
+
+def test_joints_that_wrap():
+    rng = np.random.default_rng(8)
+    t = np.arange(0.0, 3.0, 0.002)
+    q = encoded(rng, np.column_stack((5.0 * t + np.sin(t), -4.0 * t)))
+    wrapped = (q + np.pi) % TURN - np.pi
+    one, two = (estimate_recording(t, positions, joint_types=("continuous", "continuous")) for positions in (q, wrapped))
+    for a, b in zip(one[:3], two[:3]):
+        np.testing.assert_allclose(a, b, atol=1e-3)
+
+
+def test_what_is_given_is_kept_and_plans_are_reproduced():
+    t = np.arange(0.0, 2.0, 0.01)
+    exact = [np.sin(t + k * np.pi / 2.0)[:, None] for k in range(4)]
+    for known in (1, 2, 3):
+        found = estimate_recording(t, *exact[:known])
+        assert found.deviation is None and "polynomials over windows of 0.15 s" in found.how.method
+        for k in range(1, known):
+            assert np.array_equal(found[k - 1], exact[k])
+        np.testing.assert_allclose(found.qddd[found.centred], exact[3][found.centred], atol=1e-5)
+    rough = encoded(np.random.default_rng(9), exact[0])
+    given = np.random.default_rng(10).normal(size=exact[0].shape)
+    assert np.array_equal(estimate_recording(t, rough, given).qd, given)  # of a driver: kept, but not used
+    np.testing.assert_array_equal(estimate_recording(t, rough, given).qdd, estimate_recording(t, rough).qdd)
+    assert "polynomials" in estimate_recording(t, rough, window=0.2).how.method
+
+
+@pytest.mark.parametrize(("jitter", "most"), [(1e-4, 0.05), (5e-4, 0.05), (1e-3, 0.5)])
+def test_stamps_that_jitter_are_seen_through(jitter, most):
+    rng = np.random.default_rng(12)
+    t = np.arange(0.0, 4.0, 0.002)
+    stamps = t + rng.uniform(-jitter, jitter, len(t))
+    motion = sines(rng, t, 6)
+    kept = rng.random(len(t)) > 0.01
+    found = estimate_recording(stamps[kept], encoded(rng, motion[0])[kept])
+    assert isinstance(found.how, Smoothing)
+    assert of(at(motion, t, stamps[kept]), found)[2] < most
+
+
+def test_few_and_uneven_samples_are_fitted():
+    rng = np.random.default_rng(11)
+    few, uneven = np.arange(40) * 0.01, np.cumsum(rng.integers(1, 10, 400)) * 0.001 + rng.uniform(0.0, 0.0005, 400)
+    for t in (few, uneven):
+        assert "polynomials" in estimate_recording(t, encoded(rng, np.sin(t)[:, None])).how.method

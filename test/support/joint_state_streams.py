@@ -1,0 +1,79 @@
+"""Joint states as sensors make them of a motion, and what estimates from them are off: for tests and benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rnea_ros import Robot
+from rnea_ros.estimation.motion_estimator import MotionEstimator
+
+from .motions import at, encoded
+
+EPOCH = 1_700_000_000_123_456_789  # ns; stamps of today leave a double no digits to spare
+START = 1.0  # s, from which on errors count: motions begin within half a second, with far more jerk than there is later
+
+
+class Sensor(NamedTuple):
+    """How positions come into joint states."""
+
+    bits: int = 17  # of the encoder, for a turn
+    noise: float = 0.0  # standard deviation before the encoder [rad]
+    jitter: float = 0.0  # most that stamps are off [s]
+    lost: float = 0.0  # share of the messages
+    rate: float = 500.0  # of the messages [Hz]
+    repeated: int = 1  # messages for each reading
+    bell: bool = False  # whether jitter is the standard deviation of a normal distribution
+
+
+class Stream(NamedTuple):
+    """Joint states of a motion: stamps (k,) [s], q (k, n); and the motion (4, samples, n) at t (samples,) itself."""
+
+    stamps: np.ndarray
+    q: np.ndarray
+    t: np.ndarray
+    motion: np.ndarray
+
+
+class TorqueErrors(NamedTuple):
+    """RMS errors of torque and torque rate as shares of their RMS, and the share of the errors within two deviations."""
+
+    tau: float
+    rate: float
+    tau_within: float
+    rate_within: float
+
+
+def joint_states(rng: np.random.Generator, kind, n: int, sensor: Sensor, seconds: float = 5.0) -> Stream:
+    """A motion of some kind (motions.py), as this sensor tells it."""
+    t = np.arange(0.0, seconds, 1.0 / sensor.rate)
+    motion = kind(rng, t, n)
+    q = encoded(rng, motion[0], sensor.bits, sensor.noise)[np.arange(len(t)) // sensor.repeated * sensor.repeated]
+    off = rng.normal(0.0, sensor.jitter, len(t)) if sensor.bell else rng.uniform(-sensor.jitter, sensor.jitter, len(t))
+    kept = (rng.random(len(t)) >= sensor.lost) | (np.arange(len(t)) < 8)
+    return Stream((t + off)[kept], q[kept], t, motion)
+
+
+def estimates(estimator: MotionEstimator, stream: Stream, lags: Sequence[float]) -> list[tuple[np.ndarray, ...]]:
+    """For each lag: times (k,) [s], motion and deviations (4, k, n) of what is estimated so long before each joint state."""
+    found: list[list[tuple]] = [[] for _ in lags]
+    stamps = EPOCH + np.round(stream.stamps * 1e9).astype(np.int64)
+    for seconds, stamp, q in zip(stream.stamps, stamps.tolist(), stream.q):
+        if estimator.push(stamp, q) and estimator.ready:
+            for rows, lag in zip(found, lags):
+                rows.append((seconds - lag, *estimator.estimate(stamp - round(lag * 1e9))))
+    return [(np.array(times), np.stack(motion, axis=1), np.stack(deviation, axis=1))
+            for times, motion, deviation in (zip(*rows) for rows in found)]
+
+
+def torque_errors(robot: Robot, stream: Stream, times: np.ndarray, motion: np.ndarray, deviation: np.ndarray) -> TorqueErrors:
+    """Of an estimated motion (4, k, n) at these times."""
+    counted = (times >= START) & (times <= stream.t[-1])
+    times, motion, deviation = times[counted], motion[:, counted], deviation[:, counted]
+    true = robot.torque_and_rate(*at(stream.motion, stream.t, times))
+    found, spread = robot.torque_and_rate(*motion), robot.torque_deviations(*motion, deviation)
+    off = [np.abs(a - b) for a, b in zip(found, true)]
+    return TorqueErrors(*(float(np.sqrt((a**2).mean() / (b**2).mean())) for a, b in zip(off, true)),
+                        *(float((a < 2.0 * s).mean()) for a, s in zip(off, spread)))
