@@ -51,11 +51,23 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         tau, tau_rate = np.hsplit(np.concatenate(results), 2)
         units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
-        figures.torques(args.plot, motion.t, tau, tau_rate, robot.joint_names, units, robot.limits.effort)
+        figures.torques(args.plot, motion.t, tau, tau_rate, robot.joint_names, units, robot.limits.effort,
+                        deviations(robot, motion))
     print(f"{len(motion.t)} samples of {robot.n} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
     if motion.how:
         print(motion_csv.said(motion.estimated, motion.how))
     return 0
+
+
+def deviations(robot: AnyRobot, motion: motion_csv.RecordedMotion) -> np.ndarray | None:
+    """Standard deviations of torques and rates (2, samples, n), NaN where the motion's are not known; None without any."""
+    if motion.deviation is None or not isinstance(robot, Robot):
+        return None
+    known = np.isfinite(motion.deviation).all(axis=(0, 2))
+    found = np.full((2, *motion.q.shape), np.nan)
+    found[:, known] = robot.torque_deviations(motion.q[known], motion.qd[known], motion.qdd[known], motion.qddd[known],
+                                              motion.deviation[:, known])
+    return found
 
 
 def asked(robot: AnyRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:

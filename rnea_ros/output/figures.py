@@ -103,16 +103,22 @@ def _plain(text: str) -> str:
 
 
 def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
-            units: Sequence[str], effort_limits: np.ndarray) -> None:
-    """Torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near."""
+            units: Sequence[str], effort_limits: np.ndarray, deviations: np.ndarray | None = None) -> None:
+    """Torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near.
+
+    deviations : standard deviations of both (2, samples, n), two of which to either side are shaded; NaN: not known
+    """
     n = len(joint_names)
+    off = np.full((2, *tau.shape), np.nan) if deviations is None else 2.0 * deviations
     with picture(path, (11, 1.6 + 1.5 * n)) as figure:
         axes = figure.subplots(n, 2, sharex=True, squeeze=False)
         step = max(1, len(t) // MOST_POINTS)
         for k, (name, unit) in enumerate(zip(joint_names, units, strict=True)):
-            curves = ((axes[k, 0], tau, unit, "tab:blue"), (axes[k, 1], tau_rate, f"{unit}/s", "tab:red"))
-            for axis, values, label, colour in curves:
+            curves = ((axes[k, 0], tau, off[0], unit, "tab:blue"), (axes[k, 1], tau_rate, off[1], f"{unit}/s", "tab:red"))
+            for axis, values, band, label, colour in curves:
                 axis.plot(t[::step], values[::step, k], color=colour, linewidth=1.2)
+                low, high = values[::step, k] - band[::step, k], values[::step, k] + band[::step, k]
+                axis.fill_between(t[::step], low, high, color=colour, alpha=0.25, linewidth=0.0)
                 axis.set_ylabel(label)
                 axis.grid(alpha=0.3)
             axes[k, 0].set_title(name, loc="left", fontsize=9)

@@ -22,7 +22,8 @@ CHUNK = 20_000  # rows between two reports of progress
 
 @dataclass
 class RecordedMotion:
-    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found."""
+    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
+    deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known."""
 
     t: np.ndarray
     q: np.ndarray
@@ -32,6 +33,7 @@ class RecordedMotion:
     estimated: tuple[str, ...] = ()
     how: Window | Smoothing | None = None
     ignored: tuple[str, ...] = field(default=())
+    deviation: np.ndarray | None = None
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
@@ -54,13 +56,13 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
     """
     t, known, ignored = known_columns(path, joint_names)
     estimated = tuple(block for block in BLOCKS if block not in known)
-    how = None
+    how = deviation = None
     if estimated:
         guesses = estimate_recording(t, known["q"], known.get("qd"), known.get("qdd"), window, joint_types=joint_types)
         known |= {name: getattr(guesses, name) for name in estimated}
-        how = guesses.how
+        how, deviation = guesses.how, guesses.deviation
     q, qd, qdd, qddd = (known[block] for block in BLOCKS)
-    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored)
+    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation)
 
 
 def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.cli import main
+from rnea_ros.cli import main, torque
 from rnea_ros.cli.progress import ProgressLine
 from rnea_ros.recordings import motion_csv
+from support.motions import encoded, sines
 from support.oracles import GOLDEN, worst
 from support.robots import arm
 
@@ -78,6 +79,26 @@ def test_torque_writes_what_the_library_computes(tmp_path, capsys):
     assert np.array_equal(columns(out, "tau_rate_joint"), tau_rate)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "201 samples of 6 joints" in capsys.readouterr().out
+
+
+def test_bands_show_how_far_off_torques_of_a_recording_may_be(tmp_path, monkeypatch):
+    """Two standard deviations of what positions alone tell, through the sensitivities; none where the motion is given."""
+    rng, robot, t = np.random.default_rng(3), Robot.from_urdf(STANFORD), np.arange(0.0, 2.0, 0.002)
+    motion = sines(rng, t, 6)
+    recording, out, drawn = tmp_path / "recording.csv", tmp_path / "out.csv", []
+    header = ",".join(["t", *(f"q_{name}" for name in robot.joint_names)])
+    np.savetxt(recording, np.column_stack((t, encoded(rng, motion[0]))), delimiter=",", header=header, comments="")
+    monkeypatch.setattr(torque.figures, "torques", lambda *given: drawn.append(given))
+    for file in (recording, MOTION):
+        assert main.main(["torque", STANFORD, str(file), "-o", str(out), "--plot", "drawn.png"]) == 0
+    (_, _, *found, _, _, _, deviations), (*_, none) = drawn
+    for ours, exact, std in zip(found, robot.torque_and_rate(*motion), deviations):
+        assert 0.9 < np.mean(np.abs(ours - exact)[50:-50] < 2.0 * std[50:-50]) < 1.0
+    assert none is None
+    monkeypatch.undo()
+    picture = tmp_path / "drawn.png"
+    assert main.main(["torque", STANFORD, str(recording), "-o", str(out), "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_torque_in_any_column_order_with_extra_columns(tmp_path, capsys):

@@ -191,7 +191,7 @@ def test_estimated_motion(bench, robot):
     bench.ros.until(lambda: bench.state() or "estimator.lag_s" in bench.diagnostics.values)
     values = bench.diagnostics.values
     assert values["estimator.lag_s"] == "0.03" and float(values["estimator.readings_hz"]) == pytest.approx(100.0, rel=0.01)
-    assert float(values["turn.position_noise"]) > 0.0
+    assert float(values["turn.position_noise"]) > 0.0 and float(values["turn.effort_rate_std"]) > 0.0
     assert not bench.ros.set(NODE, motion_source="desired")
     assert np.isnan(bench.send(np.zeros((4, 3))).effort_std).all()
 

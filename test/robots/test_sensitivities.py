@@ -199,6 +199,35 @@ def test_rate_sensitivities_by_complex_step(seed):
         assert worst(ours.astype(float), complex_step(torque(robot, options, rate=True), state, which)) < 1e-11
 
 
+@pytest.mark.parametrize("seed", (41, 44, 49))
+def test_deviations_by_complex_step(seed):
+    """Independent errors add up by their squares, each seen through the sensitivity of the recursion."""
+    robot, _ = tree(seed, terms=True)
+    rng = np.random.default_rng(seed)
+    state, deviation = random_state(rng, robot.n), rng.uniform(0.0, 1.0, (4, robot.n))
+    for rate, ours in enumerate(robot.torque_deviations(*state, deviation)):
+        variance = sum((complex_step(torque(robot, {}, bool(rate)), state[:3 + rate], which) * deviation[which]) ** 2
+                       for which in range(3 + rate)).sum(axis=-1)
+        assert worst(ours.astype(float), np.sqrt(variance)) < 1e-11
+
+
+def test_deviations_are_those_of_many_trials_alone_or_in_rows():
+    robot, _ = tree(44)
+    rng = np.random.default_rng(0)
+    state, deviation = random_state(rng, robot.n), rng.uniform(1e-5, 1e-4, (4, robot.n))
+    found = robot.torque_deviations(*state, deviation)
+    trials = [block + size * rng.normal(size=(4000, robot.n)) for block, size in zip(state, deviation)]
+    for ours, tries in zip(found, robot.torque_and_rate(*trials)):
+        np.testing.assert_allclose(ours, tries.std(axis=0), rtol=0.06)
+    for backend in ("llvm", "python"):
+        for ours, theirs in zip(Robot(robot.model, backend, robot.gravity_vector).torque_deviations(*state, deviation), found):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    rows = robot.torque_deviations(*(np.tile(block, (3, 1)) for block in state), np.tile(deviation[:, None], (1, 3, 1)))
+    np.testing.assert_allclose(rows.tau_rate, np.tile(found.tau_rate, (3, 1)), rtol=1e-12)
+    with pytest.raises(InputError, match=r"deviation has shape \(3, 2\)"):
+        robot.torque_deviations(*state, np.zeros((3, 2)))
+
+
 def test_rate_of_a_world_load_is_its_turning_alone():
     """Differences of tau in time, by a path that does not know rates of loads."""
     robot, _ = tree(5)
@@ -295,6 +324,7 @@ def test_a_robot_without_joints():
     robot = Robot.from_urdf("<robot name='stone'><link name='stone'/></robot>")
     assert [table.shape for table in robot.sensitivities([], [], [])] == [(0, 0)] * 3
     assert [table.shape for table in robot.rate_sensitivities([], [], [], [])] == [(0, 0)] * 4
+    assert [std.shape for std in robot.torque_deviations([], [], [], [], np.zeros((4, 0)))] == [(0,)] * 2
     assert robot.joint_wrenches([], [], []).wrench.size == 0
 
 

@@ -74,6 +74,8 @@ class DynamicsMessages:
         self._limits[:] = limits.effort, limits.effort_rate
         self.use = self._values[_USE]
         self._std = self._values[_STD]
+        self._std[:] = np.nan
+        self._names = names
         self.utilization, self.rate_utilization = self.use
         self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
         effort, rate = _EFFORTS.start, _EFFORTS.start + 1
@@ -99,6 +101,11 @@ class DynamicsMessages:
     @property
     def dynamics(self) -> JointDynamics:
         return self._shown(2)
+
+    def deviations(self) -> dict[str, object]:
+        """For diagnostics: how far off torques and rates may be, where that is known."""
+        return {f"{name}.{kind}": f"{value:.3g}" for kind, row in zip(("effort_std", "effort_rate_std"), self._std)
+                for name, value in zip(self._names, row) if np.isfinite(value)}
 
     def _shown(self, number: int) -> Any:
         message = self.sent[number].message()

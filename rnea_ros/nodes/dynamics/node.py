@@ -162,7 +162,7 @@ class DynamicsNode(Node):
             self._motion = MotionSource(robot.joint_names, self._settings.values, robot.joint_types,
                                         lambda: self.get_clock().now().nanoseconds)
         self._motion.configure(self._settings.values)
-        self._robot, self._health.findings = robot, self._motion.findings
+        self._robot, self._health.findings = robot, lambda: self._motion.findings() | self._out.deviations()
         if self._wrenches:
             self._wrenches.use(robot)
         self._health.set_model(robot)
