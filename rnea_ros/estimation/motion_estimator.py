@@ -17,6 +17,7 @@ TURN = 2.0 * math.pi
 _GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: without samples for longer, the filters begin anew
 _FIRST = 8  # samples, and as many more again, from which the period is found
 _BLOCK = 16  # samples after which noise and clock are looked at
+_LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
 _RETUNE = 0.01  # of the period: gains are computed again for another one
 _SEARCHED = 4  # blocks in which a resolution is looked for, each time that so many have come,
 _SELDOM = 64  # until so many looks were in vain: then rarely
@@ -45,6 +46,7 @@ class MotionEstimator:
         self._turning = np.array(turning, dtype=np.intp)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
         self._looks = 0
+        self._wanted = _FIRST
         self._filters: FilterBank | None = None
         self._positions: list[np.ndarray] = []
         self.clear()
@@ -131,7 +133,7 @@ class MotionEstimator:
             self._take(self._filters, stamp, q)
             return
         self._waiting.append((stamp, q.copy()))
-        if len(self._waiting) % _FIRST == 0:
+        if len(self._waiting) % _FIRST == 0 and len(self._waiting) >= self._wanted:
             self._begin()
 
     def _unwrapped(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
@@ -158,7 +160,7 @@ class MotionEstimator:
             return
         (start, q), *others = self._waiting
         self.clock = clock
-        t, early = (np.array(block[:_FIRST]) for block in zip(*self._waiting))
+        t, early = (np.array(block) for block in zip(*self._waiting))
         since = t - t.mean()
         self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, clock.period, self.lag)
         if self._states is not None:
@@ -171,6 +173,10 @@ class MotionEstimator:
         """A sample for the filters."""
         clock, settled = self.clock, filters.settled < self.clock.time
         steps = clock.advance(stamp, (lambda time: filters.misfit(time, q)) if settled else None)
+        if steps > _LEAP:
+            self._wanted = _ENOUGH
+            self._restart()
+            return
         if abs(clock.period - filters.period) > _RETUNE * filters.period:
             filters.tune(clock.period, self.lag)
         self.noise.wander = clock.wander

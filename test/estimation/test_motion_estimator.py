@@ -1,5 +1,7 @@
 """Motion estimated from positions as sensors tell them: how near, how late, and how far off by its own account."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -116,6 +118,51 @@ def test_repeated_and_disordered_stamps_are_no_samples_and_one_that_goes_back_be
     assert estimator.push(stamp - 10**9, q[0]) and not estimator.ready
     _, again, _ = stream(estimator, t - 5.0, q)
     np.testing.assert_allclose(again[:3, -50:], found[:3, -50:], atol=1e-3)
+
+
+def in_bursts(rng, t, size):
+    """Stamps of arrival, where so many messages wait for the last one of them."""
+    k = np.arange(len(t))
+    return t[np.minimum(k // size * size + size - 1, len(t) - 1)] + k % size * 2e-5
+
+
+def stalled(rng, t):
+    """One message in a hundred comes 5 ms late, and those behind it wait."""
+    return np.maximum.accumulate(t + 0.005 * (rng.random(len(t)) < 0.01)) + np.arange(len(t)) % 8 * 1e-6
+
+
+def delayed(rng, t):
+    """Each message comes late by a time that no one knows the end of; none overtakes another."""
+    return np.maximum.accumulate(t + rng.exponential(5e-4, len(t))) + np.arange(len(t)) % 8 * 1e-6
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("late", "lost"), [
+    (partial(in_bursts, size=10), 0.0), (partial(in_bursts, size=10), 0.01), (partial(in_bursts, size=3), 0.0), (stalled, 0.0),
+    (delayed, 0.01)], ids=["bursts", "bursts and losses", "short bursts", "stalls", "delays"])
+def test_messages_that_are_stamped_when_they_arrive(late, lost, seed):
+    """Samples are as even as the robot took them, however their stamps are bunched; the mean delay stays unknown."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, 4.0, DT)
+    motion, kept = sines(rng, t, 6), rng.random(len(t)) >= lost
+    estimator = MotionEstimator(6, 0.05)
+    times, found, _ = stream(estimator, late(rng, t)[kept], encoded(rng, motion[0])[kept])
+    counted = times > 1.0
+    exact = at(motion, t, times[counted])
+    assert estimator.clock.period == pytest.approx(DT, rel=0.01)
+    assert np.sqrt(np.mean((found[3, counted] - exact[3]) ** 2) / np.mean(exact[3] ** 2)) < 0.12
+
+
+def test_a_clock_that_is_set_a_little_is_followed():
+    """Stamps that are 20 ms ahead from one message to the next, while the robot moves on as before."""
+    rng = np.random.default_rng(13)
+    t = np.arange(0.0, 4.0, DT)
+    motion = sines(rng, t, 6)
+    times, found, _ = stream(MotionEstimator(6), t + 0.02 * (t > 2.0), encoded(rng, motion[0]))
+    for part, ahead in (((times > 1.0) & (times < 1.9), 0.0), (times > 3.0, 0.02)):
+        exact = at(motion, t, times[part] - ahead)
+        assert np.abs(found[0, part] - exact[0]).max() < 1e-3 * np.abs(exact[1]).max()
+        assert np.sqrt(np.mean((found[3, part] - exact[3]) ** 2) / np.mean(exact[3] ** 2)) < 0.1
 
 
 def test_a_gap_begins_anew_and_lost_samples_do_not():

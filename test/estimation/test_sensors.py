@@ -145,6 +145,20 @@ def test_stamps_that_tell_no_samples_apart_are_taken_as_they_are():
     assert clock.time == pytest.approx(said[-1], abs=0.01) and clock.deviation == 0.0
 
 
+def test_stamps_of_bursts_are_of_even_samples():
+    k = np.arange(3000)
+    said = (k // 10 * 10 + 9) * 0.002 + k % 10 * 2e-5
+    clock = SampleClock(said[:64])
+    times = [clock.time for stamp in said[1:] if clock.advance(stamp, None) == 1]
+    assert len(times) == 2999 and clock.period == pytest.approx(0.002, rel=1e-3)
+    steps = np.diff(times[1000:])
+    assert steps.min() > 0.0018 and steps.max() < 0.0022
+
+
+def test_a_burst_is_not_taken_for_the_period():
+    assert not SampleClock(np.arange(8) * 2e-5).known and SampleClock(np.arange(8) * 2e-3).known
+
+
 def test_positions_decide_where_stamps_leave_the_count_open():
     for answer in (1, 2):
         clock = SampleClock(np.arange(32) * 0.002)
