@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 
 from ..errors import some
+from ..robots import kinds
 from ..robots.robot import Robot
 from . import robots
 
@@ -19,11 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Of a robot of any kind its tree is looked at; that loops close, and motors move something, its making has shown."""
     kind = robots.loaded(args)
-    robot = robots.tree(kind)
+    robot = kinds.tree(kind)
     doubts = list(dict.fromkeys(_doubts(robot)))
     for doubt in doubts:
         print(f"doubtful: {doubt}")
-    what = "" if isinstance(kind, Robot) else f" ({'; '.join(robots.described(kind))})"
+    what = "" if isinstance(kind, Robot) else f" ({'; '.join(kinds.described(kind))})"
     print(f"{robot.name}: {robot.n} joints{what}, {robot.total_mass:.6g} kg, frames within {robot.reconstruction_error:.1e} "
           f"of the URDF, {len(doubts)} doubts")
     return 1 if doubts else 0

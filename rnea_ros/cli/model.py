@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from ..robots import kinds
 from ..robots.robot import Robot
 from . import robots
 
@@ -21,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     robot = robots.loaded(args)
     if args.json:
-        print(json.dumps(as_json(robots.tree(robot)) | {"kind": type(robot).__name__}, indent=1))
+        print(json.dumps(as_json(kinds.tree(robot)) | {"kind": type(robot).__name__}, indent=1))
         return 0
-    print(as_table(robots.tree(robot)))
-    what = robots.described(robot)
+    print(as_table(kinds.tree(robot)))
+    what = kinds.described(robot)
     if len(what) > 1 or not isinstance(robot, Robot):
         print("\n" + "\n".join(what))
     return 0

@@ -6,9 +6,12 @@ The state is a JSON object, in a file or on standard input (-); its keys are tho
      "samples": [{"position": [0.1, 0.2], "velocity": [1, 0], "acceleration": ..., "jerk": ..., "effort": ...}],
      "base": [{"position": [0, 0, 1], "orientation": [0, 0, 0, 1], "velocity": [0, 0, 0, 0, 0, 0], ...}],
      "wrenches": [{"link": "tool", "frame": "link", "wrench": [0, 0, -5, 0, 0, 0], "rate": ...}],
+     "links": ["tool"], "points": [[0, 0, 0.1]],              of which poses and Jacobians are wanted; all without it
+     "guess": {"joint_names": [...], "position": [...]},      which way closed loops are closed
      "base_motion_given": false, "of_rate": false}
 
-A single sample may stand for the whole: {"position": [0.1, 0.2]}. What is left out is zero, except the position. A CSV has
+A single sample may stand for the whole: {"position": [0.1, 0.2]}. What is left out is zero, except the position. Robots with
+elastic joints (--robot-file) need more: snap, crackle of a motion, motor_position, motor_velocity of a state. A CSV has
 columns t, q_<joint>, and qd_, qdd_, qddd_ where known; it holds no efforts. Units, frames and signs: rnea_msgs/srv.
 """
 
@@ -25,46 +28,28 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, near
-from ..query.handlers import (
-    ENERGY,
-    FLOATING_FORWARD_DYNAMICS,
-    FLOATING_INVERSE_DYNAMICS,
-    FORWARD_DYNAMICS,
-    INVERSE_DYNAMICS,
-    JOINT_WRENCHES,
-    MASS_MATRIX,
-    SENSITIVITIES,
-    RequestHandler,
-    ask,
-)
-from ..query.request import BASE, FIELDS, WRENCH, Request
+from ..query.ask import RequestHandler, ask
+from ..query.handlers import QUESTIONS
+from ..query.request import BASE, FIELDS, GUESS, WRENCH, Request
 from ..query.tree import tree
 from ..recordings import motion_csv
-from ..robots.floating import FloatingRobot
-from ..robots.robot import Robot
+from ..robots import kinds
+from ..robots.protocol import AnyRobot
 from . import robots
 
-QUESTIONS: dict[str, tuple[RequestHandler, str]] = {
-    "torque": (INVERSE_DYNAMICS, "torque, torque rate, and the share of gravity in both"),
-    "forward": (FORWARD_DYNAMICS, "acceleration under given efforts"),
-    "matrix": (MASS_MATRIX, "mass matrix, bias and gravity torques"),
-    "sensitivities": (SENSITIVITIES, "partial derivatives of the torque, and with of_rate of its rate"),
-    "wrenches": (JOINT_WRENCHES, "force and moment inside every joint, and their rates"),
-    "energy": (ENERGY, "centre of mass, momentum, energy, power"),
-    "floating": (FLOATING_INVERSE_DYNAMICS, "torque and rate with a base that is free or moves as given"),
-    "floating-forward": (FLOATING_FORWARD_DYNAMICS, "acceleration of a free base and its joints under given efforts"),
-}
 TREE = "tree"
-KEYS = {"samples": FIELDS, "base": tuple(BASE), "wrenches": WRENCH}
-LISTS = ("joint_names", *KEYS)
+KEYS = {"samples": FIELDS, "base": tuple(BASE), "platform": tuple(BASE), "wrenches": WRENCH}  # of entries of lists
+LISTS = ("joint_names", *KEYS, "links", "points")
+NAMES = ("joint_names", "links")
+OBJECTS = {"guess": GUESS}
 FLAGS = ("base_motion_given", "of_rate")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "questions:\n" + "\n".join(f"  {name:<18}{text}" for name, (_, text) in QUESTIONS.items()) + (
-        f"\n  {TREE:<18}joints, MDH tree, inertial and base parameters; needs no state")
+    parser.epilog = "questions:\n" + "\n".join(f"  {name:<22}{question.text}" for name, question in QUESTIONS.items()) + (
+        f"\n  {TREE:<22}joints, MDH tree, inertial and base parameters; needs no state")
     robots.add_arguments(parser, base=False)
     parser.add_argument("question", choices=(*QUESTIONS, TREE), metavar="QUESTION", help="one of those below")
     parser.add_argument("--state", metavar="FILE", help=".json or .csv; - for JSON on standard input")
@@ -75,13 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    robot = robots.tree(robots.served(args, Robot, FloatingRobot))
+    robot = robots.loaded(args)
     if args.question == TREE:
-        answer = tree(robot, args.floating_base)
+        answer = tree(kinds.tree(robot), args.floating_base)
     else:
-        question = QUESTIONS[args.question][0]
+        question = QUESTIONS[args.question]
         answer = ask(robot, question, _request(args.state, robot, question, args.window))
-    text = _written({"model_id": robot.model_id, **answer})
+    text = _written({"model_id": kinds.model_id(robot), **answer})
     if args.output:
         Path(args.output).write_text(text, encoding="utf-8")
     else:
@@ -89,12 +74,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _request(source: str | None, robot: Robot, question: RequestHandler, window: float | None) -> Request:
+def _request(source: str | None, robot: AnyRobot, question: RequestHandler, window: float | None) -> Request:
     if source is None:
         raise InputError("--state FILE is missing; an example that is right for this robot: "
                          + json.dumps({"joint_names": robot.joint_names, "samples": [{"position": [0.0] * robot.n}]}))
     if source.lower().endswith(".csv"):
-        if question in (FORWARD_DYNAMICS, FLOATING_FORWARD_DYNAMICS):
+        if "effort" in question.needed and question is not QUESTIONS["energy"]:
             raise InputError(f"{source}: a CSV holds no efforts, which this question needs; give the state as JSON")
         return _from_csv(source, robot, window)
     piped, source = source == "-", "standard input" if source == "-" else source
@@ -106,7 +91,7 @@ def _request(source: str | None, robot: Robot, question: RequestHandler, window:
     return _checked(request, source)
 
 
-def _from_csv(source: str, robot: Robot, window: float | None) -> Request:
+def _from_csv(source: str, robot: AnyRobot, window: float | None) -> Request:
     motion = motion_csv.read(source, robot.joint_names, window, robot.joint_types)
     if motion.how:
         print(motion_csv.said(motion.estimated, motion.how), file=sys.stderr)
@@ -116,7 +101,7 @@ def _from_csv(source: str, robot: Robot, window: float | None) -> Request:
 
 def _checked(request: Any, source: str) -> Request:
     """The shape of a request; its numbers are looked at by question.py. A misspelt key must not pass for zeros."""
-    _known(request, (*LISTS, *FLAGS, *FIELDS), source)
+    _known(request, (*LISTS, *OBJECTS, *FLAGS, *FIELDS), source)
     alone = {name: request[name] for name in FIELDS if name in request}
     if alone and "samples" in request:
         raise InputError(f"{source}: '{next(iter(alone))}' stands beside samples; put it into each of them")
@@ -127,8 +112,11 @@ def _checked(request: Any, source: str) -> Request:
     for name in FLAGS:
         if not isinstance(request.get(name, False), bool):
             raise InputError(f"{source}: {name} is {request[name]!r:.80}; true or false is needed")
-    if not all(isinstance(name, str) for name in request.get("joint_names", [])):
-        raise InputError(f"{source}: joint_names holds something that is no name")
+    for name in NAMES:
+        if not all(isinstance(one, str) for one in request.get(name, [])):
+            raise InputError(f"{source}: {name} holds something that is no name")
+    for name, known in OBJECTS.items():
+        _known(request.get(name, {}), known, f"{source}: {name}")
     for name, keys in KEYS.items():
         for k, entry in enumerate(request.get(name, [])):
             _known(entry, keys, f"{source}: {name}[{k}]")

@@ -8,8 +8,8 @@ import json
 from ..errors import InputError
 from ..model.robot_file import robot_file
 from ..model.robot_file.schema import SCHEMA
+from ..robots import kinds
 from ..robots.load import kind, load
-from . import robots
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
     if args.urdf:
         robot = load(args.urdf, file := robot_file.draft(args.file), allow_xacro=True, backend="python")
-        notes = [f"{args.file} with {args.urdf}:", *robots.described(robot)]
+        notes = [f"{args.file} with {args.urdf}:", *kinds.described(robot)]
     else:
         notes = [f"{args.file}: {kind(file := robot_file.read(args.file))}"]
     print("\n".join(f"# {note}" for note in notes))

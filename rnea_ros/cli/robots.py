@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from ..errors import InputError, some
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Limits
-from ..robots.closed_loops import ClosedLoopRobot, LoopKinematics
+from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.declared_joints import joint_forces, limited
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.floating_closed_loops import FloatingLoopRobot
+from ..robots.kinds import tree
 from ..robots.load import load
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
@@ -88,32 +89,3 @@ def limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[str, fl
         return robot.limits, forces
     file = declared(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(robot.model)
     return limited(robot.model, file).limits, forces | joint_forces(file)
-
-
-def tree(robot: AnyRobot) -> Robot:
-    """The tree of links that a robot of any kind has: cut open, without springs and motors; the legs of a parallel robot."""
-    if isinstance(robot, LoopKinematics):
-        return robot.tree
-    if isinstance(robot, ParallelRobot):
-        return robot.legs
-    return robot.robot if isinstance(robot, FloatingRobot | ElasticRobot | SpringRobot) else cast(Robot, robot)
-
-
-def described(robot: AnyRobot) -> list[str]:
-    """What the kind of robot adds to its tree, a line each."""
-    lines: list[tuple[str, Any]] = []
-    if isinstance(robot, LoopKinematics | ParallelRobot):
-        lines.append(("active joints", robot.joint_names))
-    if isinstance(robot, LoopKinematics):
-        lines.append(("passive joints", robot.passive_joints))
-    if isinstance(robot, ParallelRobot):
-        lines.append(("platform", [f"{robot.platform.name}, {robot.platform.total_mass:.6g} kg"]))
-    if isinstance(robot, ElasticRobot):
-        lines += [("elastic joints", robot.elastic_joints),
-                  ("motors", [f"{robot.joint_names[motor.coordinate]} on "
-                              f"{robot.model.links[motor.link].name}" for motor in robot.motors])]
-    if isinstance(robot, SpringRobot):
-        lines.append(("spring joints", robot.spring_joints))
-    payloads = tree(robot).payloads
-    lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in payloads.items()]))
-    return [type(robot).__name__, *(f"{what}: {some(values)}" for what, values in lines if values)]

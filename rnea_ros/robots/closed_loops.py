@@ -23,6 +23,7 @@ from ..model.tree import Limits
 from .closure import loops as declared_loops
 from .closure.loop_closure import LoopClosure
 from .closure.loop_equations import LoopMotion
+from .closure.loops import Loops
 from .closure.tracking import TOLERANCE, LoopTracker
 from .inputs import validation
 from .inputs.validation import Wrenches
@@ -71,6 +72,11 @@ class LoopKinematics:
     @property
     def passive_joints(self) -> tuple[str, ...]:
         return tuple(self.tree.joint_names[k] for k in self._closure.passive)
+
+    @property
+    def loops(self) -> Loops:
+        """The cut and active joints, in numbers of the tree."""
+        return self._closure.loops
 
     @property
     def start(self) -> Array:
@@ -222,6 +228,12 @@ class ClosedLoopRobot(LoopKinematics):
         """A_c of (58), (N, N) or (samples, N, N)."""
         motion = self._still(q, guess)
         return closed_loops.active_mass_matrix(motion.G, self.tree.mass_matrix(motion.q))
+
+    def coriolis(self, q: ArrayLike, qd: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
+        """C (N, N) or (samples, N, N): C qd are the velocity torques of the active joints, and d A_c / dt - 2 C is skew."""
+        motion = self._moving(q, qd, guess)
+        return closed_loops.active_coriolis(motion.G, motion.Gd, self.tree.mass_matrix(motion.q),
+                                            self.tree.coriolis(motion.q, motion.qd))
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None,
                          wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:

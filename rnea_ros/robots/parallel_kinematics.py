@@ -15,6 +15,7 @@ from ..model.tree import Limits
 from .closure import loops
 from .closure.leg_closure import LegClosure
 from .closure.leg_equations import POSE, LegMotion
+from .closure.loops import Loops
 from .closure.platform_closure import PlatformClosure
 from .closure.tracking import PlatformTracker
 from .inputs import validation
@@ -80,6 +81,11 @@ class ParallelKinematics:
     def limits(self) -> Limits:
         """Of the active joints, NaN where unknown."""
         return self.legs.limits.of(self._closure.active)
+
+    @property
+    def loops(self) -> Loops:
+        """The cut and active joints, in numbers of the legs."""
+        return self._closure.loops
 
     @property
     def home(self) -> tuple[Array, Array]:

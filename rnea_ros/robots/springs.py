@@ -149,6 +149,10 @@ class SpringRobot(LinkKinematics):
         """M (n, n) or (samples, n, n) in M qdd + bias = tau, with tau zero at the spring joints."""
         return self.robot.mass_matrix(q)
 
+    def coriolis(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """C (n, n) or (samples, n, n) of the links, as Robot.coriolis: springs add nothing."""
+        return self.robot.coriolis(q, qd)
+
     def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
              world_wrenches: Wrenches | None = None) -> Array:
         """Torques (n,) at zero acceleration of all joints, less what the springs give."""

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RR = str(ROOT / "urdf" / "rr.urdf")
 STANFORD = str(ROOT / "urdf" / "stanford.urdf")
 MOTION = str(ROOT / "test" / "data" / "stanford_motion.csv")
+OTHER_KINDS = {"loops", "platform", "platform-joints", "motors"}  # test_questions.py asks these
 
 
 @pytest.fixture
@@ -75,7 +76,17 @@ def test_every_question_answers_with_the_librarys_numbers(query, body, motion):
         "floating": {"base_acceleration": free.base_acceleration, "effort_rate": free.tau_rate},
         "floating-forward": {"acceleration": floating.forward_dynamics(q, qd, tau, base=BaseState())},
     }
-    assert set(expected) == set(query_cli.QUESTIONS)
+    C, Y = robot.coriolis(q, qd), query(body, "regressor", state)
+    values = [row["value"] for row in Y["parameters"]]
+    np.testing.assert_allclose(np.array(Y["regressor"]) @ values, dynamics.tau, rtol=0, atol=1e-10)
+    links = ["l1", "l3"]
+    expected |= {
+        "coriolis": {"coriolis_matrix": C},
+        "wrench-sensitivities": {"dwrench_dvelocity": robot.joint_wrench_sensitivities(q, qd, qdd).dw_dqd},
+        "kinematics": {"twist": np.stack([robot.link_velocity(link, q, qd) for link in links], axis=1)},
+        "jacobians": {"jacobian_rate": np.stack([robot.jacobian_rate(link, q, qd) for link in links], axis=1)}}
+    state["links"] = links
+    assert set(expected) | {"regressor"} | OTHER_KINDS == set(query_cli.QUESTIONS)
     for question, arrays in expected.items():
         answer = query(body, question, state)
         assert answer["model_id"] == robot.model_id and answer["joint_names"] == list(robot.joint_names)
@@ -147,7 +158,7 @@ GOOD = {"position": [0.0, 0.0]}
     ("torque", "{", "standard input: cannot be read as JSON"),
     ("torque", [1], "is [1]; an object with keys joint_names, samples"),
     ("torque", {}, "samples is empty"),
-    ("torque", {"position": [0, 0], "velocty": [1, 2]}, "jerk, effort; did you mean 'velocity'?"),
+    ("torque", {"position": [0, 0], "velocty": [1, 2]}, "lock, motor_position, motor_velocity; did you mean 'velocity'?"),
     ("torque", {"samples": [{"q": [0, 0]}]}, "samples[0]: key 'q' is not known"),
     ("torque", {"samples": [GOOD], "velocity": [1, 1]}, "'velocity' stands beside samples"),
     ("torque", {"samples": GOOD}, "samples is {'position': [0.0, 0.0]}; a list is needed"),

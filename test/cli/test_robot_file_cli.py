@@ -157,7 +157,6 @@ ENDS = ["--from", "0", "0", "--to", "1", "1", "-o", "out.csv"]
     (["plan", *beside("five_bar"), *ENDS], "robot 'five_bar' has closed loops (ClosedLoopRobot); rnea plan serves Robot"),
     (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "'hua_arm' has elastic joints or motors on links (Elast"),
     (["identify", *beside("branched"), MOTION], "the base of robot 'branched' is free (FloatingRobot); rnea identify serves"),
-    (["query", *beside("palletiser"), "torque"], "(ClosedLoopRobot); rnea query serves Robot, FloatingRobot so far"),
     (["torque", *beside("stewart"), MOTION, "-o", "out.csv"], "robot 'stewart' is a platform on legs (ParallelRobot)")])
 def test_what_a_command_does_not_serve_is_said(capsys, words, said):
     code, out, err = run(capsys, *words)

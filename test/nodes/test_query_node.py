@@ -11,7 +11,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs.srv")
 
 import rclpy
-from geometry_msgs.msg import Wrench
+from geometry_msgs.msg import Point, Wrench
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
@@ -22,6 +22,7 @@ from rnea_ros.inertial.base_parameters import base_parameters
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs import base_state
 from support.node_bench import ARM, NAMES
+from support.oracles import difference
 from support.query_bench import IN_MODEL, NODE, SERVICES, Asker, Batch, numbers
 from support.robots import about
 from support.ros_helpers import world
@@ -148,6 +149,68 @@ def test_joint_wrenches(asker, robot, oracle, batch):
             f, n = oracle.at(link, np.zeros(3), batch.q[k], batch.qd[k], batch.qdd[k])[-6:].reshape(2, 3)
             R, _ = oracle.placement(link, batch.q[k])
             close(row, np.concatenate((R.T @ f, R.T @ n)))
+
+
+def test_where_links_are_and_how_they_move(asker, robot, oracle, batch):
+    """Links of every joint, of a mimic joint and of a fixed one; points of them."""
+    links, point = ["upper", "wrist", "hand", "tool"], np.array([0.1, -0.2, 0.3])
+    given = {"links": links, "points": [Point(x=0.1, y=-0.2, z=0.3)] * len(links)}
+    places = asker.ask("compute_forward_kinematics", batch, **given)
+    slopes = asker.ask("compute_jacobians", batch, **given)
+    assert places["links"] == slopes["links"] == links and slopes["coordinates"] == IN_MODEL
+    columns = [IN_MODEL.index(name) for name in NAMES]
+    for k in range(len(batch)):
+        for i, link in enumerate(links):
+            R, p, J, Jd = oracle.kinematics(link, point, batch.q[k], batch.qd[k])
+            row = k * len(links) + i
+            close(places["pose"][row][:3], p)
+            close(base_state.BaseState(quaternion=places["pose"][row][3:]).rotation, R)
+            close(places["twist"][row], J @ batch.qd[k])
+            close(slopes["jacobian"][row][:, columns], J)
+            close(slopes["jacobian_rate"][row][:, columns], Jd)
+    every = asker.ask("compute_forward_kinematics", batch)
+    assert every["links"] == list(robot.model.frames) and len(every["pose"]) == len(batch) * len(every["links"])
+
+
+def test_coriolis_matrix(asker, oracle, batch):
+    answer = asker.ask("compute_coriolis_matrix", batch)
+    for k in range(len(batch)):
+        q, qd, still, C = batch.q[k], batch.qd[k], np.zeros(3), answer["coriolis_matrix"][k]
+        close(C @ qd, oracle.torque(q, qd, still, {}) - oracle.torque(q, still, still, {}))
+        rate = difference(lambda t, q=q, qd=qd: oracle.mass_matrix(q + t * qd), 1e-3)
+        np.testing.assert_allclose(rate - 2.0 * C, -(rate - 2.0 * C).T, rtol=0, atol=1e-8)
+
+
+def test_derivatives_of_joint_wrenches(asker, oracle, batch):
+    """Differences of Pinocchio's."""
+    answer = asker.ask("compute_joint_wrench_sensitivities", batch)
+    columns, moving = [IN_MODEL.index(name) for name in NAMES], len(answer["joints"])
+
+    def wrenches(k, link, q, qd, qdd):
+        f, n = oracle.at(link, np.zeros(3), q, qd, qdd)[-6:].reshape(2, 3)
+        R, _ = oracle.placement(link, q)
+        return np.concatenate((R.T @ f, R.T @ n))
+
+    for k in range(len(batch)):
+        state = batch.q[k], batch.qd[k], batch.qdd[k]
+        for row, link in enumerate(answer["links"]):
+            for which, name in enumerate(("position", "velocity", "acceleration")):
+                table = answer[f"dwrench_d{name}"][k * moving + row][:, columns]
+                for column, unit in enumerate(np.eye(3)):
+                    def varied(t, which=which, unit=unit, link=link, k=k, state=state):
+                        return wrenches(k, link, *(x + t * unit * (which == i) for i, x in enumerate(state)))
+
+                    np.testing.assert_allclose(table[:, column], difference(varied, 1e-2), rtol=0, atol=1e-7)
+
+
+def test_regressor(asker, oracle, batch):
+    answer = asker.ask("compute_regressor", batch)
+    values, rows = [row.value for row in answer["parameters"]], [IN_MODEL.index(name) for name in NAMES]
+    assert answer["parameters"][0].unit and answer["parameters"][0].relation
+    for k in range(len(batch)):
+        for table, truth in zip((answer["regressor"], answer["regressor_rate"]),
+                                oracle.torque_and_rate(*(row[k] for row in batch.motion))):
+            close(table[k][rows] @ values, truth)
 
 
 def test_energy_and_centre_of_mass(asker, robot, oracle, batch):

@@ -36,7 +36,7 @@ LAYERS = {
     "recordings/*": ("recordings/*", *(ROBOTS := ("robots/*", "inertial/*", "estimation/*", "output/*", *GROUND))),
     "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),
     "identification/*": ("identification/*", *ROBOTS),
-    "query/*": ("query/*", *ROBOTS),
+    "query/*": ("query/*", "identification/*", "motion/*", "planning/*", "scaling/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),
     "execution/*": ("execution/*", "motion/*", "scaling/*", *ROBOTS),
     "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),

@@ -19,6 +19,15 @@ IN_MODEL = ["slide", "turn", "spin"]  # what the answer has of them
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort")
 SERVICES = {
     "get_tree": srv.GetTree,
+    "compute_coriolis_matrix": srv.ComputeCoriolisMatrix,
+    "compute_forward_kinematics": srv.ComputeForwardKinematics,
+    "compute_jacobians": srv.ComputeJacobians,
+    "compute_joint_wrench_sensitivities": srv.ComputeJointWrenchSensitivities,
+    "compute_loop_closure": srv.ComputeLoopClosure,
+    "compute_motor_motion": srv.ComputeMotorMotion,
+    "compute_platform_forward_kinematics": srv.ComputePlatformForwardKinematics,
+    "compute_platform_inverse_kinematics": srv.ComputePlatformInverseKinematics,
+    "compute_regressor": srv.ComputeRegressor,
     "compute_inverse_dynamics": srv.ComputeInverseDynamics,
     "compute_forward_dynamics": srv.ComputeForwardDynamics,
     "compute_mass_matrix": srv.ComputeMassMatrix,
@@ -41,6 +50,9 @@ def wrench(values: Any) -> Wrench:
 
 def numbers(message: Any) -> np.ndarray:
     """Accel, Wrench, Point, Vector3 or Matrix as an array."""
+    if hasattr(message, "orientation"):
+        return np.array([getattr(part, x) for part, axes in ((message.position, "xyz"), (message.orientation, "xyzw"))
+                         for x in axes])
     if hasattr(message, "rows"):
         return np.array(message.data).reshape(message.rows, message.columns)
     if hasattr(message, "x"):

@@ -11,7 +11,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_msgs.srv import SetOverride
-from rnea_ros.nodes.scaling.messages import duration as span
+from rnea_ros.nodes.common.stamps import duration as span
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 from support.ros_helpers import Diagnostics, World, stamp

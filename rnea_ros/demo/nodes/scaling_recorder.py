@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import ScaledMotion
 from rnea_msgs.srv import SetOverride
 from rnea_ros.demo.nodes.monitor import POLL, monitor
-from rnea_ros.nodes.scaling.messages import duration
+from rnea_ros.nodes.common.stamps import duration
 
 
 class Act(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
 
 from rnea_ros.errors import Rejected
 
@@ -16,6 +16,11 @@ UNKNOWN = -(2**63)  # a stamp that none can have
 
 def nanoseconds(stamp: Time) -> int:
     return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+def duration(seconds: float) -> Duration:
+    whole, part = divmod(round(seconds * 1e9), 1_000_000_000)
+    return Duration(sec=whole, nanosec=part)
 
 
 class Jumped(Rejected):

@@ -7,47 +7,54 @@ from __future__ import annotations
 
 import array
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import Accel, Point, Pose, Quaternion, Vector3, Wrench
+from geometry_msgs.msg import Accel, Point, Pose, Quaternion, Twist, Vector3, Wrench
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from rnea_msgs.msg import BaseParameter, BaseState, JointSample, LinkFrame, LinkWrench, Matrix, TreeJoint, TreeLink
-from rnea_msgs.srv import (
-    ComputeEnergy,
-    ComputeFloatingForwardDynamics,
-    ComputeFloatingInverseDynamics,
-    ComputeForwardDynamics,
-    ComputeInverseDynamics,
-    ComputeJointWrenches,
-    ComputeMassMatrix,
-    ComputeSensitivities,
-    GetTree,
+from rnea_msgs import srv
+from rnea_msgs.msg import (
+    BaseParameter,
+    BaseState,
+    Guess,
+    JointSample,
+    LinkFrame,
+    LinkWrench,
+    Matrix,
+    PlatformMotion,
+    TreeJoint,
+    TreeLink,
 )
-from rnea_ros import Robot
+from rnea_ros import AnyRobot
 from rnea_ros.model.tree import Limits
-from rnea_ros.query import handlers
-from rnea_ros.query.handlers import Answer, RequestHandler, ask
+from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.query.ask import Answer, RequestHandler, ask
+from rnea_ros.query.handlers import QUESTIONS
 from rnea_ros.query.request import Request
+from rnea_ros.query.trajectories import TRAJECTORY, retime
 from rnea_ros.query.tree import tree
+from rnea_ros.robots import kinds
 
 
-def _by(handler: RequestHandler) -> Callable[[Robot, Request, Limits], Answer]:
-    return lambda robot, request, limits: ask(robot, handler, request)
+class Service(NamedTuple):
+    """slow: whether every answer takes long, not the first one alone."""
+
+    kind: Any
+    answer: Callable[[AnyRobot, Request, Limits], Answer]
+    slow: bool = False
 
 
-# Name of the service -> its type, and what answers it.
-SERVICES: dict[str, tuple[Any, Callable[[Robot, Request, Limits], Answer]]] = {
-    "get_tree": (GetTree, lambda robot, request, limits: tree(robot, request["floating_base"], limits)),
-    "compute_inverse_dynamics": (ComputeInverseDynamics, _by(handlers.INVERSE_DYNAMICS)),
-    "compute_forward_dynamics": (ComputeForwardDynamics, _by(handlers.FORWARD_DYNAMICS)),
-    "compute_mass_matrix": (ComputeMassMatrix, _by(handlers.MASS_MATRIX)),
-    "compute_sensitivities": (ComputeSensitivities, _by(handlers.SENSITIVITIES)),
-    "compute_joint_wrenches": (ComputeJointWrenches, _by(handlers.JOINT_WRENCHES)),
-    "compute_energy": (ComputeEnergy, _by(handlers.ENERGY)),
-    "compute_floating_inverse_dynamics": (ComputeFloatingInverseDynamics, _by(handlers.FLOATING_INVERSE_DYNAMICS)),
-    "compute_floating_forward_dynamics": (ComputeFloatingForwardDynamics, _by(handlers.FLOATING_FORWARD_DYNAMICS)),
-}
+def _of(question: RequestHandler) -> Service:
+    """compute_mass_matrix is of type ComputeMassMatrix."""
+    kind = getattr(srv, "".join(part.capitalize() for part in question.service.split("_")))
+    return Service(kind, lambda robot, request, limits: ask(robot, question, request))
+
+
+# By name.
+SERVICES = {question.service: _of(question) for question in QUESTIONS.values()} | {
+    "get_tree": Service(srv.GetTree, lambda robot, request, limits: tree(kinds.tree(robot), request["floating_base"], limits)),
+    "retime_trajectory": Service(srv.RetimeTrajectory, retime, slow=True)}
 
 
 # ---------------------------------------------------------------------- in
@@ -62,15 +69,29 @@ def _sample(sample: JointSample) -> dict[str, Any]:
     return {name: getattr(sample, name) for name in sample.get_fields_and_field_types()}
 
 
-def _base(state: BaseState) -> dict[str, Any]:
-    p, o = state.pose.position, state.pose.orientation
-    return {"position": [p.x, p.y, p.z], "orientation": [o.x, o.y, o.z, o.w], "velocity": _six(state.twist),
-            "acceleration": _six(state.acceleration), "jerk": _six(state.jerk)}
+def _base(state: BaseState | PlatformMotion) -> dict[str, Any]:
+    return {**_pose(state.pose), "velocity": _six(state.twist), "acceleration": _six(state.acceleration),
+            "jerk": _six(state.jerk)}
+
+
+def _pose(pose: Pose) -> dict[str, Any]:
+    o = pose.orientation
+    return {"position": _three(pose.position), "orientation": [o.x, o.y, o.z, o.w]}
+
+
+def _guess(guess: Guess) -> dict[str, Any]:
+    return {"joint_names": guess.joint_names, "position": guess.position, "platform": [_pose(pose) for pose in guess.platform]}
 
 
 def _load(load: LinkWrench) -> dict[str, Any]:
     return {"link": load.link, "frame": load.frame, "wrench": [_force_first(w) for w in load.wrench],
             "rate": [_force_first(w) for w in load.rate]}
+
+
+def _path(trajectory: JointTrajectory) -> dict[str, Any]:
+    points = trajectory.points
+    moving = [point.velocities for point in points if len(point.velocities)]
+    return {"joint_names": trajectory.joint_names, "positions": [point.positions for point in points], "velocities": moving}
 
 
 def _six(pair: Any) -> list[float]:
@@ -88,7 +109,12 @@ def _three(v: Any) -> list[float]:
 READERS: dict[str, Callable[[Any], Any]] = {
     "sequence<rnea_msgs/JointSample>": lambda samples: [_sample(sample) for sample in samples],
     "sequence<rnea_msgs/BaseState>": lambda states: [_base(state) for state in states],
+    "sequence<rnea_msgs/PlatformMotion>": lambda motions: [_base(motion) for motion in motions],
     "sequence<rnea_msgs/LinkWrench>": lambda loads: [_load(load) for load in loads],
+    "sequence<geometry_msgs/Point>": lambda points: [_three(point) for point in points],
+    "rnea_msgs/Guess": _guess,
+    "rnea_msgs/JointSample": _sample,
+    "trajectory_msgs/JointTrajectory": _path,
 }
 
 
@@ -98,7 +124,8 @@ def fill(response: Any, answer: Answer) -> None:
     """Write an answer into the fields of its names."""
     kinds = response.get_fields_and_field_types()
     for name, value in answer.items():
-        setattr(response, name, WRITERS[kinds[name]](value))
+        if value is not None:  # what was not asked for
+            setattr(response, name, WRITERS[kinds[name]](value))
 
 
 def matrix(values: np.ndarray) -> Matrix:
@@ -108,11 +135,27 @@ def matrix(values: np.ndarray) -> Matrix:
 
 def _pair(kind: Any, first: str, second: str) -> Callable[[np.ndarray], list[Any]]:
     return lambda rows: [kind(**{first: Vector3(x=x, y=y, z=z), second: Vector3(x=a, y=b, z=c)})
-                         for x, y, z, a, b, c in rows.tolist()]
+                         for x, y, z, a, b, c in rows.reshape(-1, 6).tolist()]
+
+
+def _poses(rows: np.ndarray) -> list[Pose]:
+    return [Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(x=a, y=b, z=c, w=w))
+            for x, y, z, a, b, c, w in rows.reshape(-1, 7).tolist()]
 
 
 def _triple(kind: Any) -> Callable[[np.ndarray], list[Any]]:
     return lambda rows: [kind(x=x, y=y, z=z) for x, y, z in rows.tolist()]
+
+
+def _trajectory(found: dict[str, Any]) -> JointTrajectory:
+    columns = {name: found[name] for name in (*TRAJECTORY, "effort")}
+    points = [JointTrajectoryPoint(time_from_start=duration(float(t)), **{
+        name: _doubles(rows[k]) for name, rows in columns.items()}) for k, t in enumerate(found["times"])]
+    return JointTrajectory(joint_names=list(found["joint_names"]), points=points)
+
+
+def _doubles(values: np.ndarray) -> array.array:
+    return array.array("d", values.tolist())
 
 
 def _frame(row: dict[str, Any]) -> LinkFrame:
@@ -126,12 +169,15 @@ WRITERS: dict[str, Callable[[Any], Any]] = {
     "double": float,
     "double[3]": np.array,
     "sequence<string>": list,
-    "sequence<double>": lambda values: array.array("d", values.tolist()),
+    "sequence<double>": _doubles,
     "rnea_msgs/Matrix": matrix,
-    "sequence<rnea_msgs/Matrix>": lambda tables: [matrix(table) for table in tables],
+    "trajectory_msgs/JointTrajectory": _trajectory,
+    "sequence<rnea_msgs/Matrix>": lambda tables: [matrix(table) for table in tables.reshape(-1, *tables.shape[-2:])],
     "sequence<geometry_msgs/Point>": _triple(Point),
     "sequence<geometry_msgs/Vector3>": _triple(Vector3),
     "sequence<geometry_msgs/Accel>": _pair(Accel, "linear", "angular"),
+    "sequence<geometry_msgs/Pose>": _poses,
+    "sequence<geometry_msgs/Twist>": _pair(Twist, "linear", "angular"),
     "sequence<geometry_msgs/Wrench>": _pair(Wrench, "force", "torque"),
     "sequence<rnea_msgs/TreeJoint>": lambda rows: [TreeJoint(**row) for row in rows],
     "sequence<rnea_msgs/TreeLink>": lambda rows: [TreeLink(**row) for row in rows],

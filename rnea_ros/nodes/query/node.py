@@ -8,25 +8,27 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from rclpy.task import Future
 
 from rnea_msgs.msg import ModelInfo
-from rnea_ros import RneaError, Robot
+from rnea_ros import AnyRobot, InputError, RneaError, Robot
+from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.joints import joint_limits
 from rnea_ros.nodes.common.model_info import model_info
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.fastpath.executor import trigger
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain
+from rnea_ros.nodes.query.planning import PlanAction
+from rnea_ros.nodes.query.worker import Worker
 from rnea_ros.query.request import Request, shape
+from rnea_ros.robots import kinds
 
 QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the default, 10, loses some of a burst of many clients
 
@@ -43,31 +45,30 @@ class QueryNode(Node):
         self._robot: Robot | None = None
         self._refusal = ""
         self._compiled: set[tuple] = set()  # kinds of requests that the robot has answered
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="first")
-        self._wake = self.create_guard_condition(lambda: None)  # executors do not notice what other threads finish
+        self._ending = ExitStack()  # closes what was begun, whatever came of the rest
         self._settings = ParameterSet(self, QUERY_TABLE, self._on_parameters)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         group = ReentrantCallbackGroup()  # a request that waits for the worker does not block the next
-        for name, (kind, _) in SERVICES.items():
-            self.create_service(kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
+        for name, service in SERVICES.items():
+            self.create_service(service.kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
+        self._first, self._motions = Worker(self, "first"), Worker(self, "motions")
+        self._ending.callback(self._first.close)
+        self._ending.callback(PlanAction(self, self._motions, self._current).close)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
+        self._ending.callback(self._intake.close)
 
     def destroy_node(self) -> None:
-        self._worker.shutdown(wait=True, cancel_futures=True)
-        self._intake.close()
+        self._ending.close()
         super().destroy_node()
 
     # ------------------------------------------------------------------ requests
 
     def _server(self, name: str) -> Callable:
         async def serve(request: Any, response: Any) -> Any:
-            robot = self._robot
             try:
-                if robot is None:
-                    response.message = self._no_model()
-                    return response
-                response.model_id = robot.model_id
-                fill(response, await self._answer(name, robot, plain(request)))
+                robot, limits = self._current()
+                response.model_id = kinds.model_id(robot)
+                fill(response, await self._answer(name, robot, plain(request), limits))
                 response.success = True
             except RneaError as error:
                 response.message = str(error)
@@ -78,24 +79,21 @@ class QueryNode(Node):
 
         return serve
 
-    async def _answer(self, name: str, robot: Robot, request: Request) -> dict[str, Any]:
+    def _current(self) -> tuple[Robot, Limits]:
+        """The robot that is asked, and the limits of its tree. Raises RneaError."""
+        if self._robot is None:
+            raise InputError(self._no_model())
+        return self._robot, joint_limits(self._settings.values, kinds.tree(self._robot))
+
+    async def _answer(self, name: str, robot: AnyRobot, request: Request, limits: Limits) -> dict[str, Any]:
         """Raises RneaError."""
-        answer, limits = SERVICES[name][1], joint_limits(self._settings.values, robot)
+        answer = SERVICES[name].answer
+        if SERVICES[name].slow:
+            return await self._motions.run(answer, robot, request, limits)
         kind = (robot, name, shape(request))
         if kind in self._compiled:
             return answer(robot, request, limits)
-        job, done = self._worker.submit(answer, robot, request, limits), Future(executor=self.executor)
-
-        def tell(_job: Any) -> None:
-            done.set_result(None)
-            trigger(self._wake)
-
-        job.add_done_callback(tell)
-        await done
-        error = job.exception()
-        if error is not None and not isinstance(error, Exception):  # nobody above would hear of it, but the node would end
-            raise RuntimeError(repr(error)) from error
-        found = job.result()
+        found = await self._first.run(answer, robot, request, limits)
         if robot is self._robot:
             self._compiled.add(kind)
         return found

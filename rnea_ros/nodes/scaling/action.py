@@ -25,8 +25,8 @@ from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.goal import Goal, Outcome
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.execution.turns import nearest
+from rnea_ros.nodes.common.stamps import duration
 from rnea_ros.nodes.scaling.health import ScalingHealth
-from rnea_ros.nodes.scaling.messages import duration
 
 try:
     from control_msgs.action import FollowJointTrajectory

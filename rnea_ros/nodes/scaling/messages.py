@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from rclpy.duration import Duration as Span
 from rclpy.node import Node
 from std_msgs.msg import Float64, Float64MultiArray, Header
@@ -19,7 +19,7 @@ from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.goal import Goal, TrajectoryPoint, read
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.common.stamps import duration, nanoseconds
 
 QUEUE = 10
 GONE = 0.2  # s
@@ -31,11 +31,6 @@ def goal(message: JointTrajectory, joint_names: tuple[str, ...]) -> Goal:
     points = [TrajectoryPoint(nanoseconds(p.time_from_start) * 1e-9, p.positions, p.velocities, p.accelerations)
               for p in message.points]
     return read(joint_names, list(message.joint_names), points, nanoseconds(message.header.stamp))
-
-
-def duration(seconds: float) -> Duration:
-    whole, part = divmod(round(seconds * 1e9), 1_000_000_000)
-    return Duration(sec=whole, nanosec=part)
 
 
 class ScalingMessages:

@@ -1,0 +1,80 @@
+"""~/plan_motion of query_node: motions are planned in a thread of their own, with feedback, and until they are cancelled."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+
+from rnea_msgs.action import PlanMotion
+from rnea_ros import AnyRobot, RneaError
+from rnea_ros.errors import in_words
+from rnea_ros.model.tree import Limits
+from rnea_ros.nodes.query.messages import fill, plain
+from rnea_ros.nodes.query.worker import Worker
+from rnea_ros.planning.settings import SolverProgress
+from rnea_ros.query.trajectories import plan
+from rnea_ros.robots import kinds
+
+PERIOD = 0.1  # s; between two messages of feedback, at least
+
+
+class Cancelled(Exception):
+    """Nobody wants the plan any more."""
+
+
+class PlanAction:
+    """current: the robot that is planned for and its limits, or raises RneaError."""
+
+    def __init__(self, node: Node, worker: Worker, current: Callable[[], tuple[AnyRobot, Limits]]):
+        self._node, self._worker, self._current = node, worker, current
+        self._ending = threading.Event()
+        self._server = ActionServer(node, PlanMotion, "~/plan_motion", execute_callback=self._execute,
+                                    cancel_callback=lambda handle: CancelResponse.ACCEPT,
+                                    callback_group=ReentrantCallbackGroup())
+
+    def close(self) -> None:
+        """What is being planned ends at its next iteration."""
+        self._ending.set()
+        self._worker.close()
+        self._server.destroy()
+
+    async def _execute(self, handle: Any) -> Any:
+        result, done = PlanMotion.Result(), handle.abort
+        try:
+            robot, limits = self._current()
+            result.model_id = kinds.model_id(robot)
+            fill(result, await self._worker.run(plan, robot, plain(handle.request), limits, self._report(handle)))
+            result.success, done = True, handle.succeed
+        except Cancelled:
+            result.message = "cancelled"
+            if handle.is_cancel_requested:
+                done = handle.canceled
+        except Exception as error:  # whatever a goal contains, the node stays up and says so
+            result.message = in_words(error)
+            if not isinstance(error, RneaError):
+                self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
+        done()
+        return result
+
+    def _report(self, handle: Any) -> Callable[[SolverProgress], None]:
+        """What planning calls after each iteration, in its own thread. Raises Cancelled."""
+        last = 0.0
+
+        def report(now: SolverProgress) -> None:
+            nonlocal last
+            if handle.is_cancel_requested or self._ending.is_set():
+                raise Cancelled
+            if time.monotonic() - last > PERIOD:
+                last = time.monotonic()
+                handle.publish_feedback(PlanMotion.Feedback(
+                    stage=now.stage, iteration=now.iteration, duration=now.duration, control_points=now.control_points,
+                    violation=max(now.violation, 0.0)))
+
+        return report

@@ -1,0 +1,45 @@
+"""The question for a regressor: torques as a linear function of base parameters."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..identification.regressor_kernel import Regressor
+from ..inertial.base_parameters import base_parameters
+from ..inertial.inertial_parameters import TERMS
+from ..robots import kinds
+from ..robots.closed_loops import ClosedLoopRobot
+from ..robots.inputs.payload import unified
+from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
+from .ask import Answer, RequestHandler, of_kind, only
+from .request import RequestedState
+
+
+@lru_cache(maxsize=2)
+def _regressor(robot: Robot) -> tuple[Regressor, list[dict[str, Any]]]:
+    """Kept, for a Robot does not change: the kernel, and a row for each column of it."""
+    model = unified(robot.model, tuple(robot.payloads.values()))
+    found = base_parameters(model, robot.gravity_vector.tolist(), TERMS)
+    columns = zip(found.names, found.units, found.of(model).tolist(), found.relations(), strict=True)
+    rows = [dict(zip(("name", "unit", "value", "relation"), row, strict=True)) for row in columns]
+    return Regressor(robot, [found.parameters[k] for k in found.kept]), rows
+
+
+def _answer(robot: AnyRobot, s: RequestedState) -> Answer:
+    """With closed loops, torques (55) of the active joints: G^T Y, whose rate is Gd^T Y + G^T Yd."""
+    kernel, rows = _regressor(kinds.tree(only(robot, "the regressor", Robot, ClosedLoopRobot)))
+    motion: Any = (s.q, s.qd, s.qdd, s.qddd)
+    if not isinstance(robot, ClosedLoopRobot):
+        Y, Yd = kernel.with_rate(*motion)
+        return {"parameters": rows, "regressor": Y, "regressor_rate": Yd}
+    closed = robot.motion(*motion, **of_kind(robot, s))
+    Y, Yd = kernel.with_rate(*closed[:4])
+    G, Gd = (np.swapaxes(part, -1, -2) for part in (closed.G, closed.Gd))
+    return {"parameters": rows, "regressor": G @ Y, "regressor_rate": Gd @ Y + G @ Yd}
+
+
+REGRESSOR = RequestHandler("compute_regressor", "torque and its rate as linear functions of base parameters", _answer)

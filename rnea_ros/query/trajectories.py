@@ -1,0 +1,90 @@
+"""Requests for motions: a path retimed, a motion planned; plain names and lists in, samples of the motion out.
+
+Of trees on a base that is held. A trajectory in an answer is {joint_names, times (points,), positions, velocities,
+accelerations, effort (points, n)}; jerk and effort_rate stand beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.tree import Limits
+from ..motion.plan import plan_motion
+from ..motion.retime import Retimed, retime_motion
+from ..planning.result import PlannedMotion
+from ..planning.settings import Report, Settings
+from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
+from .ask import Answer, only
+from .request import Request, RequestedState, read
+
+MOST_POINTS = 1_000_000
+TRAJECTORY = ("positions", "velocities", "accelerations")
+
+
+def retime(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
+    """request: trajectory, of joint_names, positions and velocities (empty: none), rows of both; tolerance [rad, m]; rate
+    [Hz]."""
+    tree = only(robot, "retiming", Robot)
+    rate = _rate(request)
+    given = request["trajectory"]
+    rows, moving = given["positions"], given.get("velocities") or []
+    if moving and len(moving) != len(rows):
+        raise InputError(f"{len(moving)} of {len(rows)} points have velocities; all of them must have some, or none")
+    samples = [{"position": row} | ({"velocity": moving[k]} if moving else {}) for k, row in enumerate(rows)]
+    state = read({"joint_names": given.get("joint_names"), "samples": samples}, tree.joint_names, ("position", "velocity"))
+    motion = retime_motion(tree, state.q, state.qd if moving else None, limits, float(request["tolerance"]))
+    return {**_sampled(tree, motion, rate, state), "notes": motion.notes}
+
+
+def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> Answer:
+    """request: the fields of rnea_msgs/action/PlanMotion. What report raises ends the planning."""
+    tree, rate = only(robot, "planning", Robot), _rate(request)
+    (start, state), (goal, _) = (_end(tree, request, end) for end in ("start", "goal"))
+    loads = state.loads
+    if loads.wrench_rates:
+        raise InputError(f"wrenches on {', '.join(loads.wrench_rates)} have rates; a plan is made under constant ones: leave "
+                         "rate empty")
+    duration: Any = list(request.get("duration") or ()) or None
+    motion = plan_motion(
+        tree, start, goal, time=request["time_weight"], effort=request["effort_weight"], limits=limits,
+        duration=duration, wrenches=loads.wrenches, world_wrenches=loads.world_wrenches,
+        settings=Settings(best_of=int(request["best_of"])), report=report)
+    return {**_sampled(tree, motion, rate, state), "objective": motion.objective, "notes": motion.notes}
+
+
+def _end(robot: Robot, request: Request, end: str) -> tuple[np.ndarray, RequestedState]:
+    """q, qd and, where it is given, qdd: (2, n) or (3, n); and all that the request says with it."""
+    sample = request[end]
+    fields = ("position", "velocity", "acceleration") if len(sample.get("acceleration", ())) else ("position", "velocity")
+    given = {"joint_names": request.get("joint_names"), "samples": [sample], "wrenches": request.get("wrenches")}
+    try:
+        state = read(given, robot.joint_names, fields)
+    except InputError as error:
+        raise InputError(f"{end}: {error}") from None
+    return np.concatenate((state.q, state.qd, state.qdd))[:len(fields)], state
+
+
+def _rate(request: Request) -> float:
+    rate = float(request["rate"])
+    if not (rate > 0.0 and math.isfinite(rate)):
+        raise InputError(f"rate is {rate:g}; a number of points per second above zero is needed")
+    return rate
+
+
+def _sampled(robot: Robot, motion: Retimed | PlannedMotion, rate: float, state: RequestedState) -> Answer:
+    """In the order of the request; the last point is at the end."""
+    count = math.ceil(motion.duration * rate * (1.0 - 1e-9))
+    if count > MOST_POINTS:
+        raise InputError(f"rate {rate:g} makes {count} points of {motion.duration:.6g} s; {MOST_POINTS} are the most")
+    t = np.append(np.arange(count) / rate, motion.duration)
+    q, qd, qdd, qddd = motion(t)
+    blocks = (q, qd, qdd, *robot.torque_and_rate(q, qd, qdd, qddd), qddd)
+    *motions, effort, effort_rate, jerk = (block[:, state.answer_order] for block in blocks)
+    points = dict(zip(TRAJECTORY, motions, strict=True))
+    trajectory = {"joint_names": state.joint_names, "times": t, **points, "effort": effort}
+    return {"duration": motion.duration, "trajectory": trajectory, "jerk": jerk, "effort_rate": effort_rate}

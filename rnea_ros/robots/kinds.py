@@ -1,0 +1,97 @@
+"""What lies beneath a robot of any kind: its tree of links, what the kind adds to it, a pose to begin with, a fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from ..algebra.arrays import Array
+from ..errors import some
+from ..model.tree import Frame
+from .closed_loops import LoopKinematics
+from .elastic import ElasticRobot
+from .floating import FloatingRobot
+from .floating_closed_loops import FloatingLoopRobot
+from .parallel import ParallelRobot
+from .protocol import AnyRobot
+from .robot import Robot
+from .springs import SpringRobot
+
+MOVING = (FloatingRobot, FloatingLoopRobot)  # kinds that take base=
+
+
+def tree(robot: AnyRobot) -> Robot:
+    """The tree of links that a robot of any kind has: cut open, without springs and motors; the legs of a parallel robot."""
+    if isinstance(robot, LoopKinematics):
+        return robot.tree
+    if isinstance(robot, ParallelRobot):
+        return robot.legs
+    return robot.robot if isinstance(robot, FloatingRobot | ElasticRobot | SpringRobot) else cast(Robot, robot)
+
+
+def links(robot: AnyRobot) -> tuple[str, ...]:
+    """Names of all links, the platform's among them."""
+    platform = tuple(robot.platform.model.frames) if isinstance(robot, ParallelRobot) else ()
+    return (*tree(robot).model.frames, *platform)
+
+
+def rest(robot: AnyRobot) -> Array:
+    """(order + 1, n): q, qd ... of a robot that stands still; with all joints at zero, or where its loops are closed."""
+    motion = np.zeros((robot.order + 1, robot.n))
+    if isinstance(robot, LoopKinematics | ParallelRobot):
+        motion[0] = robot.start[[tree(robot).joint_names.index(name) for name in robot.joint_names]]
+    return motion
+
+
+def model_id(robot: AnyRobot) -> str:
+    """Fingerprint of everything that decides the numbers: 16 hexadecimal digits; of a tree alone, that of the tree."""
+    ids, declared = [tree(robot).model_id], _declared(robot)
+    if not declared:
+        return ids[0]
+    if isinstance(robot, ParallelRobot):
+        ids.append(robot.platform.model_id)
+    return hashlib.sha256(repr((type(robot).__name__, ids, _plain(declared))).encode()).hexdigest()[:16]
+
+
+def _declared(robot: AnyRobot) -> tuple[Any, ...]:
+    """What the kind adds, in numbers."""
+    if isinstance(robot, LoopKinematics | ParallelRobot):
+        loops = robot.loops
+        return *loops[:3], *(robot.home if isinstance(robot, ParallelRobot) else ())
+    if isinstance(robot, ElasticRobot):
+        return (*robot.motors, robot.model.model_id)
+    return (robot.springs,) if isinstance(robot, SpringRobot) else ()
+
+
+def _plain(value: Any) -> Any:
+    """Lists of numbers and words, each written out in full."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Frame):
+        value = (value.link, value.R, value.P)
+    if isinstance(value, Mapping):
+        return [(key, _plain(entry)) for key, entry in sorted(value.items())]
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def described(robot: AnyRobot) -> list[str]:
+    """What the kind of robot adds to its tree, a line each."""
+    lines: list[tuple[str, Any]] = []
+    if isinstance(robot, LoopKinematics | ParallelRobot):
+        lines.append(("active joints", robot.joint_names))
+    if isinstance(robot, LoopKinematics):
+        lines.append(("passive joints", robot.passive_joints))
+    if isinstance(robot, ParallelRobot):
+        lines.append(("platform", [f"{robot.platform.name}, {robot.platform.total_mass:.6g} kg"]))
+    if isinstance(robot, ElasticRobot):
+        lines += [("elastic joints", robot.elastic_joints),
+                  ("motors", [f"{robot.joint_names[motor.coordinate]} on "
+                              f"{robot.model.links[motor.link].name}" for motor in robot.motors])]
+    if isinstance(robot, SpringRobot):
+        lines.append(("spring joints", robot.spring_joints))
+    payloads = tree(robot).payloads
+    lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in payloads.items()]))
+    return [type(robot).__name__, *(f"{what}: {some(values)}" for what, values in lines if values)]
