@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from ..output import figures
 from ..recordings import motion_csv
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
+from ..robots.inputs.platform_motion import PlatformMotion
+from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
@@ -30,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    robot = robots.served(args, Robot, ClosedLoopRobot, ElasticRobot, SpringRobot)
+    robot = robots.served(args, Robot, ClosedLoopRobot, ElasticRobot, ParallelRobot, SpringRobot)
     torque_and_rate = asked(robot)
     progress = ProgressLine()
     motion = motion_csv.read(args.motion, robot.joint_names, args.window, robot.joint_types)
@@ -75,16 +78,23 @@ def asked(robot: AnyRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     if isinstance(robot, ElasticRobot) and robot.order > 3:
         raise InputError(f"the torque rate of robot '{robot.name}' needs {robot.order} derivatives of q, for joints "
                          f"{some(robot.elastic_joints)} are elastic; a recording has three. rnea_ros.load gives it in Python")
-    return _following(robot) if isinstance(robot, ClosedLoopRobot) else robot.torque_and_rate
+    if isinstance(robot, ClosedLoopRobot | ParallelRobot):
+        return _following(robot)
+    return robot.torque_and_rate
 
 
-def _following(robot: ClosedLoopRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """The loops are followed from one part of the motion to the next."""
-    pose = robot.start
+def _following(robot: ClosedLoopRobot | ParallelRobot) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """Loops and platform are followed from one part of the motion to the next."""
+    pose: Any = None  # of all joints of the tree, or of the platform
 
     def torque_and_rate(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         nonlocal pose
-        before, pose = pose, robot.close(q, guess=pose)[-1]
+        before = pose
+        if isinstance(robot, ParallelRobot):
+            moved = robot.platform_motion(q, qd, qdd, qddd, guess=before)
+            pose = PlatformMotion(moved.position[-1], moved.rotation[-1])
+        else:
+            pose = robot.close(q, guess=before)[-1]
         return robot.torque_and_rate(q, qd, qdd, qddd, guess=before)
 
     return torque_and_rate

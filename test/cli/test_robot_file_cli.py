@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import ClosedLoopRobot, ElasticRobot, Robot, SpringRobot, load
+from rnea_ros import ElasticRobot, Robot, SpringRobot, load
 from rnea_ros.cli import main
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.model.robot_file.schema import SCHEMA
 from rnea_ros.recordings import motion_csv
+from rnea_ros.robots import kinds
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,13 +115,14 @@ def test_torques_of_a_tree(capsys, tmp_path):
                   ).max() > 0.1  # the rotors count
 
 
-def test_torques_of_closed_loops_follow_them_through_the_motion(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "size"), [("five_bar", 0.4), ("stewart", 0.05)])
+def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, tmp_path, monkeypatch, name, size):
     """In parts: each begins where the last one ended."""
     monkeypatch.setattr(motion_csv, "CHUNK", 7)
-    urdf, _, file = beside("five_bar")
-    robot = ClosedLoopRobot.from_urdf(urdf, file, backend="python")
-    turn = 0.4 * np.sin(0.1 * np.arange(20))[:, None] * [1.0, -0.5]
-    q = robot.start[[0, 2]] + turn
+    urdf, _, file = beside(name)
+    robot = load(urdf, file, backend="python")
+    turn = size * np.sin(0.1 * np.arange(20))[:, None] * np.linspace(1.0, -0.5, robot.n)
+    q = kinds.rest(robot)[0] + turn
     motion = [q, *(0.2 * turn, -0.3 * turn, 0.1 * turn)]
     recording = written(tmp_path / "motion.csv", robot.joint_names, *motion)
     words = ["torque", urdf, recording, "--robot-file", file, "-o", tmp_path / "out.csv", "--backend", "python"]
@@ -157,7 +159,7 @@ ENDS = ["--from", "0", "0", "--to", "1", "1", "-o", "out.csv"]
     (["plan", *beside("five_bar"), *ENDS], "robot 'five_bar' has closed loops (ClosedLoopRobot); rnea plan serves Robot"),
     (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "'hua_arm' has elastic joints or motors on links (Elast"),
     (["identify", *beside("branched"), MOTION], "the base of robot 'branched' is free (FloatingRobot); rnea identify serves"),
-    (["torque", *beside("stewart"), MOTION, "-o", "out.csv"], "robot 'stewart' is a platform on legs (ParallelRobot)")])
+    (["torque", *beside("branched"), MOTION, "-o", "out.csv"], "the base of robot 'branched' is free (FloatingRobot)")])
 def test_what_a_command_does_not_serve_is_said(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err and "rnea_ros.load" in err
