@@ -28,7 +28,7 @@ _TINY, _BURST = 0.2, 0.28  # of a period: steps so short are inside of bursts; o
 _SHORTEST = 1e-4  # s; what seems to be a shorter period may be a burst
 _WANDER = 30.0  # of the jitter over the number of stamps: what even times move about while they are few
 _SLIP = 3.0  # periods that stamps are off even times for long: these were set, or it was wrong all along
-_LATE = 16.0  # a stamp that is late, however late, is as unlikely as positions of which such squares sum up to that
+_LATE = 30.0  # a stamp that is late, however late, is as unlikely as positions of which such squares sum up to that
 
 Misfit = Callable[[float], float]
 
