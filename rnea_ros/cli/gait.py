@@ -15,13 +15,14 @@ from ..gait.skeleton import LOWER_BODY, NEUTRAL, Human
 from ..gait.step import Step
 from ..gait.walk import Stride, Walk
 from ..gait.walker import Walker
-from ..gait.walking import walk
+from ..gait.walking import instants, walk
 from ..planning.settings import SolverProgress
 from ..recordings import motion_csv
 from .progress import ProgressLine
 
 DEFAULT, PERSON = Step(), Human()
 FORCES = [f"{side}_floor_{kind}_{axis}" for side in ("right", "left") for kind in ("force", "moment") for axis in "xyz"]
+KEPT = 1e-3  # beyond a limit: rad, m, or a share of strength; the thesis's tolerance
 TOES = ["right_toes_moment_y", "left_toes_moment_y"]
 
 
@@ -61,12 +62,16 @@ def run(args: argparse.Namespace) -> int:
     picture.walk(folder / "walk.png", walked)
     if args.animation:
         picture.animation(folder / "walk.gif", walked)
+    asked = instants(step, control_points)
+    beyond = max(walked.excess(asked).values())
     text = "\n".join(f"{name:<36} {value:.5g}" for name, value in figures.items())
     (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"{walked.plan.duration:.4g} s a step, {walked.walker.n} coordinates, {walked.plan.iterations} iterations in "
           f"{took:.1f} s -> {folder}")
-    return 0
+    print(f"limits {'kept' if beyond <= KEPT else 'EXCEEDED'} at the {len(asked)} instants where they are asked for, within "
+          f"{max(beyond, 0.0):.1e}, and between them within {max(figures['excess'], 0.0):.1e} (rad, m, share of strength)")
+    return int(beyond > KEPT)
 
 
 def write(path: Path, walked: Walk) -> None:

@@ -32,7 +32,7 @@ def shared(name: str) -> Path:
 
 
 def free_domain() -> int:
-    """So that nobody else's robot is heard, and nobody else hears this one."""
+    """So that messages of other robots do not come here, nor ours there."""
     return random.randrange(1, 102)
 
 

@@ -38,9 +38,9 @@ class ExecutionContext(NamedTuple):
         goal = placed(goal, place, values["start_tolerance"], values["start_mismatch"], limits.velocity, self.turns)
         with refusing("nowhere_to_go" if np.ptp(goal.q, axis=0).max() < STILL else "path"):
             plan = plan_from_waypoints(goal.q, goal.times, goal.v, goal.a, values["interpolation"])
-        check_positions(plan.path, limits, robot.joint_names)
         with refusing("limits"):
             constraints = self.constraints(plan.path)
+        check_positions(plan.path, limits, robot.joint_names)
         with refusing("gravity"):
             scaler = TrajectoryScaler(constraints, plan, values["catch_up"], not values["solve_first"], solver)
         return ExecutedMotion(number, goal, scaler, robot, limits)
@@ -72,6 +72,14 @@ def execution_context(robot: Robot, limits: Limits) -> ExecutionContext:
     try:
         dynamics = PathDynamics(robot)
         dynamics.limits(limits)
+        _check_ranges(robot, limits)
         return ExecutionContext(robot, limits, dynamics)
     except BaseException as error:
         return ExecutionContext(robot, limits, None, in_words(error))
+
+
+def _check_ranges(robot: Robot, limits: Limits) -> None:
+    """InputError where a joint has no position to be at."""
+    for name, lower, upper in zip(robot.joint_names, limits.lower, limits.upper, strict=True):
+        if lower > upper:
+            raise InputError(f"the position limits of {name} are {lower:g} to {upper:g}: no position is inside")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,11 +92,11 @@ class Walk:
 
     # ------------------------------------------------------------------ what it is worth
 
-    def excess(self) -> dict[str, float]:
+    def excess(self, at: Sequence[float] | None = None) -> dict[str, float]:
         """Quantity -> by how much it is beyond its limits anywhere, in its own unit: rad, m, m^2, or a share of strength or
-        load. Negative: what is left."""
+        load. Negative: what is left. at: shares of the step; default many, and where phases meet."""
         events = self.step.toe_off, self.step.heel_off, self.step.mid_swing
-        u = np.unique(np.append(np.linspace(0.0, 1.0, LOOKS + 1), events))
+        u = np.unique(np.append(np.linspace(0.0, 1.0, LOOKS + 1), events)) if at is None else np.asarray(at)
         motion = np.stack(self.plan(u * self.plan.duration), axis=1)
         worst: dict[str, float] = {}
         for quantity in Conditions(self.walker, self.step).all():

@@ -1,4 +1,4 @@
-"""The door to IPOPT (Waechter and Biegler 2006), by way of CasADi: pip install 'rnea_ros[planning]'."""
+"""Calls IPOPT (Waechter and Biegler 2006) through CasADi: pip install 'rnea_ros[planning]'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in function of a kernel: the numbers of the slow door, nothing taken that the door would look at twice."""
+"""The built-in function of a kernel: the numbers of the slow call, nothing taken that it would look at twice."""
 
 from __future__ import annotations
 

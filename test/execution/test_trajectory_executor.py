@@ -209,6 +209,7 @@ def test_references_of_a_joint_that_wraps_do_not_jump(monkeypatch):
     (LIMITS, np.stack((START, START)), "nowhere_to_go", "all the same"),
     (replace(LIMITS, effort=0.3 * EFFORT), POINTS, "gravity", "gravity alone takes .* of joint2"),
     (NOTHING, POINTS, "limits", "not one limit"),
+    (replace(LIMITS, lower=LIMITS.lower + 10.0), POINTS, "limits", "position limits of joint1 are .*: no position is inside"),
     (LIMITS, np.stack((START, START + [0, 0, 0, 2.0, 0, 0, 0])), "position_limit", "joint4 would be at 0.5"),
 ])
 def test_what_cannot_be_done_is_refused(limits, points, reason, detail):

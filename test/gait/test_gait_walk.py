@@ -199,6 +199,17 @@ def test_what_the_planner_notes_is_said(written, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == "note: beyond a limit\nnote: left out\n"
 
 
+def test_limits_that_are_broken_where_they_are_asked_for_are_an_exit_code(written, tmp_path, monkeypatch, capsys):
+    plan, count = written.walk.plan, len(walking.instants(written.walk.step, 6))
+    found = replace(written.walk, plan=replace(plan, curve=replace(plan.curve, points=1.2 * plan.curve.points)))
+    monkeypatch.setattr(gait, "walk", lambda *args, **options: found)
+    assert main(["gait", "-o", str(tmp_path), "--legs"]) == 1
+    assert f"limits EXCEEDED at the {count} instants" in capsys.readouterr().out
+    monkeypatch.setattr(gait, "walk", lambda *args, **options: written.walk)
+    assert main(["gait", "-o", str(tmp_path), "--legs"]) == 0
+    assert f"limits kept at the {count} instants where they are asked for, within " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("given, words", [({"speed": 9.0}, "speed of the step is 9"), ({"length": 3.0}, "length of the step"),
                                           ({"toe_off": 0.7}, "toe_off and heel_off"), ({"tolerance": 1.0}, "tolerance")])
 def test_nonsense_is_refused(given, words):

@@ -260,3 +260,9 @@ def test_a_payload_on_the_way_and_one_too_heavy(bench):
     stopped = bench.end()
     assert stopped.messages[-1].progress < 1.0 and "cannot go on with the new limits or payload: gravity" in bench.process.log
     assert not bench.ros.set(bench.node, together=True, payload__link="", payload__mass=0.0)
+
+
+def test_position_limits_with_no_position_inside_are_refused(bench):
+    refused = bench.ros.set(bench.node, joint_limits__joint2__min_position=5.0)
+    assert "joint_limits.joint2.min_position is 5, above joint_limits.joint2.max_position" in refused
+    assert "above" in bench.ros.set(bench.node, joint_limits__joint2__max_position=-5.0)

@@ -1,4 +1,4 @@
-"""Dependencies point one way, and what is heavy or foreign has one door: read from the source, not from a run."""
+"""Dependencies point one way, and what is heavy or foreign is imported in one place: read from the source, not from a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LAYERS = {
 ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "launch", "launch_ros", "tf2_ros", "*_msgs",
        "*_srvs")
 # Foreign packages, and the modules that may import them; numpy is everywhere.
-DOORS = {
+IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader",),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "matplotlib": ("output/figures",), "casadi": ("planning/ipopt",),
@@ -138,8 +138,8 @@ def test_foreign_packages_come_in_by_their_door(module):
     for found in imports(module):
         if found.own or found.typing or found.name in sys.stdlib_module_names:
             continue
-        doors = next((doors for name, doors in DOORS.items() if fnmatch(found.name, name)), ())
-        assert allowed(doors, module), f"{module} imports {found.name}"
+        importers = next((importers for name, importers in IMPORTERS.items() if fnmatch(found.name, name)), ())
+        assert allowed(importers, module), f"{module} imports {found.name}"
         if found.name in LAZY and module != "codegen/llvm/engine":  # which is itself imported where it is used
             assert found.lazy, f"{module} imports {found.name} at once"
 

@@ -1,4 +1,4 @@
-"""The door of Robot: every wrong argument is refused, in words that say what was given, what is allowed, and where."""
+"""Validation: every wrong argument is refused, in words that say what was given, what is allowed, and where."""
 
 from __future__ import annotations
 

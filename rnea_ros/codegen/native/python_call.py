@@ -2,7 +2,7 @@
 
 ``call(q, qd, ...)`` takes one array for each input block and returns a tuple of new arrays. It answers None unless every
 argument is what a controller hands in: a numpy array of native doubles, of the block's length, contiguous, aligned, finite;
-and where a result is not. The slow door, which knows the words for everything else, is then asked.
+and where a result is not. The slow call, which has words for everything else, is then made.
 
 numpy's and Python's functions are reached through a table of addresses that is filled in after loading, so that the machine
 code holds no address. It reads arrays where every extension module does; `usable` asks first whether they are laid out so.

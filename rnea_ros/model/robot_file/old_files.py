@@ -5,8 +5,9 @@
              springs: {flap: ..}                                springs: {flap: ..}
     limits   joint_limits: {elbow: {max_effort: ..}}            limits: {elbow: {max_effort: ..}}
 
-Of a node's parameters, /**: {ros__parameters: {joint_limits: .., joint_dynamics: ..}}, what they say of the robot is read,
-also by their whole names, joint_limits.elbow.max_effort: 90.0; all else is the node's.
+Of nodes' parameters, /**: {ros__parameters: {joint_limits: .., joint_dynamics: ..}}, what they say of the robot is read,
+also by their whole names, joint_limits.elbow.max_effort: 90.0; all else is the node's. What a file says of a node by name goes
+over what it says of all, as in ROS; two nodes with different robots are refused.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...errors import near
+from ...errors import near, shown
 from .problem import Path, Problem
 
 LOOPS, ELASTIC, LIMITS = ("active", "loops", "start"), ("joints", "springs"), "joint_limits"
+PARAMETERS = "ros__parameters"
 DYNAMICS = {"rotor_inertia": "drives", "gear_ratio": "drives",
             **dict.fromkeys(("coulomb", "viscous", "offset", "smoothing"), "friction")}
 # Of an elastic joint: the old key, its section now, and its key there.
@@ -101,36 +103,57 @@ def _in_elastic(path: Path) -> Path:
 def _limits(content: Mapping) -> Old | None:
     """Of a file of limits, or of a node's parameters."""
     if LIMITS in content:
-        return _parameters("limits", content, (), _unknown(content, (LIMITS,), ()))
+        return _parameters("limits", {(): content}, _unknown(content, (LIMITS,), ()))
     if any(str(key).startswith(f"{LIMITS}.") for key in content):
-        return _parameters("limits", content, (), [])
-    node, inner = next(iter(content.items()), ("", None))
-    if len(content) > 1 or not isinstance(inner, Mapping) or "ros__parameters" not in inner:
+        return _parameters("limits", {(): content}, [])
+    nodes = {(node, PARAMETERS): inner[PARAMETERS] for node, inner in content.items()
+             if isinstance(inner, Mapping) and PARAMETERS in inner}
+    if not nodes or len(nodes) < len(content):
         return None
-    given = inner["ros__parameters"]
-    return _parameters("a node's parameters", given if isinstance(given, Mapping) else {}, (node, "ros__parameters"), [])
+    general_first = sorted(nodes, key=lambda inside: "*" not in str(inside[0]))
+    return _parameters("a node's parameters", {inside: nodes[inside] for inside in general_first}, [])
 
 
-def _parameters(kind: str, given: Mapping, inside: Path, problems: list[Problem]) -> Old:
+def _parameters(kind: str, parts: Mapping[Path, Any], problems: list[Problem]) -> Old:
+    """parts: what to read, by where it is; what comes later goes over what is said of all nodes."""
+    said, first = _of_robot(parts, problems), next(iter(parts))
     sections: dict[str, Any] = {"version": 1}
-    written: dict[Path, Path] = {(): inside}
+    written: dict[Path, Path] = {(): first}
     payload: dict[str, tuple[Path, Any]] = {}
-    for path, value in _leaves(given, ()):
-        head, _, rest = ".".join(map(str, path)).partition(".")
+    for name, (old, value) in said.items():
+        head, _, rest = name.partition(".")
         joint, _, key = rest.rpartition(".")
         if head == "payload":
-            payload[rest] = path, value
-        elif head in ("gravity", "use_friction") and not rest:
-            _put(sections, ("urdf_friction" if head == "use_friction" else head,), value, written, (*inside, *path))
-        elif head == LIMITS or (head == "joint_dynamics" and key in DYNAMICS):
+            payload[rest] = old, value
+        elif head in ("gravity", "use_friction"):
+            _put(sections, ("urdf_friction" if head == "use_friction" else head,), value, written, old)
+        else:
             section = "limits" if head == LIMITS else DYNAMICS[key]
-            _put(sections, (section, *filter(None, (joint, key))), _as_number(value), written, (*inside, *path))
+            _put(sections, (section, *filter(None, (joint, key))), _as_number(value), written, old)
     if (link := payload.pop("link", ((), ""))[1]) and payload.get("mass", ((), 0.0))[1]:
-        for key, (path, value) in payload.items():
-            _put(sections, ("payloads", link, key), value, written, (*inside, *path))
-    if inside and len(sections) == 1:
-        problems = [Problem(inside, f"says nothing of the robot: no '{LIMITS}', no 'joint_dynamics'")]
+        for key, (old, value) in payload.items():
+            _put(sections, ("payloads", link, key), value, written, old)
+    if first and len(sections) == 1:
+        problems = [Problem(first, f"says nothing of the robot: no '{LIMITS}', no 'joint_dynamics'")]
     return Old(kind, sections, partial(_looked_up, written), problems)
+
+
+def _of_robot(parts: Mapping[Path, Any], problems: list[Problem]) -> dict[str, tuple[Path, Any]]:
+    """Name -> where it is, and value; what two nodes say differently is a problem."""
+    found: dict[str, tuple[Path, Any]] = {}
+    for inside, given in parts.items():
+        for path, value in _leaves(given if isinstance(given, Mapping) else {}, ()):
+            name = ".".join(map(str, path))
+            head, _, rest = name.partition(".")
+            if not (head in (LIMITS, "payload") or (head in ("gravity", "use_friction") and not rest)
+                    or (head == "joint_dynamics" and rest.rpartition(".")[2] in DYNAMICS)):
+                continue
+            before, other = found.get(name, ((), value))
+            if before and shown(other, 1000) != shown(value, 1000) and "*" not in str(before[0]):
+                problems.append(Problem((*inside, *path), f"is {shown(value)}, and {shown(other)} for node '{before[0]}'; of "
+                                                          "one robot both must say the same"))
+            found[name] = (*inside, *path), value
+    return found
 
 
 def _leaves(given: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from rnea_ros import JointDynamics, Robot
+from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.errors import some
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES, LARGEST
@@ -51,6 +51,16 @@ def joint_limits(values: Values, robot: Robot) -> Limits:
     found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
     found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
     return Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
+
+
+def check_positions(values: Values) -> None:
+    """InputError where parameters leave a joint no position to be at."""
+    for name, lower in values.items():
+        head = name.removesuffix(".min_position")
+        upper_name = f"{head}.max_position"
+        if head != name and values.get(f"{head}.has_position_limits", True) and lower > values.get(upper_name, math.inf):
+            raise InputError(f"{name} is {lower:g}, above {upper_name}, {values[upper_name]:g}: no position is inside; "
+                             "to change both, set them in one atomic call")
 
 
 def warnings(parameters: ParameterSet, robot: Robot) -> list[str]:

@@ -209,7 +209,7 @@ class RobotDescriptionSource:
             if self._prepare is not None:
                 self._prepare(robot)
             self._finished.append((request, robot))
-        except BaseException as error:  # whatever it is: it must not cost the model that works, nor end this thread unheard
+        except BaseException as error:  # whatever it is: it must not cost the model that works, nor end this thread in silence
             self._finished.append((request, in_words(error)))
         finally:
             sys.setswitchinterval(interval)

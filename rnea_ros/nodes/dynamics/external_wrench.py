@@ -45,7 +45,7 @@ class ExternalWrench:
         return self._parameters.values[f"wrenches.{self.name}.{name}"]
 
     def use(self, robot: Robot) -> None:
-        """Another model. What was heard survives if only its payload is another."""
+        """Another model. What has been received survives if only its payload is another."""
         if self._robot is None or robot.model is not self._robot.model:
             self._transforms.clear()
             self.forget()
@@ -163,9 +163,9 @@ class ExternalWrench:
     def tare(self) -> tuple[bool, str]:
         """Make the mean of the last second the zero. Whether that was done, and what it is, or why not."""
         since = time.monotonic_ns() - TARE
-        heard = [six for arrival, frame, six in self._latest if arrival >= since and frame == self._frame]
-        if not heard:
+        received = [six for arrival, frame, six in self._latest if arrival >= since and frame == self._frame]
+        if not received:
             return False, f"{self.name}: no message in the last second, its zero stays"
-        zero = self._zeros[self._frame] = np.mean(heard, axis=0)
+        zero = self._zeros[self._frame] = np.mean(received, axis=0)
         numbers = " ".join(f"{number:.6g}" for number in zero)
-        return True, f"{self.name}: {numbers} [N, N m] in frame '{self._frame}', the mean of {len(heard)}, is zero now"
+        return True, f"{self.name}: {numbers} [N, N m] in frame '{self._frame}', the mean of {len(received)}, is zero now"

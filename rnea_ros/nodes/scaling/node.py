@@ -32,7 +32,7 @@ from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.state_machine import REPLACED
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common import process
-from rnea_ros.nodes.common.joints import joint_limits
+from rnea_ros.nodes.common.joints import check_positions, joint_limits
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES, SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
@@ -59,6 +59,7 @@ class ScalingNode(Node):
         self._on_rest: Callable[[], None] | None = None  # to be called at rest, when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
         values = self._settings.values
+        check_positions(self._settings.given)
         process.settle(values)
         self.lean = values["process.executor"] == "lean"
         self._rate_loop = RateLoop(self._step, values["control_rate"], self._begin_ticks)
@@ -277,6 +278,7 @@ class ScalingNode(Node):
         self._joint_states.held = {name: self._settings.values.get(f"hold_joints.{name}", np.nan) for name in names}
 
     def _on_parameters(self, changed: set[str]) -> None:
+        check_positions({**self._settings.given, **self._settings.values})
         self._description.changed(changed)
         self._trajectory_executor.values = self._settings.values
         self._rate_loop.rate = self._settings.values["control_rate"]
