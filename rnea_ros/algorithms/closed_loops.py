@@ -14,12 +14,14 @@ linear equations are solved by the caller, who knows which of them are redundant
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..algebra.arrays import Array
 from ..algebra.taylor import Jet, derivative, jets
+from ..algebra.vectors import cross
 from .kinematics import base_poses, within
 
 # The components of the pose of R_k+B in R_k that a cut joint holds at zero: three translations, then three rotations.
@@ -124,6 +126,20 @@ def active_map(J, Jd, solve, selection):
     return G, solve(Jd @ G)
 
 
+def map_rates(phi, motion, solve, direction):
+    """[G, Gd, ...] @ direction, with as many time derivatives as there are in `motion`, q and its derivatives.
+
+    direction : selection @ the direction among the active joints
+    The loops stay closed along it at every time: phi(q + s g), with g = G direction, is zero in its part linear in s. As in
+    tree_motion, what lower orders of g leave open is what the next one has to undo.
+    """
+    g = [direction, *(np.zeros_like(direction) for _ in motion[1:])]
+    for k in range(len(motion)):
+        outcome = phi(jets(*(jets(x, dx) for x, dx in zip(motion, g, strict=True))))
+        g[k] = g[k] + solve(derivative(derivative(outcome, k), 1))
+    return g
+
+
 def active_jacobian_rate(G: Array, Gd: Array, J: Array, Jd: Array) -> Array:
     """Rate of J G, the Jacobian of a link by the active joints. J, Jd: by all joints of the tree, and its rate."""
     return Jd @ G + J @ Gd
@@ -156,3 +172,75 @@ def active_coriolis(G: Array, Gd: Array, M: Array, C: Array) -> Array:
 def _felt(G: Array, tau: Array) -> Array:
     """G^T tau, of one sample or of many."""
     return tau @ G if tau.ndim == 1 else (tau[..., None, :] @ G)[..., 0, :]
+
+
+# ---------------------------------------------------------------------- how torques change with the motion
+
+
+def along_active(tables, G):
+    """Partial derivatives by q, qd, ... of the active joints, from `tables`, those by q, qd, ... of all; (..., rows, N) each.
+
+    G: the map and as many time derivatives as there are tables, less one. Whatever the active joints do, q^(k) changes with
+    their q^(m) by binomial(k, m) G^(k-m): Lagrange's cancellation of dots, d qd / d qad = d q / d qa, and its derivatives.
+    """
+    orders = range(len(tables))
+    return [sum(comb(k, m) * (tables[k] @ G[k - m]) for k in orders[m:]) for m in orders]
+
+
+def active_sensitivities(G, H, tau, tables):
+    """Of the torques (55) by q, qd, qdd of the active joints, (..., N, N) each.
+
+    H           : (..., N, n, N), rate of G along each active joint: D^2 q
+    tau, tables : torques (..., n) of the tree and their partial derivatives (..., n, n) by its q, qd, qdd
+    """
+    found = [_transposed(G[0]) @ table for table in along_active(tables, G)]
+    found[0] = found[0] + _turned(H, tau)
+    return found
+
+
+def active_rate_sensitivities(maps, torques, tables, rate_tables):
+    """The same of their rates Gd^T tau + G^T tau_rate, by q, qd, qdd, qddd.
+
+    maps: G, H and Hd, the time derivative of H; torques: tau and tau_rate
+    """
+    (G, H, Hd), (tau, tau_rate) = maps, torques
+    found = [_transposed(G[0]) @ table for table in along_active(rate_tables, G)]
+    for m, table in enumerate(along_active(tables, G)):
+        found[m] = found[m] + _transposed(G[1]) @ table
+    found[0] = found[0] + _turned(Hd, tau) + _turned(H, tau_rate)
+    found[1] = found[1] + _turned(H, tau)
+    return found
+
+
+def _transposed(G):
+    return np.swapaxes(G, -1, -2)
+
+
+def _turned(H, tau):
+    """Column k: H_k^T tau."""
+    return np.einsum("...kij,...i->...jk", H, tau)
+
+
+# ---------------------------------------------------------------------- what cut joints transmit
+
+
+def reactions(cuts, poses, multipliers):
+    """What the cut joints exert on the links that they hold: [(link number, (6,)), ...] for both ends of each cut joint, force
+    and moment about the origin of the link's frame, seen in it; any scalar.
+
+    poses       : of the links' frames
+    multipliers : one for each loop equation. Their work along changes of the gaps is that of a force at the second frame's
+                  origin, on the second link, and of its opposite on the first, and of two moments alike
+    """
+    found, rest = [], list(multipliers)
+    for cut in cuts:
+        held, six = HELD[cut.type], [0.0] * 6
+        for component in held:
+            six[component] = rest.pop(0)
+        force, moment = np.array(six[:3]), np.array(six[3:])
+        one, two = (within(poses[frame.link], (frame.R, frame.P)) for frame in (cut.first, cut.second))
+        R, p = one[0].T @ two[0], one[0].T @ (two[1] - one[1])
+        for frame, f, n in ((cut.first, -force, -moment - cross(p, force)), (cut.second, R.T @ force, R.T @ moment)):
+            f = frame.R @ f
+            found.append((frame.link, np.concatenate((f, frame.R @ n + cross(frame.P, f)))))
+    return found

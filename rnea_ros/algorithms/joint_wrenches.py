@@ -42,6 +42,11 @@ def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), ine
     return wrench, rate
 
 
+def transmitted(model, forces):
+    """(joints, 6) of LinkForces: the wrenches alone."""
+    return [in_urdf_frame(model, k, np.concatenate((forces.f[k], forces.n[k]))) for k in moving(model)]
+
+
 def joint_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
     """Sensitivities of `joint_wrenches` to q, qd, qdd: (joints, 6, n) each; options as in variations.state; any scalar."""
     now, row = state(model, q, qd, qdd, gravity, **options), {k: i for i, k in enumerate(moving(model))}

@@ -48,10 +48,11 @@ class Motor(NamedTuple):
 
 
 class Torques(NamedTuple):
-    """Of the n joints. A joint without a Motor is driven directly: its load is its motor's torque."""
+    """Of the n joints. A joint without a Motor is driven directly: its load is its motor's torque. forces: of the links."""
 
     load: list
     motor: list
+    forces: newton_euler.LinkForces
 
 
 def elastic(motors: Iterable[Motor]) -> list[Motor]:
@@ -89,7 +90,7 @@ def inverse_dynamics(model, motors, q, theta, gravity=ZERO, inertias=None, wrenc
         arriving = (turn - position[m.coordinate]) * m.stiffness if m.stiffness < math.inf else load[m.coordinate]  # (28)
         carried = (m.axis @ motion.wd[m.link]) * (m.term.gear_ratio * m.term.rotor_inertia)
         torque[m.coordinate] = arriving + carried + joint_dynamics(m.term, phid, phidd, 0.0, offsets)[0]  # (27), (29)
-    return Torques(load, torque)
+    return Torques(load, torque, forces)
 
 
 def rows(motors, torques):

@@ -117,7 +117,41 @@ def platform_force(model, R, V, Vd, Vdd, gravity, **options):
     return np.concatenate((f, n)), np.concatenate((fd, nd))
 
 
+def force_in_chart(model, motion, R, gravity, body, own, own_rate, held):
+    """(12,) platform_force, and its rate, of the coordinates x beside (R, P): place, and v of `turned`; any scalar.
+
+    motion   : (24,) x and its first three time derivatives
+    own      : (6,) wrench held by the platform, in its frame; own_rate: of its numbers
+    held     : (15,) force and moment held by the world; and sum of p f^T, p the points of the platform that they push
+    """
+    x, *rates = np.split(motion, 4)
+    rotation = [derivative(turned(jets(x[3:], *(rate[3:] for rate in rates))) @ R, order) for order in range(4)]
+    w = _axial(jets(*rotation[1:]) @ jets(*rotation[:3]).T)
+    V, Vd, Vdd = (np.concatenate((rate[:3], derivative(w, order))) for order, rate in enumerate(rates))
+    turning = jets(*rotation[:2])
+    at = turning @ held[6:].reshape(3, 3)
+    moment = held[3:6] + _axial(at.T - at)  # p x f = the axial vector of f p^T - p f^T
+    load = jets(own, own_rate) + np.concatenate((turning.T @ held[:3], turning.T @ moment))
+    options = {"inertias": {0: body}, "wrenches": {0: derivative(load, 0)}, "wrench_rates": {0: derivative(load, 1)}}
+    F, Fd = platform_force(model, rotation[0], V, Vd, Vdd, gravity, **options)
+    v, moment = jets(x[3:], rates[0][3:]), jets(F[3:], Fd[3:])
+    axes = [_axial(derivative(turned(_step(v, unit)), 1) @ turned(v).T) for unit in np.eye(3)]  # of the turning along each v
+    felt = [axis @ moment for axis in axes]
+    return np.concatenate((F[:3], derivative(felt, 0), Fd[:3], derivative(felt, 1)))
+
+
+def _axial(W):
+    """w of the matrix of w x."""
+    return np.array([W[2, 1], W[0, 2], W[1, 0]])
+
+
 def actuator_force(maps: Array, maps_rate: Array, Fp: Array, Fp_rate: Array, tau: Array,
                    tau_rate: Array) -> tuple[Array, Array]:
     """(59): Jp^T Fp + Q^T Gamma, Gamma from the legs as trees, which with Q = J^-1 Jv Jp is (66); and its rate."""
-    return active_torque(maps, maps_rate, np.concatenate((Fp, tau), axis=-1), np.concatenate((Fp_rate, tau_rate), axis=-1))
+    return active_torque(maps, maps_rate, _both(Fp, tau), _both(Fp_rate, tau_rate))
+
+
+def _both(first, second):
+    """One after the other; a single one serves all samples."""
+    shape = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
+    return np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in (first, second)], axis=-1)

@@ -25,15 +25,17 @@ from .closure.loop_closure import LoopClosure
 from .closure.loop_equations import LoopMotion
 from .closure.loops import Loops
 from .closure.tracking import TOLERANCE, LoopTracker
+from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
+from .loop_derivatives import LoopDerivatives
 from .robot import Dynamics, Robot
 
 Kinematics = TypeVar("Kinematics", bound="LoopKinematics")
 
 
-class LoopKinematics:
+class LoopKinematics(LoopDerivatives):
     """Motion of a tree whose loops are closed; ClosedLoopRobot and FloatingLoopRobot add the dynamics.
 
     q, qd, qdd, qddd : of the active joints, those with motors, in the order of `joint_names`: (N,) or (samples, N)
@@ -242,6 +244,29 @@ class ClosedLoopRobot(LoopKinematics):
         H = self.bias(q, qd, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches)
         validation.samples([given, H])  # refuses different numbers of samples
         return accelerations(self.mass_matrix(q, guess=guess), given - H, self.joint_names)
+
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, guess: ArrayLike | None = None,
+                      wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
+        """Partial derivatives (N, N) of the torques by q, qd and qdd of the active joints; the last is the mass matrix."""
+        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        return self._sensitivities(self.tree, motion, wrenches=wrenches, world_wrenches=world_wrenches)
+
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                           guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                           wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> RateSensitivities:
+        """Partial derivatives (N, N) of the torque rates by q, qd, qdd and qddd of the active joints."""
+        return self._rate_sensitivities(self.tree, self.motion(q, qd, qdd, qddd, guess=guess), wrench_rates, wrenches=wrenches,
+                                        world_wrenches=world_wrenches)
+
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
+                       guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None) -> JointWrenches:
+        """Internal force and moment of every joint of the tree and, where the jerk qddd is given, their rates.
+
+        InputError where the cut joints hold more than the motion needs, as those of planar loops in space often do.
+        """
+        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)) if qddd is None else qddd, guess=guess)
+        return self._transmitted(self.tree, motion, qddd is not None, wrenches, wrench_rates, world_wrenches=world_wrenches)
 
 
 def accelerations(A: Array, force: Array, names: Sequence[str]) -> Array:

@@ -18,6 +18,7 @@ from ..errors import InputError, some
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits, Model
 from . import elastic_parameters
+from .elastic_derivatives import ElasticDerivatives
 from .inputs import validation
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
@@ -53,7 +54,7 @@ class ElasticResponse(NamedTuple):
     qdd_motor: Array
 
 
-class ElasticRobot(LinkKinematics):
+class ElasticRobot(ElasticDerivatives, LinkKinematics):
     """Exact dynamics of a robot whose joints may be elastic and whose motors may sit on any link (Hua et al.).
 
     Joints are in the order of `joint_names`, motors of elastic joints in that of `elastic_joints`. A spring's torque is
@@ -231,13 +232,20 @@ class ElasticRobot(LinkKinematics):
                              f"a column for each of {some(self.elastic_joints)}, as motor_motion finds them for a motion")
         return q, qd, *(np.zeros(0) if value is None else value for value in (q_motor, qd_motor))
 
-    def _motion(self, order: int, motion: Sequence[ArrayLike], **loads: Any) -> tuple[Array, ...]:
+    def given_motion(self, order: int, motion: Sequence[ArrayLike]) -> dict[str, ArrayLike]:
+        """By name, as far as the order asks; InputError where there is less."""
         names = ["q" + "d" * k for k in range(order + 1)]
         if len(motion) <= order:
             raise InputError(f"{len(motion) - 1} derivatives of q are given, {order} are needed with "
                              f"{some(self.elastic_joints) or 'no joint'} elastic: {some(names)}")
-        function = KernelFunction(("motor_motion", order), self._inverse_motion, tuple(names))
-        return self._motors(function, *motion[:order + 1], **loads)
+        return dict(zip(names, motion, strict=False))
+
+    def _motion(self, order: int, motion: Sequence[ArrayLike], **loads: Any) -> tuple[Array, ...]:
+        return self._motors(self.motion_function(order), *self.given_motion(order, motion).values(), **loads)
+
+    def motion_function(self, order: int) -> KernelFunction:
+        """Motors' torques, loads, the motors' motion and, where the order is that of the rate, the torques' rates."""
+        return KernelFunction(("motor_motion", order), self._inverse_motion, tuple("q" + "d" * k for k in range(order + 1)))
 
     def _inverse_motion(self, model: Model, gravity: Any, options: Any, **motion: Any) -> tuple[Any, ...]:
         torques, theta = motor_motion.inverse_motion(model, self.motors, list(motion.values()), gravity=gravity, **options)

@@ -14,6 +14,7 @@ from ..algorithms.kinematics import Pose
 from ..errors import InputError
 from ..model.tree import JointDynamics, Limits
 from .energy import CenterOfMass, Energy, refuse_weightless
+from .free_derivatives import FreeDerivatives
 from .inputs import validation
 from .inputs.base_state import BaseState, given
 from .inputs.validation import Wrenches
@@ -56,7 +57,7 @@ class PrescribedBase(NamedTuple):
     base_wrench_rate: Array
 
 
-class FloatingRobot:
+class FloatingRobot(FreeDerivatives):
     """Dynamics with a free base (khalil-rne section 7), and with a base that something else moves.
 
     base is the state of the base, BaseState(position, quaternion, velocity); base_state.py says what its velocity,

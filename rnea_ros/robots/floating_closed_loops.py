@@ -17,6 +17,7 @@ from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..model.robot_file.robot_file import Source
 from .closed_loops import LoopKinematics, accelerations
+from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .floating import BASE_NAMES, FloatingRobot, FreeMotion, FreeRates, FreeResponse, PrescribedBase
 from .inputs import validation
 from .inputs.base_state import BaseState
@@ -153,6 +154,28 @@ class FloatingLoopRobot(LoopKinematics):
                                                                     wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         return Dynamics(*closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate),
                         *closed_loops.active_torque(motion.G, motion.Gd, gravity, gravity_rate))
+
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, base: BaseState | None = None,
+                      guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
+        """Partial derivatives (N, N) of the torques by q, qd and qdd of the active joints, as of FloatingRobot."""
+        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        return self._sensitivities(self.free, motion, base=base, wrenches=wrenches, world_wrenches=world_wrenches)
+
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                           base: BaseState | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                           wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> RateSensitivities:
+        """Of the torque rates by q, qd, qdd and qddd, likewise."""
+        return self._rate_sensitivities(self.free, self.motion(q, qd, qdd, qddd, guess=guess), wrench_rates, base=base,
+                                        wrenches=wrenches, world_wrenches=world_wrenches)
+
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
+                       base: BaseState | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                       wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> JointWrenches:
+        """As of ClosedLoopRobot, on a base that nothing holds."""
+        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)) if qddd is None else qddd, guess=guess)
+        return self._transmitted(self.free, motion, qddd is not None, wrenches, wrench_rates, base=base,
+                                 world_wrenches=world_wrenches)
 
     # ------------------------------------------------------------------ base whose motion is given
 

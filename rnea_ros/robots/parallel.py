@@ -30,7 +30,7 @@ from .closure.leg_closure import LegMotion
 from .inputs import validation
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
-from .parallel_kinematics import ParallelKinematics
+from .parallel_derivatives import ParallelDerivatives
 from .robot import GRAVITY, Dynamics, Robot
 
 
@@ -46,7 +46,7 @@ def taken_apart(description: Description, file: RobotFile, **options: Any) -> tu
     return legs, platform, (np.array(given["xyz"], dtype=float), rpy(*given["rpy"])) if given else parts.home
 
 
-class ParallelRobot(ParallelKinematics):
+class ParallelRobot(ParallelDerivatives):
     """Dynamics of a parallel robot. Forces are in the order of `joint_names`: (N,), or (samples, N) along a motion.
 
     A motion is that of the actuators, q, qd, qdd, qddd (N,), from which the platform's follows; or that of the platform,
@@ -137,7 +137,9 @@ class ParallelRobot(ParallelKinematics):
                 world_wrenches: Wrenches | None) -> tuple[Array, Array]:
         on_legs, on_platform = self._sorted(wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         tau, tau_rate = self.legs.torque_and_rate(*legs[:4], **on_legs)
-        return actuator_force(legs.maps, legs.maps_rate, *self.body.force(platform, **on_platform), tau, tau_rate)
+        pushed = self.body.force(platform, **on_platform)
+        validation.samples([tau, pushed.force])  # refuses different numbers of samples
+        return actuator_force(legs.maps, legs.maps_rate, *pushed, tau, tau_rate)
 
     # ------------------------------------------------------------------ the equations of the actuators
 

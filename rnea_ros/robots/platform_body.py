@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,16 @@ class PlatformForces(NamedTuple):
 
     force: Array
     rate: Array
+
+
+class ChartForces(NamedTuple):
+    """Of coordinates of the platform's pose: force and rate (..., 6); partial derivatives (..., 6, 6) of both by the
+    coordinates and their time derivatives."""
+
+    force: Array
+    rate: Array
+    tables: list[Array]
+    rate_tables: list[Array]
 
 
 class PlatformBody:
@@ -67,6 +78,22 @@ class PlatformBody:
                 own = _turned_by(np.swapaxes(R, -1, -2), in_world)
                 sums[link] = own + (validation.wrench(link, given[link]) if link in given else 0.0)
         return total, total_rates
+
+    def in_chart(self, rotation: Array, rates: Sequence[Array], *, wrenches: Wrenches | None = None,
+                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> ChartForces:
+        """By coordinates of the pose beside this one, along which velocity, acceleration and jerk are `rates`, (6,) each."""
+        model = self._platform.model
+        validation.loaded_links(model, wrenches, wrench_rates)  # refuses rates without a wrench
+        own, own_rate = (validation.wrench_block(model, (0,), given or {}) for given in (wrenches, wrench_rates))
+        held = np.zeros(15)
+        for link, six in validation.world_blocks(model, world_wrenches).items():
+            at = model.frame(link).P[:, None] * six[..., None, :3]
+            held = held + np.concatenate((six, at.reshape(*six.shape[:-1], 9)), axis=-1)
+        R = np.reshape(rotation, (*np.shape(rotation)[:-2], 9))
+        found, table = self._equations.force_in_chart(validation.beside([R, *rates, self._block, own, own_rate, held]))
+        by_rates = np.split(table, 4, axis=-1)
+        return ChartForces(found[..., :6], found[..., 6:], [part[..., :6, :] for part in by_rates[:3]],
+                           [part[..., 6:, :] for part in by_rates])
 
     def weight(self, motion: PlatformMotion) -> PlatformForces:
         """The share of gravity in Fp: the force of an acceleration against gravity, which the platform's turning changes."""

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose
 from ..model.tree import Limits
+from .derivatives import JointWrenches
 from .inputs.validation import Wrenches
 from .robot import Dynamics
 
@@ -108,3 +109,22 @@ class AnyRobot(Protocol):
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6, n): time derivative of `jacobian`."""
+
+    # ------------------------------------------------------------------ what follows from torques
+
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> tuple[Array, ...]:
+        """Partial derivatives (n, n) of the torques by each of the first `order` arrays of the motion: d tau / d q, ..."""
+
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                           world_wrenches: Wrenches | None = None) -> tuple[Array, ...]:
+        """The same of the torques' rates, by each of the first `order` + 1 arrays."""
+
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
+                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None) -> JointWrenches:
+        """Internal force and moment of every joint that moves a link, and their rates where `order` derivatives are given.
+
+        InputError where loops hold their links in more ways than the motion needs: then elasticity decides.
+        """

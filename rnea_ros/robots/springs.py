@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,14 @@ from ..errors import InputError
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits, Model
 from . import elastic_parameters
+from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .inputs import validation
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .kernels import singularity
 from .kernels.floating_functions import values_only
 from .kernels.kernel_function import KernelFunction
+from .kernels.slopes import partial_derivatives, slope
 from .kernels.store import KernelStore
 from .link_kinematics import LinkKinematics
 from .robot import GRAVITY, Dynamics, Robot
@@ -128,13 +130,13 @@ class SpringRobot(LinkKinematics):
     def spring_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> SpringMotion:
         """Torques of the driven joints and accelerations of the others, (72)-(82). InputError names a spring without load."""
-        return SpringMotion(*self._evaluate("spring_motion", self._inverse, q, qd, qdd, wrenches=wrenches,
+        return SpringMotion(*self._evaluate(self._motion, q, qd, qdd, wrenches=wrenches,
                                             world_wrenches=world_wrenches))
 
     def spring_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
                      wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> SpringRates:
         """The same and its exact rates along the motion."""
-        return SpringRates(*self._evaluate("spring_rates", self._rates, q, qd, qdd, qddd, wrenches=wrenches,
+        return SpringRates(*self._evaluate(self._motion_and_rates, q, qd, qdd, qddd, wrenches=wrenches,
                                            wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
@@ -167,6 +169,43 @@ class SpringRobot(LinkKinematics):
         """Accelerations under torques of the driven joints, 6.2: Robot's, with springs' torques where tau is not read."""
         return self.robot.forward_dynamics(q, qd, self._held(q, tau), wrenches=wrenches, world_wrenches=world_wrenches)
 
+    # ------------------------------------------------------------------ what follows from torques
+
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
+        """Partial derivatives (n, n) of the torques by q, qd and qdd, while the spring joints accelerate as they must.
+
+        Columns of their own accelerations are zero.
+        """
+        return TorqueSensitivities(*self._tables(0, self._motion, (q, qd, qdd),
+                                                 wrenches=wrenches, world_wrenches=world_wrenches))
+
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                           world_wrenches: Wrenches | None = None) -> RateSensitivities:
+        """The same of the torques' rates, by q, qd, qdd and qddd."""
+        return RateSensitivities(*self._tables(1, self._motion_and_rates, (q, qd, qdd, qddd),
+                                               wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+
+    def _tables(self, result: int, of: KernelFunction, motion: Sequence[ArrayLike],
+                **loads: Wrenches | None) -> tuple[Array, ...]:
+        function = slope(("sensitivities", of.key), of, result, of.blocks, checks=2)
+
+        def ask(motion: Any, changes: Any, _state: Any, **loads: Any) -> Array:
+            return self._evaluate(function, *motion, *changes, **loads)[0]
+
+        return partial_derivatives(ask, dict(zip(of.blocks, motion, strict=True)), self.joint_names, loads)
+
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
+                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None) -> JointWrenches:
+        """Internal force and moment of every joint and, where the jerk qddd is given, their rates: as of Robot."""
+        loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
+        if qddd is None:
+            return self.robot.joint_wrenches(q, qd, self.spring_motion(q, qd, qdd, **loads).qdd, **loads)
+        found = self.spring_rates(q, qd, qdd, qddd, wrench_rates=wrench_rates, **loads)
+        return self.robot.joint_wrenches(q, qd, found.qdd, found.qddd, wrench_rates=wrench_rates, **loads)
+
     def _held(self, q: ArrayLike, tau: ArrayLike) -> Array:
         """tau with the springs' torques at their joints."""
         position, held = (validation.coordinates(name, x, self.joint_names) for name, x in (("q", q), ("tau", tau)))
@@ -175,9 +214,15 @@ class SpringRobot(LinkKinematics):
             held[..., k] = elastic_joints.spring_torque(spring, position[..., k])
         return held
 
-    def _evaluate(self, name: str, evaluate: Callable[..., Any], *motion: ArrayLike,
-                  **loads: Any) -> Sequence[Array]:
-        function = KernelFunction(name, evaluate, MOTION[:len(motion)])
+    @property
+    def _motion(self) -> KernelFunction:
+        return KernelFunction("spring_motion", self._inverse, MOTION[:3])
+
+    @property
+    def _motion_and_rates(self) -> KernelFunction:
+        return KernelFunction("spring_rates", self._rates, MOTION)
+
+    def _evaluate(self, function: KernelFunction, *motion: ArrayLike, **loads: Any) -> Sequence[Array]:
         with singularity.nonsingular(lambda: self.robot.mass_matrix(motion[0]), self.joint_names):
             *results, felt, alone = self._springs(function, *motion, masses=False, **loads)
         singularity.check_nonsingular(felt, alone, self.joint_names)

@@ -5,118 +5,21 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
-from rnea_ros import (
-    AnyRobot,
-    BaseState,
-    ClosedLoopRobot,
-    ElasticRobot,
-    FloatingLoopRobot,
-    FloatingRobot,
-    InputError,
-    ParallelRobot,
-    Robot,
-    SpringRobot,
-    load,
-)
-from rnea_ros.robots.parallel_machines import planar_3rrr
+from rnea_ros import AnyRobot, BaseState, ElasticRobot, InputError, SpringRobot, load
 from support.oracles import difference
-from support.robots import arm
+from support.robot_kinds import ARM, BASE, FIVE_BAR, HELD_TOO_MUCH, MAKERS, Case, case, each_kind, loads_on, motion_of
 
-ROOT = Path(__file__).resolve().parents[2]
-GRAVITY = (1.0, -2.0, -9.0)
-ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
-FIVE_BAR = (ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml")
-HEAVY = ('<link name="base_link"><inertial><mass value="3.0"/><inertia ixx="0.05" iyy="0.04" izz="0.03" ixy="0" ixz="0" '
-         'iyz="0"/></inertial></link>')
-BASE = BaseState((0.1, 0.2, 0.3), (0.0, 0.6, 0.0, 0.8), (0.3, -0.2, 0.1, 0.5, -0.4, 0.2))
 PUBLIC = sorted(name for name in vars(AnyRobot) if not name.startswith("_"))
 METHODS = [name for name in PUBLIC if not isinstance(vars(AnyRobot)[name], property)]
 
 
-class Case(NamedTuple):
-    """A robot of one kind and what its calls need beside q and its derivatives.
-
-    state : keywords of nearly every call; motors : those that tell the state of motors from a motion
-    first : rows of the base before those of the joints; last : rows of motors after them
-    at    : where q lies
-    """
-
-    robot: Any
-    link: str
-    at: Any
-    state: Mapping[str, Any] = MappingProxyType({})
-    motors: Callable[..., dict[str, Any]] = lambda *motion: {}
-    first: int = 0
-    last: int = 0
-
-
-def _floating(backend: str) -> Case:
-    return Case(FloatingRobot.from_urdf(ARM, backend, GRAVITY), "l3", np.zeros(3), {"base": BASE}, first=6)
-
-
-def _elastic(backend: str) -> Case:
-    motors = {"elastic_joints": {"j2": {"stiffness": 90.0}}, "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}},
-              "drives": {"j2": {"gear_ratio": 20.0, "rotor_inertia": 1e-4}}}
-    robot = ElasticRobot.from_urdf(ARM, {"version": 1, **motors}, backend, GRAVITY)
-
-    def state(*motion: Any) -> dict[str, Any]:
-        found = robot.motor_motion(*motion[:robot.order])
-        return {"q_motor": found.q_motor, "qd_motor": found.qd_motor}
-
-    return Case(robot, "l3", np.zeros(3), motors=state, last=1)
-
-
-def _springs(backend: str) -> Case:
-    springs = {"version": 1, "springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}}
-    return Case(SpringRobot.from_urdf(ARM, springs, backend, GRAVITY), "l3", np.zeros(3))
-
-
-def _loops(backend: str) -> Case:
-    return Case(ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0])
-
-
-def _floating_loops(backend: str) -> Case:
-    text = FIVE_BAR[0].read_text()
-    end = text.index("</link>", begin := text.index('<link name="base_link"'))
-    urdf = text[:begin] + HEAVY + text[end + len("</link>"):]
-    robot = FloatingLoopRobot.from_urdf(urdf, FIVE_BAR[1], backend=backend, gravity=GRAVITY)
-    return Case(robot, "left_forearm", [1.9, 1.0], {"base": BASE}, first=6)
-
-
-def _parallel(backend: str) -> Case:
-    return Case(planar_3rrr().robot(backend=backend, gravity=GRAVITY), "platform", np.zeros(3))
-
-
-MAKERS = {Robot: lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
-          FloatingRobot: _floating, ElasticRobot: _elastic, SpringRobot: _springs, ClosedLoopRobot: _loops,
-          FloatingLoopRobot: _floating_loops, ParallelRobot: _parallel}
-each_kind = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
-
-
-@cache
-def case(kind: type) -> Case:
-    return MAKERS[kind]("python")
-
-
-def motion_of(case: Case, seed: int = 0) -> list[np.ndarray]:
-    """q and so many derivatives as the torque rate needs, small enough for loops to follow."""
-    rng = np.random.default_rng(seed)
-    return [np.asarray(case.at) + 0.1 * rng.normal(size=case.robot.n),
-            *(0.3 * rng.normal(size=case.robot.n) for _ in range(case.robot.order))]
-
-
-def loads_on(case: Case, seed: int = 1) -> dict[str, Any]:
-    first, second, third = np.random.default_rng(seed).normal(size=(3, 6))
-    return {"wrenches": {case.link: first}, "wrench_rates": {case.link: second}, "world_wrenches": {case.link: third}}
 
 
 # ------------------------------------------------------------------ signatures
@@ -176,14 +79,30 @@ def answers(case: Case, motion: list[np.ndarray]) -> dict[str, Any]:
         "link_pose": robot.link_pose(case.link, q, (0.1, 0.2, 0.3), **state),
         "link_velocity": robot.link_velocity(case.link, q, qd, **state),
         "jacobian": robot.jacobian(case.link, q, **state), "jacobian_rate": robot.jacobian_rate(case.link, q, qd, **state),
+        "sensitivities": robot.sensitivities(*motion[:robot.order], **state),
+        "rate_sensitivities": robot.rate_sensitivities(*motion[:robot.order + 1], **state),
+        "joint_wrenches": wrenches(case, motion),
     }
+
+
+def wrenches(case: Case, motion: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Nothing of planar loops, which say why."""
+    if type(case.robot) in HELD_TOO_MUCH:
+        with pytest.raises(InputError, match="more than the motion needs"):
+            case.robot.joint_wrenches(*motion[:case.robot.order + 1], **case.state)
+        return ()
+    found = case.robot.joint_wrenches(*motion[:case.robot.order + 1], **case.state)
+    assert found.joints == ("j1", "j2", "j3")
+    return found.wrench, found.rate
 
 
 def shapes(case: Case) -> dict[str, list[tuple[int, ...]]]:
     n, rows, columns = case.robot.n, case.first + case.robot.n + case.last, case.first + case.robot.n
     return {"inverse_dynamics": [(n,)], "torque_and_rate": [(n,)] * 2, "dynamics": [(n,)] * 4, "mass_matrix": [(rows, rows)],
             "bias": [(rows,)], "gravity": [(rows,)], "forward_dynamics": [(n,)], "link_pose": [(3, 3), (3,)],
-            "link_velocity": [(6,)], "jacobian": [(6, columns)], "jacobian_rate": [(6, columns)]}
+            "link_velocity": [(6,)], "jacobian": [(6, columns)], "jacobian_rate": [(6, columns)],
+            "sensitivities": [(n, n)] * case.robot.order, "rate_sensitivities": [(n, n)] * (case.robot.order + 1),
+            "joint_wrenches": [] if type(case.robot) in HELD_TOO_MUCH else [(3, 6)] * 2}
 
 
 def parts(answer: Any) -> tuple[np.ndarray, ...]:
@@ -312,8 +231,9 @@ def test_what_cannot_be_is_an_input_error(kind, name):
     given = [motion[("q", "qd", "qdd", "qddd", "tau").index(p)] if p != "tau" else motion[2] for p in arrays]
     ask: Callable[..., Any] = partial(getattr(robot, name), one.link) if "link" in declared else getattr(robot, name)
     state = one.state if name not in ("bias", "forward_dynamics") else {**one.state, **one.motors(*motion)}
-    more = motion[len(given):robot.order + 1] if name in ("inverse_dynamics", "torque_and_rate", "dynamics") else []
-    more = more[:robot.order - len(given) + (name != "inverse_dynamics")]
+    with_rates = {"inverse_dynamics": 0, "sensitivities": 0, "torque_and_rate": 1, "dynamics": 1, "rate_sensitivities": 1,
+                  "joint_wrenches": 1}
+    more = motion[len(given):robot.order + with_rates[name]] if name in with_rates else []
     for k in range(len(given)):
         for wrong in (given[k][:-1], given[k] * np.nan, ["a"] * robot.n, given[k] * 1j):
             with pytest.raises(InputError):

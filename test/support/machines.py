@@ -126,6 +126,43 @@ def _transform(length, twist, theta):
         [[1, 0, 0, length], [0, ca, -sa, 0], [0, sa, ca, 0], [0, 0, 0, 1.0]])
 
 
+# ---------------------------------------------------------------------- parallel robots as closed loops
+
+
+def as_closed_loop(machine, first, kind):
+    """The same machine as a tree: the platform hangs on the link of cut joint `first`, the others close the loops."""
+    loops = {name: {**cut, "first": as_frame(cut["first"]), "second": as_frame(cut["second"])}
+             for name, cut in machine.joints["loops"].items()}
+    ends = loops.pop(first)
+    xyz = " ".join(map(repr, ends["first"].get("xyz", [0.0] * 3)))
+    back = " ".join(repr(-x) for x in ends["second"]["xyz"])
+    joints, parent, origin = "", ends["first"]["link"], f'<origin xyz="{xyz}"/>'
+    for k, axis in enumerate(("1 0 0", "0 1 0", "0 0 1") if kind == "spherical" else ("0 0 1",)):
+        joints += (f'<link name="pivot{k}"/><joint name="pivot{k}" type="revolute"><parent link="{parent}"/>'
+                   f'<child link="pivot{k}"/>{origin}<axis xyz="{axis}"/><limit effort="1" velocity="1"/></joint>')
+        parent, origin = f"pivot{k}", ""
+    body = machine.platform[machine.platform.index(">") + 1:machine.platform.rindex("</robot>")]
+    joints += (f'<joint name="held" type="fixed"><parent link="{parent}"/><child link="platform"/><origin xyz="{back}" '
+               'rpy="0 0 0"/></joint>')
+    return machine.legs.replace("</robot>", body + joints + "</robot>"), {**machine.joints, "loops": loops}
+
+
+def as_frame(end):
+    return {"link": end} if isinstance(end, str) else end
+
+
+def start_of_pivots(machine, first, kind):
+    """Angles of the pivots that undo the rotation of the leg's link at home."""
+    model = pin.buildModelFromXML(machine.legs)
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, pin.neutral(model))
+    R = data.oMf[model.getFrameId(as_frame(machine.joints["loops"][first]["first"])["link"])].rotation.T
+    if kind == "revolute":
+        return {"pivot0": float(np.arctan2(R[1, 0], R[0, 0]))}
+    y = np.arcsin(R[0, 2])  # R = Rx Ry Rz
+    return {"pivot0": float(np.arctan2(-R[1, 2], R[2, 2])), "pivot1": float(y), "pivot2": float(np.arctan2(-R[0, 1], R[0, 0]))}
+
+
 # ---------------------------------------------------------------------- Pinocchio with Lagrange multipliers
 
 

@@ -113,6 +113,21 @@ class LegEquations(Equations):
 
         return kernel.build(force, {"row": ROW, "inertia": 13, "wrench": 6, "wrench_rate": 6}, self._backend)
 
+    @cached_property
+    def force_in_chart(self) -> Kernel:
+        """Of parallel_robots.force_in_chart where x is zero: (12,); its partial derivatives (12, 24) by the motion of x."""
+        def force_in_chart(R, rates, inertia, own, own_rate, held):
+            body = inertia[0], inertia[1:4], inertia[4:].reshape(3, 3)
+
+            def force(motion):
+                loads = own, own_rate, held
+                return parallel_robots.force_in_chart(self._platform, motion, R.reshape(3, 3), self._gravity, body, *loads)
+
+            return closed_loops.jacobian(force, np.concatenate((np.zeros(6), rates)))
+
+        sizes = {"R": 9, "rates": 18, "inertia": 13, "own": 6, "own_rate": 6, "held": 15}
+        return kernel.build(force_in_chart, sizes, self._backend)
+
     # ------------------------------------------------------------------ at one pose
 
     def gaps(self, q: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algorithms import closed_loops
+from ...algorithms.kinematics import base_poses
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
 from ...model.tree import Model
-from .equations import Equations
+from .following import RATES, FollowingEquations
 from .inverses import TracedInverse, inverse
 from .loops import Loops
 from .newton import NOWHERE, Step
 from .units import Units, length_unit
-
-RATES = ("qad", "qadd", "qaddd")  # of the active joints
 
 
 class LoopMotion(NamedTuple):
@@ -32,13 +31,14 @@ class LoopMotion(NamedTuple):
     Gd: np.ndarray
 
 
-class LoopEquations(Equations):
+class LoopEquations(FollowingEquations):
     """phi(q) = 0 for the spanning tree `model`."""
 
     def __init__(self, model: Model, loops: Loops, backend: str):
         super().__init__(model, loops, backend)
         self.passive = np.setdiff1d(np.arange(model.n), self.active)
         self.selection = np.eye(model.n)[:, self.active]
+        self.at = {"q": model.n}
         self.units = self._natural_units(loops.start)
 
     def _natural_units(self, q: np.ndarray) -> Units:
@@ -52,16 +52,8 @@ class LoopEquations(Equations):
     def _phi(self, q: Any) -> Any:
         return closed_loops.closure(self.model, self.loops.cuts, q)
 
-    def solver(self, inverse_of: Callable, J: Any, giving: np.ndarray) -> tuple[Any, Callable]:
-        """The inverse of J by the joints that give way, and r -> the change of all joints by which phi changes by -r."""
-        J_inverse = inverse_of(J[:, giving], Units(self.units.equations, self.units.unknowns[giving]))
-        return J_inverse, lambda r: -(np.eye(self.model.n)[:, giving] @ (J_inverse @ r))
-
-    def _linearised(self, inverse_of: Callable, values: Any, J: Any, giving: np.ndarray, direction: Any) -> tuple[Any, ...]:
-        """The parts of a Step, with the active joints going along `direction`."""
-        J_inverse, solve = self.solver(inverse_of, J, giving)
-        along = self.selection @ direction
-        return self._parts(values, J_inverse, solve(values), along + solve(J @ along))
+    def _placed(self, *at: Any) -> tuple[Any, Callable[[Any], Any]]:
+        return at[0], lambda q: base_poses(self.model, q)
 
     # ------------------------------------------------------------------ compiled
 

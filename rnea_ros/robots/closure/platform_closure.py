@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from ...algorithms import closed_loops, parallel_robots
+from ...algorithms.kinematics import base_poses
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
 from ...errors import PoseError
 from ..inputs.validation import too_large
-from .equations import Equations
+from .following import RATES, FollowingEquations
 from .inverses import EASY, MAX_CONDITION, TracedInverse, inverse
 from .leg_equations import POSE, LegEquations, LegMotion
 from .newton import CLOSED, NOWHERE, OUT_OF_REACH, SINGULAR, NewtonSolution, Step, newton, walk
@@ -26,7 +27,7 @@ from .units import Units
 FREEDOMS = 6  # of the platform, before the joints of the legs
 
 
-class PlatformClosure(Equations):
+class PlatformClosure(FollowingEquations):
     """phi(z) = 0 with the active joints given; z (6 + n,): pose of the platform beside a known one, joints of the legs.
 
     z[:3] is the way from the known position, z[3:6] what parallel_robots.turned makes the rotation from the known one of.
@@ -36,24 +37,22 @@ class PlatformClosure(Equations):
         super().__init__(legs.model, legs.loops, legs._backend)
         self.units = Units(legs.units.equations, np.concatenate((legs.twist_units, legs.units.unknowns)))
         self.selection = np.eye(FREEDOMS + self.model.n)[:, FREEDOMS + self.active]
-        self._giving = np.setdiff1d(np.arange(FREEDOMS + self.model.n), FREEDOMS + self.active)
+        self.passive = np.setdiff1d(np.arange(FREEDOMS + self.model.n), FREEDOMS + self.active)
+        self.at = {"q": self.model.n, "pose": POSE}
 
     # ------------------------------------------------------------------ for any scalar
 
+    def _placed(self, *at: Any) -> tuple[Any, Callable[[Any], Any]]:
+        q, pose = at
+
+        def poses(z):
+            turned = parallel_robots.turned(z[3:6]) @ pose[:9].reshape(3, 3)
+            return [*base_poses(self.model, z[FREEDOMS:]), (turned, pose[9:12] + z[:3])]
+
+        return np.concatenate((np.zeros(FREEDOMS), q)), poses
+
     def _phi(self, z: Any, beside: Any) -> Any:
-        pose = parallel_robots.turned(z[3:6]) @ beside[:9].reshape(3, 3), beside[9:12] + z[:3]
-        return parallel_robots.closure(self.model, self.loops.cuts, z[FREEDOMS:], pose)
-
-    def _solver(self, inverse_of: Callable[..., Any], J: Any) -> tuple[Any, Callable[[Any], Any]]:
-        """The inverse of J by what is not told, and r -> the change of z by which phi changes by -r."""
-        J_inverse = inverse_of(J[:, self._giving], Units(self.units.equations, self.units.unknowns[self._giving]))
-        return J_inverse, lambda r: -(np.eye(len(self.units.unknowns))[:, self._giving] @ (J_inverse @ r))
-
-    def _linearised(self, inverse_of: Callable[..., Any], values: Any, J: Any, direction: Any) -> tuple[Any, ...]:
-        """The parts of a Step, with the active joints going along `direction`."""
-        J_inverse, solve = self._solver(inverse_of, J)
-        along = self.selection @ direction
-        return self._parts(values, J_inverse, solve(values), along + solve(J @ along))
+        return closed_loops.gaps(self.loops.cuts, self._placed(z[FREEDOMS:], beside)[1](z))
 
     # ------------------------------------------------------------------ compiled
 
@@ -68,7 +67,7 @@ class PlatformClosure(Equations):
     def _step(self) -> Kernel:
         def step(z, beside, direction):
             values, J = closed_loops.jacobian(lambda z: self._phi(z, beside), z)
-            return self._linearised(TracedInverse, values, J, direction)
+            return self._linearised(TracedInverse, values, J, self.passive, direction)
 
         blocks = {"z": len(self.units.unknowns), "beside": POSE, "direction": len(self.active)}
         return kernel.build(step, blocks, self._backend)
@@ -86,7 +85,7 @@ class PlatformClosure(Equations):
                 return parallel_robots.closure_rates(phi, q, qd, qdd, qddd, at, V, Vd, Vdd)
 
             _, J, Jv = parallel_robots.jacobians(phi, q, at)
-            J_inverse, solve = self._solver(TracedInverse, np.concatenate((Jv, -J), axis=1))
+            J_inverse, solve = self.solver(TracedInverse, np.concatenate((Jv, -J), axis=1), self.passive)
             steps = closed_loops.tree_motion(rates, solve, [self.selection @ part for part in (qad, qadd, qaddd)])
             J, Jv, Jd, Jvd = parallel_robots.jacobians_and_rates(phi, q, steps[0][FREEDOMS:], at, steps[0][:FREEDOMS])
             both, both_rate = (np.concatenate((a, -b), axis=1) for a, b in ((Jv, J), (Jvd, Jd)))
@@ -94,7 +93,7 @@ class PlatformClosure(Equations):
             return np.concatenate([step[:FREEDOMS] for step in steps]), *(step[FREEDOMS:] for step in steps), *maps, [
                 J_inverse.condition]
 
-        rates = dict.fromkeys(("qad", "qadd", "qaddd"), len(self.active))
+        rates = dict.fromkeys(RATES, len(self.active))
         return kernel.build(motion, {"q": self.model.n, "pose": POSE, **rates}, self._backend)
 
     # ------------------------------------------------------------------ where the platform is
@@ -126,7 +125,7 @@ class PlatformClosure(Equations):
         values, J = self._gaps(np.concatenate((z, beside)))
         if not np.isfinite(values).all():
             return NOWHERE
-        correction, slope, sizes = self._linearised(inverse, values, J, direction)
+        correction, slope, sizes = self._linearised(inverse, values, J, self.passive, direction)
         return Step(correction, slope, *map(float, sizes))
 
     def motion(self, q: np.ndarray, pose: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, LegMotion]:
@@ -134,7 +133,7 @@ class PlatformClosure(Equations):
         found = self._answer(self._motion, q, pose, *rates)
         if found is None or found[-1].item() > EASY:
             J = self._gaps(np.concatenate((np.zeros(FREEDOMS), q, pose)))[1]
-            condition = self._solver(inverse, J)[0].condition
+            condition = self.solver(inverse, J, self.passive)[0].condition
             if condition > MAX_CONDITION:
                 raise self._singular(q[self.active], condition)
         if found is None:

@@ -1,4 +1,4 @@
-"""The door of Robot: what users hand in is checked here, once, and becomes the flat input of a kernel."""
+"""Validation of what users hand to a robot: checked here, once, it becomes the flat input of a kernel."""
 
 from __future__ import annotations
 
@@ -154,6 +154,12 @@ def wrench(name: str, value: Any) -> np.ndarray:
         raise InputError(f"wrench on link '{name}' is {shown(value, 120)}; (6,) or (samples, 6) finite numbers are needed, "
                          "force first")
     return six
+
+
+def added_loads(given: Wrenches | None, more: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Of users and ours together."""
+    total = {name: wrench(name, six) for name, six in (given or {}).items()}
+    return total | {name: six + total.get(name, 0.0) for name, six in more.items()}
 
 
 @contextmanager

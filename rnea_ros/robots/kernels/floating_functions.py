@@ -11,10 +11,12 @@ import numpy as np
 from ...algebra.linalg import pivots
 from ...algebra.vectors import ZERO
 from ...algorithms import energy, floating_base, mass_matrix
+from ...algorithms import joint_wrenches as internal
 from ...algorithms import torque_rate as newton_euler
 from ...algorithms.torque_rate import BaseMotion
 from ...algorithms.world_loads import on_links
 from .kernel_function import KernelFunction
+from .slopes import slope
 
 STATE = ("q", "qd", "base_velocity", "base_gravity")
 
@@ -98,14 +100,40 @@ def link_velocities(model, gravity, options, q, qd, base_velocity):
     return [[np.concatenate(pair) for pair in zip(motion.a, motion.wd, strict=True)]]
 
 
-KERNEL_FUNCTIONS = tuple(KernelFunction(name, function, blocks, any_base=True) for name, function, blocks in (
-    ("free_motion", inverse_dynamics, (*STATE, "qdd")),
-    ("free_rates", torque_and_rate, (*STATE, "qdd", "qddd")),
-    ("free_response", forward_dynamics, (*STATE, "tau")),
-    ("free_gravity", gravity_torque, STATE),
-    ("prescribed_base", prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
-    ("free_mass_matrix", free_mass_matrix, ("q",)),
-    ("free_energy", free_energy, STATE),
-    ("free_center_of_mass", free_center_of_mass, STATE[:3]),
-    ("link_velocities", link_velocities, STATE[:3]),
-))
+def joint_wrenches(model, gravity, options, q, qd, base_velocity, base_gravity, qdd):
+    """Of every joint while nothing holds the base, and the inertia that the base felt and its scale."""
+    given = values_only(_on_links(model, options, q, qd, base_velocity))
+    Vd0, _ = floating_base.inverse_dynamics(model, q, qd, qdd, base_velocity[3:], base_gravity, **given)
+    base = BaseMotion(w=base_velocity[3:], wd=Vd0[3:], a=Vd0[:3])
+    wrench, _ = internal.joint_wrenches(model, q, qd, qdd, q * 0.0, base_gravity, base=base, **options)
+    return wrench, *_felt_by_base(model, q, options)
+
+
+def joint_wrenches_and_rates(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd):
+    """The same with rates."""
+    given = _on_links(model, options, q, qd, base_velocity)
+    Vd0, Vdd0, *_ = floating_base.torque_and_rate(model, q, qd, qdd, qddd, base_velocity[3:], base_gravity, **given)
+    base = BaseMotion(base_velocity[3:], Vd0[3:], Vdd0[3:], Vd0[:3], Vdd0[:3])
+    return *internal.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **options), *_felt_by_base(
+        model, q, options)
+
+
+FREE_MOTION = KernelFunction("free_motion", inverse_dynamics, (*STATE, "qdd"), any_base=True)
+FREE_RATES = KernelFunction("free_rates", torque_and_rate, (*STATE, "qdd", "qddd"), any_base=True)
+KERNEL_FUNCTIONS = (
+    FREE_MOTION,
+    FREE_RATES,
+    slope("free_sensitivities", FREE_MOTION, 1, ("q", "qd", "qdd"), checks=2),
+    slope("free_rate_sensitivities", FREE_RATES, 3, ("q", "qd", "qdd", "qddd"), checks=2),
+    *(KernelFunction(name, function, blocks, any_base=True) for name, function, blocks in (
+        ("free_response", forward_dynamics, (*STATE, "tau")),
+        ("free_gravity", gravity_torque, STATE),
+        ("prescribed_base", prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+        ("free_mass_matrix", free_mass_matrix, ("q",)),
+        ("free_energy", free_energy, STATE),
+        ("free_center_of_mass", free_center_of_mass, STATE[:3]),
+        ("link_velocities", link_velocities, STATE[:3]),
+        ("free_joint_wrenches", joint_wrenches, (*STATE, "qdd")),
+        ("free_joint_wrenches_and_rates", joint_wrenches_and_rates, (*STATE, "qdd", "qddd")),
+    )),
+)

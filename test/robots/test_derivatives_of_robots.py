@@ -1,0 +1,272 @@
+"""Sensitivities and joint wrenches of every kind of robot: differences, Pinocchio, the same machine cut open elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pinocchio")
+
+import pinocchio as pin
+
+from rnea_ros import BaseState, ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot
+from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.parallel_machines import gough_stewart, planar_3rrr
+from support import free_flyer
+from support.machines import LoopOracle, Mechanism, as_closed_loop, polygon, random_body, start_of_pivots
+from support.oracles import deviation, difference, worst
+from support.robot_kinds import BASE, HELD_TOO_MUCH, case, each_kind, loads_on, motion_of
+
+STEADY = ("wrenches", "world_wrenches")
+
+
+def steady_loads(one):
+    return {name: value for name, value in loads_on(one).items() if name in STEADY}
+
+
+# ------------------------------------------------------------------ sensitivities
+
+
+@pytest.mark.parametrize("of_rate", [False, True], ids=["torque", "rate"])
+@each_kind
+def test_sensitivities_are_differences_of_the_torques(kind, of_rate):
+    """Of torques and of their rates, by every derivative of every coordinate, under loads of links and of the world."""
+    one, motion = case(kind), motion_of(case(kind), 5)
+    robot, count = one.robot, one.robot.order + of_rate
+    loads = loads_on(one) if of_rate else steady_loads(one)
+    tables = (robot.rate_sensitivities if of_rate else robot.sensitivities)(*motion[:count], **one.state, **loads)
+    assert len(tables) == count and all(table.shape == (robot.n, robot.n) for table in tables)
+    for k, table in enumerate(tables):
+        for j, unit in enumerate(np.eye(robot.n)):
+            def torque(t, k=k, unit=unit):
+                moved = [x + t * unit if i == k else x for i, x in enumerate(motion[:count])]
+                if of_rate:
+                    return robot.torque_and_rate(*moved, **one.state, **loads)[1]
+                return robot.inverse_dynamics(*moved, **one.state, **loads)
+            assert deviation(table[:, j], difference(torque, 1e-3)) < 1e-9
+
+
+@each_kind
+def test_many_samples_are_one_after_the_other(kind):
+    """Of motions, of loads, of both."""
+    one, motion = case(kind), motion_of(case(kind), 6)
+    robot, loads = one.robot, loads_on(one)
+    pushed = {name: {link: np.stack((six, 2.0 * six)) for link, six in given.items()} for name, given in loads.items()}
+    many = [np.stack((x, x + 0.02)) for x in motion]
+    for moving, pushing in ((many, loads), (motion, pushed), (many, pushed)):
+        tables = robot.rate_sensitivities(*moving, **one.state, **pushing)
+        for k in range(2):
+            row = [x[k] if x.ndim == 2 else x for x in moving]
+            held = {name: {link: six[k] if six.ndim == 2 else six for link, six in given.items()}
+                    for name, given in pushing.items()}
+            for table, single in zip(tables, robot.rate_sensitivities(*row, **one.state, **held), strict=True):
+                assert table.shape == (2, robot.n, robot.n) and deviation(table[k], single) < 1e-8
+    for table, single in zip(robot.sensitivities(*many[:robot.order], **one.state),
+                             robot.sensitivities(*(x[1] for x in many[:robot.order]), **one.state), strict=True):
+        assert deviation(table[1], single) < 1e-8
+
+
+@pytest.mark.parametrize("name", [0, 3, 7, "solo12"])
+def test_free_bases_are_pinocchios(name):
+    """d tau = d ID_joints - M_jb M_bb^-1 d ID_base: the base gives way."""
+    robot, oracle = free_flyer.robot(name), free_flyer.oracle(name)
+    base, q, qd, qdd, _ = free_flyer.state(name)
+    acceleration = robot.free_motion(q, qd, qdd, base=base).base_acceleration
+    a = oracle.fold @ np.concatenate((base.spatial(acceleration), qdd))
+    at, v = oracle.configuration(base, q), oracle.velocity(base, qd)
+    by_q, by_v, M = pin.computeRNEADerivatives(oracle.model, oracle.data, at, v, a)
+    M = np.triu(M) + np.triu(M, 1).T
+    for ours, full in zip(robot.sensitivities(q, qd, qdd, base=base), (by_q, by_v, M), strict=True):
+        table = (oracle.fold.T @ full @ oracle.fold)[:, 6:]
+        A = oracle.mass_matrix(base, q)
+        expected = table[6:] - A[6:, :6] @ np.linalg.solve(A[:6, :6], table[:6])
+        assert worst(ours / max(1.0, np.abs(expected).max()), expected / max(1.0, np.abs(expected).max())) < 1e-9
+
+
+def test_the_last_table_is_what_acceleration_needs():
+    """The mass matrix where all accelerations are chosen; what is left of it where a base or springs give way."""
+    for kind in (Robot, ClosedLoopRobot, ParallelRobot):
+        one, motion = case(kind), motion_of(case(kind), 7)
+        assert deviation(one.robot.sensitivities(*motion[:3])[-1], one.robot.mass_matrix(motion[0])) < 1e-9
+    one, (q, qd, qdd, _) = case(FloatingRobot), motion_of(case(FloatingRobot), 7)
+    A = one.robot.mass_matrix(q)
+    left = A[6:, 6:] - A[6:, :6] @ np.linalg.solve(A[:6, :6], A[:6, 6:])
+    assert deviation(one.robot.sensitivities(q, qd, qdd, base=BASE)[-1], left) < 1e-10
+
+
+@pytest.mark.parametrize("name", [0, 3, 7])
+def test_rates_of_free_bases_change_as_differences_say(name):
+    robot, (base, *motion) = free_flyer.robot(name), free_flyer.state(name)
+    direction = np.random.default_rng(9).normal(size=robot.n)
+    for k, table in enumerate(robot.rate_sensitivities(*motion, base=base)):
+        def rate(t, k=k):
+            return robot.torque_and_rate(*(x + t * direction * (i == k) for i, x in enumerate(motion)), base=base)[1]
+        assert deviation(table @ direction, difference(rate, 1e-3)) < 1e-9
+
+
+def loop_of_seven(seed):
+    """Seven revolute joints in space, one freedom, no equation too many."""
+    rng, machine = np.random.default_rng(seed), Mechanism()
+    corners = np.array([[np.cos(a), np.sin(a), 0.3 * np.sin(3 * a)] for a in 2 * np.pi * np.arange(7) / 7])
+    names = ["base", *(f"b{k}" for k in range(1, 7)), "base"]
+    for k in range(6):
+        machine.bodies[f"b{k + 1}"] = random_body(rng, 0.5 * (corners[k] + corners[k + 1]))
+    for k in range(7):
+        axis = rng.normal(size=3)
+        machine.joints[f"j{k + 1}"] = (names[k], names[k + 1], "revolute", corners[k], axis / np.linalg.norm(axis))
+    return machine
+
+
+def pentagon(seed):
+    """A planar loop of five links, whose pins hold more than they need to."""
+    angles = 2.0 * np.pi * (np.arange(5) + 0.4 * np.random.default_rng(seed).uniform(-1.0, 1.0, 5)) / 5.0
+    return polygon([(0.5 * np.cos(a), 0.5 * np.sin(a)) for a in angles])
+
+
+LOOPS = {f"{name}{seed}": (machine(seed), cut, active) for seed in range(3) for name, machine, cut, active in (
+    ("pentagon", pentagon, "j3", ["j1", "j5"]), ("seven", loop_of_seven, "j5", ["j1"]))}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_random_loops_by_multipliers_of_pinocchio(name):
+    """Torque tables: differences of torques by Pinocchio and multipliers of the cut joints; tables of rates: of our rates."""
+    machine, cut, active = LOOPS[name]
+    urdf, loops = machine.cut_at(cut, active=active)
+    robot, rng = ClosedLoopRobot.from_urdf(urdf, loops), np.random.default_rng(1)
+    oracle = LoopOracle(urdf, loops, robot.tree.joint_names)
+    motion = 0.05 * rng.normal(size=robot.n), *rng.normal(size=(3, robot.n))
+    direction, still = rng.normal(size=robot.n), np.zeros(robot.n)
+
+    def by_multipliers(q, qd, qdd):
+        tree = robot.motion(q, qd, still, still)
+        return oracle.inverse(tree.q, tree.qd, qdd)[0]
+
+    def rates(*motion):
+        return robot.torque_and_rate(*motion)[1]
+
+    for tables, torque in ((robot.sensitivities(*motion[:3]), by_multipliers), (robot.rate_sensitivities(*motion), rates)):
+        for k, table in enumerate(tables):
+            def along(t, k=k, torque=torque, count=len(tables)):
+                return torque(*(x + t * direction * (i == k) for i, x in enumerate(motion[:count])))
+            assert deviation(table @ direction, difference(along, 1e-3)) < 1e-8
+
+
+def test_a_hexapod():
+    """Six freedoms, turning in all: of the platform's motion, and of that of the actuators, which is the same."""
+    robot = gough_stewart().robot(gravity=(1.0, -4.0, -9.0))
+    rng = np.random.default_rng(3)
+    q, qd, qdd = 0.05 * rng.normal(size=6), 0.3 * rng.normal(size=6), rng.normal(size=6)
+    loads = {"wrenches": {"platform": rng.normal(size=6)}, "world_wrenches": {"platform": rng.normal(size=6)}}
+    tables = robot.sensitivities(q, qd, qdd, **loads)
+    for k, table in enumerate(tables):
+        def torque(t, k=k):
+            moved = [x + t * np.arange(1.0, 7.0) * (i == k) for i, x in enumerate((q, qd, qdd))]
+            return robot.inverse_dynamics(*moved, **loads)
+        assert deviation(table @ np.arange(1.0, 7.0), difference(torque, 1e-3)) < 1e-8
+    motion, turn = (q, qd, qdd, rng.normal(size=6)), 0.1 * np.arange(1.0, 7.0)
+    for k, table in enumerate(robot.rate_sensitivities(*motion, **loads)):
+        def rate(t, k=k):
+            return robot.torque_and_rate(*(x + t * turn * (i == k) for i, x in enumerate(motion)), **loads)[1]
+        assert deviation(table @ turn, difference(rate, 1e-3)) < 1e-8
+    motion = robot.platform_motion(q, qd, qdd, np.zeros(6))
+    for ours, same in zip(robot.sensitivities(motion=motion, **loads), tables, strict=True):
+        assert deviation(ours, same) < 1e-9
+
+
+# ------------------------------------------------------------------ joint wrenches
+
+
+@each_kind
+def test_rates_of_joint_wrenches_are_differences(kind):
+    one, motion, loads = case(kind), motion_of(case(kind), 8), loads_on(case(kind))
+    robot, order = one.robot, one.robot.order
+    if kind in HELD_TOO_MUCH:
+        with pytest.raises(InputError, match=r"the cut joints .* hold \d+ components, \d+ more than the motion needs"):
+            robot.joint_wrenches(*motion[:3], **one.state)
+        return
+    found = robot.joint_wrenches(*motion[:order + 1], **one.state, **loads)
+    alone = robot.joint_wrenches(*motion[:order], **one.state, **{k: v for k, v in loads.items() if k != "wrench_rates"}) \
+        if order == 3 else robot.joint_wrenches(*motion[:order], **loads)
+    assert alone.rate is None and deviation(alone.wrench, found.wrench) < 1e-10
+    assert len(found.joints) == len(found.wrench) == len(found.rate) and found.wrench.shape[1] == 6
+    if one.first:
+        free = robot.free_rates(*motion[:4], **one.state, **loads)
+        spatial = BASE.spatial(free.base_acceleration)
+
+    def at(t):
+        moved = [sum(x * t**j / np.prod(range(1, j + 1)) for j, x in enumerate(motion[k:])) for k in range(len(motion))]
+        state, pushed = dict(one.state), dict(loads)
+        if one.first:
+            base = BaseState.from_vector(BASE.vector() + t * BASE.vector_rate(free.base_acceleration))
+            state = {"base": BaseState(base.position, base.quaternion, BASE.velocity + t * spatial)}
+        pushed["wrenches"] = {one.link: loads["wrenches"][one.link] + t * loads["wrench_rates"][one.link]}
+        if order == 3:
+            del pushed["wrench_rates"]
+        if kind.__name__ == "SpringRobot":
+            full = robot.spring_rates(*motion[:4], **loads)
+            moved = [sum(x * t**j / np.prod(range(1, j + 1)) for j, x in enumerate([*motion[:2], full.qdd, full.qddd][k:]))
+                     for k in range(4)]
+        return robot.joint_wrenches(*moved[:order], **state, **pushed).wrench
+
+    assert deviation(difference(at), found.rate) < 2e-6
+
+
+def test_the_axis_component_is_the_torque():
+    """Of trees: of an elastic joint, what its spring gives; beyond a motor on a link, the load."""
+    for kind in (Robot, FloatingRobot):
+        one, motion = case(kind), motion_of(case(kind), 9)
+        found = one.robot.joint_wrenches(*motion[:3], **one.state, **steady_loads(one))
+        tau = one.robot.inverse_dynamics(*motion[:3], **one.state, **steady_loads(one))
+        assert deviation([found.wrench[0, 5], found.wrench[1, 4], found.wrench[2, 0]], tau) < 1e-10  # axes z, y, x
+    one = case(ElasticRobot)
+    motion = motion_of(one, 9)
+    found = one.robot.joint_wrenches(*motion[:5], **steady_loads(one))
+    load = one.robot.motor_motion(*motion[:5], **steady_loads(one)).load
+    assert deviation([found.wrench[0, 5], found.wrench[1, 4], found.wrench[2, 0]], load) < 1e-10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wherever_a_loop_is_cut_its_joints_transmit_the_same(seed):
+    machine, rng = loop_of_seven(seed), np.random.default_rng(seed)
+    q, qd, qdd, qddd = np.zeros(1), *rng.normal(size=(3, 1)) * [[0.4], [1.0], [2.0]]
+    loads = {"wrenches": {"b3": rng.normal(size=6)}, "wrench_rates": {"b3": rng.normal(size=6)},
+             "world_wrenches": {"b2": rng.normal(size=6)}}
+    found = {}
+    for cut in ("j7", "j4", "j5"):
+        robot = ClosedLoopRobot.from_urdf(*machine.cut_at(cut, active=["j1"]), backend="python", gravity=(1.0, -2.0, -9.0))
+        found[cut] = robot.joint_wrenches(q, qd, qdd, qddd, **loads)
+        assert deviation(robot.torque_and_rate(q, qd, qdd, qddd, **loads)[0][0], axis_part(machine, found[cut])) < 1e-9
+    for cut in ("j4", "j5"):  # b1 and b2 hang on the base by the same joints wherever the loop is cut beyond
+        for joint in ("j1", "j2", "j3"):
+            for part in ("wrench", "rate"):
+                ours, same = (getattr(found[c], part)[found[c].joints.index(joint)] for c in (cut, "j7"))
+                assert deviation(ours, same) < 1e-7, (cut, joint, part)
+
+
+def axis_part(machine, found):
+    axis = np.asarray(machine.joints["j1"][4])
+    return axis @ found.wrench[found.joints.index("j1"), 3:]  # the links' axes are those of the base at zero
+
+
+def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
+    machine = gough_stewart()
+    robot = machine.robot(gravity=(1.0, -4.0, -9.0), backend="python")
+    urdf, loops = as_closed_loop(machine, "ball1", "spherical")
+    closed = ClosedLoopRobot.from_urdf(urdf, {**loops, "start": start_of_pivots(machine, "ball1", "spherical")},
+                                       gravity=robot.legs.gravity_vector, backend="python")
+    rng = np.random.default_rng(4)
+    motion = 0.03 * rng.normal(size=6), 0.2 * rng.normal(size=6), rng.normal(size=6), rng.normal(size=6)
+    loads = {"wrenches": {"platform": rng.normal(size=6)}, "world_wrenches": {"rod3": rng.normal(size=6)}}
+    ours, theirs = robot.joint_wrenches(*motion, **loads), closed.joint_wrenches(*motion, **loads)
+    rows = [theirs.joints.index(joint) for joint in ours.joints]
+    assert deviation(ours.wrench, theirs.wrench[rows]) < 1e-8 and deviation(ours.rate, theirs.rate[rows]) < 1e-8
+    platform = robot.platform_motion(*motion)
+    assert deviation(robot.joint_wrenches(motion=platform, **loads).wrench, ours.wrench) < 1e-8
+    many = robot.joint_wrenches(*(np.stack((x, x)) for x in motion), **loads)
+    assert deviation(many.rate[1], ours.rate) < 1e-8
+
+
+def test_a_planar_machine_says_why_not():
+    robot = planar_3rrr().robot(backend="python")
+    with pytest.raises(InputError, match=r"pin1, pin2, pin3 hold 15 components, 6 more .*point_on_axis instead of revolute"):
+        robot.joint_wrenches(motion=PlatformMotion(*robot.home))

@@ -1,0 +1,113 @@
+"""One robot of every kind, and motions and loads for it: what tests of all kinds ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from rnea_ros import (
+    BaseState,
+    ClosedLoopRobot,
+    ElasticRobot,
+    FloatingLoopRobot,
+    FloatingRobot,
+    ParallelRobot,
+    Robot,
+    SpringRobot,
+)
+from rnea_ros.robots.parallel_machines import planar_3rrr
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAVITY = (1.0, -2.0, -9.0)
+ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
+FIVE_BAR = (ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml")
+HEAVY = ('<link name="base_link"><inertial><mass value="3.0"/><inertia ixx="0.05" iyy="0.04" izz="0.03" ixy="0" ixz="0" '
+         'iyz="0"/></inertial></link>')
+BASE = BaseState((0.1, 0.2, 0.3), (0.0, 0.6, 0.0, 0.8), (0.3, -0.2, 0.1, 0.5, -0.4, 0.2))
+
+
+class Case(NamedTuple):
+    """A robot of one kind and what its calls need beside q and its derivatives.
+
+    state : keywords of nearly every call; motors : those that tell the state of motors from a motion
+    first : rows of the base before those of the joints; last : rows of motors after them
+    at    : where q lies
+    """
+
+    robot: Any
+    link: str
+    at: Any
+    state: Mapping[str, Any] = MappingProxyType({})
+    motors: Callable[..., dict[str, Any]] = lambda *motion: {}
+    first: int = 0
+    last: int = 0
+
+
+def _floating(backend: str) -> Case:
+    return Case(FloatingRobot.from_urdf(ARM, backend, GRAVITY), "l3", np.zeros(3), {"base": BASE}, first=6)
+
+
+def _elastic(backend: str) -> Case:
+    motors = {"elastic_joints": {"j2": {"stiffness": 90.0}}, "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}},
+              "drives": {"j2": {"gear_ratio": 20.0, "rotor_inertia": 1e-4}}}
+    robot = ElasticRobot.from_urdf(ARM, {"version": 1, **motors}, backend, GRAVITY)
+
+    def state(*motion: Any) -> dict[str, Any]:
+        found = robot.motor_motion(*motion[:robot.order])
+        return {"q_motor": found.q_motor, "qd_motor": found.qd_motor}
+
+    return Case(robot, "l3", np.zeros(3), motors=state, last=1)
+
+
+def _springs(backend: str) -> Case:
+    springs = {"version": 1, "springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}}
+    return Case(SpringRobot.from_urdf(ARM, springs, backend, GRAVITY), "l3", np.zeros(3))
+
+
+def _loops(backend: str) -> Case:
+    return Case(ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0])
+
+
+def _floating_loops(backend: str) -> Case:
+    text = FIVE_BAR[0].read_text()
+    end = text.index("</link>", begin := text.index('<link name="base_link"'))
+    urdf = text[:begin] + HEAVY + text[end + len("</link>"):]
+    robot = FloatingLoopRobot.from_urdf(urdf, FIVE_BAR[1], backend=backend, gravity=GRAVITY)
+    return Case(robot, "left_forearm", [1.9, 1.0], {"base": BASE}, first=6)
+
+
+def _parallel(backend: str) -> Case:
+    return Case(planar_3rrr().robot(backend=backend, gravity=GRAVITY), "platform", np.zeros(3))
+
+
+MAKERS = {Robot: lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
+          FloatingRobot: _floating, ElasticRobot: _elastic, SpringRobot: _springs, ClosedLoopRobot: _loops,
+          FloatingLoopRobot: _floating_loops, ParallelRobot: _parallel}
+each_kind = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
+
+
+HELD_TOO_MUCH = (ClosedLoopRobot, FloatingLoopRobot, ParallelRobot)  # planar, with revolute cut joints
+
+
+@cache
+def case(kind: type) -> Case:
+    return MAKERS[kind]("python")
+
+
+def motion_of(case: Case, seed: int = 0) -> list[np.ndarray]:
+    """q and so many derivatives as the torque rate needs, small enough for loops to follow."""
+    rng = np.random.default_rng(seed)
+    return [np.asarray(case.at) + 0.1 * rng.normal(size=case.robot.n),
+            *(0.3 * rng.normal(size=case.robot.n) for _ in range(case.robot.order))]
+
+
+def loads_on(case: Case, seed: int = 1) -> dict[str, Any]:
+    first, second, third = np.random.default_rng(seed).normal(size=(3, 6))
+    return {"wrenches": {case.link: first}, "wrench_rates": {case.link: second}, "world_wrenches": {case.link: third}}
