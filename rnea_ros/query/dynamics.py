@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from ..robots import kinds
 from ..robots.closed_loops import LoopKinematics
 from ..robots.floating import FloatingRobot
@@ -50,13 +51,16 @@ def _sensitivities(robot: AnyRobot, s: RequestedState) -> Answer:
     if tables[3:]:
         found["deffort_dhigher"] = np.stack(tables[3:], axis=1)
     if s.of_rate:
+        if robot.order > len(MOTION) - 1:
+            raise InputError(f"of_rate: the rates of robot '{robot.name}' depend on {robot.order} derivatives of q; "
+                             "the answer has room for three, rate_sensitivities of Python for all")
         of_rate = served(robot, "rate_sensitivities")(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict(), **kind)
         found |= {f"drate_d{x}": table for x, table in zip(MOTION, of_rate, strict=True)}
     return found
 
 
 def _joint_wrenches(robot: AnyRobot, s: RequestedState) -> Answer:
-    found = served(robot, "joint_wrenches")(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict(), **of_kind(robot, s))
+    found = served(robot, "joint_wrenches")(*along(robot, s, robot.order), **s.loads._asdict(), **of_kind(robot, s))
     return {**_rows(robot, found.joints), "wrench": found.wrench, "wrench_rate": found.rate}
 
 
