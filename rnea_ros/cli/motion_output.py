@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.tree import Limits
+from ..motion.limit_use import LimitUse, Peaks
 from ..output import figures
 from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
@@ -18,7 +19,6 @@ from ..robots.robot import Robot
 from . import robots
 
 BLOCKS = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
-LIMITED = {"velocity": "qd", "acceleration": "qdd", "jerk": "qddd", "effort": "tau", "effort_rate": "tau_rate"}
 MOST_ROWS = 10_000_000
 
 
@@ -51,14 +51,14 @@ def write(args: argparse.Namespace, robot: Robot, motion: TimedMotion, limits: L
     if count > MOST_ROWS:
         raise InputError(f"--rate {args.rate:g} makes {count} rows of {motion.duration:.6g} s; {MOST_ROWS} are the most")
     t = np.append(np.arange(count) / args.rate, motion.duration)
-    largest = dict.fromkeys(BLOCKS, np.zeros(robot.n))
+    peaks = Peaks(LimitUse(robot.joint_names, limits, robot.drive_limits))
 
     def rows() -> Iterator[np.ndarray]:
         for k in range(0, len(t), motion_csv.CHUNK):
             part = t[k:k + motion_csv.CHUNK]
             state = motion(part)
             blocks = (*state, *robot.torque_and_rate(*state))
-            largest.update({name: np.fmax(largest[name], np.abs(block).max(axis=0)) for name, block in zip(BLOCKS, blocks)})
+            peaks.see(part, *blocks[4:], *blocks[1:4])
             yield np.column_stack((part, *blocks))
 
     header = ["t", *(f"{block}_{joint}" for block in BLOCKS for joint in robot.joint_names)]
@@ -66,14 +66,6 @@ def write(args: argparse.Namespace, robot: Robot, motion: TimedMotion, limits: L
     if args.plot:
         plots.draw(args.plot, robot, motion, limits)
     files = ", ".join(filter(None, (args.output, args.plot)))
-    return "\n".join([f"{len(t)} rows -> {files}", *_use(robot, limits, largest)])
-
-
-def _use(robot: Robot, limits: Limits, largest: dict[str, np.ndarray]) -> Iterator[str]:
-    """For each quantity with a known limit, the joint that comes closest to it."""
-    for quantity, block in LIMITED.items():
-        limit = getattr(limits, quantity)
-        if np.isfinite(limit).any():
-            share = np.where(np.isfinite(limit), largest[block] / limit, 0.0)
-            k = int(share.argmax())
-            yield f"{quantity.replace('_', ' '):<12} at most {100.0 * share[k]:6.2f} % of its limit, {robot.joint_names[k]}"
+    used = [f"{peak.quantity.replace('_', ' '):<14} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"
+            for peak in peaks.of_quantities()]
+    return "\n".join([f"{len(t)} rows -> {files}", *used])

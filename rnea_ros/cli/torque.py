@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, some
+from ..motion.limit_use import LimitUse, Peaks
 from ..output import figures
 from ..recordings import motion_csv
 from ..robots.closed_loops import ClosedLoopRobot
@@ -21,6 +22,8 @@ from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
 from . import robots
 from .progress import ProgressLine
+
+SHOWN = 3  # limits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,11 +43,13 @@ def run(args: argparse.Namespace) -> int:
     if motion.ignored:
         print(f"columns not used: {some(motion.ignored, 6, quoted=True)}", file=sys.stderr)
     results: list[np.ndarray] = []
+    peaks = Peaks(LimitUse(robot.joint_names, robot.limits, robot.drive_limits if isinstance(robot, Robot) else ()))
 
     def chunks() -> Iterator[np.ndarray]:
         for k in range(0, len(motion.t), motion_csv.CHUNK):
             part = slice(k, k + motion_csv.CHUNK)
             pair = torque_and_rate(motion.q[part], motion.qd[part], motion.qdd[part], motion.qddd[part])
+            peaks.see(motion.t[part], *pair, motion.qd[part], motion.qdd[part], motion.qddd[part])
             results.append(np.hstack(pair))
             yield np.column_stack((motion.t[part], results[-1]))
 
@@ -57,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         figures.torques(args.plot, motion.t, tau, tau_rate, robot.joint_names, units, robot.limits.effort,
                         deviations(robot, motion))
     print(f"{len(motion.t)} samples of {robot.n} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
+    for line in nearest(peaks):
+        print(line)
     if motion.how:
         print(motion_csv.said(motion.estimated, motion.how))
     return 0
@@ -70,6 +77,15 @@ def deviations(robot: AnyRobot, motion: motion_csv.RecordedMotion) -> np.ndarray
     found = np.full((2, *motion.q.shape), np.nan)
     found[:, known] = robot.torque_deviations(motion.q[known], motion.qd[known], motion.qdd[known], motion.qddd[known],
                                               motion.deviation[:, known])
+    return found
+
+
+def nearest(peaks: Peaks) -> list[str]:
+    """The SHOWN limits that are used most, and how many are exceeded."""
+    found = [f"{'' if k else 'limits':<7}{100.0 * peak.share:7.1f} % of the {peak.words} at t = {peak.t:.4g} s"
+             for k, peak in enumerate(peaks.all()[:SHOWN])]
+    if beyond := sum(peak.share > 1.0 for peak in peaks.all()):
+        found.append(f"{beyond} of {len(peaks.all())} known limits {'is' if beyond == 1 else 'are'} exceeded")
     return found
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..errors import Rejected
 from ..model.tree import Limits
+from ..motion.limit_use import LimitUse, Nearest
 from ..robots.robot import Robot
 from ..scaling.reference import Reference
-from ..scaling.terms import QUANTITIES
 from ..scaling.trajectory_scaler import TrajectoryScaler
 from .goal import Goal
 from .schedule import Schedule
@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     planned     : time of the plan at this place [s]
     delay       : behind it, pauses and overrides aside [s]
     speed       : along the path, as a share of the planned one here; NaN where the plan rests
-    utilization : of the nearest limit, which is that of `quantity` of joint number `joint`
+    binding     : the nearest limit, and what share of it is used
     """
 
     reference: Reference
@@ -34,9 +34,7 @@ class Sample(NamedTuple):
     planned: float
     delay: float
     speed: float
-    utilization: float
-    joint: int
-    quantity: str
+    binding: Nearest
 
 
 class ExecutedMotion:
@@ -57,9 +55,8 @@ class ExecutedMotion:
     def carry(self, robot: Robot, limits: Limits) -> None:
         """Another payload, other limits."""
         self.robot, self.turns = robot, turning(robot.joint_types, limits)
-        known = np.stack([getattr(limits, quantity) for quantity in QUANTITIES])
-        if np.isfinite(known).any():
-            self._limits = known
+        if (use := LimitUse(robot.joint_names, limits, robot.drive_limits)).labels:
+            self._use = use
 
     def check_start(self, place: np.ndarray, tolerance: float) -> None:
         """Raises Rejected if a robot at this place (n,), NaN where that is not known, is not where the motion begins."""
@@ -77,18 +74,12 @@ class ExecutedMotion:
     def tick(self, dt: float) -> Sample:
         reference = self.scaler.tick(dt)
         tau, tau_rate = self.robot.dynamics(reference.q, reference.qd, reference.qdd, reference.qddd)[:2]
-        used = np.abs((tau, tau_rate, reference.qd, reference.qdd, reference.qddd)) / self._limits
-        most = int(np.nanargmax(used))
-        quantity, joint = divmod(most, used.shape[1])
-        utilization = float(used.flat[most])
-        if utilization > self.peak:
-            self.peak, self.peak_of = utilization, self.described(joint, QUANTITIES[quantity])
+        binding = self._use.nearest(tau, tau_rate, reference.qd, reference.qdd, reference.qddd)
         planned, speed = self._schedule.at(reference.s)
         delay = self.scaler.due - planned
-        return Sample(reference, tau, tau_rate, planned, delay, reference.sd / speed, utilization, joint, QUANTITIES[quantity])
-
-    def described(self, joint: int, quantity: str) -> str:
-        return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
+        if binding.utilization > self.peak:
+            self.peak, self.peak_of = binding.utilization, binding.words
+        return Sample(reference, tau, tau_rate, planned, delay, reference.sd / speed, binding)
 
     @property
     def timing(self) -> str:

@@ -54,7 +54,8 @@ class ExecutionContext(NamedTuple):
         """Raises InputError."""
         if self.dynamics is None:
             raise InputError(self.problem)
-        return Constraints(path, self.dynamics, self.dynamics.limits(self.limits), self.robot.joint_names)
+        return Constraints(path, self.dynamics, self.dynamics.limits(self.limits), self.robot.joint_names,
+                           self.dynamics.drives())
 
     def unknown(self) -> dict[str, str]:
         """What to say of limits that are not known, by quantity; empty where all are."""
@@ -73,6 +74,7 @@ def execution_context(robot: Robot, limits: Limits) -> ExecutionContext:
         dynamics = PathDynamics(robot)
         dynamics.limits(limits)
         _check_ranges(robot, limits)
+        dynamics.drives()
         return ExecutionContext(robot, limits, dynamics)
     except BaseException as error:
         return ExecutionContext(robot, limits, None, in_words(error))

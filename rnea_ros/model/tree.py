@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import InputError, near, shown, some
 from . import mdh
+from .drive_limits import DriveLimit
 
 NO_COORDINATE = -1
 
@@ -185,6 +186,7 @@ class Model(Frozen):
     frames : every URDF link by name
     base   : "fixed" or "floating"
     reconstruction_error : largest deviation of any frame from the URDF, over several poses [m, rad]
+    drive_limits : what motors, gears and supplies leave of torque, torque rate and speed together; no URDF has them
     """
 
     name: str
@@ -194,6 +196,7 @@ class Model(Frozen):
     base: str = "fixed"
     reconstruction_error: float = 0.0
     warnings: tuple[str, ...] = ()
+    drive_limits: tuple[DriveLimit, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))

@@ -6,7 +6,7 @@ depends on q alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -16,10 +16,12 @@ import numpy as np
 from ..algorithms import component_rate
 from ..codegen import kernel
 from ..errors import InputError
+from ..model.drive_limits import DriveLimit, factors
 from ..model.tree import Limits, Model
 from ..robots.inputs import validation
 from ..robots.inputs.payload import Payload
 from ..robots.robot import Robot
+from ..scaling.drive_rows import DriveRows
 from ..scaling.terms import Terms, terms
 from .joint_shares import coulomb
 
@@ -69,6 +71,17 @@ class PathDynamics:
             raise InputError(f"Coulomb friction of {self.robot.joint_names[joint]} takes all of its effort limit, "
                              f"{limits.effort[joint]:g}")
         return replace(limits, effort=effort)
+
+    def drives(self, limits: Sequence[DriveLimit] | None = None) -> DriveRows | None:
+        """The robot's limits of drives, or those given, less Coulomb friction; None where there are none. InputError where
+        it leaves nothing of one."""
+        limits = self.robot.drive_limits if limits is None else limits
+        if not limits:
+            return None
+        rows = DriveRows(limits, factors(limits, self.robot.n)._asdict(), coulomb(self.robot.model))
+        if (rows.left <= 0.0).any():
+            raise InputError(f"Coulomb friction takes all of the {rows.limits[int(np.argmin(rows.left))].description}")
+        return rows
 
 
 @lru_cache(maxsize=8)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, some
+from ..model.drive_limits import factors, values
 from ..model.tree import Limits
 from ..planning.planner import PlannedMotion, plan
 from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, of_motion
@@ -34,7 +35,8 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
     start, goal : (n,) at rest there; or (2, n) with the velocity; or (3, n) with the acceleration too. Where none is given it
                   is the plan's to choose; zero where torque rates are limited, for a torque must not jump at the ends either
     time, effort: weights; effort for all joints or (n,) for each. Time alone: the fastest motion
-    limits      : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown
+    limits      : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown. Those
+                  of drives are always the robot's
     joint_force : {joint: largest internal force [N], norm of all that the joint transmits}, names as in robot.moving_joints
     duration    : [s]; given, or (shortest, longest)
     wrenches, world_wrenches : constant loads, see Robot.torque_and_rate
@@ -49,12 +51,14 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
     loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
     tau = torque(robot, limits.effort, loads)
     quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]
+    if robot.drive_limits:
+        quantities.append(drives(robot, loads))
     if joint_force:
         quantities.append(joint_force_squared(robot, joint_force, loads))
     weights = np.broadcast_to(validation.numbers("effort", effort), (robot.n,)) if np.size(effort) in (1, robot.n) else None
     if weights is None:
         raise InputError(f"effort has {np.size(effort)} weights; one, or one for each of {some(robot.joint_names)}")
-    smooth = len(quantities[5].enforced) > 0
+    smooth = len(quantities[5].enforced) > 0 or any(limit.effort_rate for limit in robot.drive_limits)
     problem = Problem(_state(robot, "start", start, smooth), _state(robot, "goal", goal, smooth), quantities,
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
@@ -79,6 +83,25 @@ def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantit
 def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque rate", robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
                     lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit)
+
+
+def drives(robot: Robot, loads: Mapping[str, Any]) -> Quantity:
+    """Voltage, current, motor speed and power, as far as the robot file limits them."""
+    limits, by = robot.drive_limits, factors(robot.drive_limits, robot.n)
+    lower, upper = (np.array([getattr(limit, end) for limit in limits]) for end in ("lower", "upper"))
+
+    def value(q, qd, qdd, qddd):
+        return values(by, *robot.torque_and_rate(q, qd, qdd, qddd, **loads), qd)
+
+    def slope(q, qd, qdd, qddd):
+        tau = robot.inverse_dynamics(q, qd, qdd, **loads)
+        rates = robot.rate_sensitivities(q, qd, qdd, qddd, **loads)
+        torques = (*robot.sensitivities(q, qd, qdd, **loads), np.zeros_like(rates[0]))
+        found = [by.effort @ dt + by.effort_rate @ dr + by.power @ (qd[..., None] * dt) for dt, dr in zip(torques, rates)]
+        found[1] = found[1] + by.velocity + by.power * tau[..., None, :]
+        return found
+
+    return Quantity("drive limit", [limit.description for limit in limits], 3, value, slope, lower, upper)
 
 
 def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mapping[str, Any]) -> Quantity:

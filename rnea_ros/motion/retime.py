@@ -8,12 +8,14 @@ scaling/retime.py does it; here it gets the robot's dynamics and limits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, some
+from ..model.drive_limits import DriveLimit
 from ..model.tree import Limits
 from ..robots.inputs import validation
 from ..robots.robot import Robot
@@ -48,11 +50,12 @@ class Retimed:
 
 
 def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Limits | None = None, tolerance: float = 1e-6,
-                  progress: Progress | None = None) -> Retimed:
+                  progress: Progress | None = None, drive_limits: Sequence[DriveLimit] | None = None) -> Retimed:
     """The fastest motion through points (count, n), at rest at both ends, inside all known limits but those of position.
 
     velocities : (count, n); tells where it stops on its way. It also stops where points repeat
     limits     : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown
+    drive_limits : of voltage, current, power, ...; default those of the robot file
     tolerance  : how far points may lie off the path [rad, m]: more, for noisy recordings
     progress   : called with what is being done and the duration so far
     Raises InputError for what makes no sense, and where gravity alone exceeds a limit.
@@ -72,7 +75,7 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
         raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
     limits = validation.limits(robot.limits if limits is None else limits, robot.joint_names)
     way, dynamics = route(points, velocities, tolerance), PathDynamics(robot)
-    constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names)
+    constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names, dynamics.drives(drive_limits))
     notes = (*_unknown(constraints), *_off_the_path(way, tolerance), *_outside(robot, limits, way))
     return Retimed(way, time_optimal(constraints, progress), notes)
 

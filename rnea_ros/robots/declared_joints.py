@@ -27,11 +27,12 @@ def limited(model: Model, file: RobotFile) -> Model:
 
 
 def _limited(joint: Joint, given: Mapping[str, Any], position: tuple[float, float]) -> Joint:
-    found = {quantity: _limit(given, quantity, getattr(joint, quantity)) for quantity in ARRAYS}
+    found = {quantity: limit(given, quantity, getattr(joint, quantity)) for quantity in ARRAYS}
+    found["effort"] = max(found["effort"], -given.get("min_effort", 0.0))  # the smaller one is a drive limit
     return replace(joint, lower=position[0], upper=position[1], **found)  # type: ignore[arg-type]  # of numbers all
 
 
-def _limit(given: Mapping[str, Any], quantity: str, before: float) -> float:
+def limit(given: Mapping[str, Any], quantity: str, before: float) -> float:
     if given.get(f"has_{quantity}_limits") is False:
         return np.nan
     return float(given.get(f"max_{quantity}", before))
@@ -39,8 +40,8 @@ def _limit(given: Mapping[str, Any], quantity: str, before: float) -> float:
 
 def joint_forces(file: RobotFile) -> dict[str, float]:
     """{joint: largest internal force [N]}, mimic joints included."""
-    found = {joint: _limit(given, FORCE, np.nan) for joint, given in file.section("limits").items()}
-    return {joint: limit for joint, limit in found.items() if limit == limit}
+    found = {joint: limit(given, FORCE, np.nan) for joint, given in file.section("limits").items()}
+    return {joint: force for joint, force in found.items() if force == force}
 
 
 def joint_dynamics(model: Model, file: RobotFile, motors: Collection[str] = ()) -> dict[str, JointDynamics]:

@@ -15,6 +15,7 @@ from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..model import urdf
+from ..model.drive_limits import DriveLimit
 from ..model.tree import JointDynamics, Limits, Model, frozen
 from .derivatives import Sensitivities
 from .energy import Energetics
@@ -115,6 +116,11 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
     def limits(self) -> Limits:
         """Of the n coordinates, NaN where unknown."""
         return self.model.limits
+
+    @property
+    def drive_limits(self) -> tuple[DriveLimit, ...]:
+        """What motors, gears and supplies leave of torque, torque rate and speed together, as the robot file says."""
+        return self.model.drive_limits
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import InputError, some
-from .terms import Constraints
+from .terms import Constraints, shares
 
 LOOKS = 201  # along the path, for what bounds acceleration
 MOVES = 1e-9  # of the way along the path, by a joint that moves
@@ -16,11 +16,14 @@ def check_rest(constraints: Constraints, level: float = 1.0, start: float = 0.0)
     """InputError if the robot cannot rest somewhere on the path from s = start on: no time law exists then."""
     length, breaks = constraints.path.length, constraints.path.breaks
     s = np.unique(np.concatenate((np.linspace(start, length, 1001), breaks[breaks > start])))
-    held = np.abs(constraints(s)[:, 0])
+    held = shares(constraints(s)[:, 0], constraints.offset)
     where, row = np.unravel_index(int(held.argmax()), held.shape)
     if held[where, row] >= level:
         joint = constraints.labels[row][0]
         limit = constraints.limits.effort[joint]
+        if row >= constraints.own:
+            raise InputError(f"gravity alone takes {held[where, row]:.4g} times the {constraints.describe(int(row))} at s = "
+                             f"{s[where]:.4g} of {constraints.path.length:.4g} on the path: no speed is slow enough")
         raise InputError(f"gravity alone takes {held[where, row] * limit:.4g} of the {limit:.4g} N m (N) of "
                          f"{constraints.joint_names[joint]} at s = {s[where]:.4g} of {length:.4g} on the path: "
                          "no speed is slow enough")

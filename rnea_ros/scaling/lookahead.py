@@ -13,7 +13,7 @@ import numpy as np
 from .feasibility import check_rest
 from .plan import ScaledPlan, handed_over
 from .profile import PASS, Progress, largest
-from .terms import Constraints, utilization
+from .terms import Constraints, shares, utilization, widened
 from .time_scaling import CoefficientTable
 
 ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
@@ -47,11 +47,12 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     rest = current.law.between(sigma, current.law.duration)
     (s, v, a, u), _ = rest.densely(constraints.path.breaks)
     rows = constraints(s)
-    factor = largest(rows / ROOM, v, a, u)
+    factor = largest(widened(rows, ROOM, constraints.offset), v, a, u)
     if factor >= 1.0:
         return Assessment(1.0, table, None)
     factor *= 1.0 - 1e-12
-    excess = np.max([np.abs(utilization(rows, v * k, a * k**2, u * k**3)).max(axis=0) for k in RATES], axis=0) / PASS
+    excess = np.max([shares(utilization(rows, v * k, a * k**2, u * k**3), constraints.offset).max(axis=0) for k in RATES],
+                    axis=0) / PASS
     slower = current.slower(factor)
     return Assessment(factor, table.widened(np.maximum(excess, 1.0)), (slower, CoefficientTable(constraints, slower.law)))
 

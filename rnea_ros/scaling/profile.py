@@ -31,7 +31,7 @@ from .barrier import POINTS, Barrier, Spline, weighed
 from .closed_form import first_met, suspects
 from .feasibility import check_bounded, check_rest
 from .law import TimeLaw
-from .terms import BASIS, Constraints, basis, on_law, parts
+from .terms import BASIS, Constraints, basis, on_law, parts, shares, widened
 
 LEVEL = 0.998  # share of the limits that a profile aims at
 MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
@@ -144,14 +144,14 @@ def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float
     """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
     factor = 1.0
     for s, v, a, u in parts(law.densely(constraints.path.breaks)[0]):
-        factor = largest(constraints(s) / share, v, a, u, factor)
+        factor = largest(widened(constraints(s), share, constraints.offset), v, a, u, factor)
     return factor
 
 
 def steady(constraints: Constraints, law: TimeLaw, share: float, most: float = 1e4) -> float:
     """The largest constant rate of a law inside a share of the limits, as seen on a coarse grid."""
     s, v, a, u = law(np.linspace(0.0, law.duration, 2 * COARSE + 1))
-    return largest(constraints(s) / share, v, a, u, most)
+    return largest(widened(constraints(s), share, constraints.offset), v, a, u, most)
 
 
 def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> float:
@@ -187,7 +187,8 @@ class _Grid(Barrier):
             bounds[:, 1, 1] = np.maximum(v, standing) / np.maximum(objectives.ceiling(s), standing)
             if objectives.moving:
                 bounds[:, 1, 1] = np.minimum(bounds[:, 1, 1], INSIDE)  # the law to start from must be inside
-        rows = np.concatenate((on_law(constraints(s) / self.level, v, a, u), bounds), axis=2)
+        level = widened(constraints(s), self.level, constraints.offset)
+        rows = np.concatenate((on_law(level, v, a, u), bounds), axis=2)
         super().__init__(np.ascontiguousarray(rows.reshape(len(steps), len(POINTS), BASIS, -1)), spline,
                          3 if objectives.moving else 0,
                          None if objectives.due is None else objectives.due(initial(knots[1:])[0]))
@@ -247,9 +248,10 @@ class _Grid(Barrier):
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
         start = weighed(np.array([float(self.objectives.moving), 0.0, 0.0]))  # the law to start from must remain inside
-        still = np.abs((start @ self.rows)[..., :used.shape[1]]).max(axis=1)
+        rows, offset = self.rows[..., :used.shape[1]], self.constraints.offset
+        still = shares(start @ rows, offset).max(axis=1)
         around = np.minimum(around, np.maximum(INSIDE / np.maximum(still, 1e-9), 1.0))
-        self.rows[..., :used.shape[1]] *= around[:, None, None]
+        rows[:] = widened(rows, 1.0 / around[:, None], offset)
         return bool((used > PASS).any())
 
 

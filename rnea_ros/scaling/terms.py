@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, some
+from .drive_rows import DriveRows
 from .path import Path
 
 BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
@@ -92,21 +93,31 @@ class Constraints:
 
     dynamics : (q, q', q'', q''') (samples, n) each -> Terms; None if there is no limit of effort or effort rate
     limits   : anything with the fields of Limits
-    labels   : (joint number, quantity) of every constraint
+    drives   : limits of drives beside these
+    labels   : (joint number, quantity) of every constraint; joint -1 where several share it
+    own      : how many of them are of joints; those of drives follow
     unknown  : the same of every limit that is not known and therefore not enforced
+    offset   : (constraints,) what the coefficients have at place 0 beside the motion's part: the middle between limits that
+               differ up and down is taken as zero
     """
 
     def __init__(self, path: Path, dynamics: Callable[..., Terms] | None, limits: Any,
-                 joint_names: Sequence[str] | None = None):
+                 joint_names: Sequence[str] | None = None, drives: DriveRows | None = None):
         self.path, self.dynamics = path, dynamics
         self.joint_names = tuple(joint_names or (f"joint {k + 1}" for k in range(path.n)))
         if len(self.joint_names) != path.n:
             raise InputError(f"the path has {path.n} joints, the robot {len(self.joint_names)}: {some(self.joint_names)}")
         self.limits = PathLimits(*(self._checked(name, getattr(limits, name)) for name in QUANTITIES))
         known = {name: np.flatnonzero(np.isfinite(limit)) for name, limit in zip(QUANTITIES, self.limits)}
-        if dynamics is None and (len(known["effort"]) or len(known["effort_rate"])):
-            raise InputError("limits of effort and effort rate need the robot's dynamics")
-        self.labels = tuple((int(k), name) for name in QUANTITIES for k in known[name])
+        self.drives = drives
+        limited = drives.limits if drives else ()
+        if dynamics is None and (len(known["effort"]) or len(known["effort_rate"]) or limited):
+            raise InputError("limits of effort, effort rate and drives need the robot's dynamics")
+        own = tuple((int(k), name) for name in QUANTITIES for k in known[name])
+        self.labels = own + tuple((limit.joints[0] if len(limit.joints) == 1 else -1, limit.quantity)
+                                  for limit in limited)
+        self.offset = np.concatenate((np.zeros(len(own)), drives.offset if drives else ()))
+        self.own = len(own)
         self.unknown = tuple((k, name) for name in QUANTITIES for k in range(path.n) if k not in known[name])
         if not self.labels:
             raise InputError("not one limit is known: there is no fastest motion, and nothing to keep to")
@@ -124,7 +135,7 @@ class Constraints:
     @property
     def third_order(self) -> bool:
         """Whether sddd is bounded: a motion can then not start with a jump of sdd."""
-        return bool(len(self._known["effort_rate"]) or len(self._known["jerk"]))
+        return bool(len(self._known["effort_rate"]) or len(self._known["jerk"]) or (self.drives and self.drives.third_order))
 
     @property
     def second_order(self) -> bool:
@@ -146,13 +157,17 @@ class Constraints:
             for place, values in weights.get(name, {}).items():
                 np.divide(values[:, known], limit[known], out=rows[:, place, begin:end])
             begin = end
+        if self.drives:
+            self.drives.fill(rows[..., self.own:], weights, q1)
         return rows
 
     def utilization(self, motion: np.ndarray) -> np.ndarray:
         """What share of each limit a motion s, sd, sdd, sddd (4, samples) uses: (samples, constraints)."""
-        return np.concatenate([np.abs(utilization(self(s), v, a, u)) for s, v, a, u in parts(motion)])
+        return np.concatenate([shares(utilization(self(s), v, a, u), self.offset) for s, v, a, u in parts(motion)])
 
     def describe(self, number: int) -> str:
+        if self.drives and number >= self.own:
+            return self.drives.limits[number - self.own].description
         joint, quantity = self.labels[number]
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
 
@@ -168,8 +183,23 @@ def basis(sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
 
 
 def utilization(rows: np.ndarray, sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
-    """The share of each limit that is used, with its sign (samples, constraints), from rows (samples, 7, constraints)."""
+    """Where each constraint is between -1 and 1 (samples, constraints), from rows (samples, 7, constraints)."""
     return (basis(sd, sdd, sddd)[..., None, :] @ rows)[..., 0, :]
+
+
+def shares(values: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """The share of each limit that is used, from where the constraint is: 0 where the motion adds nothing to its offset."""
+    away = values - offset
+    return np.maximum(away / (1.0 - offset), -away / (1.0 + offset))
+
+
+def widened(rows: np.ndarray, share: Any, offset: np.ndarray) -> np.ndarray:
+    """Rows (..., 7, constraints) for limits that are so many times as wide, `share` (..., constraints) or one number, up and
+    down from where the motion adds nothing."""
+    share = np.asarray(share)
+    found = rows / (share[..., None, :] if share.ndim else share)
+    found[..., 0, :] += offset * (1.0 - 1.0 / share)
+    return found
 
 
 def on_law(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:

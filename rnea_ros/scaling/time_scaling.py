@@ -56,6 +56,7 @@ class CoefficientTable:
     def __init__(self, constraints: Constraints, law: TimeLaw):
         self.law, H = law, horizon(constraints)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
+        self._offset = constraints.offset[self.kept]
         breaks = constraints.path.breaks
         cuts = law.time_at(breaks[(breaks > law.start) & (breaks < law.end)])
         cuts = cuts[np.abs(cuts[:, None] - law.breaks).min(axis=1) > CLOSE]
@@ -67,6 +68,7 @@ class CoefficientTable:
         more = [np.linspace(edges[p], edges[p + 1], splits[p], endpoint=False)[1:] for p in np.flatnonzero(splits > 1)]
         self.edges, rows = self._sampled(constraints, np.concatenate((cuts, *more)))
         self.flat = np.einsum("ij,pjbr->pibr", PARABOLA, rows[:, ::2]).reshape(len(rows), 3 * BASIS, rows.shape[-1])
+        self.flat[:, 0] -= self._offset * (1.0 - VERIFIED)  # VERIFIED of both limits is then as far from zero
 
     def _sampled(self, constraints: Constraints, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Edges of the parts (parts + 1,), and coefficients at five places of each (parts, 5, 7, constraints)."""
@@ -78,6 +80,7 @@ class CoefficientTable:
         """The same with each limit, (constraints,), that much wider."""
         other = copy(self)
         other.flat = self.flat / excess[self.kept]
+        other.flat[:, 0] += self._offset * (1.0 - 1.0 / excess[self.kept])
         return other
 
     def utilization(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:

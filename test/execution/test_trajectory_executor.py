@@ -35,8 +35,10 @@ def test_too_fast_is_slowed_just_enough():
         reference = sample.reference
         tau, rate = ROBOT.torque_and_rate(reference.q, reference.qd, reference.qdd, reference.qddd)
         assert (tau == sample.tau).all() and (rate == sample.tau_rate).all()
-        value = {"effort": tau, "effort_rate": rate, "velocity": reference.qd}[sample.quantity][sample.joint]
-        assert abs(value) / getattr(LIMITS, sample.quantity)[sample.joint] == pytest.approx(sample.utilization)
+        value = {"effort": tau, "effort_rate": rate, "velocity": reference.qd}[sample.binding.quantity]
+        joint = ROBOT.joint_names.index(sample.binding.owner)
+        limit = getattr(LIMITS, sample.binding.quantity)[joint]
+        assert abs(value[joint]) / limit == pytest.approx(sample.binding.utilization)
     assert it.samples[-1].delay == pytest.approx(it.samples[-1].reference.t - DURATION, abs=0.01)
     assert "ended at its goal" in it.events[-1] and "planned 0.80 s" in it.events[-1]
 

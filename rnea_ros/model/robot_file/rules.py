@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import shown, some
+from ..drive_limits import outside_of_convex
 from ..tree import Limits, Model
 from .problem import Path, Problem
 
 Content = Mapping[str, Any]
+DRIVE_LIMITS = ("supply_voltage", "max_current", "max_motor_velocity", "max_power", "max_braking_power", "speed_torque_curve")
 THIN = 1e-12  # relative: of a body without thickness, in rounding
 
 
@@ -89,6 +91,9 @@ def _limits(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
             yield Problem(path, ": of min_position and max_position only one is known; give both")
         elif lower > upper:
             yield Problem(path, f": min_position {lower:g} is above max_position {upper:g}")
+        effort = given.get("max_effort", model.limits.effort[model.joint_names.index(joint)])
+        if "min_effort" in given and (given.get("has_effort_limits") is False or np.isnan(effort)):
+            yield Problem((*path, "max_effort"), "is missing, which min_effort needs: the torque the one way [N m, N]")
 
 
 def position_range(given: Mapping[str, Any], limits: Limits, k: int) -> tuple[float, float]:
@@ -98,6 +103,32 @@ def position_range(given: Mapping[str, Any], limits: Limits, k: int) -> tuple[fl
     return float(given.get("min_position", limits.lower[k])), float(given.get("max_position", limits.upper[k]))
 
 
+def _drives(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    names = [name for model in models for name in model.joint_names]
+    for joint, drive in content["drives"].items():
+        path: Path = ("drives", joint)
+        if joint not in names and (limiting := [key for key in DRIVE_LIMITS if key in drive]):
+            yield Problem(path, f": joint '{joint}' follows another one (mimic); give {some(limiting)} for that one")
+        if "velocity_constant" in drive and "back_emf_constant" in drive:
+            yield Problem((*path, "velocity_constant"), "is 1 / back_emf_constant, which is given too; give one of them")
+        three_phase = drive.get("current_convention") in ("peak", "rms")
+        if "supply_voltage" in drive and three_phase and not {"velocity_constant", "back_emf_constant"} & set(drive):
+            yield Problem((*path, "back_emf_constant"), f"is missing; with current_convention {drive['current_convention']} "
+                                                        "it is another number than torque_constant [V s/rad]")
+        if drive.get("speed_torque_curve") and (inside := outside_of_convex(drive["speed_torque_curve"])) is not None:
+            yield Problem((*path, "speed_torque_curve"), f": {inside}; the corners of a convex region around zero speed and "
+                                                         "torque are needed [rad/s, N m]")
+
+
+def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for name, supply in content["supplies"].items():
+        if not {"max_power", "max_braking_power"} & set(supply):
+            yield Problem(("supplies", name), ": has neither max_power nor max_braking_power; give one of them, or both [W]")
+        twice = [joint for joint, count in Counter(supply.get("joints", ())).items() if count > 1]
+        if twice:
+            yield Problem(("supplies", name, "joints"), f"names a joint twice: {some(twice)}")
+
+
 RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
     (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
-    (("payloads",), _payloads), (("limits",), _limits))
+    (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("supplies",), _supplies))

@@ -119,6 +119,10 @@ PAYLOADS = _each("link", "Rigid bodies that links carry beside what the URDF say
         "inertia": _numbers("ixx ixy ixz iyy iyz izz about the centre of mass, the link's axes; default 0 [kg m^2].", 6)},
     ("mass",)))
 
+CONVENTIONS = {"dc": (1.0,), "q_axis": (1.0,), "peak": (1.5,), "rms": (3.0, 3.0**0.5)}  # k_t / k_e; rms: phase, line to line
+POWER = {"max_power": _positive("Largest power that is taken up, torque times speed of the joints; default: no limit [W]."),
+         "max_braking_power": _positive("Largest power that is given back; default: no limit [W].")}
+
 DRIVES = _each("any joint", "Motor and gear of each joint, as on their data sheets.", _object(
     "The drive of one joint.", {
         "gear_ratio": _number("Turns of the rotor for one turn of the joint, in a prismatic joint per metre; negative if it "
@@ -126,20 +130,31 @@ DRIVES = _each("any joint", "Motor and gear of each joint, as on their data shee
         "rotor_inertia": _not_negative("Inertia of the rotor about its own axis, before the gear; default 0 [kg m^2]."),
         "viscous": _not_negative("Viscous friction of motor and gear, as the joint feels it; default 0 [N m s/rad, N s/m]."),
         "coulomb": _not_negative("Coulomb friction of motor and gear, as the joint feels it; default 0 [N m, N]."),
-        "efficiency": _later("of the gear, above 0, at most 1 [-]."),
-        "torque_constant": _later("torque of the motor by its current [N m/A]."),
-        "back_emf_constant": _later("voltage of the motor by its speed [V s/rad]."),
-        "current_convention": _later("which current the two constants are of: dc, peak, rms or q_axis."),
-        "resistance": _later("of the winding [ohm]."),
-        "inductance": _later("of the winding [H]."),
-        "supply_voltage": _later("largest voltage of the motor [V]."),
-        "max_current": _later("largest current of the motor [A]."),
-        "max_motor_velocity": _later("largest speed of the rotor [rad/s]."),
-        "max_power": _later("largest power that the joint takes up [W]."),
-        "max_braking_power": _later("largest power that the joint gives back [W]."),
-        "speed_torque_curve": _later("corners of the region of speed and torque at the joint [rad/s, N m]."),
+        "efficiency": _positive("Of the gear, at most 1; default 1 [-].", maximum=1),
+        "torque_constant": _positive("k_t: torque of the motor by its current [N m/A, N/A]."),
+        "back_emf_constant": _positive("k_e: voltage of the motor by its speed; default for dc and q_axis: torque_constant "
+                                       "[V s/rad]."),
+        "velocity_constant": _positive("k_v = 1 / k_e: speed of the motor by its voltage; instead of back_emf_constant "
+                                       "[rad/(s V)]."),
+        "current_convention": _word("Of currents, voltages and both constants: dc (default); q_axis: scaled so that power is "
+                                    "voltage times current; peak or rms of one of three phases.", *CONVENTIONS),
+        "resistance": _positive("R of the winding [ohm]."),
+        "inductance": _not_negative("L of the winding; default 0 [H]."),
+        "supply_voltage": _positive("Largest voltage of the motor, either way; needs torque_constant and resistance [V]."),
+        "max_current": _positive("Largest current of the motor, either way; needs torque_constant [A]."),
+        "max_motor_velocity": _positive("Largest speed of the rotor, either way [rad/s]."),
+        "transmission_stiffness": _positive("Between rotor and link, as the joint feels it, for max_motor_velocity; default: "
+                                            "that of elastic_joints, or rigid [N m/rad, N/m]."),
+        **POWER,
+        "speed_torque_curve": {
+            "type": "array", "minItems": 2, "maxItems": 64,
+            "items": _numbers("Speed and torque at the joint [rad/s, N m].", 2),
+            "description": "Corners of the convex region of speed and torque at the joint, in any order. Without a negative "
+                           "number: of the first quadrant, and the others are like it [rad/s, N m]."},
         "thermal_resistance": _later("from winding to surroundings [K/W]."),
-        "thermal_time_constant": _later("of the winding [s].")}))
+        "thermal_time_constant": _later("of the winding [s].")},
+    dependencies={"supply_voltage": ["torque_constant", "resistance"], "max_current": ["torque_constant"],
+                  "velocity_constant": ["torque_constant"], "back_emf_constant": ["torque_constant"]}))
 
 QUANTITIES = {"velocity": "[rad/s, m/s]", "acceleration": "[rad/s^2, m/s^2]", "jerk": "[rad/s^3, m/s^3]", "effort": "[N m, N]",
               "effort_rate": "[N m/s, N/s]", "joint_force": "[N]"}
@@ -152,8 +167,15 @@ LIMITS = _each("any joint", "Limits of each joint over those of the URDF, named 
         **{f"max_{quantity}": _positive(f"{TEXTS.get(quantity, quantity.capitalize())}, either way {unit}.")
            for quantity, unit in QUANTITIES.items()},
         **{f"has_{quantity}_limits": _switch(quantity.replace("_", " ")) for quantity in ("position", *QUANTITIES)},
-        "min_effort": _later("torque the other way, where it differs [N m, N]."),
+        "min_effort": _number("Torque of the joint the other way, where it differs from max_effort: below zero [N m, N].",
+                              exclusiveMaximum=0, minimum=-LARGEST),
         "velocity_by_position": _later("velocity limits that depend on the position.")}))
+
+SUPPLIES = _each("", "Sources of power that joints share, by any name.", _object(
+    "One supply; at least one of its two limits is needed.", {
+        "joints": {"type": "array", "items": _name("joint", "A joint that it drives."), "minItems": 1,
+                   "description": "Joints that it drives; default all."},
+        **POWER}))
 
 FRICTION = _each("any joint", "What acts at each joint beside links and drives, over the URDF's `<dynamics>`.", _object(
     "Friction of one joint; its torque is coulomb tanh(qd / smoothing) + viscous qd + offset.", {
@@ -178,6 +200,6 @@ SCHEMA: Schema = {
         "urdf_friction": {"type": "boolean", "description": "Whether `<dynamics damping= friction=>` of the URDF counts; "
                                                             "default false: many URDFs hold settings of simulators there."},
         "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,
-        "payloads": PAYLOADS, "drives": DRIVES, "limits": LIMITS, "friction": FRICTION,
+        "payloads": PAYLOADS, "drives": DRIVES, "supplies": SUPPLIES, "limits": LIMITS, "friction": FRICTION,
         "sensors": _later("encoders, torque sensors, force-torque sensors, IMUs: where they sit, what they measure, which "
                           "way.")}, ("version",))}

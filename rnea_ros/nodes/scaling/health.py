@@ -111,7 +111,7 @@ class ScalingHealth:
                 "time_s": f"{reference.t:.3f}", "planned_s": f"{plan.law.duration:.3f}",
                 "expected_s": f"{current.law.duration:.3f}",  # without pauses and overrides to come
                 "delay_s": f"{sample.delay:.3f}", "speed_scaling": f"{sample.speed:.4f}",
-                "binding": motion.described(sample.joint, sample.quantity), "utilization": f"{sample.utilization:.4f}",
+                "binding": sample.binding.words, "utilization": f"{sample.binding.utilization:.4f}",
                 "peak_utilization": f"{motion.peak:.4f}", "peak_of": motion.peak_of}
 
     def _tick_values(self, elapsed: float, notes: list[str]) -> dict[str, object]:

@@ -59,8 +59,7 @@ class ScalingMessages:
                 view[:] = now[field]
             message.t, message.s, message.progress = reference.t, reference.s, reference.s / motion.scaler.plan.path.length
             message.delay, message.override_share, message.speed_scaling = sample.delay, override, sample.speed
-            message.utilization, message.binding_joint = sample.utilization, motion.joint_names[sample.joint]
-            message.binding_limit = sample.quantity
+            message.utilization, message.binding_joint, message.binding_limit = sample.binding
             self._scaled.publish(message)
         if _has_subscribers(self._reference):
             point = self._point

@@ -1,0 +1,91 @@
+"""What share of its limits a motion uses, and which is nearest: limits of joints, of drives and of supplies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..model.drive_limits import DriveLimit, uses
+from ..model.tree import Limits
+from ..scaling.terms import QUANTITIES
+
+
+class Nearest(NamedTuple):
+    """The limit that is used most: the share of it, the joint or supply that it is of, and what it limits."""
+
+    utilization: float
+    owner: str
+    quantity: str
+
+    @property
+    def words(self) -> str:
+        return in_words(self.owner, self.quantity)
+
+
+def in_words(owner: str, quantity: str) -> str:
+    return f"{quantity.replace('_', ' ')} of {owner}"
+
+
+class LimitUse:
+    """labels : (owner, quantity) of each known limit, first those of the joints, then those of drives"""
+
+    def __init__(self, joint_names: Sequence[str], limits: Limits, drives: Sequence[DriveLimit] = ()):
+        limit = np.stack([getattr(limits, quantity) for quantity in QUANTITIES])
+        self._known = np.flatnonzero(np.isfinite(limit))
+        self._limit = limit.flat[self._known]
+        self._drives = drives
+        own = [(joint_names[k % limit.shape[1]], QUANTITIES[k // limit.shape[1]]) for k in self._known]
+        self.labels = (*own, *((drive.owner, drive.quantity) for drive in self._drives))
+
+    def __call__(self, tau: Any, tau_rate: Any, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
+        """(..., limits), zero or more, from arrays (..., n)."""
+        values = np.abs(np.concatenate((tau, tau_rate, qd, qdd, qddd), axis=-1))
+        found = values[..., self._known] / self._limit
+        return np.concatenate((found, uses(self._drives, tau, tau_rate, qd)), axis=-1) if self._drives else found
+
+    def nearest(self, tau: Any, tau_rate: Any, qd: Any, qdd: Any, qddd: Any) -> Nearest:
+        """Of one sample."""
+        found = self(tau, tau_rate, qd, qdd, qddd)
+        most = int(found.argmax())
+        return Nearest(float(found[most]), *self.labels[most])
+
+
+class Peak(NamedTuple):
+    """The largest use of a limit: what share of it, of what, at which time [s]."""
+
+    share: float
+    owner: str
+    quantity: str
+    t: float
+
+    @property
+    def words(self) -> str:
+        return in_words(self.owner, self.quantity)
+
+
+class Peaks:
+    """The largest use of each known limit in a motion that comes part by part."""
+
+    def __init__(self, use: LimitUse):
+        self._use = use
+        self._share, self._time = np.zeros((2, len(use.labels)))
+
+    def see(self, t: np.ndarray, tau: Any, tau_rate: Any, qd: Any, qdd: Any, qddd: Any) -> None:
+        """t (samples,), the rest (samples, n); NaN where a recording does not tell."""
+        found = np.nan_to_num(self._use(tau, tau_rate, qd, qdd, qddd), nan=0.0)
+        most, when = found.max(axis=0), t[found.argmax(axis=0)] if found.size else self._time
+        self._time = np.where(most > self._share, when, self._time)
+        self._share = np.maximum(self._share, most)
+
+    def all(self) -> list[Peak]:
+        """The most used limit first."""
+        order = np.argsort(-self._share, kind="stable")
+        shares, labels, times = self._share.tolist(), self._use.labels, self._time.tolist()
+        return [Peak(shares[k], labels[k][0], labels[k][1], times[k]) for k in order]
+
+    def of_quantities(self) -> list[Peak]:
+        """Of each quantity its most used limit, in the order of the labels."""
+        first = {peak.quantity: peak for peak in reversed(self.all())}
+        return [first[quantity] for quantity in dict.fromkeys(quantity for _, quantity in self._use.labels)]

@@ -1,0 +1,199 @@
+"""Limits of drives: from the robot file's words to lines in torque, torque rate and speed; and motions that keep to them.
+
+Oracle: the data sheet's own formulas, on Pinocchio's torques along the motion and their rates.
+"""
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, ModelError, load
+from rnea_ros.model.drive_limits import DriveLimit, outside_of_convex, uses
+from rnea_ros.motion.retime import retime_motion
+from rnea_ros.scaling.path import through
+from support.oracles import PinocchioOracle
+from support.scaling_cases import ARMS, urdf, waypoints
+
+TIGHT = 0.99  # of the limit that binds is used at least
+LOOKS = 4000
+SHEET = {"gear_ratio": 100.0, "torque_constant": 0.1, "resistance": 0.5, "inductance": 2.5e-3, "efficiency": 0.8}
+
+
+def arm_with(name, sections):
+    return load(urdf(name), {"version": 1, **sections})
+
+
+def gravity_of(robot, seed):
+    """(n,) the largest torque of gravity on the way through the waypoints, and something for joints without any."""
+    path = through(waypoints(robot, seed))
+    torque = np.abs(robot.gravity(path(np.linspace(0.0, path.length, 400))[0])).max(axis=0)
+    return np.maximum(torque, 0.1 * torque.max())
+
+
+def drives_for(robot, seed, rng):
+    """Drives that gravity uses about half of, each with constants of its own."""
+    found = {}
+    for name, torque in zip(robot.joint_names, gravity_of(robot, seed)):
+        ratio, constant = float(rng.choice([-1.0, 1.0]) * rng.uniform(50, 150)), float(rng.uniform(0.05, 0.2))
+        stall = 2.0 * float(torque)  # N m
+        current = stall / (constant * abs(ratio) * 0.8)
+        resistance = float(rng.uniform(0.2, 2.0))
+        found[name] = {"gear_ratio": ratio, "torque_constant": constant, "efficiency": 0.8, "resistance": resistance,
+                       "inductance": 5e-3 * resistance, "back_emf_constant": float(rng.uniform(0.9, 1.1)) * constant,
+                       "supply_voltage": float(rng.uniform(1.0, 1.3)) * (current * resistance)
+                       + 2.0 * constant * abs(ratio)}
+    return found
+
+
+def pinocchio_along(name, robot, motion):
+    """qd, tau and its rate at LOOKS instants of a motion, the latter two by Pinocchio."""
+    oracle = PinocchioOracle(urdf(name), robot)
+    motions = motion(np.linspace(0.0, motion.duration, LOOKS))
+    tau, tau_rate = map(np.array, zip(*(oracle.torque_and_rate(*sample) for sample in zip(*motions))))
+    return motions[1], tau, tau_rate
+
+
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("seed", range(2))
+def test_voltage_is_used_and_kept(name, seed):
+    bare = load(urdf(name))
+    drives = drives_for(bare, seed, np.random.default_rng(seed))
+    robot = arm_with(name, {"drives": drives, "limits": {joint: {"has_effort_limits": False, "has_velocity_limits": False}
+                                                         for joint in bare.joint_names}})
+    motion = retime_motion(robot, waypoints(bare, seed))
+    qd, tau, tau_rate = pinocchio_along(name, robot, motion)
+    used = []
+    for k, joint in enumerate(robot.joint_names):
+        sheet = drives[joint]
+        by_torque = 1.0 / (sheet["torque_constant"] * sheet["gear_ratio"] * sheet["efficiency"])
+        voltage = (sheet["resistance"] * by_torque * tau[:, k] + sheet["inductance"] * by_torque * tau_rate[:, k]
+                   + sheet["back_emf_constant"] * sheet["gear_ratio"] * qd[:, k])
+        used.append(np.abs(voltage).max() / sheet["supply_voltage"])
+    assert TIGHT < max(used) <= 1.0
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_power_of_a_supply_is_kept_up_and_down(name):
+    bare = load(urdf(name))
+    free = retime_motion(bare, waypoints(bare, 3))
+    qd, tau, _ = pinocchio_along(name, bare, free)
+    power = (tau * qd).sum(axis=1)
+    most, braking = 0.5 * power.max(), 0.2 * -power.min()
+    robot = arm_with(name, {"supplies": {"rail": {"max_power": float(most), "max_braking_power": float(braking)}}})
+    motion = retime_motion(robot, waypoints(bare, 3))
+    qd, tau, _ = pinocchio_along(name, robot, motion)
+    power = (tau * qd).sum(axis=1)
+    assert TIGHT < max(power.max() / most, -power.min() / braking) <= 1.0
+    assert motion.duration > free.duration
+
+
+def test_an_unlimited_side_of_power_binds_nothing():
+    bare = load(urdf("seven_r"))
+    free = retime_motion(bare, waypoints(bare, 3))
+    qd, tau, _ = pinocchio_along("seven_r", bare, free)
+    most = float(0.5 * (tau * qd).sum(axis=1).max())
+    robot = arm_with("seven_r", {"supplies": {"rail": {"max_power": most}}})
+    motion = retime_motion(robot, waypoints(bare, 3))
+    qd, tau, _ = pinocchio_along("seven_r", robot, motion)
+    power = (tau * qd).sum(axis=1)
+    assert TIGHT < power.max() / most <= 1.0 and -power.min() > most
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_the_rotor_behind_a_soft_gear_keeps_its_speed(name):
+    bare = load(urdf(name))
+    free = retime_motion(bare, waypoints(bare, 4))
+    qd, _, tau_rate = pinocchio_along(name, bare, free)
+    stiffness = np.abs(tau_rate).max(axis=0) / np.abs(qd).max(axis=0)  # the spring winds up as fast as the joint turns
+    most = 0.7 * 80.0 * np.abs(qd + tau_rate / stiffness).max(axis=0)
+    robot = arm_with(name, {"drives": {joint: {"gear_ratio": 80.0, "max_motor_velocity": float(m),
+                                               "transmission_stiffness": float(k)}
+                                       for joint, m, k in zip(bare.joint_names, most, stiffness)}})
+    qd, _, tau_rate = pinocchio_along(name, robot, retime_motion(robot, waypoints(bare, 4)))
+    used = np.abs(80.0 * (qd + tau_rate / stiffness)).max(axis=0) / most
+    assert TIGHT < used.max() <= 1.0
+
+
+def test_speed_torque_curve_of_a_data_sheet():
+    bare = load(urdf("seven_r"))
+    torque = gravity_of(bare, 5)
+    corners = {joint: [[0.0, 3.0 * t], [1.0, 2.5 * t], [2.0, 0.4 * t], [2.1, 0.0]]
+               for joint, t in zip(bare.joint_names, torque.tolist())}
+    robot = arm_with("seven_r", {"drives": {joint: {"speed_torque_curve": c} for joint, c in corners.items()}})
+    qd, tau, _ = pinocchio_along("seven_r", robot, retime_motion(robot, waypoints(bare, 5)))
+    used = []
+    for k, joint in enumerate(robot.joint_names):
+        speeds, torques = np.array(corners[joint]).T
+        used.append((np.abs(tau[:, k]) / np.interp(np.abs(qd[:, k]), speeds, torques, right=1e-9)).max())
+    assert TIGHT < max(used) <= 1.0
+    assert len([limit for limit in robot.drive_limits if limit.quantity == "speed_torque"]) == 7 * 6  # of 12 sides, in pairs
+
+
+def test_torque_that_differs_up_and_down():
+    bare = load(urdf("seven_r"))
+    k = 1
+    most, least = 1.5 * gravity_of(bare, 6)[k], -4.0 * gravity_of(bare, 6)[k]
+    name = bare.joint_names[k]
+    robot = arm_with("seven_r", {"limits": {name: {"max_effort": float(most), "min_effort": float(least)}}})
+    assert robot.limits.effort[k] == -least
+    _, tau, _ = pinocchio_along("seven_r", robot, retime_motion(robot, waypoints(bare, 6)))
+    assert tau[:, k].max() <= most and tau[:, k].min() >= least
+    assert max(tau[:, k].max() / most, tau[:, k].min() / least) > 0.9
+
+
+def test_friction_is_taken_off_torque_and_counted_in_power():
+    joints = load(urdf("seven_r")).joint_names
+    limits = {"drives": {name: {**SHEET, "max_current": 40.0, "max_power": 150.0, "coulomb": 4.0} for name in joints}}
+    robot = arm_with("seven_r", limits)
+    motion = retime_motion(robot, waypoints(robot, 7))
+    q, qd, qdd, qddd = motion(np.linspace(0.0, motion.duration, LOOKS))
+    used = uses(robot.drive_limits, *robot.torque_and_rate(q, qd, qdd, qddd), qd)
+    assert TIGHT * 0.97 < used.max() <= 1.0
+    with pytest.raises(InputError, match="Coulomb friction takes all of the current of joint1"):
+        retime_motion(arm_with("seven_r", {"drives": {joints[0]: {**SHEET, "max_current": 0.1, "coulomb": 4.0}}}),
+                      waypoints(robot, 7))
+
+
+def test_gravity_that_no_drive_holds_is_refused():
+    robot = load(urdf("seven_r"))
+    weak = arm_with("seven_r", {"drives": {"joint2": {**SHEET, "max_current": 0.5}}})
+    with pytest.raises(InputError, match=r"times the current of joint2 at s = .*no speed is slow enough"):
+        retime_motion(weak, waypoints(robot, 0))
+
+
+@pytest.mark.parametrize("drive, said", [
+    ({"supply_voltage": 48.0}, "drives.joint2.torque_constant is missing, which supply_voltage needs"),
+    ({**SHEET, "back_emf_constant": 0.1, "velocity_constant": 10.0}, "give one of them"),
+    ({**SHEET, "supply_voltage": 48.0, "current_convention": "rms"}, "drives.joint2.back_emf_constant is missing"),
+    ({"efficiency": 1.2}, "a number up to 1 is needed"),
+    ({"speed_torque_curve": [[0.0, 10.0], [1.0, 2.0], [2.0, 1.5], [2.2, 0.0]]}, r"corner \(1, 2\) is inside"),
+    ({"speed_torque_curve": [[1.0, 10.0], [-1.0, 2.0]]}, "zero speed and torque is not inside")])
+def test_what_a_data_sheet_cannot_mean_is_refused(drive, said):
+    with pytest.raises(ModelError, match=said):
+        arm_with("seven_r", {"drives": {"joint2": drive}})
+
+
+def test_sections_that_need_more_say_so():
+    with pytest.raises(ModelError, match="neither max_power nor max_braking_power"):
+        arm_with("seven_r", {"supplies": {"rail": {}}})
+    with pytest.raises(ModelError, match="names a joint twice: joint1"):
+        arm_with("seven_r", {"supplies": {"rail": {"max_power": 1.0, "joints": ["joint1", "joint1"]}}})
+    with pytest.raises(ModelError, match="min_effort needs"):
+        arm_with("seven_r", {"limits": {"joint1": {"has_effort_limits": False, "min_effort": -3.0}}})
+
+
+@pytest.mark.parametrize("convention, ratio, doubted", [
+    ("dc", 1.0, False), ("dc", 1.41, True), ("peak", 1.5, False), ("peak", 1.0, True), ("rms", 3.0, False),
+    ("rms", 1.732, False), ("rms", 1.22, True)])
+def test_constants_that_do_not_belong_together_are_doubted(convention, ratio, doubted):
+    robot = arm_with("seven_r", {"drives": {"joint1": {"torque_constant": 0.3, "back_emf_constant": 0.3 / ratio,
+                                                       "current_convention": convention}}})
+    assert any("torque_constant" in warning for warning in robot.warnings) == doubted
+
+
+def test_uses_are_shares_of_the_limit_on_either_side():
+    limit = DriveLimit("power", "rail", (0, 2), -50.0, 200.0, power=1.0)
+    still = np.zeros((2, 3))
+    tau, qd = np.array([[10.0, 7.0, 5.0], [-10.0, 7.0, 5.0]]), np.array([[4.0, 9.0, 2.0]] * 2)
+    np.testing.assert_allclose(uses([limit], tau, still, qd), [[0.25], [0.6]])
+    assert limit.description == "power of rail"
+    assert outside_of_convex([[0.0, 2.0], [3.0, 0.0]]) is None
