@@ -64,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", type=int, default=50)
     results = [case(seed) for seed in range(parser.parse_args().cases)]
-    print("| limits | duration, that by voltage = 1 | largest use of voltage: least, median, most of all motions | solved in |")
+    print("| limits | duration, that by voltage = 1 | largest use of voltage: least, median, most of the motions | time |")
     print("|---|---|---|---|")
     for kind in results[0]:
         duration, used, spent = np.array([[one[kind][0] / one["voltage"][0], *one[kind][1:]] for one in results]).T
