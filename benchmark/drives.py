@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from rnea_ros import load
 from rnea_ros.model.drive_limits import uses
 from rnea_ros.motion.retime import retime_motion
+from rnea_ros.scaling.path import through
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 
@@ -37,7 +38,8 @@ def case(seed: int) -> dict[str, tuple[float, float, float]]:
     """Of each kind of limits: duration [s], largest use of voltage, time to solve [s]."""
     rng, name = np.random.default_rng(seed), ARMS[seed % len(ARMS)]
     bare, points = load(urdf(name)), waypoints(load(urdf(name)), seed, int(rng.integers(3, 8)))
-    gravity = np.abs(bare.gravity(points)).max(axis=0)
+    path = through(points)
+    gravity = np.abs(bare.gravity(path(np.linspace(0.0, path.length, 1001))[0])).max(axis=0)
     torque = 2.5 * np.maximum(gravity, 0.1 * gravity.max())
     constant, ratio = rng.uniform(0.05, 0.2, bare.n), rng.uniform(50.0, 150.0, bare.n) * rng.choice([-1.0, 1.0], bare.n)
     voltage = constant * np.abs(ratio) * NO_LOAD
