@@ -1,6 +1,7 @@
 """Start the dynamics node on a robot, and beside it query_node, robot_state_publisher and RViz where wanted.
 
     ros2 launch rnea_ros dynamics.launch.py urdf:=robot.urdf
+    ros2 launch rnea_ros dynamics.launch.py urdf:=palletiser.urdf robot_file:=palletiser.robot.yaml
     ros2 launch rnea_ros dynamics.launch.py urdf_package:=ur_description urdf_package_path:=urdf/ur.urdf.xacro \
         xacro_args:="name:=ur5e ur_type:=ur5e" namespace:=left rviz:=true
 
@@ -46,6 +47,12 @@ ARGUMENTS = [
         "xacro_args",
         default_value="",
         description='Arguments of a .xacro file, in the manner of "name:=ur5e prefix:=left_".',
+    ),
+    DeclareLaunchArgument(
+        "robot_file",
+        default_value="",
+        description="YAML file of what a URDF cannot say: loops, a platform, springs, motors, drives, limits, payloads, a "
+        "base that moves. dynamics_node alone reads it so far.",
     ),
     DeclareLaunchArgument(
         "params_file",
@@ -113,12 +120,13 @@ def start(context, more=(), beside=()):
     params_file = file_of(given, "params_file")  # launch would only warn, and the node start with its defaults
     check_robots(given, [*(name for name, wanted in COMPUTING.items() if given[wanted] == "true"), *beside])
     root = read_robot(given)
+    declared = robot_file(given, [*(["query_node"] if given["query_node"] == "true" else []), *beside])
     robot = {**described(given), **dict(more)}
     motion = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
     markers = {"publish_markers": True} if given["rviz"] == "true" else {}
     actions = state_publisher(given)
     if given["dynamics"] == "true":
-        actions.append(node(given, "rnea_ros", "dynamics_node", [params_file, {**robot, **motion, **markers}]))
+        actions.append(node(given, "rnea_ros", "dynamics_node", [params_file, {**robot, **declared, **motion, **markers}]))
     if given["query_node"] == "true":
         actions.append(node(given, "rnea_ros", "query_node", [params_file, robot]))
     if given["rviz"] == "true":
@@ -157,6 +165,16 @@ def check_robots(given, names):
 def described(given):
     """The robot as a parameter. A URDF is text whatever it looks like: without value_type it might be read as YAML."""
     return {"robot_description": ParameterValue(given["robot_description"], value_type=str)}
+
+
+def robot_file(given, others):
+    """The robot file as a parameter, if there is one; others: names of nodes that would compute with the same robot."""
+    if not given["robot_file"]:
+        return {}
+    if others:
+        raise RuntimeError(f"robot_file:={given['robot_file']}: {', '.join(others)} cannot read it yet, and would compute "
+                           "with another robot than dynamics_node; start them without it")
+    return {"robot_file": ParameterValue(str(Path(file_of(given, "robot_file")).absolute()), value_type=str)}
 
 
 def number(given, name):

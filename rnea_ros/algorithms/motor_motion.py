@@ -56,7 +56,7 @@ def inverse_motion(model, motors, motion, wrenches=None, wrench_rates=None, **op
         order = len(motion) - 3 - 2 * step
         q = [jets(*motion[k:k + order + 1]) for k in range(3)]
         theta: list = [jets(*zip(*(x[k:k + order + 1] for x in known), strict=True)) if springs else [] for k in range(3)]
-        torques = inverse_dynamics(model, motors, q, theta, wrenches=_loads(wrenches, wrench_rates, order), **options)
+        torques = inverse_dynamics(model, motors, q, theta, wrenches=loads(wrenches, wrench_rates, order), **options)
         for k, m in enumerate(springs):
             if level[k] == step + 1:
                 angle = torques.load[m.coordinate] / m.stiffness + q[0][m.coordinate]  # (28)
@@ -64,7 +64,7 @@ def inverse_motion(model, motors, motion, wrenches=None, wrench_rates=None, **op
     return torques, known
 
 
-def _loads(wrenches, rates, order):
-    """Wrenches as jets."""
+def loads(wrenches, rates, order):
+    """Wrenches as jets of an order."""
     still, rates = np.zeros(6), rates or {}
     return {k: jets(*[wrench, rates.get(k, still), *[still] * order][:order + 1]) for k, wrench in (wrenches or {}).items()}

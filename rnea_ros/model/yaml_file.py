@@ -35,14 +35,24 @@ class Document(NamedTuple):
 
 def read(path: Any, hint: str) -> Document:
     """What a file holds, and where in it. ModelError if it cannot be read; hint: what a file there should say."""
+    return parsed(data(path, hint), str(path))
+
+
+def data(path: Any, hint: str) -> bytes:
+    """The bytes of a file. ModelError as of `read`."""
     where = str(path)
     try:
         with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            found = file.read(MAX_BYTES + 1)
     except (OSError, TypeError, ValueError) as error:  # no path; a path with a zero byte
         raise ModelError(f"cannot be read ({getattr(error, 'strerror', None) or error}); {hint}", where) from None
-    if len(data) > MAX_BYTES:
+    if len(found) > MAX_BYTES:
         raise ModelError(f"more than {MAX_BYTES} bytes", where)
+    return found
+
+
+def parsed(data: bytes, where: str) -> Document:
+    """What the bytes of a file hold. ModelError if that is no YAML."""
     try:
         loader = _Strict(data)  # a SafeLoader: plain values only
         node = loader.get_single_node()

@@ -209,6 +209,11 @@ class ClosedLoopRobot(LoopKinematics):
                  world_wrenches: Wrenches | None = None) -> Dynamics:
         """Torques, rates, and of both the share of gravity."""
         motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        return self.along(motion, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
+
+    def along(self, motion: LoopMotion, *, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+              world_wrenches: Wrenches | None = None) -> Dynamics:
+        """`dynamics` of a motion whose loops are closed already, as `motion` or a tracker gives it."""
         tau, tau_rate, gravity, gravity_rate = self.tree.dynamics(*motion[:4], wrenches=wrenches, wrench_rates=wrench_rates,
                                                                     world_wrenches=world_wrenches)
         return Dynamics(*closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate),

@@ -19,6 +19,7 @@ from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits, Model
 from . import elastic_parameters
 from .elastic_derivatives import ElasticDerivatives
+from .elastic_rates import OF_MOTORS, ElasticRates, MeasuredMotors
 from .inputs import validation
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
@@ -54,7 +55,7 @@ class ElasticResponse(NamedTuple):
     qdd_motor: Array
 
 
-class ElasticRobot(ElasticDerivatives, LinkKinematics):
+class ElasticRobot(ElasticDerivatives, LinkKinematics, MeasuredMotors):
     """Exact dynamics of a robot whose joints may be elastic and whose motors may sit on any link (Hua et al.).
 
     Joints are in the order of `joint_names`, motors of elastic joints in that of `elastic_joints`. A spring's torque is
@@ -73,7 +74,7 @@ class ElasticRobot(ElasticDerivatives, LinkKinematics):
         self.model = unified(robot.model, [*rotors, *robot.payloads.values()])
         self._levels = motor_motion.levels(self.model, self.motors)
         self._stiff = Robot(self.model, robot.backend, robot.gravity_vector)  # the links alone
-        columns = dict.fromkeys(("q_motor", "qd_motor"), self.elastic_joints)
+        columns = dict.fromkeys(OF_MOTORS, self.elastic_joints)
         self._motors = KernelStore(self.model, robot.gravity_vector, robot.backend, columns=columns)
         self._store = robot._store
 
@@ -126,6 +127,12 @@ class ElasticRobot(ElasticDerivatives, LinkKinematics):
         return tuple(self.joint_names[motor.coordinate] for motor in self.elastic_motors)
 
     @property
+    def motor_joints(self) -> dict[str, str]:
+        """{elastic joint: name under which joint states report its motor}, as far as the file says."""
+        declared = self._parameters.section("elastic_joints")
+        return {name: declared[name]["motor_joint"] for name in self.elastic_joints if "motor_joint" in declared[name]}
+
+    @property
     def stiffness(self) -> Array:
         """Of the elastic joints [N m/rad, N/m]."""
         return np.array([motor.stiffness for motor in self.elastic_motors])
@@ -157,26 +164,40 @@ class ElasticRobot(ElasticDerivatives, LinkKinematics):
         higher       : third, fourth ... derivative of q, `order` - 1 in all: the springs' torques must change with the motion
         wrench_rates : the motors feel how loads change, too; as far as they are given, wrenches change at these rates
         """
-        *parts, _rate = self._motion(self.order - 1, (q, qd, qdd, *higher), wrenches=wrenches, wrench_rates=wrench_rates,
+        parts = self._motion(self.order - 1, (q, qd, qdd, *higher), wrenches=wrenches, wrench_rates=wrench_rates,
                                      world_wrenches=world_wrenches)
-        return ElasticMotion(*parts)
+        return ElasticMotion(*parts[:5])
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                         world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
         """Torques of the motors and their exact time derivatives; takes `order` derivatives of q."""
-        tau, *_rest, rate = self._motion(self.order, (q, qd, qdd, qddd, *higher), wrenches=wrenches,
-                                         wrench_rates=wrench_rates, world_wrenches=world_wrenches)
-        return tau, rate
+        found = self.elastic_rates(q, qd, qdd, qddd, *higher, wrenches=wrenches, wrench_rates=wrench_rates,
+                                   world_wrenches=world_wrenches)
+        return found.tau, found.tau_rate
+
+    def elastic_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
+                      wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None) -> ElasticRates:
+        """Torques on both sides of the springs for a motion of the joints, `order` derivatives of q, and their rates."""
+        tau, load, q_motor, qd_motor, _, load_rate, tau_rate = self._motion(
+            self.order, (q, qd, qdd, qddd, *higher), wrenches=wrenches, wrench_rates=wrench_rates,
+            world_wrenches=world_wrenches)
+        return ElasticRates(tau, tau_rate, load, load_rate, self._deflection(q, q_motor), self._deflection(qd, qd_motor))
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                  wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                  world_wrenches: Wrenches | None = None) -> Dynamics:
         """tau, tau_rate; and the torques that hold the robot still against gravity, and their rates."""
-        rest = np.zeros(self.n)
         found = self.torque_and_rate(q, qd, qdd, qddd, *higher, wrenches=wrenches, wrench_rates=wrench_rates,
                                      world_wrenches=world_wrenches)
-        return Dynamics(*found, *self._stiff.dynamics(q, qd, rest, rest)[2:])
+        return Dynamics(*found, *self.gravity_and_rate(q, qd))
+
+    def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
+        """Torques (n,) that hold the joints still against gravity, and their rates."""
+        rest = np.zeros(self.n)
+        found = self._stiff.dynamics(q, qd, rest, rest)
+        return found.gravity, found.gravity_rate
 
     # ------------------------------------------------------------------ the equations of joints and motors
 
@@ -249,8 +270,8 @@ class ElasticRobot(ElasticDerivatives, LinkKinematics):
 
     def _inverse_motion(self, model: Model, gravity: Any, options: Any, **motion: Any) -> tuple[Any, ...]:
         torques, theta = motor_motion.inverse_motion(model, self.motors, list(motion.values()), gravity=gravity, **options)
-        rate: Any = derivative(torques.motor, 1) if len(motion) > self.order else []
-        return derivative(torques.motor, 0), derivative(torques.load, 0), *([x[k] for x in theta] for k in range(3)), rate
+        rates: Any = [derivative(x, 1) if len(motion) > self.order else [] for x in (torques.load, torques.motor)]
+        return derivative(torques.motor, 0), derivative(torques.load, 0), *([x[k] for x in theta] for k in range(3)), *rates
 
     def _forward_dynamics(self, model: Model, gravity: Any, options: Any, q: Any, qd: Any, q_motor: Any, qd_motor: Any,
                           tau: Any) -> tuple[Any, ...]:

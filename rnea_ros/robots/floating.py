@@ -176,11 +176,16 @@ class FloatingRobot(FreeDerivatives):
         wrench, tau, _rate = self._evaluate("free_gravity", held, q, np.zeros(self.n))
         return np.concatenate((wrench, tau), axis=-1)
 
+    def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> tuple[Array, Array]:
+        """Torques (n,) that hold the joints still against gravity on a held base, and their rates as base and joints move."""
+        _wrench, tau, rate = self._evaluate("free_gravity", base, q, qd)
+        return tau, rate
+
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, base: BaseState | None = None,
                  wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                  world_wrenches: Wrenches | None = None) -> Dynamics:
         """tau, tau_rate; and the torques that hold the joints still against gravity on a held base, and their rates."""
-        _wrench, gravity, gravity_rate = self._evaluate("free_gravity", base, q, qd)
+        gravity, gravity_rate = self.gravity_and_rate(q, qd, base=base)
         found = self.torque_and_rate(q, qd, qdd, qddd, base=base, wrenches=wrenches, wrench_rates=wrench_rates,
                                      world_wrenches=world_wrenches)
         return Dynamics(*found, gravity, gravity_rate)

@@ -128,7 +128,12 @@ class ParallelRobot(ParallelDerivatives):
                  wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                  world_wrenches: Wrenches | None = None) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity."""
-        platform, legs = self._state(q, qd, qdd, qddd, motion=motion, guess=guess)
+        state = self._state(q, qd, qdd, qddd, motion=motion, guess=guess)
+        return self.along(*state, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
+
+    def along(self, platform: PlatformMotion, legs: LegMotion, *, wrenches: Wrenches | None = None,
+              wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Dynamics:
+        """`dynamics` of a motion of platform and legs that fit each other already, as a tracker gives it."""
         _tau, _rate, tau, rate = self.legs.dynamics(*legs[:4])
         weight = actuator_force(legs.maps, legs.maps_rate, *self.body.weight(platform), tau, rate)
         return Dynamics(*self._forces(platform, legs, wrenches, wrench_rates, world_wrenches), *weight)

@@ -76,7 +76,7 @@ def test_what_is_declared_only_is_refused_with_not_yet(path):
 
 
 def test_nothing_else_is_declared_only():
-    assert len(LATER) == 8 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "friction", "sensors"}
+    assert len(LATER) == 7 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "friction", "sensors"}
     (problem,) = refused({"effort_convention": "without_gravity"})
     assert problem == "effort_convention: not yet: 'without_gravity' is declared but not served; allowed are total"
     load(ARM, {"version": 1, "effort_convention": "total"}, backend="python")

@@ -74,6 +74,27 @@ def test_bad_states(message, reason, detail):
     assert read(reader, state(sec=2)) == 2 * SECOND  # and nothing is spoilt
 
 
+def test_optional_joints_are_read_where_they_are_published():
+    reader = StateReader("ab", optional="cd")
+    read(reader, state("ab", (1.0, 2.0), (4.0, 5.0), sec=0))
+    assert (reader.q.tolist(), reader.qd.tolist(), reader.has_velocity) == ([1, 2], [4, 5], True)
+    assert np.isnan(reader.optional()).all()
+    read(reader, state("dcba", (40.0, 3.0, 2.5, 1.5), (9.0, 8.0, 5.5, 4.5), sec=1))  # all of them
+    assert reader.q.tolist() == [1.5, 2.5] and reader.optional().tolist() == [[3.0, 40.0], [8.0, 9.0]]
+    read(reader, state("xbad", (0.0, 2.0, 1.0, 4.0), (0.0, 5.0, 4.0, math.nan), sec=1.1))  # some; the speed of one unknown
+    assert reader.q.tolist() == [1, 2] and reader.has_velocity
+    np.testing.assert_array_equal(reader.optional(), [[3.0, 4.0], [8.0, math.nan]])
+    assert read(reader, state("c", (30.0,), (0.5,), sec=1.2)) == 1.2 * SECOND  # from another sender
+    np.testing.assert_array_equal(reader.optional(), [[30.0, 4.0], [0.5, math.nan]])
+    reader.age = 0.5
+    read(reader, state("ab", (1.0, 2.0), (4.0, 5.0), sec=1.65))
+    np.testing.assert_array_equal(reader.optional(), [[30.0, math.nan], [0.5, math.nan]])
+    reader.forget()
+    assert np.isnan(reader.optional()).all()
+    with pytest.raises(Rejected, match="no message names a, b"):
+        read(reader, state("cd", (1.0, 1.0), (0.0, 0.0), sec=3))
+
+
 def test_names_without_end_are_cut_short():
     many = [f"x{k}" for k in range(10**5)] + ["y" * 10**6]
     reader = StateReader(NAMES)

@@ -104,14 +104,14 @@ def bench():
 @pytest.fixture
 def poison(monkeypatch):
     """Models with a poisoned joint fail when they are built."""
-    real, raised = robot_description._try, SimpleNamespace(error=OverflowError("no"))
+    real, raised = robot_description.tried, SimpleNamespace(error=OverflowError("no"))
 
     def trying(robot):
         if any(link.term.coulomb == POISON for link in robot.model.links):
             raise raised.error
-        real(robot)
+        return real(robot)
 
-    monkeypatch.setattr(robot_description, "_try", trying)
+    monkeypatch.setattr(robot_description, "tried", trying)
     return raised
 
 
@@ -231,7 +231,7 @@ def test_a_defect_while_a_value_is_applied_refuses_it(bench, monkeypatch):
 
 def test_a_model_without_torques_is_none():
     with pytest.raises(InputError, match=r"robot 'arm' at rest, .* too large for a number .*payload are too large"):
-        robot_description._try(Robot.from_urdf(ARM).with_payload("tool", 1.7e308))
+        robot_description.tried(Robot.from_urdf(ARM).with_payload("tool", 1.7e308))
 
 
 def test_limits_beyond_any_machine_are_reported_as_such(bench):

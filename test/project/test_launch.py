@@ -54,7 +54,7 @@ def colons(tmp_path):
 def test_arguments_are_those_promised(path):
     arguments = arguments_of(path)
     promised = {"urdf", "urdf_package", "urdf_package_path", "xacro_args", "params_file", "motion_source", "namespace",
-                "start_rsp", "rviz", "rviz_config", "use_sim_time", "log_level"}
+                "start_rsp", "rviz", "rviz_config", "use_sim_time", "log_level", "robot_file"}
     assert promised <= {argument.name for argument in arguments}
     assert len({argument.name for argument in arguments}) == len(arguments)
     for argument in arguments:
@@ -250,6 +250,18 @@ def test_the_scaling_demos_limits_are_every_nodes(start):
         given = result.one(name).parameters
         assert {key: given[key] for key in given if key.startswith("joint_limits.")} == pytest.approx(limits)
     assert result.one("demo_follower").parameters["speed"] == 3.0
+
+
+def test_the_robot_file_is_dynamics_nodes(start):
+    path = str(URDF / "five_bar.robot.yaml")
+    given = {"urdf": str(URDF / "five_bar.urdf"), "robot_file": os.path.relpath(path)}
+    assert start("dynamics", **given).one("dynamics_node").parameters["robot_file"] == path
+    assert "robot_file" not in start("dynamics", urdf=RR).one("dynamics_node").parameters
+    for file, more, other in (("dynamics", {"query_node": "true"}, "query_node"), ("scaling", {}, "scaling_node")):
+        result = start(file, **given, **more)
+        assert f"{other} cannot read it yet" in result.error and not result.started
+    result = start("dynamics", **given | {"robot_file": "no.yaml"})
+    assert "robot_file:=no.yaml: no such file" in result.error and not result.started
 
 
 def test_references_go_to_the_controllers_that_are_named(start):

@@ -44,7 +44,7 @@ def load(**joints):
     (PLACED | {"motor_position": [0, 0, 1]}, "joints.j2.motor_mass is missing, which position needs"),
     (WHOLE | {"motor_transverse_inertia": 0.004}, "transverse_inertia is 0.004, less than half of rotor_inertia, 0.01"),
     (WHOLE | {"motor_mass": 0}, "joints.j2.motor_mass is 0; a number above zero is needed"),
-    (17, "joints.j2 is 17; a mapping with stiffness is needed"),
+    (17, "joints.j2 is 17; a mapping with stiffness, motor_joint is needed"),
 ])
 def test_bad_values_are_refused(entry, message):
     with pytest.raises(ModelError) as error:

@@ -39,6 +39,7 @@ class RotorTree:
     """
 
     def __init__(self, tree: Tree, joints: dict, robot: ElasticRobot):
+        self.urdf, self.declared = tree.text(), {"joints": joints}
         whole = Tree(tree.name, list(tree.links), list(tree.joints))
         for name, entry in joints.items():
             whole.links.append(LinkSpec(f"rotor of {name}", rotor(entry)))
@@ -106,7 +107,7 @@ def declare(rng, tree: Tree, names, followed=(), elastic=0.5, links=None) -> dic
 
 
 @cache
-def four_joints(elastic=True, stiffness=300.0, depth=1):
+def four_joints(elastic=True, stiffness=300.0, depth=1, springs=("joint1", "joint2", "joint3", "joint4")):
     """Four joints; depth 1: all motors in the base, before every spring. depth 4: each motor on the link before its joint."""
     tree = Tree("chain", [LinkSpec("link0", INERTIAL)])
     for k, (kind, axis) in enumerate((("revolute", (0, 0, 1)), ("revolute", (0, 1, 0)), ("prismatic", (1, 0, 0.2)),
@@ -116,8 +117,8 @@ def four_joints(elastic=True, stiffness=300.0, depth=1):
                                      rpy=(0.2, 0.1 * k, 0), axis=axis))
     links = {f"joint{k + 1}": "link0" if depth == 1 else f"link{k}" for k in range(4)}
     joints = declare(np.random.default_rng(7), tree, list(links), elastic=0.0, links=links)
-    for entry in joints.values():
-        entry |= {"gear_ratio": 20.0} | ({"stiffness": stiffness} if elastic else {})
+    for name, entry in joints.items():
+        entry |= {"gear_ratio": 20.0} | ({"stiffness": stiffness} if elastic and name in springs else {})
     robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
     return robot, RotorTree(tree, joints, robot)
 

@@ -129,7 +129,24 @@ def draft(source: Source) -> RobotFile:
     """The same, unchecked: `checked` tells what is wrong with it together with what the URDF says against it."""
     if isinstance(source, RobotFile):
         return source
-    content, places, where = _content(source)
+    return _converted(*_content(source))
+
+
+def contents(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file, to be `parsed` later. ModelError if it cannot be read."""
+    from .. import yaml_file
+
+    return yaml_file.data(path, HINT)
+
+
+def parsed(data: bytes, where: str) -> RobotFile:
+    """From the bytes of a file, unchecked as `draft`; where: its path."""
+    from .. import yaml_file
+
+    return _converted(*_document(*yaml_file.parsed(data, where)))
+
+
+def _converted(content: dict[str, Any], places: Mapping[Path, tuple[int, int]], where: str) -> RobotFile:
     old = old_files.converted(content)
     if old is None:
         return RobotFile(content, where, "", places)
@@ -141,7 +158,11 @@ def _content(source: Any) -> tuple[dict[str, Any], Mapping[Path, tuple[int, int]
         return _plain(source), {}, "robot file"
     from .. import yaml_file
 
-    content, places, where = yaml_file.read(source, HINT)
+    return _document(*yaml_file.read(source, HINT))
+
+
+def _document(content: Any, places: Mapping[Path, tuple[int, int]],
+              where: str) -> tuple[dict[str, Any], Mapping[Path, tuple[int, int]], str]:
     if not isinstance(content, dict):
         raise ModelError(f"holds {'nothing' if content is None else type(content).__name__}; {HINT}", where)
     return _plain(content), places, where

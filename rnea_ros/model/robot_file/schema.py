@@ -96,7 +96,9 @@ ELASTIC_JOINTS = _each("joint", "Joints with a spring between motor and link; ea
     "One elastic joint.", {
         "stiffness": _positive("Torque of the spring by its deflection, at the joint [N m/rad, N/m]."),
         "damping": _later("torque of the spring by the rate of its deflection [N m s/rad, N s/m]."),
-        "motor_joint": _later("name under which joint states report the motor's position.")}, ("stiffness",)), least=1)
+        "motor_joint": {"type": "string", "minLength": 1, "description":
+                        "Name under which joint states report the motor: its position behind the gear, that is, divided by "
+                        "gear_ratio [rad, m]."}}, ("stiffness",)), least=1)
 
 MOTORS = _each("joint", "Motors that ride on links and turn with them. A motor that is not named sits in the base.", _object(
     "The motor of one joint.", {

@@ -8,16 +8,17 @@ from dataclasses import fields
 
 import numpy as np
 
-from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros import InputError, JointDynamics
 from rnea_ros.errors import some
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES, LARGEST
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
+from rnea_ros.nodes.common.robot_facts import RobotFacts
 
 FEW = 6  # names in a sentence
 
 
-def described(robot: Robot) -> Values:
+def described(robot: RobotFacts) -> Values:
     """Every joint parameter of a model, with the value that its URDF gives. Mimic joints have dynamics but no limits.
 
     Limits of 1e16 and the like mean that there is none: they become the largest that the parameter may have.
@@ -40,7 +41,7 @@ def described(robot: Robot) -> Values:
     return found
 
 
-def joint_limits(values: Values, robot: Robot) -> Limits:
+def joint_limits(values: Values, robot: RobotFacts) -> Limits:
     """The limits that the declared parameters amount to. A limit of zero is unknown: no actuator has it."""
 
     def column(quantity: str, limit: str) -> np.ndarray:
@@ -63,7 +64,7 @@ def check_positions(values: Values) -> None:
                              "to change both, set them in one atomic call")
 
 
-def warnings(parameters: ParameterSet, robot: Robot) -> list[str]:
+def warnings(parameters: ParameterSet, robot: RobotFacts) -> list[str]:
     """What the user said of joints that has no effect, and why."""
     found, strangers = [], []
     for name, value in parameters.given.items():

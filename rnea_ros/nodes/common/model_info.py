@@ -6,16 +6,17 @@ from builtin_interfaces.msg import Time
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import ModelInfo
-from rnea_ros import Robot
 from rnea_ros.model.tree import Limits
+from rnea_ros.nodes.common.robot_facts import RobotFacts
 
 
-def model_info(robot: Robot, limits: Limits, stamp: Time) -> ModelInfo:
+def model_info(robot: RobotFacts, limits: Limits, stamp: Time) -> ModelInfo:
     """Everything a subscriber needs to interpret the numbers."""
     rotary = [kind != "prismatic" for kind in robot.joint_types]
     info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
     info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
-    info.base, info.backend = "fixed", robot.backend
+    info.base, info.backend, info.kind = "fixed", robot.backend, "Robot"
+    info.measured_joints = list(robot.joint_names)
     info.total_mass, info.gravity = float(robot.total_mass), robot.gravity_vector
     info.joint_names, info.joint_types = list(robot.joint_names), list(robot.joint_types)
     info.effort_units = ["N.m" if turns else "N" for turns in rotary]

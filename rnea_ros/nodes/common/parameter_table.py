@@ -31,7 +31,16 @@ MODEL = (
           "as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
 )
 
+ROBOT_FILE = Entry("robot_file", "", "Path of the robot file, which says what a URDF cannot: loops, a platform, springs, "
+                   "motors, drives, limits, payloads, whether the base moves. Setting it reads it again; one that cannot be "
+                   "used is refused and the old model stays")
+
 DYNAMICS = (
+    ROBOT_FILE,
+    Entry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before that is "
+          "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
+    Entry("base.timeout", 0.1, "Of a robot whose base moves: a base state older than this, by arrival, is out of date, and "
+          "joint states are refused", "s", 1e-3, 10.0, read_only=True),
     Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, or an "
           "estimate of the whole motion from the positions in the joint states", choices=("desired", "estimated")),
     Entry("on_desired_timeout", "zero_jerk", "What happens while no desired motion arrives: keep the acceleration "

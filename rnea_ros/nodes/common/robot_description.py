@@ -13,67 +13,26 @@ from collections import deque
 from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
-from rnea_ros import InputError, RneaError, Robot
+from rnea_ros import AnyRobot, InputError
 from rnea_ros.errors import in_words, some
 from rnea_ros.nodes.common.joints import described, warnings
-from rnea_ros.nodes.common.parameter_table import MODEL
+from rnea_ros.nodes.common.model_request import FileText, ModelRequest, Serve
+from rnea_ros.nodes.common.parameter_table import MODEL, ROBOT_FILE
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
 from rnea_ros.nodes.fastpath.cdr import Malformed
 from rnea_ros.nodes.fastpath.executor import trigger
 from rnea_ros.nodes.fastpath.raw_messages import Reader
 
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-MODEL_NAMES = frozenset(entry.name for entry in MODEL)
+MODEL_NAMES = frozenset(entry.name for entry in (*MODEL, ROBOT_FILE))
 SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
-
-
-@dataclass(frozen=True)
-class ModelRequest:
-    """Everything that a model is made of; equal requests make equal models."""
-
-    text: str
-    backend: str
-    gravity: tuple[float, ...]
-    use_friction: bool
-    terms: tuple[tuple[str, float], ...]  # parameters joint_dynamics.* that the user gave
-    payload: tuple[str, float, tuple[float, ...], tuple[float, ...]]
-
-    def bare(self) -> ModelRequest:
-        """Without the payload, which can be changed without compiling anything."""
-        return replace(self, payload=("", 0.0, (), ()))
-
-    def plain(self) -> ModelRequest:
-        """What the text alone makes."""
-        return replace(self.bare(), terms=())
-
-    def robot(self) -> Robot:
-        """Without payload. Raises RneaError."""
-        # as bytes: a text is never mistaken for the path of a file to open
-        draft = Robot.from_urdf(self.text.encode(errors="replace"), backend="reference", friction=self.use_friction)
-        given: dict[str, dict[str, float]] = {}
-        for name, value in self.terms:
-            joint, _, quantity = name.removeprefix("joint_dynamics.").rpartition(".")
-            given.setdefault(joint, {})[quantity] = value
-        terms = {link.joint: replace(link.term, **given[link.joint]) for link in draft.model.links if link.joint in given}
-        return Robot(draft.model.with_joint_dynamics(terms), self.backend, self.gravity)
-
-    def load(self, robot: Robot) -> Robot:
-        """Put the payload on a bare robot. Raises RneaError."""
-        link, mass, com, (xx, xy, xz, yy, yz, zz) = self.payload
-        if not link and mass == 0.0:
-            return robot
-        try:
-            return robot.with_payload(link, mass, com, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
-        except RneaError as error:
-            hint = "" if link else " (set payload.link first, or payload.link and payload.mass in one atomic call)"
-            raise InputError(f"{error}{hint}") from None
 
 
 class RobotDescriptionSource:
@@ -81,21 +40,24 @@ class RobotDescriptionSource:
 
     accept(robot) is called with every new model, when the parameters of its joints are declared.
     refuse(reason) is called for a model that cannot be built. Both are called by the executor, and logged here.
-    prepare(robot) is called by the thread that builds, before: to compile what else the node needs, or raise RneaError.
+    serve(robot, request) is called before, by the thread that builds: it compiles what the node needs, or raises RneaError.
+    What it returns is what accept gets.
     """
 
-    def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Robot], None],
-                 refuse: Callable[[str], None], prepare: Callable[[Robot], None] | None = None):
-        self._node, self._parameters, self._accept, self._refuse, self._prepare = node, parameters, accept, refuse, prepare
+    def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Any], None],
+                 refuse: Callable[[str], None], serve: Serve = lambda robot, request: tried(robot)):
+        """Raises RneaError if there is a robot file that cannot be read."""
+        self._node, self._parameters, self._accept, self._refuse, self._serve = node, parameters, accept, refuse, serve
+        self._file = self._read_file()
         self._received = ""  # on the topic
         self._refused_text = ""  # of what was received, the last one that made no model while there was another
         self._wanted: ModelRequest | None = None  # the newest request, whatever became of it
-        self._bare: tuple[ModelRequest, Robot] | None = None  # the last one built, without payload
+        self._bare: tuple[ModelRequest, AnyRobot] | None = None  # the last one built, without payload
         self._current: ModelRequest | None = None  # the one accepted last,
-        self._robot: Robot | None = None  # what was made of it,
+        self._robot: Any = None  # what was made of it,
         self._kept: tuple[Values, Values] = {}, {}  # and the parameters, all and of joints, that it was made with
         self._answered: ModelRequest | None = None  # the last one accepted or refused
-        self._finished: deque[tuple[ModelRequest, Robot | str]] = deque()
+        self._finished: deque[tuple[ModelRequest, Any]] = deque()  # and what was served, or why nothing was
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
         self._ready = node.create_guard_condition(self._deliver)
         self._read = Reader(String)
@@ -118,11 +80,11 @@ class RobotDescriptionSource:
 
     def check(self, names: Set[str]) -> None:
         """Raise RneaError if what the parameters now ask for cannot become a model; `names` have just changed. Takes
-        milliseconds: compiles nothing."""
+        milliseconds, tenths of a second with a platform on legs: compiles nothing."""
         request = self._model_request()
         if self._current is None and self._wanted is not None and self.settled:
             # Nothing works, so nothing is lost. One bad value must not stand in the way of mending another.
-            if "robot_description" in names and request.text:
+            if "robot_description" in names and request.text and not request.file.path:
                 request.plain().robot()
             return
         if self._refused_text:
@@ -147,7 +109,14 @@ class RobotDescriptionSource:
     def changed(self, names: set[str]) -> None:
         """Parameters changed: build another model if they are the model's. Raises RneaError if they cannot become one."""
         if any(map(_of_the_model, names)):
-            self.check(names)
+            before = self._file
+            try:
+                if ROBOT_FILE.name in names:
+                    self._file = self._read_file()
+                self.check(names)
+            except BaseException:
+                self._file = before
+                raise
             self.request()
             if not self.settled:
                 self._node.get_logger().info(f"accepted, the model is being built: {some(sorted(names))}")
@@ -158,8 +127,14 @@ class RobotDescriptionSource:
     def _draft(self, request: ModelRequest) -> None:
         if not request.text and self._wanted is not None:
             raise InputError(f"robot_description is empty, and nothing was received on {self.topic_name} to replace it")
-        if request.text:
-            request.load(self._bare[1] if self._bare is not None and self._bare[0] == request.bare() else request.robot())
+        if request.text and self._bare is not None and self._bare[0] == request.bare():
+            request.load(self._bare[1])
+        elif request.text:
+            request.draft()
+
+    def _read_file(self) -> FileText:
+        """The robot file as it is now. Raises RneaError."""
+        return FileText.read(self._parameters.values.get(ROBOT_FILE.name, ""))
 
     @property
     def _text(self) -> str:
@@ -169,17 +144,7 @@ class RobotDescriptionSource:
         return self._parameters.values["robot_description"] or received
 
     def _model_request(self) -> ModelRequest:
-        values = self._parameters.values
-        terms = {name: value for name, value in self._parameters.given.items() if name.startswith("joint_dynamics.")}
-        return ModelRequest(
-            text=self._text,
-            backend=values["backend"],
-            gravity=tuple(values["gravity"]),
-            use_friction=values["use_friction"],
-            terms=tuple(sorted(terms.items())),
-            payload=(values["payload.link"], values["payload.mass"],
-                     tuple(values["payload.com"]), tuple(values["payload.inertia"])),
-        )
+        return ModelRequest.of(self._parameters, self._text, self._file)
 
     def _on_description(self, data: bytes) -> None:
         try:
@@ -204,11 +169,7 @@ class RobotDescriptionSource:
         try:
             if self._bare is None or self._bare[0] != request.bare():
                 self._bare = request.bare(), request.robot()
-            robot = request.load(self._bare[1])
-            _try(robot)
-            if self._prepare is not None:
-                self._prepare(robot)
-            self._finished.append((request, robot))
+            self._finished.append((request, self._serve(request.load(self._bare[1]), request)))
         except BaseException as error:  # whatever it is: it must not cost the model that works, nor end this thread in silence
             self._finished.append((request, in_words(error)))
         finally:
@@ -227,7 +188,7 @@ class RobotDescriptionSource:
                 same_text = self._current is not None and self._current.text == request.text
                 self._turn_down(reason + self._go_back(), "parameters" if same_text else "robot description")
 
-    def _take(self, request: ModelRequest, robot: Robot) -> str:
+    def _take(self, request: ModelRequest, robot: Any) -> str:
         """Hand a model on. Returns why that did not work: a defect of ours, after which the node has its old model again."""
         try:
             self._hand_over(robot, self._current is None or self._current.bare() != request.bare())
@@ -244,7 +205,7 @@ class RobotDescriptionSource:
                                      f"backend {robot.backend}")
         return ""
 
-    def _hand_over(self, robot: Robot, another: bool) -> None:
+    def _hand_over(self, robot: Any, another: bool) -> None:
         """another: whether more than the payload is new."""
         if another:
             self._announce(robot)
@@ -260,12 +221,13 @@ class RobotDescriptionSource:
             self._refused_text = self._received  # without it, the parameters may get what they ask for
             self.request()
             return ""
+        self._file = self._current.file
         back = self._parameters.go_back(*self._kept, _of_the_model)
         self.request()  # what was received meanwhile
         values = ", ".join(f"{name} = {value!r:.60}" for name, value in sorted(back.items()))
         return f"; parameters go back to those of the model in use: {values}" if back else ""
 
-    def _announce(self, robot: Robot) -> None:
+    def _announce(self, robot: Any) -> None:
         self._parameters.declare_joints(described(robot))
         for warning in (*robot.warnings, *warnings(self._parameters, robot)):
             self._node.get_logger().warning(warning)
@@ -281,11 +243,12 @@ def _of_the_model(name: str) -> bool:
     return name in MODEL_NAMES or name.startswith("joint_dynamics.")
 
 
-def _try(robot: Robot) -> None:
-    """Compile what nodes need, and refuse a model that has no torques to tell, at rest with all joints at zero."""
+def tried(robot: Any) -> Any:
+    """The same robot, its torques compiled; refused if it has none to tell at rest, with all joints at zero."""
     try:
         with np.errstate(all="ignore"):
             robot.dynamics(*np.zeros((4, robot.n)))
     except InputError as error:
         raise InputError(f"robot '{robot.name}' at rest, with all joints at zero: {error}; masses, lengths, gravity or "
                          "payload are too large") from None
+    return robot

@@ -24,8 +24,9 @@ class Deviations:
         q, qd, qdd, qddd = deviation = np.zeros((4, robot.n))
         robot.torque_deviations(q, qd, qdd, qddd, deviation)
 
-    def __call__(self, robot: Robot, motion: Sequence[np.ndarray], deviation: np.ndarray | None) -> TorqueDeviations | None:
-        if deviation is None:
+    def __call__(self, robot: Robot | None, motion: Sequence[np.ndarray],
+                 deviation: np.ndarray | None) -> TorqueDeviations | None:
+        if deviation is None or robot is None:
             return None
         if robot is not self._robot:
             self._robot, self._compiled = robot, self._workers.submit(self.prepare, robot)

@@ -44,12 +44,12 @@ class ExternalWrench:
     def setting(self, name: str):
         return self._parameters.values[f"wrenches.{self.name}.{name}"]
 
-    def use(self, robot: Robot) -> None:
-        """Another model. What has been received survives if only its payload is another."""
-        if self._robot is None or robot.model is not self._robot.model:
+    def use(self, tree: Robot) -> None:
+        """Another model: the tree that has the link. What has been received survives if only its payload is another."""
+        if self._robot is None or tree.model is not self._robot.model:
             self._transforms.clear()
             self.forget()
-        self._robot = robot
+        self._robot = tree
 
     def forget(self) -> None:
         """The clock was set, or the model is another."""

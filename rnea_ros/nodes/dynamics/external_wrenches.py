@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -16,13 +17,13 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_srvs.srv import Trigger
 
-from rnea_ros import InputError, RneaError, Robot
+from rnea_ros import InputError, RneaError
 from rnea_ros.errors import some
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameter_table import WRENCHES
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
-from rnea_ros.robots.robot import Dynamics
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, ServedRobot
 
 NAMES = WRENCHES[0]
 
@@ -64,34 +65,39 @@ class ExternalWrenches:
         """What was counted, of each."""
         return [wrench.stream for wrench in self._all]
 
-    def prepare(self, robot: Robot) -> None:
-        """Compile what wrenches on these links need. Raises InputError for a link that the robot does not have."""
+    def check(self, robot: ServedRobot) -> None:
+        """Raise InputError for a link that the robot does not have."""
         for wrench in self._all:
             try:
-                robot.model.frame(wrench.link)
+                robot.tree_with(wrench.link)
             except RneaError as error:
                 raise InputError(f"wrenches.{wrench.name}.link: {error}") from None
-        nothing = dict.fromkeys(self._links, np.zeros(6))
-        robot.dynamics(*np.zeros((4, robot.n)), wrenches=nothing, wrench_rates=nothing)
 
-    def use(self, robot: Robot) -> None:
+    def nothing(self, q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
+        """Loads of nothing, on the links of the wrenches."""
+        return {name: dict.fromkeys(self._links, np.zeros(6)) for name in ("wrenches", "wrench_rates")}
+
+    def use(self, robot: ServedRobot) -> None:
         """A model is ready."""
         for wrench in self._all:
-            wrench.use(robot)
+            wrench.use(robot.tree_with(wrench.link))
 
     def forget(self) -> None:
         """The clock was set: nothing of the past says anything about now."""
         for wrench in self._all:
             wrench.forget()
 
-    def dynamics(self, robot: Robot, motion: Sequence[np.ndarray], stamp: int) -> Dynamics:
-        """Of a robot, under all wrenches as they are at the stamp [ns] of its joint state. Raises Rejected."""
-        wrenches, rates = (dict.fromkeys(self._links, np.zeros(6)) for _ in range(2))
-        for wrench in self._all:
-            value, rate = wrench.at(stamp, motion[0], motion[1])
-            wrenches[wrench.link] = wrenches[wrench.link] + value
-            rates[wrench.link] = rates[wrench.link] + rate
-        return robot.dynamics(*motion, wrenches=wrenches, wrench_rates=rates)
+    def loads(self, stamp: int) -> Loads:
+        """All wrenches as they are at the stamp [ns] of a joint state, once its joints are known. They raise Rejected."""
+        def at(q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
+            wrenches, rates = (dict.fromkeys(self._links, np.zeros(6)) for _ in range(2))
+            for wrench in self._all:
+                value, rate = wrench.at(stamp, q, qd)
+                wrenches[wrench.link] = wrenches[wrench.link] + value
+                rates[wrench.link] = rates[wrench.link] + rate
+            return {"wrenches": wrenches, "wrench_rates": rates}
+
+        return at
 
     def descriptions(self) -> list[str]:
         """A sentence about each."""

@@ -15,8 +15,8 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from std_msgs.msg import Header
 
-from rnea_ros import Robot
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
+from rnea_ros.nodes.common.robot_facts import RobotFacts
 
 _LATENCIES = 4096  # the newest of a period that percentiles are taken of
 _LEVEL = {NodeState.PREPARING: DiagnosticStatus.OK, NodeState.ACTIVE: DiagnosticStatus.OK,
@@ -31,7 +31,7 @@ class Health:
         self.states, self.desired = Stream("joint_states"), Stream("desired_motion")
         self.streams = [self.states, self.desired]
         self.findings: Callable[[], dict[str, object]] = dict  # what else there is to say
-        self.robot: Robot | None = None
+        self.robot: RobotFacts | None = None
         self.model_error = ""
         self.preparing = False  # the first model
         self.fault = ""
@@ -42,7 +42,7 @@ class Health:
         self._since = time.monotonic_ns()
         self.set_model(None)
 
-    def set_model(self, robot: Robot | None) -> None:
+    def set_model(self, robot: RobotFacts | None) -> None:
         self.robot = robot
         self.model_error = ""
         self._peaks = np.full((2, robot.n if robot else 0), np.nan)

@@ -21,10 +21,11 @@ class Layout:
     joints  : their numbers in the model
     columns : the same, to index arrays of the model
     others  : names in the message that are none of the model's
+    whole   : whether all joints are there that must be; every: whether all are
     """
 
-    def __init__(self, names: Sequence[str], numbers: Mapping[str, int]):
-        """Raises Rejected."""
+    def __init__(self, names: Sequence[str], numbers: Mapping[str, int], needed: int):
+        """needed: so many of the model's joints, the first ones, must be known. Raises Rejected."""
         if not names:
             raise Rejected("empty", "the message names no joints")
         index = {name: k for k, name in enumerate(names)}
@@ -35,8 +36,9 @@ class Layout:
         known = [name for name in numbers if name in index]
         self.joints = tuple(numbers[name] for name in known)
         self.others = [name for name in names if name not in numbers]
-        self.whole = len(known) == len(numbers)
-        self.columns: Any = slice(None) if self.whole else np.array(self.joints, dtype=np.intp)
+        self.whole = self.joints[:needed] == tuple(range(needed))
+        self.every = len(known) == len(numbers)
+        self.columns: Any = slice(None) if self.every else np.array(self.joints, dtype=np.intp)
         self._order = np.array([index[name] for name in known], dtype=np.intp)
 
     def read(self, values: array.array, what: str, out: np.ndarray) -> bool:
@@ -50,8 +52,10 @@ class Layout:
 class JointMap:
     """Layouts by the names of messages."""
 
-    def __init__(self, joint_names: Sequence[str]):
-        self.joint_names = tuple(joint_names)
+    def __init__(self, joint_names: Sequence[str], optional: Sequence[str] = ()):
+        """optional: of more joints, which need not be known."""
+        self._needed = len(joint_names)
+        self.joint_names = (*joint_names, *optional)
         self._numbers = {name: k for k, name in enumerate(self.joint_names)}
         self._latest: Layout | None = None
         self._known: dict[tuple[str, ...], Layout] = {}
@@ -62,7 +66,7 @@ class JointMap:
         if latest is not None and names == latest.names:
             return latest
         key = tuple(names)
-        found = self._known.get(key) or Layout(names, self._numbers)
+        found = self._known.get(key) or Layout(names, self._numbers, self._needed)
         if len(self._known) >= SENDERS:  # whoever sends ever other names is not remembered
             self._known.clear()
         if len(names) <= MANY:

@@ -20,6 +20,7 @@ from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.common.stamps import UNKNOWN, Jumped, Timeline
 from rnea_ros.nodes.dynamics.joint_layouts import SENDERS, JointMap, Layout, not_finite
 
+NO_JOINTS = np.zeros((2, 0))
 LATELY = 2_000_000_000  # ns; who sent within this time is a sender
 
 
@@ -44,23 +45,29 @@ class Part:
 class StateReader:
     """The latest joint states: q, qd (n,), and whether every velocity is known. Effort is never looked at.
 
+    Optional joints are read where somebody publishes them; q_all, qd_all have them behind the others.
+
     stamp, when : of the newest message that they come from, in nanoseconds and as it had it
     age         : a joint must not be older than that [s]
     held        : where joints rest that nobody publishes (n,), NaN where that is not known
     """
 
-    def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns):
+    def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = ()):
         n = len(joint_names)
         self.age, self.held = math.inf, np.full(n, np.nan)
         self.stamp, self.when = 0, Time()
         self.has_velocity = False
-        self._map, self._clock = JointMap(joint_names), clock
+        self._map, self._clock = JointMap(joint_names, optional), clock
         self._timelines: dict[tuple[int, ...], Timeline] = {}  # one for all senders: results never go back
         self._parts: dict[tuple[tuple[int, ...], bytes], Part] = {}
-        self._values = np.zeros((2, n))
-        self.q, self.qd = self._values
-        self._since = np.full(n, UNKNOWN)  # stamps of the joints
-        self.rests = np.ones(n, dtype=bool)  # joints that nobody has published
+        self._values = np.full((2, n + len(optional)), np.nan)
+        self.q_all, self.qd_all = self._values
+        self.q, self.qd = self._values[:, :n]
+        self.q[:], self.qd[:] = 0.0, 0.0
+        self._stamps = np.full(n + len(optional), UNKNOWN)  # of all joints
+        self._since = self._stamps[:n]
+        self._unpublished = np.ones(n + len(optional), dtype=bool)
+        self.rests = self._unpublished[:n]  # joints that nobody has published
 
     def read(self, message: JointState, sender: bytes = b"") -> Part:
         """What was said. Raises Rejected; nothing has changed then, unless time jumped, which makes all joints unknown."""
@@ -76,18 +83,17 @@ class StateReader:
         try:
             part.stamp = part.timeline.advance(message.header.stamp)
         except Jumped:
-            self._since.fill(UNKNOWN)
+            self._stamps.fill(UNKNOWN)
             part.clear()
             raise
         part.arrival = part.timeline.arrival
         self._values[:, part.columns] = part.values
-        self._since[part.columns] = part.stamp
-        self.rests[part.columns] = False
+        self._stamps[part.columns] = part.stamp
+        self._unpublished[part.columns] = False
         part.layout = layout
         if layout.whole:
-            self.stamp, self.when, self.has_velocity = part.stamp, message.header.stamp, known
-        else:
-            self.has_velocity = bool(np.isfinite(self.qd).all())
+            self.stamp, self.when = part.stamp, message.header.stamp
+        self.has_velocity = (known and layout.whole) or bool(np.isfinite(self.qd).all())
         return part
 
     def merge(self, part: Part) -> None:
@@ -101,13 +107,22 @@ class StateReader:
             strange = f"; not of this robot: {some(others)}" if others else ""
             raise Rejected("joint_missing", f"no message names {some(self._names(np.flatnonzero(unknown)))} (parameters "
                                             f"hold_joints.* hold what nobody publishes){strange}", passing=True)
-        newest = int(self._since.max())
+        newest = int(self._stamps.max())
         late = ~rests & (newest - self._since > self.age * 1e9)
         if late.any():
             oldest = (newest - int(self._since[late].min())) * 1e-9
             raise Rejected("joint_too_old", f"{some(self._names(np.flatnonzero(late)))}: up to {oldest:.3f} s before the "
                                             f"newest joint; joint_age is {self.age:g} s")
         self.stamp, self.when = newest, Time(sec=newest // 1_000_000_000, nanosec=newest % 1_000_000_000)
+
+    def optional(self) -> np.ndarray:
+        """(2, k): positions and velocities of the optional joints, NaN where they are unknown or too old."""
+        n = len(self.q)
+        if n == len(self._stamps):
+            return NO_JOINTS
+        found = self._values[:, n:].copy()
+        found[:, (self._stamps[n:] == UNKNOWN) | (self.stamp - self._stamps[n:] > self.age * 1e9)] = np.nan
+        return found
 
     def _meet(self, layout: Layout, sender: bytes) -> Part:
         """Somebody new, or with other joints. Raises Rejected."""
@@ -150,7 +165,7 @@ class StateReader:
         for part in self.parts:
             part.timeline.forget()
             part.clear()
-        self._since.fill(UNKNOWN)
+        self._stamps.fill(UNKNOWN)
 
     def _names(self, joints: Iterable[int]) -> list[str]:
         return [self._map.joint_names[k] for k in joints]

@@ -16,7 +16,7 @@ from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from rnea_ros import Robot
+from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
 _STEPS = 48  # of a full circle
@@ -39,7 +39,7 @@ class _Mark(NamedTuple):
 class Markers:
     """Marks of each joint, in the frame of its child link."""
 
-    def __init__(self, robot: Robot, size: float):
+    def __init__(self, robot: RobotFacts, size: float):
         self._marks: list[_Mark] = []
         self._head = _THICK * size
         numbers = {name: k for k, name in enumerate(robot.joint_names)}

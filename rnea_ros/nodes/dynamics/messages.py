@@ -15,9 +15,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics
-from rnea_ros import Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Limits
+from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.joint_layouts import finite
 from rnea_ros.nodes.fastpath import raw_messages
 
@@ -63,7 +63,7 @@ class Sent:
 class DynamicsMessages:
     """The three messages of one model. What a sample fills is one table, a row for each array of JointDynamics."""
 
-    def __init__(self, robot: Robot, limits: Limits, frame_id: str):
+    def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str):
         names = list(robot.joint_names)
         self._header = Header(frame_id=frame_id or robot.root_link)  # one object, shared: one stamp to set
         self._values = np.zeros((len(_ROWS), robot.n))

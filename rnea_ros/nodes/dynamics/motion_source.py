@@ -17,27 +17,30 @@ from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
 from rnea_ros.nodes.dynamics.joint_states import Part, StateReader
 
-Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd
+Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd, and further derivatives where they are desired
+NO_JOINTS = np.zeros((4, 0))
 SECOND = 1_000_000_000  # ns
 ESTIMATED = ("motion_source", "estimator.lag", "estimator.resolution")
 
 
 class MotionSource:
-    """Joint states and desired motions in, (q, qd, qdd, qddd) out.
+    """Joint states and desired motions in, (q, qd, qdd, qddd) and desired higher derivatives out.
 
     stamp, when : of the motion that was given out last, in nanoseconds and for messages
     deviation   : standard deviations of that motion (4, n), None where it was not estimated
     """
 
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
-                 clock: Callable[[], int] = time.time_ns):
-        """clock() is what this node's clock shows [ns]."""
-        self.state = StateReader(joint_names, clock)
-        self.desired = DesiredReader(joint_names, clock)
+                 clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3):
+        """clock() is what this node's clock shows [ns]; optional: joints that are read where someone publishes them; order:
+        of the highest derivative that a desired motion may have."""
+        self.state = StateReader(joint_names, clock, optional)
+        self.desired = DesiredReader(joint_names, clock, optional, order)
         self._joint_names = tuple(joint_names)
         self._turning = {k for k, kind in enumerate(joint_types) if kind == "continuous"}
-        self._zeros = np.zeros(len(joint_names))
-        self._found = np.full((2, 4, len(joint_names)), np.nan)  # motion, and how far off it may be
+        self._zeros = np.zeros((order - 1, len(joint_names) + len(optional)))
+        self._wanted = self._zeros  # of the desired motion in use, all joints
+        self._found = np.full((2, 4, len(joint_names) + len(optional)), np.nan)  # motion, and how far off it may be
         self._estimated: tuple[object, ...] = ()
         self.stamp, self.when = 0, Time()
         self.deviation: np.ndarray | None = None
@@ -82,7 +85,7 @@ class MotionSource:
             raise Rejected("velocity_missing", f"{state.velocity_gap()} (parameter missing_velocity can differentiate)")
         if not estimated and state.has_velocity:
             return state.q, state.qd, *self._desired(desired_age)
-        found, deviation = self._estimate(state.stamp - round(self._lag * 1e9))
+        found, deviation = self._estimate(state.stamp - round(self._lag * 1e9))[:, :, :len(self._joint_names)]
         if not estimated:
             return state.q, np.where(np.isfinite(state.qd), state.qd, found[1]), *self._desired(desired_age)
         if self._lag:
@@ -92,18 +95,29 @@ class MotionSource:
         return tuple(found)
 
     def _estimate(self, stamp: int) -> np.ndarray:
-        """Motion and deviations at a stamp, (2, 4, n), from what each sender said. Raises Rejected."""
+        """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
         found, state = self._found, self.state
         for part in sorted(state.parts, key=lambda part: part.stamp) if len(state.parts) > 1 else state.parts:
             history = part.history
             found[:, :, part.columns] = history.estimate(stamp) if history is not None and history.ready else np.nan
-        found[:, :, state.rests] = 0.0
-        found[0, 0, state.rests] = state.q[state.rests]
-        if np.isnan(found[0, 1]).any():
-            few = [name for name, speed in zip(self._joint_names, found[0, 1]) if math.isnan(speed)]
+        needed = found[:, :, :len(self._joint_names)]
+        needed[:, :, state.rests] = 0.0
+        needed[0, 0, state.rests] = state.q[state.rests]
+        if np.isnan(needed[0, 1]).any():
+            few = [name for name, speed in zip(self._joint_names, needed[0, 1]) if math.isnan(speed)]
             raise Rejected("history_too_short", f"the estimator needs more joint states of {some(few)}; this is normal for an "
                                                 "instant after the start or a gap", passing=True)
         return found
+
+    @property
+    def optional(self) -> np.ndarray:
+        """(4, k): position .. jerk of the optional joints at the state just read, NaN where they are unknown."""
+        n, measured = len(self._joint_names), self.state.optional()
+        if not measured.size:
+            return NO_JOINTS
+        if self._values["motion_source"] == "estimated":
+            return np.where(np.isnan(measured[0]), np.nan, self._found[0, :, n:])
+        return np.concatenate((measured, self._wanted[:2, n:]))
 
     def warnings(self, desired_age: float) -> list[str]:
         """What the user should know of the motion in use."""
@@ -147,8 +161,8 @@ class MotionSource:
             raise Rejected("stamp_stands", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
                                            "differentiated")
 
-    def _desired(self, age: float) -> tuple[np.ndarray, np.ndarray]:
-        """Acceleration and jerk of the desired motion, or what on_desired_timeout makes of its absence."""
+    def _desired(self, age: float) -> np.ndarray:
+        """Acceleration, jerk ... of the desired motion, or what on_desired_timeout makes of its absence."""
         policy = self._values["on_desired_timeout"]
         chosen = self.desired.at(self.state.stamp)
         late = age > self._values["desired_timeout"]
@@ -157,6 +171,7 @@ class MotionSource:
         if late and policy == "stop":
             what = "no desired motion yet" if chosen is None else f"the desired motion is {age:.3f} s old"
             raise Rejected("desired_timeout", what)
-        if chosen is None:
-            return self._zeros, self._zeros
-        return chosen[0], self._zeros if late and policy == "zero_jerk" else chosen[1]
+        self._wanted = self._zeros if chosen is None else chosen
+        if chosen is not None and late and policy == "zero_jerk":
+            self._wanted = np.concatenate((chosen[:1], self._zeros[1:]))
+        return self._wanted[:, :len(self._joint_names)]

@@ -21,20 +21,25 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
-from rnea_ros import RneaError, Robot
+from rnea_ros import AnyRobot, RneaError
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.diagnostics import NodeState, Stream, counted
 from rnea_ros.nodes.common.joints import excesses, joint_limits
 from rnea_ros.nodes.common.model_info import model_info
+from rnea_ros.nodes.common.model_request import ModelRequest
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, with_wrenches
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import Jumped
+from rnea_ros.nodes.dynamics.desired_motion import FIELDS
 from rnea_ros.nodes.dynamics.deviations import Deviations
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
+from rnea_ros.nodes.dynamics.kinds.kinds import served
+from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot, untouched
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
@@ -54,7 +59,7 @@ class DynamicsNode(Node):
 
     def __init__(self) -> None:
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
-        self._robot: Robot | None = None
+        self._robot: ServedRobot | None = None
         names = wrench_names(self)
         self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
         process.settle(self._settings.values)
@@ -65,23 +70,24 @@ class DynamicsNode(Node):
                          self.create_publisher(JointDynamics, "~/joint_dynamics", QUEUE))
         self._raw_publishers = [RawPublisher(publisher) for publisher in self._results]
         self._decode_state = Decoder(JointState, ("position", "velocity"))
-        self._decode_desired = Decoder(JointMotion, ("acceleration", "jerk"))
+        self._decode_desired = Decoder(JointMotion, FIELDS)
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
+        self._topics = Topics(self, QUEUE, SENSOR)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
         # wrenches, desired motion first: of messages that wait together, these are taken before the state that needs them
         self._wrenches = ExternalWrenches(self, self._settings, names, SENSOR) if names else None
         self._health.streams += self._wrenches.streams if self._wrenches else []
+        self._streams = tuple(self._health.streams)
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._deviations = Deviations()
         self._senders = Senders(self, self._states.topic_name)
-        prepare = self._wrenches.prepare if self._wrenches else None
-        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, prepare)
+        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, self._serve)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -115,11 +121,13 @@ class DynamicsNode(Node):
             robot, source = self._model()
             stream.accept(began, source.read(self._decode_state(data), self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
-            touched = self._wrenches
-            result = robot.dynamics(*motion) if touched is None else touched.dynamics(robot, motion, source.stamp)
-            self._out.fill(source.when, motion, result, self._deviations(robot, motion, source.deviation))
+            loads = self._wrenches.loads(source.stamp) if self._wrenches else untouched
+            result = robot.dynamics(motion, source.optional, loads, source.stamp)
+            deviations = self._deviations(robot.differentiable, motion, source.deviation)
+            self._out.fill(source.when, motion[:4], result, deviations)
             self._publish(began)
-            if self._settings.values["publish_speed_scaling"]:
+            robot.tell(source.when)
+            if self._scaling:
                 self._scaler.publish(source.stamp, motion, result)
         except Rejected as refusal:
             stream.drop(refusal)
@@ -130,7 +138,7 @@ class DynamicsNode(Node):
         except Exception as error:
             self._fail(stream, error)
 
-    def _model(self) -> tuple[Robot, MotionSource]:
+    def _model(self) -> tuple[ServedRobot, MotionSource]:
         if self._robot is None:
             raise Rejected("no_model", "there is no model yet", passing=True)  # which the node's state says
         return self._robot, self._motion
@@ -156,16 +164,31 @@ class DynamicsNode(Node):
 
     # ------------------------------------------------------------------ model and parameters
 
-    def _use(self, robot: Robot) -> None:
+    def _serve(self, robot: AnyRobot, request: ModelRequest) -> ServedRobot:
+        """In the thread that builds models: all that is compiled, is compiled here. Raises RneaError."""
+        made = served(robot, self._settings.values)
+        if self._wrenches:
+            self._wrenches.check(made)
+        made.prepare(self._wrenches.nothing if self._wrenches else untouched)
+        return made
+
+    def _use(self, robot: ServedRobot) -> None:
         """A model is ready. The history of the joints survives if the joints do."""
-        if self._robot is None or robot.joint_names != self._robot.joint_names:
+        before = self._robot
+        if before is None or robot.joints_read != before.joints_read:
             self._motion = MotionSource(robot.joint_names, self._settings.values, robot.joint_types,
-                                        lambda: self.get_clock().now().nanoseconds)
+                                        lambda: self.get_clock().now().nanoseconds, robot.optional, robot.order)
+        elif before is not robot:
+            robot.take_over(before)
+        robot.connect(self._topics)
         self._motion.configure(self._settings.values)
-        self._robot, self._health.findings = robot, lambda: self._motion.findings() | self._out.deviations()
+        self._robot = robot
         if self._wrenches:
             self._wrenches.use(robot)
         self._health.set_model(robot)
+        self._health.streams = [*self._streams, *robot.streams]
+        self._health.findings = lambda: {"kind": robot.kind, **robot.findings(), **self._motion.findings(),
+                                         **self._out.deviations()}
         self._arrange()
         process.model_is_ready(self._settings.values)
 
@@ -179,9 +202,11 @@ class DynamicsNode(Node):
             self._limits = joint_limits(values, self._robot)
             self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"])
             self._marks: Markers | None = None  # made when they are first wanted
-            if values["publish_speed_scaling"]:
+            self._scaling = values["publish_speed_scaling"] and self._robot.scalable
+            if self._scaling:
                 self._scaler.configure(self._robot, self._limits, values)
             info = model_info(self._robot, self._limits, self.get_clock().now().to_msg())
+            self._robot.describe(info)
             info.warnings += self._wrenches.descriptions() if self._wrenches else []
             self._info.publish(info)
 
@@ -213,10 +238,18 @@ class DynamicsNode(Node):
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
             late = self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
-            scaling = self._scaler.warnings() if self._settings.values["publish_speed_scaling"] else []
+            scaling = self._scaling_warnings()
+            late += self._robot.warnings_now()
             late += self._wrenches.warnings() if self._wrenches else []
             return senders + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
         return senders
+
+
+    def _scaling_warnings(self) -> list[str]:
+        wanted = self._settings.values["publish_speed_scaling"]
+        if self._robot is not None and wanted and not self._scaling:
+            return [f"speed scaling is for robots without loops, springs, moving base; this one is a {self._robot.kind}"]
+        return self._scaler.warnings() if wanted else []
 
 
 def main(args: list[str] | None = None) -> int:

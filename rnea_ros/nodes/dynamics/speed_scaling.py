@@ -8,12 +8,12 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Float64
 
-from rnea_ros import Robot
 from rnea_ros.errors import some
 from rnea_ros.model.tree import Limits
 from rnea_ros.motion.joint_shares import JointShares
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import LATCHED
+from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.robots.robot import Dynamics
 from rnea_ros.scaling.closed_form import SpeedScaling, speed_factor
 
@@ -38,7 +38,7 @@ class SpeedScaler:
         self._scaling = SpeedScaling()
         self._hint = ""
 
-    def configure(self, robot: Robot, limits: Limits, values: Values) -> None:
+    def configure(self, robot: RobotFacts, limits: Limits, values: Values) -> None:
         """Another model, limits or parameters. The factor goes on from where it is."""
         fall, rise, most = (values[f"speed_scaling.{name}"] for name in ("fall", "rise", "most"))
         self._scaling = SpeedScaling(fall, rise, most, self._scaling.value)

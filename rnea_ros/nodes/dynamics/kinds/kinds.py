@@ -1,0 +1,34 @@
+"""Which class of nodes/dynamics/kinds serves which class of robot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rnea_ros import AnyRobot, ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, SpringRobot
+from rnea_ros.errors import some
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
+from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
+from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingBase
+from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
+from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
+from rnea_ros.nodes.dynamics.kinds.trees import ServedSprings, ServedTree
+
+SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
+    Robot: lambda robot, values: ServedTree(robot),
+    SpringRobot: lambda robot, values: ServedSprings(robot),
+    ClosedLoopRobot: lambda robot, values: ServedLoops(robot, values["loops.tolerance"]),
+    ElasticRobot: lambda robot, values: ServedElastic(robot),
+    FloatingRobot: lambda robot, values: ServedMovingBase(robot, values["base.timeout"]),
+    ParallelRobot: lambda robot, values: ServedPlatform(robot),
+}
+
+
+def served(robot: AnyRobot, values: Values) -> ServedRobot:
+    """A robot as the node serves it. Raises InputError for a kind that is not served."""
+    made = SERVED.get(type(robot))
+    if made is None:
+        raise InputError(f"the robot file makes '{robot.name}' a {type(robot).__name__}, which this node does not serve; it "
+                         f"serves {some(kind.__name__ for kind in SERVED)}")
+    return made(robot, values)

@@ -1,0 +1,60 @@
+"""Parallel robots: platform and legs follow from the actuators, from the last sample's pose."""
+
+from __future__ import annotations
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped, TwistStamped
+
+from rnea_ros import ParallelRobot, PlatformMotion
+from rnea_ros.nodes.dynamics.kinds.loops import followed
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.robots.inputs.base_state import quaternion
+from rnea_ros.robots.robot import Dynamics
+
+
+class ServedPlatform(ServedRobot):
+    """ParallelRobot; it tells where its platform is on ~/platform_pose, and how fast that moves on ~/platform_twist."""
+
+    def __init__(self, robot: ParallelRobot):
+        super().__init__(robot, [robot.legs, robot.platform])
+        self.solved = tuple(name for name in robot.legs.joint_names if name not in robot.joint_names)
+        self._along, self._tracker = robot.along, robot.tracker()
+        self._platform: PlatformMotion | None = None
+
+    def prepare(self, loads: Loads) -> None:
+        assert isinstance(self.robot, ParallelRobot)
+        start = self.robot.start[[*map(self.model.joint_names.index, self.joint_names)]]
+        found = self.robot.tracker().follow(start, *np.zeros((3, self.n)))
+        for given in ({}, loads(found.legs.q, found.legs.qd)):
+            self._along(*found, **given)
+
+    def take_over(self, before: ServedRobot) -> None:
+        if isinstance(before, ServedPlatform) and before.model is self.model:
+            self._tracker = before._tracker
+
+    def connect(self, topics: Topics) -> None:
+        self._poses = topics.publisher(PoseStamped, "~/platform_pose")
+        self._twists = topics.publisher(TwistStamped, "~/platform_twist")
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        found = followed(self._tracker.follow, *motion)
+        self._platform = found.platform
+        return self._along(*found, **loads(found.legs.q, found.legs.qd))
+
+    def tell(self, when: Time) -> None:
+        platform = self._platform
+        if platform is not None and self._poses.has_subscribers():
+            pose = PoseStamped()
+            pose.header.stamp, pose.header.frame_id = when, self.root_link
+            p, o = pose.pose.position, pose.pose.orientation
+            p.x, p.y, p.z = map(float, platform.position)
+            o.x, o.y, o.z, o.w = map(float, quaternion(np.asarray(platform.rotation)))
+            self._poses.send(pose)
+        if platform is not None and self._twists.has_subscribers():
+            twist = TwistStamped()
+            twist.header.stamp, twist.header.frame_id = when, self.root_link
+            v, w = twist.twist.linear, twist.twist.angular
+            v.x, v.y, v.z, w.x, w.y, w.z = map(float, platform.velocity)
+            self._twists.send(twist)

@@ -1,0 +1,147 @@
+"""ServedRobot: a robot of any kind as dynamics_node serves it. Each kind is one subclass, in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+
+from rnea_msgs.msg import ModelInfo
+from rnea_ros import AnyRobot, Robot
+from rnea_ros.model.tree import Limits, Model
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.robots import kinds
+from rnea_ros.robots.robot import Dynamics
+
+Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
+Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the first tree's joints: wrenches, wrench_rates
+
+
+def untouched(q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
+    """No loads."""
+    return {}
+
+
+class ServedRobot:
+    """What the node, its messages and its diagnostics ask of a robot; and how its torques are found, sample by sample.
+
+    robot    : of the library
+    trees    : the trees of links that it is made of, each a Robot; the first has the root link
+    optional : joints beside those of joint_names that are read from joint_states wherever someone publishes them
+    order    : how many derivatives of position desired motions may have; those beyond the jerk NaN where unknown
+    solved   : joints whose motion follows from that of joint_names
+    differentiable : the Robot whose sensitivities are those of these torques; None where they are not known
+    scalable : whether its torques at another speed follow from those at this one, as speed scaling needs it
+    """
+
+    optional: tuple[str, ...] = ()
+    solved: tuple[str, ...] = ()
+    order = 3
+    differentiable: Robot | None = None
+    scalable = False
+
+    def __init__(self, robot: AnyRobot, trees: Sequence[Robot]):
+        self.robot, self.trees = robot, tuple(trees)
+        self.name, self.n = robot.name, robot.n
+        self.joint_names, self.joint_types = robot.joint_names, robot.joint_types
+        self.streams: list[Stream] = []  # topics that only this kind of robot has
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def kind(self) -> str:
+        return type(self.robot).__name__
+
+    @property
+    def joints_read(self) -> tuple[object, ...]:
+        """What the history of the joints depends on."""
+        return self.joint_names, self.optional, self.order
+
+    @property
+    def limits(self) -> Limits:
+        return self.robot.limits
+
+    @property
+    def model(self) -> Model:
+        return self.trees[0].model
+
+    @property
+    def model_id(self) -> str:
+        """Fingerprint of all its numbers."""
+        return kinds.model_id(self.robot)
+
+    @property
+    def total_mass(self) -> float:
+        return sum(tree.total_mass for tree in self.trees)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(warning for tree in self.trees for warning in tree.warnings)
+
+    @property
+    def reconstruction_error(self) -> float:
+        return max(tree.reconstruction_error for tree in self.trees)
+
+    @property
+    def root_link(self) -> str:
+        return self.trees[0].root_link
+
+    @property
+    def backend(self) -> str:
+        return self.trees[0].backend
+
+    @property
+    def gravity_vector(self) -> np.ndarray:
+        return self.trees[0].gravity_vector
+
+    def mdh_table(self) -> list[tuple[Any, ...]]:
+        return self.trees[0].mdh_table()
+
+    def describe(self, info: ModelInfo) -> None:
+        """Add to ~/model_info what only this kind of robot has."""
+        info.kind, info.solved_joints = self.kind, list(self.solved)
+        info.measured_joints = [*self.joint_names, *self.optional]
+
+    def tree_with(self, link: str) -> Robot:
+        """The tree that has a link of the URDF. Raises RneaError if none has it."""
+        for tree in self.trees:
+            if link in tree.model.frames:
+                return tree
+        self.model.frame(link)  # tells the links that there are
+        raise AssertionError
+
+    # ------------------------------------------------------------------ what it does
+
+    def prepare(self, loads: Loads) -> None:
+        """Compile all that `dynamics` needs, in the thread that builds models. Raises RneaError."""
+        raise NotImplementedError
+
+    def connect(self, topics: Topics) -> None:
+        """Ask for the topics that only this kind of robot has; called before the first sample."""
+
+    def take_over(self, before: ServedRobot) -> None:
+        """Go on where another one ended, of the same robot but for its payload."""
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        """Torques, rates and gravity's shares of one sample.
+
+        motion   : of joint_names; what is estimated has no derivatives beyond the jerk
+        optional : (4, len(self.optional)), position, velocity, acceleration and jerk of those joints, NaN where unknown
+        stamp    : of the motion [ns]
+        Raises Rejected, or RneaError, if there are none.
+        """
+        raise NotImplementedError
+
+    def tell(self, when: Time) -> None:
+        """Publish what this kind of robot has to tell beside torques, of the last sample, with its stamp."""
+
+    def warnings_now(self) -> list[str]:
+        """What the user should know of the last sample."""
+        return []
+
+    def findings(self) -> dict[str, object]:
+        """What the diagnostics tell of the last sample."""
+        return {}

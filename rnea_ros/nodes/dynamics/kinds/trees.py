@@ -1,0 +1,38 @@
+"""Trees on a held base, whose joints have motors, or springs alone: the motion of the joints says all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnea_ros import Robot, SpringRobot
+from rnea_ros.nodes.common.robot_description import tried
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
+from rnea_ros.robots.robot import Dynamics
+
+
+class ServedTree(ServedRobot):
+    """Robot."""
+
+    scalable = True
+
+    def __init__(self, robot: Robot):
+        super().__init__(robot, [robot])
+        self.differentiable, self._dynamics = robot, robot.dynamics
+
+    def prepare(self, loads: Loads) -> None:
+        tried(self.robot)
+        rest = np.zeros((4, self.n))
+        self._dynamics(*rest, **loads(*rest[:2]))
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        return self._dynamics(*motion, **loads(motion[0], motion[1]))
+
+
+class ServedSprings(ServedTree):
+    """SpringRobot: spring joints move as measured; their acceleration and jerk follow from the springs."""
+
+    scalable = False
+
+    def __init__(self, robot: SpringRobot):
+        ServedRobot.__init__(self, robot, [robot.robot])
+        self._dynamics = robot.dynamics

@@ -1,0 +1,61 @@
+"""What parameters, description and robot file ask for together, and the robot that comes of it; no node is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+
+from rnea_ros import ClosedLoopRobot, ModelError, Robot, load
+from rnea_ros.nodes.common.model_request import GRAVITY, FileText, ModelRequest
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+NO_PAYLOAD = ("", 0.0, (0.0,) * 3, (0.0,) * 6)
+
+
+def request(name, file=True, **given):
+    path = str(URDF / f"{name}.robot.yaml") if file else ""
+    made = ModelRequest((URDF / f"{name}.urdf").read_text(), FileText.read(path), "reference", GRAVITY, False, (), NO_PAYLOAD)
+    return replace(made, **given)
+
+
+def test_the_robot_is_that_of_load():
+    for name, kind in (("five_bar", ClosedLoopRobot), ("seven_r", Robot)):
+        asked = request(name)
+        robot, theirs = asked.robot(), load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml", backend="reference")
+        assert type(robot) is kind and request(name) == asked
+        motion = np.array([0.3, 0.2, 0.1, 0.4])[:, None] * np.ones(robot.n)
+        if kind is ClosedLoopRobot:
+            motion[0] = 1.9, 1.0
+        np.testing.assert_array_equal(robot.torque_and_rate(*motion), theirs.torque_and_rate(*motion))
+
+
+def test_parameters_go_over_the_file():
+    """What a parameter says of a joint's friction is all of it: that of the file's drive and of its joint."""
+    terms = (("joint_dynamics.joint1.rotor_inertia", 2.0e-4), ("joint_dynamics.joint1.viscous", 7.0))
+    made, plain = request("seven_r", terms=terms).robot().model, request("seven_r").robot().model
+    first, before = made.links[1].term, plain.links[1].term
+    assert (first.viscous, first.coulomb, first.rotor_inertia, first.gear_ratio) == (7.0, before.coulomb, 2.0e-4, 100.0)
+    assert made.links[2].term == plain.links[2].term
+    assert request("seven_r", gravity=(1.0, 2.0, 3.0)).robot().gravity_vector.tolist() == [1.0, 2.0, 3.0]
+    payload = ("left_forearm", 2.0, (0.0,) * 3, (0.0,) * 6)
+    asked = request("five_bar", payload=payload)
+    assert asked.draft().tree.payloads["left_forearm"].mass == 2.0 and not asked.robot().tree.payloads
+
+
+def test_a_file_is_another_request_when_its_content_is(tmp_path):
+    path = tmp_path / "five_bar.robot.yaml"
+    path.write_text((URDF / "five_bar.robot.yaml").read_text())
+    first = replace(request("five_bar"), file=FileText.read(str(path)))
+    path.write_text("version: 1\nlopps: {}\n")
+    second = replace(first, file=FileText.read(str(path)))
+    assert first != second and isinstance(first.robot(), ClosedLoopRobot)  # as it was when it was read
+    with pytest.raises(ModelError, match=r"five_bar.robot.yaml: line 2, .*did you mean 'loops'"):
+        second.robot()
+    with pytest.raises(ModelError, match="cannot be read"):
+        FileText.read(str(tmp_path / "gone.yaml"))
+    assert FileText.read("") == FileText() and isinstance(request("seven_r", file=False).robot(), Robot)
