@@ -52,7 +52,7 @@ ARGUMENTS = [
         "robot_file",
         default_value="",
         description="YAML file of what a URDF cannot say: loops, a platform, springs, motors, drives, limits, payloads, a "
-        "base that moves. dynamics_node alone reads it so far.",
+        "base that moves. dynamics_node and query_node read it.",
     ),
     DeclareLaunchArgument(
         "params_file",
@@ -120,7 +120,7 @@ def start(context, more=(), beside=()):
     params_file = file_of(given, "params_file")  # launch would only warn, and the node start with its defaults
     check_robots(given, [*(name for name, wanted in COMPUTING.items() if given[wanted] == "true"), *beside])
     root = read_robot(given)
-    declared = robot_file(given, [*(["query_node"] if given["query_node"] == "true" else []), *beside])
+    declared = robot_file(given, beside)
     robot = {**described(given), **dict(more)}
     motion = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
     markers = {"publish_markers": True} if given["rviz"] == "true" else {}
@@ -128,7 +128,7 @@ def start(context, more=(), beside=()):
     if given["dynamics"] == "true":
         actions.append(node(given, "rnea_ros", "dynamics_node", [params_file, {**robot, **declared, **motion, **markers}]))
     if given["query_node"] == "true":
-        actions.append(node(given, "rnea_ros", "query_node", [params_file, robot]))
+        actions.append(node(given, "rnea_ros", "query_node", [params_file, {**robot, **declared}]))
     if given["rviz"] == "true":
         actions.append(node(given, "rviz2", "rviz2", arguments=["-d", file_of(given, "rviz_config"), "-f", root]))
     return actions

@@ -32,10 +32,14 @@ def tree(robot: AnyRobot) -> Robot:
     return robot.robot if isinstance(robot, FloatingRobot | ElasticRobot | SpringRobot) else cast(Robot, robot)
 
 
+def trees(robot: AnyRobot) -> tuple[Robot, ...]:
+    """All trees that it is made of: the platform of a parallel robot comes last."""
+    return (tree(robot), robot.platform) if isinstance(robot, ParallelRobot) else (tree(robot),)
+
+
 def links(robot: AnyRobot) -> tuple[str, ...]:
     """Names of all links, the platform's among them."""
-    platform = tuple(robot.platform.model.frames) if isinstance(robot, ParallelRobot) else ()
-    return (*tree(robot).model.frames, *platform)
+    return tuple(link for part in trees(robot) for link in part.model.frames)
 
 
 def rest(robot: AnyRobot) -> Array:
@@ -48,11 +52,9 @@ def rest(robot: AnyRobot) -> Array:
 
 def model_id(robot: AnyRobot) -> str:
     """Fingerprint of everything that decides the numbers: 16 hexadecimal digits; of a tree alone, that of the tree."""
-    ids, declared = [tree(robot).model_id], _declared(robot)
+    ids, declared = [part.model_id for part in trees(robot)], _declared(robot)
     if not declared:
         return ids[0]
-    if isinstance(robot, ParallelRobot):
-        ids.append(robot.platform.model_id)
     return hashlib.sha256(repr((type(robot).__name__, ids, _plain(declared))).encode()).hexdigest()[:16]
 
 

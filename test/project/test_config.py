@@ -19,6 +19,7 @@ from rnea_ros.nodes.common.parameter_table import (
     MODEL,
     PROCESS,
     QUERY_TABLE,
+    ROBOT_FILE,
     SCALING,
     SCALING_TABLE,
     find,
@@ -29,6 +30,7 @@ yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "config"
 NODE = "dynamics_node"
+ROBOT = [entry for entry in QUERY_TABLE if entry is not ROBOT_FILE]  # what one section says for all nodes
 TABLES = {"dynamics_node": DYNAMICS_TABLE, "query_node": QUERY_TABLE, "scaling_node": SCALING_TABLE}
 
 # What rviz_default_plugins and rviz_common read from a file, by display; from their sources.
@@ -197,7 +199,8 @@ def test_whatever_a_file_gives_to_a_node_is_in_its_table(name, node):
         assert entry is not None and not entry.problem(value), parameter
 
 
-@pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + PROCESS + DYNAMICS), ("query_node", MODEL),
+@pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + PROCESS + DYNAMICS),
+                                               ("query_node", (*MODEL, ROBOT_FILE)),
                                                ("scaling_node", MODEL + PROCESS + SCALING)])
 def test_a_nodes_file_has_every_parameter_with_its_default(node, entries):
     assert parameters(node, node) == {entry.name: entry.default for entry in entries}
@@ -206,7 +209,7 @@ def test_a_nodes_file_has_every_parameter_with_its_default(node, entries):
 @pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node", "stanford"])
 def test_who_fills_in_a_file_describes_one_robot_for_all_nodes(name):
     """What is a robot's stands in the section for every node, and nothing else does."""
-    assert parameters(name, "any").keys() == {entry for entry in parameters(name, name) if find(entry, QUERY_TABLE)}
+    assert parameters(name, "any").keys() == {entry for entry in parameters(name, name) if find(entry, ROBOT)}
 
 
 def test_the_stanford_arms_actuators_are_the_demos():

@@ -252,14 +252,14 @@ def test_the_scaling_demos_limits_are_every_nodes(start):
     assert result.one("demo_follower").parameters["speed"] == 3.0
 
 
-def test_the_robot_file_is_dynamics_nodes(start):
+def test_the_robot_file_is_read_by_all_who_can(start):
     path = str(URDF / "five_bar.robot.yaml")
     given = {"urdf": str(URDF / "five_bar.urdf"), "robot_file": os.path.relpath(path)}
-    assert start("dynamics", **given).one("dynamics_node").parameters["robot_file"] == path
+    both = start("dynamics", **given, query_node="true")
+    assert [both.one(name).parameters["robot_file"] for name in ("dynamics_node", "query_node")] == [path, path]
     assert "robot_file" not in start("dynamics", urdf=RR).one("dynamics_node").parameters
-    for file, more, other in (("dynamics", {"query_node": "true"}, "query_node"), ("scaling", {}, "scaling_node")):
-        result = start(file, **given, **more)
-        assert f"{other} cannot read it yet" in result.error and not result.started
+    result = start("scaling", **given)
+    assert "scaling_node cannot read it yet" in result.error and not result.started
     result = start("dynamics", **given | {"robot_file": "no.yaml"})
     assert "robot_file:=no.yaml: no such file" in result.error and not result.started
 

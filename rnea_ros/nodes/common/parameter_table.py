@@ -156,7 +156,7 @@ WRENCHES = (
           "with rate zero, or joint states are refused", choices=("drop", "hold", "stop")),
 )
 DYNAMICS_TABLE = MODEL + DYNAMICS + WRENCHES + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
-QUERY_TABLE = MODEL + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
+QUERY_TABLE = MODEL + (ROBOT_FILE,) + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
 SCALING_TABLE = MODEL + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
 

@@ -51,9 +51,15 @@ def _of(question: RequestHandler) -> Service:
     return Service(kind, lambda robot, request, limits: ask(robot, question, request))
 
 
+def _tree(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
+    """With the limits that parameters give, where all of its joints have some."""
+    found = kinds.tree(robot)
+    return tree(found, request["floating_base"], limits if found.joint_names == robot.joint_names else None)
+
+
 # By name.
 SERVICES = {question.service: _of(question) for question in QUESTIONS.values()} | {
-    "get_tree": Service(srv.GetTree, lambda robot, request, limits: tree(kinds.tree(robot), request["floating_base"], limits)),
+    "get_tree": Service(srv.GetTree, _tree),
     "retime_trajectory": Service(srv.RetimeTrajectory, retime, slow=True)}
 
 

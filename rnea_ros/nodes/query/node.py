@@ -16,14 +16,16 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from rnea_msgs.msg import ModelInfo
-from rnea_ros import AnyRobot, InputError, RneaError, Robot
+from rnea_ros import AnyRobot, BaseState, InputError, RneaError, Robot
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.joints import joint_limits
 from rnea_ros.nodes.common.model_info import model_info
+from rnea_ros.nodes.common.model_request import ModelRequest
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
+from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource, tried
 from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain
 from rnea_ros.nodes.query.planning import PlanAction
 from rnea_ros.nodes.query.worker import Worker
@@ -42,7 +44,8 @@ class QueryNode(Node):
 
     def __init__(self) -> None:
         super().__init__("query_node", automatically_declare_parameters_from_overrides=True)
-        self._robot: Robot | None = None
+        self._robot: ServedRobot | None = None
+        self._model_id = ""
         self._refusal = ""
         self._compiled: set[tuple] = set()  # kinds of requests that the robot has answered
         self._ending = ExitStack()  # closes what was begun, whatever came of the rest
@@ -53,8 +56,8 @@ class QueryNode(Node):
             self.create_service(service.kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
         self._first, self._motions = Worker(self, "first"), Worker(self, "motions")
         self._ending.callback(self._first.close)
-        self._ending.callback(PlanAction(self, self._motions, self._current).close)
-        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
+        self._ending.callback(PlanAction(self, self._motions, self._current, lambda: self._model_id).close)
+        self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, self._serve)
         self._ending.callback(self._intake.close)
 
     def destroy_node(self) -> None:
@@ -67,7 +70,7 @@ class QueryNode(Node):
         async def serve(request: Any, response: Any) -> Any:
             try:
                 robot, limits = self._current()
-                response.model_id = kinds.model_id(robot)
+                response.model_id = self._model_id
                 fill(response, await self._answer(name, robot, plain(request), limits))
                 response.success = True
             except RneaError as error:
@@ -79,11 +82,11 @@ class QueryNode(Node):
 
         return serve
 
-    def _current(self) -> tuple[Robot, Limits]:
-        """The robot that is asked, and the limits of its tree. Raises RneaError."""
+    def _current(self) -> tuple[AnyRobot, Limits]:
+        """The robot that is asked, and its limits. Raises RneaError."""
         if self._robot is None:
             raise InputError(self._no_model())
-        return self._robot, joint_limits(self._settings.values, kinds.tree(self._robot))
+        return self._robot.robot, joint_limits(self._settings.values, self._robot)
 
     async def _answer(self, name: str, robot: AnyRobot, request: Request, limits: Limits) -> dict[str, Any]:
         """Raises RneaError."""
@@ -94,7 +97,7 @@ class QueryNode(Node):
         if kind in self._compiled:
             return answer(robot, request, limits)
         found = await self._first.run(answer, robot, request, limits)
-        if robot is self._robot:
+        if self._robot is not None and robot is self._robot.robot:
             self._compiled.add(kind)
         return found
 
@@ -106,8 +109,17 @@ class QueryNode(Node):
             return f"no model yet; the robot description was refused: {self._refusal}"
         return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {ways}"
 
-    def _use(self, robot: Robot) -> None:
-        self._robot, self._refusal = robot, ""
+    def _serve(self, robot: AnyRobot, request: ModelRequest) -> ServedRobot:
+        """In the thread that builds models: the robot, if it has torques to tell. Raises RneaError."""
+        if isinstance(robot, Robot):
+            tried(robot)
+        else:
+            base: dict[str, Any] = {"base": BaseState()} if isinstance(robot, kinds.MOVING) else {}
+            robot.torque_and_rate(*kinds.rest(robot), **base)
+        return ServedRobot(robot, kinds.trees(robot))
+
+    def _use(self, robot: ServedRobot) -> None:
+        self._robot, self._model_id, self._refusal = robot, robot.model_id, ""
         self._compiled.clear()
         self._tell()
 
@@ -117,7 +129,10 @@ class QueryNode(Node):
     def _tell(self) -> None:
         if self._robot is not None:
             limits = joint_limits(self._settings.values, self._robot)
-            self._info.publish(model_info(self._robot, limits, self.get_clock().now().to_msg()))
+            info = model_info(self._robot, limits, self.get_clock().now().to_msg())
+            self._robot.describe(info)
+            info.base = "floating" if isinstance(self._robot.robot, kinds.MOVING) else "fixed"
+            self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:
         self._intake.changed(changed)

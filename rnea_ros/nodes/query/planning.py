@@ -20,7 +20,6 @@ from rnea_ros.nodes.query.messages import fill, plain
 from rnea_ros.nodes.query.worker import Worker
 from rnea_ros.planning.settings import SolverProgress
 from rnea_ros.query.trajectories import plan
-from rnea_ros.robots import kinds
 
 PERIOD = 0.1  # s; between two messages of feedback, at least
 
@@ -30,10 +29,11 @@ class Cancelled(Exception):
 
 
 class PlanAction:
-    """current: the robot that is planned for and its limits, or raises RneaError."""
+    """current: the robot that is planned for and its limits, or raises RneaError; model_id: of it."""
 
-    def __init__(self, node: Node, worker: Worker, current: Callable[[], tuple[AnyRobot, Limits]]):
-        self._node, self._worker, self._current = node, worker, current
+    def __init__(self, node: Node, worker: Worker, current: Callable[[], tuple[AnyRobot, Limits]],
+                 model_id: Callable[[], str]):
+        self._node, self._worker, self._current, self._model_id = node, worker, current, model_id
         self._ending = threading.Event()
         self._server = ActionServer(node, PlanMotion, "~/plan_motion", execute_callback=self._execute,
                                     cancel_callback=lambda handle: CancelResponse.ACCEPT,
@@ -49,7 +49,7 @@ class PlanAction:
         result, done = PlanMotion.Result(), handle.abort
         try:
             robot, limits = self._current()
-            result.model_id = kinds.model_id(robot)
+            result.model_id = self._model_id()
             fill(result, await self._worker.run(plan, robot, plain(handle.request), limits, self._report(handle)))
             result.success, done = True, handle.succeed
         except Cancelled:

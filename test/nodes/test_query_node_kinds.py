@@ -1,0 +1,133 @@
+"""query_node with a robot file, over real DDS: closed loops, a platform, elastic joints, a base that moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs.action")
+pytest.importorskip("pinocchio")
+
+from rnea_msgs.msg import JointSample, PlatformMotion
+from rnea_ros import load
+from rnea_ros.robots import kinds
+from rnea_ros.robots.inputs.base_state import BaseState
+from support.machines import LoopOracle
+from support.query_bench import NODE, Asker, numbers, table
+from support.ros_helpers import world
+
+pytestmark = pytest.mark.ros
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+FIELDS = ("position", "velocity", "acceleration", "jerk", "snap", "crackle")
+yaml = pytest.importorskip("yaml")
+
+
+def beside(name):
+    return URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml"
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory):
+    urdf, file = beside("five_bar")
+    with world(tmp_path_factory.mktemp("ros")) as ros:
+        yield Asker(ros, robot_description=urdf.read_text(), robot_file=str(file)).ready()
+
+
+def swap(asker, name):
+    """Another robot in the node, and the same one of the library."""
+    urdf, file = beside(name)
+    if asker.info[-1].robot_name != name:
+        reason = asker.ros.set(NODE, together=True, robot_description=urdf.read_text(), robot_file=str(file))
+        assert not reason, reason
+        asker.ros.until(lambda: asker.info[-1].robot_name == name, timeout=300.0, of=asker.process)
+    return load(urdf, file)
+
+
+def motion(robot, seed, size=0.05):
+    rng = np.random.default_rng(seed)
+    rows = size * rng.normal(size=(robot.order + 1, robot.n))
+    return [kinds.rest(robot)[0] + rows[0], *rows[1:]]
+
+
+def ask(asker, service, robot, rows=(), **fields):
+    samples = [JointSample(**{name: row.tolist() for name, row in zip(FIELDS, rows)})] if len(rows) else None
+    answer = asker(service, **({"samples": samples} if samples else {}), **fields)
+    assert answer.success, answer.message
+    assert answer.model_id == asker.info[-1].model_id and list(answer.joint_names) == list(robot.joint_names)
+    return answer
+
+
+def same(ours, theirs):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(theirs).max(initial=0.0)))
+
+
+@pytest.mark.parametrize("name", ["five_bar", "palletiser"])
+def test_closed_loops(asker, name):
+    """Constraint forces by Pinocchio."""
+    robot = swap(asker, name)
+    urdf, file = beside(name)
+    declared = yaml.safe_load(file.read_text())
+    loops = {"active": declared["loops"]["active"], "loops": declared["loops"]["cut_joints"]}
+    oracle = LoopOracle(urdf.read_text(), loops, robot.tree.joint_names)
+    oracle.body.model.gravity.linear = robot.tree.gravity_vector
+    rows = motion(robot, 1)
+    closed = ask(asker, "compute_loop_closure", robot, rows)
+    assert list(closed.all_joints) == list(robot.tree.joint_names)
+    q, qd, qdd = (numbers(part)[0] for part in (closed.all_positions, closed.all_velocities, closed.all_accelerations))
+    tau, accelerations = oracle.inverse(q, qd, rows[2])
+    torque = ask(asker, "compute_inverse_dynamics", robot, rows)
+    same(numbers(torque.effort)[0], tau)
+    same(qdd, accelerations)
+    same(numbers(torque.effort_rate)[0], robot.torque_and_rate(*rows)[1])
+    assert asker.info[-1].kind == "ClosedLoopRobot" and list(asker.info[-1].joint_names) == list(robot.joint_names)
+    assert asker("get_tree").success
+
+
+def test_a_platform(asker):
+    robot = swap(asker, "stewart")
+    rows = motion(robot, 2, 0.02)
+    there = ask(asker, "compute_platform_forward_kinematics", robot, rows)
+    platform = PlatformMotion(pose=there.pose[0], twist=there.twist[0], acceleration=there.platform_acceleration[0],
+                              jerk=there.platform_jerk[0])
+    back = ask(asker, "compute_platform_inverse_kinematics", robot, platform=[platform])
+    for name, row in zip(FIELDS, rows):
+        same(numbers(getattr(back, name))[0], row)
+    found = robot.platform_motion(*rows)
+    same(table(there.twist)[0], found.velocity)
+    same(numbers(ask(asker, "compute_inverse_dynamics", robot, rows).effort_rate)[0], robot.torque_and_rate(*rows)[1])
+
+
+def test_elastic_joints(asker):
+    robot = swap(asker, "hua_arm")
+    rows = motion(robot, 3, 0.3)
+    found, expected = ask(asker, "compute_motor_motion", robot, rows), robot.motor_motion(*rows)
+    for ours, theirs in ((found.effort, expected.tau), (found.load, expected.load), (found.motor_position, expected.q_motor),
+                         (found.effort_rate, robot.torque_and_rate(*rows)[1])):
+        same(numbers(ours)[0], theirs)
+    answer = asker("compute_inverse_dynamics", samples=[JointSample(position=rows[0].tolist())])
+    assert not answer.success and "3 derivatives of q are given, 5 are needed with joint3 elastic" in answer.message
+
+
+def test_a_base_that_moves(asker):
+    robot = swap(asker, "branched")
+    rows = motion(robot, 4, 0.3)
+    found = ask(asker, "compute_mass_matrix", robot, rows[:2])
+    assert list(found.coordinates)[:6] == [f"base {how} {axis}" for how in ("along", "about") for axis in "xyz"]
+    same(numbers(found.mass_matrix[0]), robot.mass_matrix(rows[0]))
+    effort = numbers(ask(asker, "compute_inverse_dynamics", robot, rows).effort)[0]
+    same(effort, robot.torque_and_rate(*rows, base=BaseState())[0])
+    assert asker.info[-1].base == "floating"
+
+
+def test_a_robot_file_that_is_wrong_changes_nothing(asker, tmp_path):
+    robot = swap(asker, "five_bar")
+    before = asker.info[-1].model_id
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("version: 1\nloops: {active: [nobody]}\n")
+    reason = asker.ros.set(NODE, robot_file=str(bad))
+    assert "loops.cut_joints is missing" in reason
+    answer = ask(asker, "compute_inverse_dynamics", robot, motion(robot, 5))
+    assert answer.model_id == before
