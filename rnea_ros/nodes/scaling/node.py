@@ -1,8 +1,7 @@
 """scaling_node: trajectories in, references at a control rate out, never off the path and never beyond a limit.
 
 Subscribes ~/joint_trajectory, joint_states, robot_description. Publishes ~/reference, ~/scaled_motion, ~/speed_scaling,
-~/commands while a motion is under way; /diagnostics. Serves ~/pause, ~/resume, ~/stop, ~/override; the action
-~/follow_joint_trajectory.
+~/commands while it moves; /diagnostics. Serves ~/pause, ~/resume, ~/stop, ~/override; action ~/follow_joint_trajectory.
 """
 
 from __future__ import annotations
