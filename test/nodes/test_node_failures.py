@@ -108,8 +108,8 @@ def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_question_whose_worker_fails_is_answered(stand, monkeypatch, error):
-    kind, _ = query_node.SERVICES["compute_energy"]
-    monkeypatch.setitem(query_node.SERVICES, "compute_energy", (kind, failing(error)))
+    service = query_node.SERVICES["compute_energy"]._replace(answer=failing(error))
+    monkeypatch.setitem(query_node.SERVICES, "compute_energy", service)
     it = stand(query_node.QueryNode, robot_description=ARM)
     client = it.probe.create_client(ComputeEnergy, "/query_node/compute_energy")
     it.until(lambda: client.service_is_ready() and it.node._robot is not None)

@@ -254,8 +254,8 @@ def test_bytes_are_written_as_the_middleware_writes_them(n):
     message = JointDynamics(joint_names=[f"joint{k}" for k in range(n)], **{name: [0.0] * n for name in arrays})
     message.header.frame_id = "base_link"
     encoder = raw_messages.Encoder(message)
-    assert encoder.rows is not None and encoder.rows.shape == (12, n)
-    values = np.random.default_rng(n).normal(size=(12, n))
+    assert encoder.rows is not None and encoder.rows.shape == (len(arrays), n) == (14, n)
+    values = np.random.default_rng(n).normal(size=(14, n))
     encoder.rows[:] = values
     for name, row in zip(arrays, values):
         setattr(message, name, array.array("d", row))
