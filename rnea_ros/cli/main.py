@@ -6,13 +6,11 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from ..demo import run as demo
 from ..errors import RneaError
-from . import check, from_dh, gait, identify, model, plan, query, retime, robot_file, torque
 
 
 class Subcommand(Protocol):
@@ -24,19 +22,25 @@ class Subcommand(Protocol):
         """The exit code. RneaError and OSError become a message."""
 
 
-SUBCOMMANDS: dict[str, tuple[Subcommand, str]] = {
-    "model": (model, "the modified Denavit-Hartenberg tree as a table"),
-    "check": (check, "physical consistency; exit code 1 if anything is doubtful"),
-    "robot-file": (robot_file, "whether a robot file is right, and what it says"),
-    "from-dh": (from_dh, "a URDF from a Denavit-Hartenberg table"),
-    "torque": (torque, "torque and torque rate of a recorded or planned motion"),
-    "retime": (retime, "the fastest timing of a given path"),
-    "plan": (plan, "the fastest or least costly motion between two poses"),
-    "identify": (identify, "masses and inertias from a recording"),
-    "gait": (gait, "predicts how a human walks"),
-    "query": (query, "any of the robot's dynamics, as JSON"),
-    "demo": (demo, "a robot, the dynamics node and a live table over ROS 2"),
+SUBCOMMANDS = {
+    "model": "the modified Denavit-Hartenberg tree as a table",
+    "check": "physical consistency; exit code 1 if anything is doubtful",
+    "robot-file": "whether a robot file is right, and what it says",
+    "from-dh": "a URDF from a Denavit-Hartenberg table",
+    "torque": "torque and torque rate of a recorded or planned motion",
+    "retime": "the fastest timing of a given path",
+    "plan": "the fastest or least costly motion between two poses",
+    "identify": "masses and inertias from a recording",
+    "gait": "predicts how a human walks",
+    "query": "any of the robot's dynamics, as JSON",
+    "demo": "a robot, the dynamics node and a live table over ROS 2",
 }
+
+
+def subcommand(name: str) -> Subcommand:
+    """Imported when it is asked for: no command waits for what another one needs."""
+    module = import_module("rnea_ros.demo.run" if name == "demo" else f"rnea_ros.cli.{name.replace('-', '_')}")
+    return cast(Subcommand, module)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,6 +69,17 @@ class _Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 
+class _Subparser(_Parser):
+    """Of one subcommand; it has its arguments from the moment that it is to parse any."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.get_default("run") is None:
+            module = subcommand(self.prog.split()[-1])
+            self.set_defaults(run=module.run)
+            module.add_arguments(self)
+        return super().parse_known_args(args, namespace)
+
+
 class _Version(argparse.Action):
     """Of the installed package, looked up only if somebody asks."""
 
@@ -79,11 +94,9 @@ class _Version(argparse.Action):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="rnea", description="Exact joint torques and torque rates of a robot from its URDF.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (module, text) in SUBCOMMANDS.items():
-        sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(run=module.run)
-        module.add_arguments(sub)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Subparser)
+    for name, text in SUBCOMMANDS.items():
+        commands.add_parser(name, help=text, description=text)
     return parser
 
 
