@@ -188,8 +188,13 @@ def test_estimated_motion(bench, robot):
     assert (list(result.effort), list(result.effort_rate)) == (dynamics.tau.tolist(), dynamics.tau_rate.tolist())
     assert (np.abs(result.effort - tau) < 4.0 * np.array(result.effort_std)).all()
     assert (np.abs(result.effort_rate - tau_rate) < 4.0 * np.array(result.effort_rate_std)).all()
-    bench.ros.until(lambda: bench.state() or "estimator.lag_s" in bench.diagnostics.values)
-    values = bench.diagnostics.values
+
+    def told():
+        """A report that was made while there were deviations to tell."""
+        played()
+        return "turn.effort_rate_std" in bench.diagnostics.values and bench.diagnostics.values
+
+    values = bench.ros.until(told)
     assert values["estimator.lag_s"] == "0.03" and float(values["estimator.readings_hz"]) == pytest.approx(100.0, rel=0.01)
     assert float(values["turn.position_noise"]) > 0.0 and float(values["turn.effort_rate_std"]) > 0.0
     assert not bench.ros.set(NODE, motion_source="desired")
