@@ -125,7 +125,7 @@ def test_what_fails_there_fails_here(solver, work, error):
 
 def test_what_cannot_be_sent_fails_and_nothing_else(solver):
     for work in (lambda progress: 1, lambda_of):  # there, and back
-        with pytest.raises(Exception, match="pickle|local object"):
+        with pytest.raises(Exception, match=r"pickle|local object"):
             solver.submit(work).result(WAIT)
     assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
 
