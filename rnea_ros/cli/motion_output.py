@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.tree import Limits
-from ..motion.limit_use import LimitUse, Peaks
+from ..motion.limit_use import LimitUse, Peaks, own_limits
 from ..output import figures
 from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
@@ -51,7 +51,7 @@ def write(args: argparse.Namespace, robot: Robot, motion: TimedMotion, limits: L
     if count > MOST_ROWS:
         raise InputError(f"--rate {args.rate:g} makes {count} rows of {motion.duration:.6g} s; {MOST_ROWS} are the most")
     t = np.append(np.arange(count) / args.rate, motion.duration)
-    peaks = Peaks(LimitUse(robot.joint_names, limits, robot.drive_limits))
+    peaks = Peaks(LimitUse(robot.joint_names, own_limits(robot, limits), robot.drive_limits))
 
     def rows() -> Iterator[np.ndarray]:
         for k in range(0, len(t), motion_csv.CHUNK):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, some
-from ..motion.limit_use import LimitUse, Peaks
+from ..motion.limit_use import LimitUse, Peaks, own_limits
 from ..output import figures
 from ..recordings import motion_csv
 from ..robots.closed_loops import ClosedLoopRobot
@@ -43,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     if motion.ignored:
         print(f"columns not used: {some(motion.ignored, 6, quoted=True)}", file=sys.stderr)
     results: list[np.ndarray] = []
-    peaks = Peaks(LimitUse(robot.joint_names, robot.limits, robot.drive_limits if isinstance(robot, Robot) else ()))
+    limits, drives = (own_limits(robot, None), robot.drive_limits) if isinstance(robot, Robot) else (robot.limits, ())
+    peaks = Peaks(LimitUse(robot.joint_names, limits, drives))
 
     def chunks() -> Iterator[np.ndarray]:
         for k in range(0, len(motion.t), motion_csv.CHUNK):

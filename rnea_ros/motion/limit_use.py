@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..model.drive_limits import DriveLimit, uses
 from ..model.tree import Limits
+from ..robots.robot import Robot
 from ..scaling.terms import QUANTITIES
+
+
+def own_limits(robot: Robot, given: Limits | None) -> Limits:
+    """The limits given; or the robot's, with the wider of two effort limits that differ up and down, which its drive limits
+    keep apart."""
+    if given is not None and given is not robot.limits:
+        return given
+    effort = robot.limits.effort.copy()
+    for limit in robot.drive_limits:
+        if limit.quantity == "effort":
+            effort[limit.joints[0]] = max(-limit.lower, limit.upper)
+    return replace(robot.limits, effort=effort)
 
 
 class Nearest(NamedTuple):

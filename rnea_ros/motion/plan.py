@@ -22,6 +22,7 @@ from ..robots.inputs import validation
 from ..robots.inputs.validation import Wrenches
 from ..robots.robot import Robot
 from ..scaling.path import FARTHEST
+from .limit_use import own_limits
 
 FORCE = slice(0, 3)  # of a joint wrench
 
@@ -47,7 +48,7 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
         raise InputError(f"the base of robot '{robot.name}' is free; motions are planned for a base that is held")
     if not robot.n:
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
-    limits = validation.limits(robot.limits if limits is None else limits, robot.joint_names)
+    limits = validation.limits(own_limits(robot, limits), robot.joint_names)
     loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
     tau = torque(robot, limits.effort, loads)
     quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]

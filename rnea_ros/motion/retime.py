@@ -23,6 +23,7 @@ from ..scaling.law import TimeLaw
 from ..scaling.profile import Progress
 from ..scaling.retime import Route, route, time_optimal
 from ..scaling.terms import QUANTITIES, Constraints
+from .limit_use import own_limits
 from .path_dynamics import PathDynamics
 
 LOOKS = 2001  # along the path, for position limits
@@ -73,7 +74,7 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
             raise InputError(f"velocities have shape {velocities.shape}, points {points.shape}; they must be the same")
     if not (np.isfinite(validation.numbers("tolerance", tolerance)) and tolerance >= 0.0):
         raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
-    limits = validation.limits(robot.limits if limits is None else limits, robot.joint_names)
+    limits = validation.limits(own_limits(robot, limits), robot.joint_names)
     way, dynamics = route(points, velocities, tolerance), PathDynamics(robot)
     constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names, dynamics.drives(drive_limits))
     notes = (*_unknown(constraints), *_off_the_path(way, tolerance), *_outside(robot, limits, way))

@@ -28,7 +28,8 @@ def limited(model: Model, file: RobotFile) -> Model:
 
 def _limited(joint: Joint, given: Mapping[str, Any], position: tuple[float, float]) -> Joint:
     found = {quantity: limit(given, quantity, getattr(joint, quantity)) for quantity in ARRAYS}
-    found["effort"] = max(found["effort"], -given.get("min_effort", 0.0))  # the smaller one is a drive limit
+    if "min_effort" in given:  # the narrower one, for all who know one alone; drive limits tell both apart
+        found["effort"] = min(found["effort"], -given["min_effort"])
     return replace(joint, lower=position[0], upper=position[1], **found)  # type: ignore[arg-type]  # of numbers all
 
 

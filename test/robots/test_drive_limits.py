@@ -134,7 +134,7 @@ def test_torque_that_differs_up_and_down():
     most, least = 1.5 * gravity_of(bare, 6)[k], -4.0 * gravity_of(bare, 6)[k]
     name = bare.joint_names[k]
     robot = arm_with("seven_r", {"limits": {name: {"max_effort": float(most), "min_effort": float(least)}}})
-    assert robot.limits.effort[k] == -least
+    assert robot.limits.effort[k] == most  # what a node that knows one limit alone may believe
     _, tau, _ = pinocchio_along("seven_r", robot, retime_motion(robot, waypoints(bare, 6)))
     assert tau[:, k].max() <= most and tau[:, k].min() >= least
     assert max(tau[:, k].max() / most, tau[:, k].min() / least) > 0.9
