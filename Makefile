@@ -10,6 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Empty files that remember which steps are done. They name the kind of ROS, which must not change in a .venv.
 DONE := .venv/.$(ROS)
 
+# Tests that run side by side. Half of them wait for nodes, so two fit on one processor; more would make them wait in vain.
+JOBS ?= 2
+
 EXTRAS := planning,plot,test,lint
 # Folders are listed as well as files: the time of a folder tells that a file has gone.
 SOURCES := setup.py setup.cfg package.xml \
@@ -91,8 +94,8 @@ lint: env
 	@$(BIN)/mypy
 
 test: env lint
-	@echo '[test] pytest'
-	@$(BIN)/python -m pytest
+	@echo '[test] pytest, $(JOBS) at a time'
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 bench: env
 	@$(PIP) '.[bench]'

@@ -46,7 +46,8 @@ setup(
         ],
         "planning": ["casadi", "scipy"],
         "plot": ["matplotlib"],
-        "test": ["example-robot-data", "pin>=3", "pytest", "pytest-timeout", "toppra"],  # pin is Pinocchio; both are oracles
+        # pin is Pinocchio; it and toppra are oracles
+        "test": ["example-robot-data", "pin>=3", "pytest", "pytest-timeout", "pytest-xdist", "toppra"],
         "lint": ["mypy~=2.4.1", "ruff~=0.17.5"],
         "bench": ["casadi", "cmeel-eigen", "matplotlib", "mujoco", "pin>=3"],  # the peers; C++ of pin needs Eigen
     },

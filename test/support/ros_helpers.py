@@ -35,9 +35,13 @@ PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")
 
 
 def free_domain() -> int:
-    """A ROS domain whose first ports nobody uses; above 101 the ports are those that Linux hands out itself."""
+    """A ROS domain whose first ports nobody uses; above 101 the ports are those that Linux hands out itself.
+
+    Workers of pytest-xdist (gw0, gw1 ..) look in every other domain, so that two cannot find the same one at once.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     while True:
-        domain = random.SystemRandom().randrange(1, 101)
+        domain = random.SystemRandom().randrange(1 + worker % 2, 101, 2)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             probe.bind(("", 7400 + 250 * domain + 10))
             return domain
