@@ -1,40 +1,200 @@
-"""Program -> a C function of the same operations in the same order, for machines that have neither Python nor LLVM.
+"""Program -> a C function of the steps that the machine code takes, for machines that have neither Python nor LLVM.
 
-Only numbers and names made here enter the text, never anything of a robot description. Needs C99 and its mathematics library.
+The text is C99 and C++17. It calls nothing but the C library's sqrt, fma and, where joints have smoothed friction, tanh; it
+allocates nothing, locks nothing, and branches on no number: one path, whatever it is given. Compiled without contraction
+(-ffp-contract=off) for a processor with fused multiply-add, it gives the kernel's numbers to the last bit.
+
+Only numbers and names made here enter the text, never anything of a robot description.
 """
 
 from __future__ import annotations
 
-import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from ..errors import InputError
 from .ir.program import Program
+from .ir.schedule import CALLS, NOBODY, Operation, schedule
+from .llvm.sine_cosine import COSINE, HALF_PI, ROUND, SINE, TWO_BY_PI
 
-_ARITHMETIC = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}"}
+PART = 1_000  # steps in one function: what registers and stack are given to takes longer than in proportion
+TOGETHER = 1_000  # angles whose sines are computed in one call
+_STEPS = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}", "sqrt": "sqrt({0})",
+          "fma": "RNEA_FMA({0}, {1}, {2})", "fms": "RNEA_FMA({0}, {1}, -{2})", "fnma": "RNEA_FMA(-{0}, {1}, {2})",
+          **{name: f"{name}({{0}})" for name in CALLS}}
+
+PREAMBLE = f"""#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+#define RNEA_RESTRICT __restrict
+#else
+#define RNEA_RESTRICT restrict
+#endif
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(FP_FAST_FMA)
+#define RNEA_FMA(a, b, c) fma(a, b, c)
+#else /* without an instruction for it, one rounding instead of two would take longer than all the rest */
+#define RNEA_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+/* Sines and cosines of n angles, right to 1e-15 up to 1e5 rad; beyond, the digits of the angle itself run out. */
+static inline void rnea_sincos(int n, const double *RNEA_RESTRICT angle, double *RNEA_RESTRICT sine,
+                               double *RNEA_RESTRICT cosine)
+{{
+    for (int k = 0; k < n; ++k) {{
+        const double shifted = RNEA_FMA(angle[k], {TWO_BY_PI!r}, {ROUND!r});
+        const double turns = shifted - {ROUND!r};
+        const double near = RNEA_FMA(turns, {-HALF_PI[1]!r}, RNEA_FMA(turns, {-HALF_PI[0]!r}, angle[k]));
+        const double r = RNEA_FMA(turns, {-HALF_PI[2]!r}, near);
+        const double s = r * r, ss = s * s;
+        const double p = @SINE@;
+        const double q = @COSINE@;
+        const double sr = RNEA_FMA(r * s, p, r);
+        const double cr = RNEA_FMA(ss, q, RNEA_FMA(s, -0.5, 1.0));
+        uint64_t quarter, a, b, first, second;
+        memcpy(&quarter, &shifted, 8);
+        memcpy(&a, &sr, 8);
+        memcpy(&b, &cr, 8);
+        const uint64_t odd = (uint64_t)0 - (quarter & 1); /* a quarter turn exchanges them, half a turn changes the sign */
+        first = ((b & odd) | (a & ~odd)) ^ ((quarter & 2) << 62);
+        second = ((a & odd) | (b & ~odd)) ^ (((quarter + 1) & 2) << 62);
+        memcpy(&sine[k], &first, 8);
+        memcpy(&cosine[k], &second, 8);
+    }}
+}}
+"""
 
 
-def source(program: Program, name: str) -> str:
-    """Text of ``void NAME(const double *x, double *y)``: one sample. A comment says what lies where in x and y."""
-    values: dict[int, str] = {}
-    lines = ["#include <math.h>", "", *_table("x", list(program.inputs.items())),
-             *_table("y", [(f"result {k} {list(shape)}", math.prod(shape)) for k, shape in enumerate(program.outputs)]),
-             f"void {name}(const double *restrict x, double *restrict y)", "{"]
-    for number, (op, *operands) in program.nodes:
-        if op == "const":
-            values[number] = f"({float(operands[0])!r})"
-        elif op == "input":
-            values[number] = f"x[{operands[0]}]"
-        else:
-            given = [values[operand] for operand in operands]
-            right = _ARITHMETIC[op].format(*given) if op in _ARITHMETIC else f"{op}({given[0]})"
-            values[number] = f"v{number}"
-            lines.append(f"    const double v{number} = {right};")
-    lines += [f"    y[{slot}] = {values[number]};" for slot, number in enumerate(program.results)]
-    return "\n".join([*lines, "}", ""])
+def _polynomial(factors: Sequence[float]) -> str:
+    text = repr(factors[-1])
+    for factor in factors[-2::-1]:
+        text = f"RNEA_FMA({text}, s, {factor!r})"
+    return text
 
 
-def _table(array: str, blocks: list[tuple[str, int]]) -> list[str]:
-    lines, start = [], 0
-    for name, size in blocks:
-        lines.append(f"/* {array}[{start}] .. {array}[{start + size - 1}]: {name} */" if size else f"/* no {name} */")
-        start += size
-    return lines
+PREAMBLE = PREAMBLE.replace("@SINE@", _polynomial(SINE)).replace("@COSINE@", _polynomial(COSINE))
+
+
+class Block(NamedTuple):
+    """An argument: its name and how many numbers it has."""
+
+    name: str
+    size: int
+
+
+def identifier(name: str) -> str:
+    """The name, if C and C++ take it for that of a function; InputError if not."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
+        raise InputError(f"'{name}' is no name of a C function")
+    return name
+
+
+def arguments(program: Program, results: Sequence[str]) -> tuple[list[Block], list[Block]]:
+    """Inputs and outputs of the function; what has no numbers is left out."""
+    sizes = [_count(shape) for shape in program.outputs]
+    blocks = (program.inputs.items(), zip(results, sizes, strict=True))
+    inputs, outputs = ([Block(name, size) for name, size in some if size] for some in blocks)
+    return inputs, outputs
+
+
+def prototype(program: Program, name: str, results: Sequence[str]) -> str:
+    """``void name(const double q[6], ..., double tau[6])``."""
+    inputs, outputs = arguments(program, results)
+    given = [f"const double {block.name}[{block.size}]" for block in inputs]
+    return f"void {identifier(name)}({', '.join([*given, *(f'double {block.name}[{block.size}]' for block in outputs)])})"
+
+
+def function(program: Program, name: str, results: Sequence[str]) -> str:
+    """The definition, in as many static functions as it takes; PREAMBLE has to come before it.
+
+    results : names of the outputs. They must not overlap the inputs.
+    """
+    writer = _Writer(program, results)
+    parts, calls = [], []
+    for k, steps in enumerate(writer.parts):
+        body, used = writer.part(steps)
+        parts.append(f"static void {name}_{k}({', '.join(writer.declared(used))})\n{{\n{body}\n}}\n")
+        calls.append(f"    {name}_{k}({', '.join(used)});")
+    work = [f"    double w[{writer.size}];"] if writer.size else []
+    lines = [*work, *calls, *writer.untouched()]
+    text = "\n".join(lines)
+    idle = [block.name for block in writer.inputs if not re.search(rf"\b{block.name}\b", text)]
+    body = "\n".join([*(f"    (void){name};" for name in idle), *lines])
+    return "\n".join([*parts, f"{prototype(program, name, results)}\n{{\n{body}\n}}\n"])
+
+
+def source(program: Program, name: str, results: Sequence[str]) -> str:
+    """One file that compiles by itself."""
+    return f"{PREAMBLE}\n{prototype(program, name, results)};\n\n{function(program, name, results)}"
+
+
+class _Writer:
+    """Statements for steps. Values go from part to part, and from a "sincos" to their users, through places in w."""
+
+    def __init__(self, program: Program, results: Sequence[str]):
+        steps = schedule(program, TOGETHER)
+        self.parts = [steps[k:k + PART] for k in range(0, len(steps), PART)]
+        self.inputs, self.outputs = arguments(program, results)
+        inputs, outputs = _places(self.inputs), _places(self.outputs)
+        self._results: dict[int, list[str]] = {}
+        for place, number in zip(outputs, program.results, strict=True):
+            self._results.setdefault(number, []).append(place)
+        self._names = {number: inputs[node[1]] for number, node in program.nodes if node[0] == "input"}
+        self._names |= {number: f"({float(node[1])!r})" for number, node in program.nodes if node[0] == "const"}
+        self._given = set(self._names)
+        self.size = 0
+        self._home = {number: k for k, part in enumerate(self.parts) for step in part for number in step.results}
+        self._sincos: dict[tuple[int, ...], int] = {}
+        for step in (step for part in self.parts for step in part if step.op == "sincos"):
+            self._sincos[step.operands] = self.size
+            self._names |= {number: f"w[{self.size + k}]" for k, number in enumerate(step.results) if number != NOBODY}
+            self.size += len(step.results)
+        self._kept: set[int] = set()
+        for k, part in enumerate(self.parts):
+            abroad = {operand for step in part for operand in step.operands if self._home.get(operand, k) != k}
+            for number in sorted(abroad - set(self._names)):
+                self._names[number] = f"w[{self.size}]"
+                self._kept.add(number)
+                self.size += 1
+
+    def part(self, steps: Iterable[Operation]) -> tuple[str, list[str]]:
+        """The body of one function, and the names of the arrays that it uses."""
+        lines, local = [], dict(self._names)
+        for step in steps:
+            values = [local[number] for number in step.operands]
+            if step.op == "sincos":
+                start, count = self._sincos[step.operands], len(values)
+                lines.append(f"    const double angle{start}[{count}] = {{{', '.join(values)}}};")
+                lines.append(f"    rnea_sincos({count}, angle{start}, w + {start}, w + {start + count});")
+            else:
+                (number,) = step.results
+                lines.append(f"    const double v{number} = {_STEPS[step.op].format(*values)};")
+                local[number] = f"v{number}"
+                if number in self._kept:
+                    lines.append(f"    {self._names[number]} = v{number};")
+            lines += [f"    {place} = {local[number]};" for number in step.results for place in self._results.get(number, [])]
+        body = "\n".join(lines)
+        used = set(re.findall(r"\b([A-Za-z_]\w*)(?=\[| \+ \d+[,)])", body))
+        return body, [name for name in (*(block.name for block in (*self.inputs, *self.outputs)), "w") if name in used]
+
+    def declared(self, used: Iterable[str]) -> list[str]:
+        constant = {block.name for block in self.inputs}
+        return [f"{'const ' if name in constant else ''}double *RNEA_RESTRICT {name}" for name in used]
+
+    def untouched(self) -> list[str]:
+        """Results that nothing computes: inputs and constants."""
+        return [f"    {place} = {self._names[number]};" for number in self._results if number in self._given
+                for place in self._results[number]]
+
+
+def _places(blocks: Iterable[Block]) -> list[str]:
+    return [f"{block.name}[{k}]" for block in blocks for k in range(block.size)]
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count

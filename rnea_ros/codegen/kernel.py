@@ -6,7 +6,6 @@ backend "llvm" is machine code, "python" the same program as Python, "reference"
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -47,10 +46,9 @@ def build(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], bac
 
 
 def c_source(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], name: str) -> str:
-    """The same function as text in C; see c.py."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
-        raise InputError(f"'{name}' is no name of a C function")
-    return c.source(trace(function, inputs), name)
+    """The same function as text in C: its arguments are the inputs by their names, then y0, y1, ...; see c.py."""
+    program = trace(function, inputs)
+    return c.source(program, name, [f"y{k}" for k in range(len(program.outputs))])
 
 
 class Kernel:

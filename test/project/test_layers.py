@@ -37,6 +37,7 @@ LAYERS = {
     "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),
     "identification/*": ("identification/*", *ROBOTS),
     "query/*": ("query/*", "identification/*", "motion/*", "planning/*", "scaling/*", *ROBOTS),
+    "export/*": ("export/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),
     "execution/*": ("execution/*", "motion/*", "scaling/*", *ROBOTS),
     "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),

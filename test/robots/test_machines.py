@@ -72,7 +72,7 @@ def test_code_for_batches_on_arm(robot):
 def test_text_in_c(robot, tmp_path, name):
     compiler = shutil.which("cc") or shutil.which("gcc")
     text = robot.with_payload("link6", 1.0, (0.1, 0.0, 0.2)).c_source(name, "stanford_arm")
-    assert "void stanford_arm(const double *restrict x, double *restrict y)" in text and "/* x[10] .. x[15]: q */" in text
+    assert "void stanford_arm(const double payloads[10], const double q[6], " in text
     if not compiler:
         pytest.skip("no C compiler here")
     (tmp_path / "arm.c").write_text(text)
@@ -81,7 +81,9 @@ def test_text_in_c(robot, tmp_path, name):
     found = robot.with_payload("link6", 1.0, (0.1, 0.0, 0.2)).kernel(name)
     x, y = np.random.default_rng(0).normal(size=found.size), np.empty(found.width)
     x[:10] = np.random.default_rng(1).uniform(0.5, 1.0, 10)
-    ctypes.CDLL(str(tmp_path / "arm.so")).stanford_arm(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
+    starts = np.cumsum([0, *found.inputs.values()])[:-1], np.cumsum([0, *map(np.prod, found.shapes)])[:-1]
+    places = [array.ctypes.data + 8 * int(start) for array, some in zip((x, y), starts) for start in some]
+    ctypes.CDLL(str(tmp_path / "arm.so")).stanford_arm(*map(ctypes.c_void_p, places))
     np.testing.assert_allclose(y, np.concatenate([part.ravel() for part in found(x)]), rtol=1e-9, atol=1e-10)
 
 

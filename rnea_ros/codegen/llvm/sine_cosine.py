@@ -15,7 +15,8 @@ SINE = (-0.16666666666666666, 0.008333333333330948, -0.0001984126983675857, 2.75
         1.5918129266803394e-10)  # sin r = r + r^3 (SINE in r^2)
 COSINE = (0.041666666666666664, -0.0013888888888887398, 2.4801587298765686e-05, -2.7557317271728623e-07, 2.087614626815952e-09,
           -1.1382632407965617e-11)  # cos r = 1 - r^2 / 2 + r^4 (COSINE in r^2)
-_ROUND = 1.5 * 2.0**52  # added to a number, leaves its nearest integer in the lowest bits
+TWO_BY_PI = 0.6366197723675814
+ROUND = 1.5 * 2.0**52  # added to a number, leaves its nearest integer in the lowest bits
 
 
 def function_text(lanes: int) -> str:
@@ -40,8 +41,8 @@ def function_text(lanes: int) -> str:
              f"define internal {{{V}, {V}}} @sincos({V} %x) noinline {{",
              f"  %size = call {V} @llvm.fabs.{S}({V} %x)", f"  %near = fcmp ole {V} %size, {constant(NEAR)}",
              f"  %all = call i1 @llvm.vector.reduce.and.v{lanes}i1({B} %near)", "  br i1 %all, label %quick, label %slow",
-             "quick:", fma("shifted", "%x", constant(0.6366197723675814), constant(_ROUND)),
-             f"  %k = fsub {V} %shifted, {constant(_ROUND)}", f"  %bits = bitcast {V} %shifted to {W}"]
+             "quick:", fma("shifted", "%x", constant(TWO_BY_PI), constant(ROUND)),
+             f"  %k = fsub {V} %shifted, {constant(ROUND)}", f"  %bits = bitcast {V} %shifted to {W}"]
     for j, piece in enumerate(HALF_PI):
         lines.append(fma(f"r{j}", "%k", constant(-piece), f"%r{j - 1}" if j else "%x"))
     lines += [f"  %s = fmul {V} %r2, %r2", *polynomial("p", SINE), *polynomial("c", COSINE),

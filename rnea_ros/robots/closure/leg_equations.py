@@ -67,6 +67,33 @@ class LegEquations(Equations):
         rows = np.concatenate((self.units.unknowns[self.active], self.units.equations))
         return inverse_of(parallel_robots.platform_equations(J, J_inverse, Jv, self.active), Units(rows, self.twist_units))
 
+    def step_of(self, q: Any, pose: Any, twist: Any) -> tuple[Any, ...]:
+        """The parts of a Step of the legs' joints."""
+        values, J, Jv = parallel_robots.jacobians(self._phi, q, *_split(pose))
+        return self._linearised(TracedInverse, values, J, Jv, twist)
+
+    def motion_of(self, q: Any, row: Any) -> tuple[Any, ...]:
+        """Motion of the legs; [Jp; Q] and rate; what the legs do not follow; a bound of the condition; sizes of that rest."""
+        pose, V, Vd, Vdd = _split(row)
+
+        def rates(qd, qdd, qddd):
+            return parallel_robots.closure_rates(self._phi, q, qd, qdd, qddd, pose, V, Vd, Vdd)
+
+        J_inverse = TracedInverse(parallel_robots.jacobians(self._phi, q, pose)[1], self.units)
+        steps = closed_loops.tree_motion(rates, lambda r: J_inverse @ r, [0.0 * q] * 3)
+        left = rates(*steps)
+        J, Jv, Jd, Jvd = parallel_robots.jacobians_and_rates(self._phi, q, steps[0], pose, V)
+        A_inverse = self.actuation(TracedInverse, J, J_inverse, Jv)
+        maps = parallel_robots.velocity_maps(J, J_inverse, Jv, Jd, Jvd, A_inverse, self.active)
+        return *steps, *maps, left, [A_inverse.condition], [norm(rate / self.units.equations) for rate in left]
+
+    def force_of(self, row: Any, inertia: Any, wrench: Any, wrench_rate: Any) -> tuple[Any, Any]:
+        """Fp (9) and its rate; inertia (13,): m, ms, J of the platform; wrenches in the platform's frame."""
+        (R, _), V, Vd, Vdd = _split(row)
+        body = inertia[0], inertia[1:4], inertia[4:].reshape(3, 3)
+        return parallel_robots.platform_force(self._platform, R, V, Vd, Vdd, self._gravity, inertias={0: body},
+                                              wrenches={0: wrench}, wrench_rates={0: wrench_rate})
+
     # ------------------------------------------------------------------ compiled
 
     @cached_property
@@ -78,40 +105,15 @@ class LegEquations(Equations):
 
     @cached_property
     def _step(self) -> Kernel:
-        def step(q, pose, twist):
-            values, J, Jv = parallel_robots.jacobians(self._phi, q, *_split(pose))
-            return self._linearised(TracedInverse, values, J, Jv, twist)
-
-        return kernel.build(step, {"q": self.model.n, "pose": POSE, "twist": 6}, self._backend)
+        return kernel.build(self.step_of, {"q": self.model.n, "pose": POSE, "twist": 6}, self._backend)
 
     @cached_property
     def _motion(self) -> Kernel:
-        def motion(q, row):
-            pose, V, Vd, Vdd = _split(row)
-
-            def rates(qd, qdd, qddd):
-                return parallel_robots.closure_rates(self._phi, q, qd, qdd, qddd, pose, V, Vd, Vdd)
-
-            J_inverse = TracedInverse(parallel_robots.jacobians(self._phi, q, pose)[1], self.units)
-            steps = closed_loops.tree_motion(rates, lambda r: J_inverse @ r, [0.0 * q] * 3)
-            left = rates(*steps)
-            J, Jv, Jd, Jvd = parallel_robots.jacobians_and_rates(self._phi, q, steps[0], pose, V)
-            A_inverse = self.actuation(TracedInverse, J, J_inverse, Jv)
-            maps = parallel_robots.velocity_maps(J, J_inverse, Jv, Jd, Jvd, A_inverse, self.active)
-            return *steps, *maps, left, [A_inverse.condition], [norm(rate / self.units.equations) for rate in left]
-
-        return kernel.build(motion, {"q": self.model.n, "row": ROW}, self._backend)
+        return kernel.build(self.motion_of, {"q": self.model.n, "row": ROW}, self._backend)
 
     @cached_property
     def force(self) -> Kernel:
-        """Fp (9) and its rate; inertia (13,): m, ms, J of the platform; wrenches in the platform's frame."""
-        def force(row, inertia, wrench, wrench_rate):
-            (R, _), V, Vd, Vdd = _split(row)
-            body = inertia[0], inertia[1:4], inertia[4:].reshape(3, 3)
-            return parallel_robots.platform_force(self._platform, R, V, Vd, Vdd, self._gravity, inertias={0: body},
-                                                  wrenches={0: wrench}, wrench_rates={0: wrench_rate})
-
-        return kernel.build(force, {"row": ROW, "inertia": 13, "wrench": 6, "wrench_rate": 6}, self._backend)
+        return kernel.build(self.force_of, {"row": ROW, "inertia": 13, "wrench": 6, "wrench_rate": 6}, self._backend)
 
     @cached_property
     def force_in_chart(self) -> Kernel:

@@ -55,6 +55,21 @@ class LoopEquations(FollowingEquations):
     def _placed(self, *at: Any) -> tuple[Any, Callable[[Any], Any]]:
         return at[0], lambda q: base_poses(self.model, q)
 
+    def step_of(self, q: Any, direction: Any) -> tuple[Any, ...]:
+        """The parts of a Step of the passive joints."""
+        values, J = closed_loops.jacobian(self._phi, q)
+        return self._linearised(TracedInverse, values, J, self.passive, direction)
+
+    def motion_of(self, q: Any, qad: Any, qadd: Any, qaddd: Any) -> tuple[Any, ...]:
+        """Velocities, accelerations, jerks of all joints, G, Gd, and a bound of the condition number, at a closed pose q."""
+        def rates(*motion):
+            return closed_loops.closure_rates(self._phi, q, *motion)
+
+        J_inverse, solve = self.solver(TracedInverse, closed_loops.jacobian(self._phi, q)[1], self.passive)
+        steps = closed_loops.tree_motion(rates, solve, [self.selection @ part for part in (qad, qadd, qaddd)])
+        J, Jd = closed_loops.jacobian_and_rate(self._phi, q, steps[0])
+        return *steps, *closed_loops.active_map(J, Jd, solve, self.selection), [J_inverse.condition]
+
     # ------------------------------------------------------------------ compiled
 
     @cached_property
@@ -66,24 +81,11 @@ class LoopEquations(FollowingEquations):
 
     @cached_property
     def _step(self) -> Kernel:
-        def step(q, direction):
-            values, J = closed_loops.jacobian(self._phi, q)
-            return self._linearised(TracedInverse, values, J, self.passive, direction)
-
-        return kernel.build(step, {"q": self.model.n, "direction": len(self.active)}, self._backend)
+        return kernel.build(self.step_of, {"q": self.model.n, "direction": len(self.active)}, self._backend)
 
     @cached_property
     def _motion(self) -> Kernel:
-        def motion(q, qad, qadd, qaddd):
-            def rates(*motion):
-                return closed_loops.closure_rates(self._phi, q, *motion)
-
-            J_inverse, solve = self.solver(TracedInverse, closed_loops.jacobian(self._phi, q)[1], self.passive)
-            steps = closed_loops.tree_motion(rates, solve, [self.selection @ part for part in (qad, qadd, qaddd)])
-            J, Jd = closed_loops.jacobian_and_rate(self._phi, q, steps[0])
-            return *steps, *closed_loops.active_map(J, Jd, solve, self.selection), [J_inverse.condition]
-
-        return kernel.build(motion, {"q": self.model.n, **dict.fromkeys(RATES, len(self.active))}, self._backend)
+        return kernel.build(self.motion_of, {"q": self.model.n, **dict.fromkeys(RATES, len(self.active))}, self._backend)
 
     # ------------------------------------------------------------------ at one pose
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...algebra.vectors import rotate_inertia, shift
 from ...errors import InputError
-from ...model.tree import Frozen, Model, frozen
+from ...model.tree import Frame, Frozen, Model, frozen
 from .validation import numbers
 
 _UPPER = np.triu_indices(3)
@@ -41,11 +41,17 @@ class Payload(Frozen):
         if not np.allclose(about_com, about_com.T) or np.linalg.eigvalsh(about_com)[0] < -1e-12:
             raise InputError(f"payload: inertia {about_com.tolist()} must be symmetric and not negative")
         with np.errstate(all="ignore"):  # what comes of it is said in words
-            J, ms = rotate_inertia(frame.R, *shift(about_com, np.zeros(3), m, centre))
-            J, ms = shift(J, ms, m, frame.P)
-        if not (np.isfinite(J).all() and np.isfinite(ms).all()):
+            parameters = cls.seen(frame, m, centre, about_com)
+        if not np.isfinite(parameters).all():
             raise InputError(f"payload: mass {m:g} kg at {centre.tolist()} m has moments larger than any number")
-        return cls(frame.link, float(m), frozen([m, *ms, *J[_UPPER]]))
+        return cls(frame.link, float(m), frozen(parameters))
+
+    @staticmethod
+    def seen(frame: Frame, m: Any, centre: Any, about_com: Any) -> Any:
+        """`parameters` of a body on the URDF link that `frame` places; any scalar."""
+        J, ms = rotate_inertia(frame.R, *shift(about_com, np.zeros(3), m, centre))
+        J, ms = shift(J, ms, m, frame.P)
+        return np.array([m, *ms, *J[_UPPER]])
 
     @staticmethod
     def added(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple[Any, Any, Any]]:

@@ -1,0 +1,181 @@
+"""Header and source of a C library with a robot's functions, and a C++ class over them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..codegen import c
+from ..codegen.ir.program import Program, trace
+from ..robots import kinds
+from ..robots.exported_functions import ExportedFunction, exported, payload_parameters
+from ..robots.protocol import AnyRobot
+
+UNITS = {"prismatic": "m, N"}
+RULES = (
+    "A torque is what the actuator exerts, positive along the URDF's axis, gravity included. SI units: q [rad, m], qd, qdd, "
+    "qddd its derivatives, tau [N m, N], tau_rate [N m/s, N/s].", "",
+    "Outputs must not overlap inputs. No function allocates, locks, keeps a state, or branches on a number: each takes one "
+    "path and may be called from any thread. What is not finite goes in and comes out; nothing else is checked. Angles are "
+    "good up to 1e5 rad. For a processor with fused multiply-add, compiled with -ffp-contract=off, the numbers are those of "
+    "the Python library to the last bit.")
+WIDTH = 110
+
+
+class CFunction(NamedTuple):
+    """An exported function, traced."""
+
+    function: ExportedFunction
+    program: Program
+
+    @property
+    def blocks(self) -> tuple[list[c.Block], list[c.Block]]:
+        return c.arguments(self.program, self.function.results)
+
+
+class CLibrary(NamedTuple):
+    """What is written: name is the prefix of every function, in C and C++; payload_link: who carries a payload, or nobody."""
+
+    name: str
+    robot: AnyRobot
+    payload_link: str | None
+    functions: list[CFunction]
+
+    @property
+    def joint_count(self) -> int:
+        return self.robot.n
+
+    def header(self) -> str:
+        """Declarations, with all that a reader has to know."""
+        upper = self.name.upper()
+        lines = [_comment(self._story()), f"#ifndef {upper}_H", f"#define {upper}_H", "", "#ifdef __cplusplus", 'extern "C" {',
+                 "#endif", "", f"#define {upper}_JOINTS {self.joint_count}",
+                 f'#define {upper}_MODEL_ID "{kinds.model_id(self.robot)}"', "",
+                 f"extern const char *const {self.name}_joint_names[{upper}_JOINTS];", ""]
+        for traced in self.functions:
+            count = sum(traced.program.operation_counts.values())
+            lines += [_comment([traced.function.text, f"{count} operations, always the same ones."]),
+                      f"{self._prototype(traced)};", ""]
+        return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
+
+    def source(self) -> str:
+        """Definitions."""
+        names = ", ".join(_literal(name) for name in self.robot.joint_names)
+        lines = [_comment([f"Robot {self.name}: see {self.name}.h."]), f'#include "{self.name}/{self.name}.h"', "", c.PREAMBLE,
+                 f"const char *const {self.name}_joint_names[{self.name.upper()}_JOINTS] = {{{names}}};", ""]
+        for function, program in self.functions:
+            lines.append(c.function(program, f"{self.name}_{function.name}", function.results))
+        return "\n".join(lines)
+
+    def cpp_header(self) -> str:
+        """A class whose object holds the payload; each function becomes a member on std::array."""
+        members = [_member(self.name, traced, bool(self.payload_link)) for traced in self.functions]
+        payload = [c.Block("payloads", 10)] if self.payload_link else []
+        held = [f"    std::array<double, {block.size}> {block.name}_{{}};" for block in payload]
+        names = f"    static const char *joint_name(std::size_t k) {{ return {self.name}_joint_names[k]; }}"
+        return "\n".join([
+            _comment([f"Robot {self.name} in C++17: the functions of {self.name}.h on std::array. An object holds its payload "
+                      "and nothing else; it allocates nothing, and may be copied and used from any thread."]),
+            "#pragma once", "", "#include <array>", "#include <cstddef>", "", f'#include "{self.name}/{self.name}.h"', "",
+            f"namespace {self.name} {{", "", "class Robot {", "public:",
+            f"    static constexpr std::size_t joints = {self.joint_count};",
+            f'    static constexpr const char *model_id = {self.name.upper()}_MODEL_ID;', names, "", *members,
+            *(["private:", *held] if held else []), "};", "", f"}}  // namespace {self.name}", ""])
+
+    def _prototype(self, traced: CFunction) -> str:
+        return c.prototype(traced.program, f"{self.name}_{traced.function.name}", traced.function.results)
+
+    def _story(self) -> list[str]:
+        robot, tree = self.robot, kinds.tree(self.robot)
+        joints = [f"  {k}  {_plain(name)} ({kind}; {UNITS.get(kind, 'rad, N m')})"
+                  for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types, strict=True))]
+        gravity = ", ".join(f"{x:g}" for x in tree.gravity_vector)
+        story = [f"Exact dynamics of robot {_plain(robot.name)} ({type(robot).__name__}), model {kinds.model_id(robot)}, "
+                 "written by rnea export of rnea_ros.", "", "Joints, the order of every array of that length:", *joints]
+        everyone = tree.joint_names
+        if len(everyone) != robot.n:
+            story += ["", "All joints of the tree, where a function asks for all: " + ", ".join(map(_plain, everyone)) + "."]
+        story += ["", f"Gravity: ({gravity}) m/s^2 in the root link's frame.", *RULES]
+        if self.payload_link:
+            story += ["", f"payloads: ten numbers for what link {_plain(self.payload_link)} carries, from "
+                      f"{self.name}_payload; ten zeros for nothing."]
+        return story
+
+
+def library(robot: AnyRobot, name: str, payload_link: str | None = None, links: Iterable[str] = (),
+            wanted: Callable[[str], bool] = lambda name: True) -> CLibrary:
+    """A robot's functions, traced.
+
+    payload_link : one that carries things, which become an argument; links : those whose poses and Jacobians are wanted
+    """
+    carrier = robot.with_payload(payload_link, 1.0) if payload_link else robot
+    functions = [function for function in exported(carrier, links) if wanted(function.name)]
+    if payload_link:
+        functions.insert(0, payload_parameters(kinds.tree(robot).model, payload_link))
+    traced = [CFunction(one, trace(one.__call__, one.inputs)) for one in functions]
+    return CLibrary(c.identifier(name), robot, payload_link, traced)
+
+
+def identifier(name: str) -> str:
+    """A prefix for C made of any name."""
+    word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower() or "robot"
+    return (word if word[0].isalpha() else f"robot_{word}")[:40]
+
+
+def sample(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Arguments for a test: any numbers, but where a pose has to be closed, a closed one."""
+    robot, found = library.robot, {}
+    for block in traced.blocks[0]:
+        found[block.name] = rng.normal(size=block.size)
+    if "q" in found and hasattr(robot, "start"):
+        found["q"] = np.array(robot.start)
+    if "rotation" in found:
+        position, rotation = robot.home  # type: ignore[attr-defined]  # of a ParallelRobot
+        found |= {"rotation": np.ravel(rotation), "position": np.array(position)}
+    if "payloads" in found:
+        link = library.payload_link or ""
+        carrier = robot.with_payload(link, 1.5, (0.02, -0.01, 0.05), np.eye(3) * 0.01)
+        found["payloads"] = kinds.tree(carrier).payloads[link].parameters
+    if "mass" in found:
+        found |= {"mass": np.array([1.5]), "inertia": np.array([0.02, 0.001, 0.002, 0.03, 0.0, 0.025])}
+    return found
+
+
+def _member(name: str, traced: CFunction, carries: bool) -> str:
+    function, (inputs, outputs) = traced.function, traced.blocks
+    if function.name == "payload":
+        return (f"    // {function.text}\n    void set_payload(double mass, const std::array<double, 3> &com, const "
+                f"std::array<double, 6> &inertia) noexcept\n    {{\n        {name}_payload(&mass, com.data(), inertia.data(), "
+                "payloads_.data());\n    }\n")
+    given = [block for block in inputs if block.name != "payloads"]
+    word = "".join(part.capitalize() for part in function.name.split("_"))
+    result = f"std::array<double, {outputs[0].size}>" if len(outputs) == 1 else word
+    lines = textwrap.wrap(function.text, WIDTH - 7, initial_indent="    // ", subsequent_indent="    // ")
+    if len(outputs) > 1:
+        fields = [f"        std::array<double, {block.size}> {block.name};" for block in outputs]
+        lines += [f"    struct {word} {{", *fields, "    };"]
+    arguments = ", ".join(f"const std::array<double, {block.size}> &{block.name}" for block in given)
+    places = [f"{block.name}_.data()" if block.name == "payloads" else f"{block.name}.data()" for block in inputs]
+    places += ["found.data()"] if len(outputs) == 1 else [f"found.{block.name}.data()" for block in outputs]
+    lines += [f"    {result} {function.name}({arguments}) const noexcept", "    {", f"        {result} found;",
+              f"        {name}_{function.name}({', '.join(places)});", "        return found;", "    }", ""]
+    return "\n".join(lines)
+
+
+def _comment(paragraphs: Sequence[str]) -> str:
+    lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, WIDTH, break_on_hyphens=False) or [""]]
+    return "/* " + "\n * ".join(lines).replace("\n * \n", "\n *\n") + " */"
+
+
+def _plain(name: str) -> str:
+    """For a comment: what could end it, or is no plain letter, is replaced."""
+    return re.sub(r"[^A-Za-z0-9 _.,:+-]", "?", name)
+
+
+def _literal(name: str) -> str:
+    """A string of C: bytes that are no plain letters become octal escapes."""
+    return '"' + "".join(chr(x) if re.match(r"[A-Za-z0-9 _.,:+-]", chr(x)) else f"\\{x:03o}" for x in name.encode()) + '"'

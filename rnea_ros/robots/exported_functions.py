@@ -1,0 +1,217 @@
+"""What `rnea export` writes in C for each kind of robot: functions of flat blocks, for any scalar, with the words for them.
+
+Nothing is computed here: each is the function that the robot's own kernel is traced from, or, where a robot calls several
+kernels one after the other, the same calls on symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algorithms import closed_loops, parallel_robots
+from ..errors import InputError
+from ..model.tree import Model
+from .closed_loops import ClosedLoopRobot
+from .elastic import STATE, ElasticRobot
+from .floating import FloatingRobot
+from .inputs.payload import Payload
+from .kernels import link_functions
+from .kernels.functions import KERNEL_FUNCTIONS
+from .kernels.kernel_function import KernelFunction
+from .kernels.store import KernelStore
+from .parallel import ParallelRobot
+from .protocol import AnyRobot
+from .robot import Robot
+from .springs import SpringRobot
+
+MASSLESS = 1e12  # condition number of the mass matrix beyond which something has none: nothing moves freely then
+
+
+class ExportedFunction(NamedTuple):
+    """A function to be written in C.
+
+    name     : in C, after the robot's
+    text     : what it computes, a sentence for the header
+    evaluate : takes blocks by name, arrays of any scalar; returns at least as many arrays as there are results
+    inputs   : sizes of the blocks by name
+    results  : names of the outputs
+    """
+
+    name: str
+    text: str
+    evaluate: Callable[..., Sequence[Any]]
+    inputs: Mapping[str, int]
+    results: tuple[str, ...]
+
+    def __call__(self, **blocks: Any) -> list[Any]:
+        return list(self.evaluate(**blocks))[:len(self.results)]
+
+
+def exported(robot: AnyRobot, links: Iterable[str] = ()) -> list[ExportedFunction]:
+    """All of a robot; links: those whose poses and Jacobians are wanted. InputError where a kind has none."""
+    if type(robot) not in KINDS:
+        raise InputError(f"robot '{robot.name}' is a {type(robot).__name__}, for which nothing is exported: hold its base "
+                         "(base: fixed in the robot file), or export its tree")
+    return [*KINDS[type(robot)](robot), *_of_links(robot, links)]
+
+
+def payload_parameters(model: Model, link: str) -> ExportedFunction:
+    """The ten numbers by which functions know a payload, from mass, centre and inertia as a data sheet gives them."""
+    frame = model.frame(link)
+
+    def evaluate(mass: Any, com: Any, inertia: Any) -> list[Any]:
+        xx, xy, xz, yy, yz, zz = inertia
+        return [Payload.seen(frame, mass[0], com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))]
+
+    return ExportedFunction("payload", f"A payload on link {link}: mass [kg], com in the link's frame [m], inertia about the "
+                            "com along the link's axes: xx xy xz yy yz zz [kg m^2].", evaluate,
+                            {"mass": 1, "com": 3, "inertia": 6}, ("parameters",))
+
+
+def _kernel(store: KernelStore, name: str, results: str, text: str, of: KernelFunction | str | None = None,
+            at_zero: Sequence[str] = ()) -> ExportedFunction:
+    """A kernel of a store; at_zero: blocks that are no arguments."""
+    function = of if isinstance(of, KernelFunction) else KERNEL_FUNCTIONS[of or name]
+    traced, sizes = store.traced(function, by_paper=False)
+    zeros = {block: np.zeros(sizes[block]) for block in at_zero}
+    given = {block: size for block, size in sizes.items() if block not in zeros}
+    return ExportedFunction(name, text, lambda **blocks: traced(**blocks, **zeros), given, tuple(results.split()))
+
+
+# ---------------------------------------------------------------------- kinds of robots
+
+
+def _of_tree(robot: Robot) -> list[ExportedFunction]:
+    store = robot._store
+    return [
+        _kernel(store, "torque_and_rate", "tau tau_rate", "Joint torques of a motion and their exact time derivatives."),
+        _kernel(store, "inverse_dynamics", "tau", "Joint torques of a motion."),
+        _kernel(store, "gravity", "tau", "Torques that hold the robot still against gravity."),
+        _kernel(store, "bias", "tau", "Torques at zero acceleration: velocity terms, gravity, friction.", "inverse_dynamics",
+                ("qdd",)),
+        _kernel(store, "mass_matrix", "M", "Mass matrix, row by row."),
+        _kernel(store, "forward_dynamics", "qdd", "Accelerations under torques; not finite where a joint moves no mass."),
+        _kernel(store, "sensitivities", "dtau_dq dtau_dqd dtau_dqdd", "Partial derivatives of the torques, row by row: a row "
+                "for each torque."),
+    ]
+
+
+def _of_floating(robot: FloatingRobot) -> list[ExportedFunction]:
+    store = robot.robot._store
+    moved = _kernel(store, "torque_and_rate", "tau tau_rate base_wrench base_wrench_rate", "On a base that moves as it must: "
+                    "joint torques, the wrench BY the world ON the base, and the rates of both.", "prescribed_base")
+    if np.linalg.cond(robot.mass_matrix(np.zeros(robot.n))) > MASSLESS:
+        return [moved]
+    return [
+        moved,
+        _kernel(store, "free_torque_and_rate", "base_acceleration base_jerk tau tau_rate", "While nothing holds the base: "
+                "how it moves, joint torques and rates.", "free_rates"),
+        _kernel(store, "forward_dynamics", "base_acceleration qdd", "Accelerations under torques while nothing holds the "
+                "base.", "free_response"),
+        _kernel(store, "mass_matrix", "M", "Mass matrix of base and joints, row by row.", "free_mass_matrix"),
+    ]
+
+
+def _of_springs(robot: SpringRobot) -> list[ExportedFunction]:
+    store = robot._springs
+    return [
+        _kernel(store, "torque_and_rate", "tau tau_rate qdd_found qddd_found", "Torques, and accelerations and jerks of all "
+                "joints: those of spring joints follow, what is asked of them is not read.", robot._motion_and_rates),
+        _kernel(store, "mass_matrix", "M", "Mass matrix, row by row."),
+    ]
+
+
+def _of_elastic(robot: ElasticRobot) -> list[ExportedFunction]:
+    store = robot._motors
+    return [
+        _kernel(store, "torque_and_rate", "tau tau_link q_motor qd_motor qdd_motor tau_link_rate tau_rate", "Torques of the "
+                "motors, seen from the joints' side of the gears, torques on the links, motion of the motors of elastic "
+                "joints, and the torques' exact time derivatives.", robot.motion_function(robot.order)),
+        _kernel(store, "forward_dynamics", "acceleration", "Accelerations of the joints, then of the motors of elastic "
+                "joints.", KernelFunction("motor_response", robot._forward_dynamics, (*STATE, "tau"))),
+        _kernel(store, "mass_matrix", "M", "Mass matrix of joints, then motors of elastic joints, row by row.",
+                KernelFunction("mass_matrix", robot._mass_matrix, ("q",))),
+    ]
+
+
+def _of_loops(robot: ClosedLoopRobot) -> list[ExportedFunction]:
+    closure, n, active = robot._closure, robot.tree.n, robot.n
+    torque, sizes = robot.tree._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
+    payloads = {name: size for name, size in sizes.items() if name == "payloads"}
+
+    def torque_and_rate(q: Any, qd: Any, qdd: Any, qddd: Any, **carried: Any) -> list[Any]:
+        *motion, G, Gd, condition = closure.motion_of(q, qd, qdd, qddd)
+        tau, rate = torque(q=q, qd=motion[0], qdd=motion[1], qddd=motion[2], **carried)
+        return [*closed_loops.active_torque(G, Gd, np.array(tau, dtype=object), np.array(rate, dtype=object)), *motion,
+                condition]
+
+    def close(q: Any) -> list[Any]:
+        correction, _slope, sizes = closure.step_of(q, np.zeros(active))
+        return [q + correction, sizes[:1], sizes[2:3]]
+
+    rates = dict.fromkeys(("qd", "qdd", "qddd"), active)
+    results = ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "condition")
+    return [
+        ExportedFunction("torque_and_rate", "Torques of the active joints and their exact time derivatives, and the motion of "
+                         "all joints. q: all joints of the tree, closed; the others: active joints. Beyond a condition of 1e7 "
+                         "the loops are singular.", torque_and_rate, {**payloads, "q": n, **rates}, results),
+        ExportedFunction("close_step", "One step of Newton's method: moves the passive joints of q so that the loops close. "
+                         "gap: how far they were open [m or rad]. Set the active joints of the last cycle's pose and step "
+                         "until the gap is rounding, as a rule twice.", close, {"q": n}, ("q_closed", "gap", "condition")),
+    ]
+
+
+def _of_parallel(robot: ParallelRobot) -> list[ExportedFunction]:
+    legs, n = robot._closure, robot.legs.n
+    torque, sizes = robot.legs._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
+    payloads = {name: size for name, size in sizes.items() if name == "payloads"}
+    body, none = robot.body._block, np.zeros(6)
+
+    def torque_and_rate(q: Any, rotation: Any, position: Any, velocity: Any, acceleration: Any, jerk: Any,
+                        **carried: Any) -> list[Any]:
+        row = np.concatenate((rotation, position, velocity, acceleration, jerk))
+        qd, qdd, qddd, maps, maps_rate, _left, condition, _sizes = legs.motion_of(q, row)
+        on_legs = [np.array(part, dtype=object) for part in torque(q=q, qd=qd, qdd=qdd, qddd=qddd, **carried)]
+        forces = parallel_robots.actuator_force(maps, maps_rate, *legs.force_of(row, body, none, none), *on_legs)
+        return [*forces, qd, qdd, qddd, condition]
+
+    def close(q: Any, rotation: Any, position: Any) -> list[Any]:
+        correction, _slope, sizes = legs.step_of(q, np.concatenate((rotation, position)), none)
+        return [q + correction, sizes[:1], sizes[2:3]]
+
+    pose = {"q": n, "rotation": 9, "position": 3}
+    return [
+        ExportedFunction("torque_and_rate", "Forces of the active joints and their exact time derivatives, and the motion of "
+                         "all joints of the legs. Platform in the base frame: rotation row by row, position, then velocity, "
+                         "acceleration and jerk, linear before angular. q: all joints of the legs, closed.", torque_and_rate,
+                         {**payloads, **pose, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)},
+                         ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "condition")),
+        ExportedFunction("close_step", "One step of Newton's method: moves the joints of the legs to where the platform is. "
+                         "gap: how far they were open [m or rad].", close, pose, ("q_closed", "gap", "condition")),
+    ]
+
+
+def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
+    if not links:
+        return []
+    if not isinstance(robot, Robot | SpringRobot | ElasticRobot):
+        raise InputError(f"poses and Jacobians of links are exported for trees on a base that is held, not for a "
+                         f"{type(robot).__name__}")
+    found, origin = [], ("point",)
+    for link in links:
+        of = {function: link_functions.of_link(function, robot._store.model, link)
+              for function in (link_functions.link_pose, link_functions.jacobian)}
+        word = "".join(x if x.isascii() and x.isalnum() else "_" for x in link)
+        found += [_kernel(robot._store, f"pose_{word}", "rotation position", f"Pose of link {link} in the root link's frame; "
+                          "rotation row by row.", of[link_functions.link_pose], origin),
+                  _kernel(robot._store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
+                          "along the root link's axes; row by row.", of[link_functions.jacobian], origin)]
+    return found
+
+
+KINDS: dict[type, Callable[[Any], list[ExportedFunction]]] = {
+    Robot: _of_tree, FloatingRobot: _of_floating, SpringRobot: _of_springs, ElasticRobot: _of_elastic,
+    ClosedLoopRobot: _of_loops, ParallelRobot: _of_parallel}

@@ -1,0 +1,294 @@
+"""`rnea export`: three robots of each kind, in C, compiled here: their numbers, and that a function has one path alone."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, SpringRobot, load
+from rnea_ros.cli.main import main
+from rnea_ros.export import c_library, package
+from rnea_ros.robots import kinds
+from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
+from support import robot_kinds
+from support.machines import polygon
+from support.robots import arm, random_tree
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPILER = shutil.which("cc") or shutil.which("gcc") or ""
+FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-ffp-contract=off", "-fno-math-errno", "-fPIC"]
+JOINTS = ({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"axis": (0.6, 0, 0.8), "xyz": (0, 0.1, 0.4)})
+
+
+def tree_urdf(seed: int) -> str:
+    return random_tree(seed).text()
+
+
+@cache
+def machine(name: str) -> Any:
+    """name: kind and number."""
+    kind, number = name.split()
+    k = int(number)
+    urdf = ROOT / "urdf"
+    if kind == "loops":
+        files = ["five_bar", "palletiser"][k:k + 1]
+        return load(urdf / f"{files[0]}.urdf", urdf / f"{files[0]}.robot.yaml") if files else _four_bar()
+    if kind == "parallel":
+        return (planar_3rrr, delta, gough_stewart)[k]().robot()
+    if kind == "elastic":
+        return [lambda: load(urdf / "hua_arm.urdf", urdf / "hua_arm.robot.yaml"),
+                lambda: robot_kinds.MAKERS[ElasticRobot]("llvm").robot, _all_elastic][k]()
+    if kind == "springs":
+        held = ("j1", "j2", "j3")[k]
+        return SpringRobot.from_urdf(arm(*JOINTS), {"version": 1, "springs": {held: {"stiffness": 30.0 + k, "rest": 0.1}}})
+    trees = [urdf / "stanford.urdf", tree_urdf(3), tree_urdf(8)]
+    return Robot.from_urdf(trees[k]) if kind == "tree" else FloatingRobot.from_urdf(trees[k])
+
+
+def _four_bar() -> Any:
+    return ClosedLoopRobot.from_urdf(*polygon(((0.0, 0.0), (0.1, 0.5), (0.6, 0.6), (0.7, 0.0))).cut_at("j4", active=["j1"]))
+
+
+def _all_elastic() -> ElasticRobot:
+    springs = {f"j{k}": {"stiffness": 100.0 * k} for k in (1, 2, 3)}
+    drives = {f"j{k}": {"gear_ratio": 50.0, "rotor_inertia": 1e-5 * k} for k in (1, 2, 3)}
+    return ElasticRobot.from_urdf(arm(*JOINTS), {"version": 1, "elastic_joints": springs, "drives": drives})
+
+
+ALL = [f"{kind} {k}" for kind in ("tree", "floating", "springs", "elastic", "loops", "parallel") for k in range(3)]
+
+
+class Compiled:
+    """A library in C, as a shared object of this process."""
+
+    def __init__(self, library: c_library.CLibrary, folder: Path, level: str = "-O0"):
+        package.write(library, folder)
+        self.library, self.folder = library, folder
+        source, native = [f"src/{library.name}.c"], ["-march=native"]
+        build = [COMPILER, "-std=c99", level, *FLAGS, *native, "-Iinclude"]
+        subprocess.run([*build, "-shared", "-o", "robot.so", *source, "-lm"], cwd=folder, check=True, timeout=120)
+        subprocess.run([*build, "-o", "self_test", "test/self_test.c", "./robot.so", "-lm"], cwd=folder, check=True,
+                       timeout=60)
+        self._code = ctypes.CDLL(str(folder / "robot.so"))
+
+    def self_test(self) -> str:
+        done = subprocess.run(["./self_test"], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        return f"{done.returncode} {done.stdout}"
+
+    def __call__(self, function: str, **given: Any) -> dict[str, np.ndarray]:
+        traced = next(one for one in self.library.functions if one.function.name == function)
+        inputs, outputs = traced.blocks
+        arrays = [np.ascontiguousarray(np.ravel(given[block.name]), dtype=float) for block in inputs]
+        assert [len(array) for array in arrays] == [block.size for block in inputs]
+        found = {block.name: np.full(block.size, np.nan) for block in outputs}
+        places = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, *found.values())]
+        self._code[f"{self.library.name}_{function}"](*places)
+        return found
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    assert COMPILER, "a C compiler is needed, as make env needs g++"
+
+    @cache
+    def made(name: str) -> Compiled:
+        word = c_library.identifier(name.replace(" ", "_"))
+        return Compiled(c_library.library(machine(name), word), tmp_path_factory.mktemp(word))
+
+    return made
+
+
+def close(found: np.ndarray, wanted: Any) -> None:
+    np.testing.assert_allclose(found, np.ravel(wanted), rtol=1e-9, atol=1e-9 * max(1.0, np.abs(wanted).max(initial=0.0)))
+
+
+def motion(robot: Any, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [kinds.rest(robot)[0] + (0.03 if isinstance(robot, ParallelRobot) else 0.1) * rng.normal(size=robot.n),
+            *(0.3 * rng.normal(size=robot.n) for _ in range(robot.order))]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_golden_numbers_come_back_to_the_last_bit(compiled, name):
+    found = compiled(name).self_test()
+    assert found.startswith("0 all as in the Python library")
+    if "fma" in Path("/proc/cpuinfo").read_text() and kinds.tree(machine(name)).backend == "llvm":
+        assert "to the last bit" in found
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name.split()[0] in ("tree", "springs", "elastic")])
+def test_motions_have_the_torques_and_rates_of_the_public_calls(compiled, name):
+    robot = machine(name)
+    names = ["q" + "d" * k for k in range(robot.order + 1)]
+    for seed in range(3):
+        found = compiled(name)("torque_and_rate", **dict(zip(names, motion(robot, seed), strict=True)))
+        tau, rate = robot.torque_and_rate(*motion(robot, seed))
+        close(found["tau"], tau)
+        close(found["tau_rate"], rate)
+
+
+@pytest.mark.parametrize("name", ALL[:3])
+def test_all_other_functions_of_trees(compiled, name):
+    robot, call = machine(name), compiled(name)
+    q, qd, qdd, qddd = motion(robot, 5)
+    close(call("inverse_dynamics", q=q, qd=qd, qdd=qdd)["tau"], robot.inverse_dynamics(q, qd, qdd))
+    close(call("gravity", q=q)["tau"], robot.gravity(q))
+    close(call("bias", q=q, qd=qd)["tau"], robot.bias(q, qd))
+    close(call("mass_matrix", q=q)["M"], robot.mass_matrix(q))
+    close(call("forward_dynamics", q=q, qd=qd, tau=qddd)["qdd"], robot.forward_dynamics(q, qd, qddd))
+    tables = call("sensitivities", q=q, qd=qd, qdd=qdd).values()
+    for found, wanted in zip(tables, robot.sensitivities(q, qd, qdd), strict=True):
+        close(found, wanted)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name.startswith("loops")])
+def test_loops_are_closed_step_by_step_and_torques_follow(compiled, name):
+    robot, call = machine(name), compiled(name)
+    q, qd, qdd, qddd = motion(robot, 2)
+    pose, active = np.array(robot.start), list(robot.loops.active)
+    from_q = pose[active]
+    for share in (0.25, 0.5, 0.75, 1.0):  # as cycles of a controller
+        pose[active] = from_q + share * (q - from_q)
+        for _ in range(4):
+            pose = call("close_step", q=pose)["q_closed"]
+    wanted = robot.motion(q, qd, qdd, qddd)
+    close(pose, wanted.q)
+    found = call("torque_and_rate", q=pose, qd=qd, qdd=qdd, qddd=qddd)
+    for part, expected in zip(found.values(), (*robot.torque_and_rate(q, qd, qdd, qddd), *wanted[1:4]), strict=False):
+        close(part, expected)
+    assert 1.0 <= found["condition"][0] < 1e7
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name.startswith("parallel")][:2])
+def test_platforms(compiled, name):
+    robot, call = machine(name), compiled(name)
+    q, qd, qdd, qddd = motion(robot, 3)
+    platform = robot.platform_motion(q, qd, qdd, qddd)
+    row = platform.rows()
+    rotation, position, *rates = row[:9], row[9:12], row[12:18], row[18:24], row[24:]
+    legs = np.array(robot.start)
+    for _ in range(6):
+        legs = call("close_step", q=legs, rotation=rotation, position=position)["q_closed"]
+    found = call("torque_and_rate", q=legs, rotation=rotation, position=position,
+                 **dict(zip(("velocity", "acceleration", "jerk"), rates, strict=True)))
+    tau, rate = robot.torque_and_rate(motion=PlatformMotion(*platform))
+    close(found["tau"], tau)
+    close(found["tau_rate"], rate)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name.startswith("floating")])
+def test_bases_that_move(compiled, name):
+    robot, call, rng = machine(name), compiled(name), np.random.default_rng(4)
+    q, qd, qdd, qddd = motion(robot, 4)
+    base = robot_kinds.BASE
+    state = {"base_velocity": base.velocity, "base_gravity": base.into_base(robot.robot.gravity_vector)}
+    moved = dict(zip(("base_acceleration", "base_jerk"), rng.normal(size=(2, 6)), strict=True))
+    found = call("torque_and_rate", q=q, qd=qd, qdd=qdd, qddd=qddd, **state, **moved)
+    wanted = robot.prescribed_base(q, qd, qdd, qddd, base=base, **moved)
+    for part, expected in zip(found.values(), wanted, strict=True):
+        close(part, expected)
+
+
+# ---------------------------------------------------------------------- its worst case is its only case
+
+
+def instructions(robot: Compiled, function: str, seeds: Sequence[Any], folder: Path) -> set[int]:
+    """How many one call takes, counted step by step, for arguments of several seeds."""
+    traced = next(one for one in robot.library.functions if one.function.name == function)
+    prototype = f"{robot.library.name}_{function}"
+    blocks = [block for blocks in traced.blocks for block in blocks]
+    call = ", ".join(f"a[{k}]" for k in range(len(blocks)))
+    (folder / "counted.c").write_text(f'#include "{robot.library.name}/{robot.library.name}.h"\n'
+                                      f"void call(double **a) {{ {prototype}({call}); }}\n")
+    support = ROOT / "test" / "support" / "count_instructions.c"
+    subprocess.run([COMPILER, "-std=gnu99", "-O2", *FLAGS, "-march=native", f"-I{robot.folder / 'include'}", "-shared", "-o",
+                    "counted.so", "counted.c", str(support), str(robot.folder / "robot.so"), "-lm"], cwd=folder, check=True,
+                   timeout=60)
+    code = ctypes.CDLL(str(folder / "counted.so"))
+    code.count.restype = ctypes.c_long
+    found = set()
+    for seed in seeds:
+        arrays = [np.full(block.size, seed) if isinstance(seed, float) else np.random.default_rng(seed).normal(size=block.size)
+                  for block in blocks]
+        places = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+        found.add(code.count(ctypes.cast(code.call, ctypes.c_void_p), places))
+    return found
+
+
+@pytest.mark.parametrize(("name", "function"), [("tree 0", "torque_and_rate"), ("tree 1", "forward_dynamics"),
+                                                 ("loops 0", "torque_and_rate"), ("elastic 0", "torque_and_rate")])
+def test_every_call_takes_the_same_instructions(tmp_path, name, function):
+    library = c_library.library(machine(name), "counted", wanted=lambda one: one == function)
+    optimised = Compiled(library, tmp_path / "optimised", "-O2")
+    counts = instructions(optimised, function, [0, 1, 2, 0.0, 1e4, -3e9, float("nan"), float("inf")], tmp_path)
+    assert len(counts) == 1 and min(counts) > 100, counts
+
+
+# ---------------------------------------------------------------------- the package
+
+
+def test_the_whole_package_builds_with_cmake_and_its_tests_pass(tmp_path, capsys):
+    cmake = shutil.which("cmake") or str(Path(shutil.which("python3") or "").with_name("cmake"))
+    folder = tmp_path / "made"
+    code = main(["export", str(ROOT / "urdf" / "stanford.urdf"), "-o", str(folder), "--payload", "link6", "--link", "link6",
+                 "--name", "arm"])
+    assert code == 0 and "arm_torque_and_rate: " in capsys.readouterr().out
+    for command in ([cmake, "-S", ".", "-B", "build", "-DCMAKE_C_FLAGS=-Werror",
+                     "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror"], [cmake, "--build", "build"],
+                    [cmake, "--install", "build", "--prefix", "installed"]):
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+    assert (folder / "installed" / "include" / "arm" / "arm.hpp").is_file()
+    said = subprocess.run([folder / "build" / "self_test"], check=True, capture_output=True, text=True, timeout=30).stdout
+    assert said.startswith("all as in the Python library")
+    said = subprocess.run([folder / "build" / "update_loop"], check=True, capture_output=True, text=True, timeout=30).stdout
+    robot = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf").with_payload("link6", 0.8, (0.0, 0.0, 0.04))
+    assert f"{robot.gravity(np.zeros(6))[1]:12.6f}" in said
+
+
+def test_the_same_text_is_cpp(compiled, tmp_path):
+    folder = compiled("tree 1").folder
+    subprocess.run([shutil.which("c++") or "g++", "-std=c++17", "-x", "c++", *FLAGS, "-Iinclude", "-c", "src/tree_1.c", "-o",
+                    str(tmp_path / "x.o")], cwd=folder, check=True, timeout=60)
+
+
+def test_payloads_are_arguments(tmp_path):
+    robot = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf")
+    call = Compiled(c_library.library(robot, "arm", "link6", wanted=lambda name: name == "gravity"), tmp_path)
+    inertia = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.025]])
+    q = np.random.default_rng(0).normal(size=6)
+    block = call("payload", mass=1.5, com=(0.1, 0.0, 0.2), inertia=inertia[np.triu_indices(3)])["parameters"]
+    close(call("gravity", payloads=block, q=q)["tau"], robot.with_payload("link6", 1.5, (0.1, 0.0, 0.2), inertia).gravity(q))
+    close(call("gravity", payloads=np.zeros(10), q=q)["tau"], robot.gravity(q))
+
+
+def test_names_of_joints_cannot_break_out_of_the_text(tmp_path):
+    urdf = (ROOT / "urdf" / "pr.urdf").read_text()
+    name = Robot.from_urdf(urdf).joint_names[0]
+    evil = 'a*/ int x; "\\'
+    robot = Robot.from_urdf(urdf.replace(f'"{name}"', f'"{evil.replace(chr(34), "&quot;")}"'))
+    call = Compiled(c_library.library(robot, "pr", wanted=lambda name: name == "gravity"), tmp_path)
+    names = (ctypes.c_char_p * 2).in_dll(call._code, "pr_joint_names")
+    assert names[0] == evil.encode() and call.self_test().startswith("0 ")
+
+
+def test_what_cannot_be_exported_says_why(tmp_path, capsys):
+    pr = str(ROOT / "urdf" / "pr.urdf")
+    assert main(["export", pr, "-o", str(tmp_path / "x"), "--only", "coriolis"]) == 2
+    assert "no function coriolis for a Robot" in capsys.readouterr().err
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("all my work")
+    assert main(["export", pr, "-o", str(tmp_path / "mine")]) == 2
+    assert "no earlier export" in capsys.readouterr().err
+    assert main(["export", pr, "-o", str(tmp_path / "y"), "--name", "1 robot"]) == 2
+    assert "no name of a C function" in capsys.readouterr().err
+    with pytest.raises(InputError, match="nothing is exported"):
+        c_library.library(robot_kinds.MAKERS[robot_kinds.FloatingLoopRobot]("python").robot, "x")
