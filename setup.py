@@ -46,8 +46,9 @@ setup(
         ],
         "planning": ["casadi", "scipy"],
         "plot": ["matplotlib"],
-        # pin is Pinocchio; it and toppra are oracles
-        "test": ["example-robot-data", "pin>=3", "pytest", "pytest-timeout", "pytest-xdist", "toppra"],
+        "sim": ["example-robot-data", "mujoco>=3.3"],  # robots that move by themselves, and others' quadrupeds
+        # pin is Pinocchio, an oracle as MuJoCo and TOPP-RA are
+        "test": ["example-robot-data", "mujoco>=3.3", "pin>=3", "pytest", "pytest-timeout", "pytest-xdist", "toppra"],
         "lint": ["mypy~=2.4.1", "ruff~=0.17.5"],
         "bench": ["casadi", "cmeel-eigen", "matplotlib", "mujoco", "pin>=3"],  # the peers; C++ of pin needs Eigen
     },

@@ -51,6 +51,18 @@ class LinearTrend:
         late = np.searchsorted(self._times[self._first:self._end], nanoseconds - round(window * 1e9))
         self._first = max(self._first + int(late), self._end - _CAPACITY)
 
+    def at(self, nanoseconds: int) -> np.ndarray:
+        """(size,) at a stamp: between the samples of the window as they came, beyond them along the line."""
+        live = slice(self._first, self._end)
+        k = int(np.searchsorted(self._times[live], nanoseconds)) + self._first
+        if k == self._end or (k == self._first and self._times[k] != nanoseconds):
+            return self.newest + (nanoseconds - self.stamp) * 1e-9 * self.slope()
+        if self._times[k] == nanoseconds:
+            return self._samples[k]
+        (t, after), (x, y) = self._times[k - 1:k + 1], self._samples[k - 1:k + 1]
+        interpolated: np.ndarray = x + (nanoseconds - t) / (after - t) * (y - x)
+        return interpolated
+
     def slope(self) -> np.ndarray:
         """(size,) per second; zero where the window holds a single sample."""
         live = slice(self._first, self._end)

@@ -40,6 +40,7 @@ LAYERS = {
     "export/*": ("export/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),
     "execution/*": ("execution/*", "motion/*", "scaling/*", *ROBOTS),
+    "sim/*": ("sim/*", *ROBOTS),
     "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),
     "nodes/common/*": ("nodes/common/*", "nodes/fastpath/*", "__init__", *ROBOTS),
     "nodes/*": ("[!d]*",),
@@ -52,11 +53,11 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader",),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
-    "matplotlib": ("output/figures",), "casadi": ("planning/ipopt",),
+    "matplotlib": ("output/figures",), "mujoco": ("sim/engine",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline"),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
-LAZY = ("matplotlib", "scipy", "casadi", "llvmlite")  # optional: imported where they are used; see test below
+LAZY = ("matplotlib", "scipy", "casadi", "llvmlite", "mujoco")  # optional: imported where they are used; see test below
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling")}  # starts nodes, where there is ROS
 

@@ -127,11 +127,12 @@ class ExternalWrench:
             raise Rejected("wrench_timeout", f"wrench '{self.name}': {self._lateness(age)}")
         if not len(self._trend) or policy == "drop":
             return NONE
-        value, rate = self._trend.newest - self._zeros.get(self._frame, 0.0), NONE[1]
+        value, rate = self._trend.newest, NONE[1]
         if not policy and self.setting("rate") == "estimated":
-            rate, ahead = self._trend.slope(), (stamp - self._trend.stamp) * 1e-9
-            if abs(ahead) <= timeout:  # else the stamps are of different clocks
-                value = value + ahead * rate
+            rate = self._trend.slope()
+            if abs(stamp - self._trend.stamp) * 1e-9 <= timeout:  # else the stamps are of different clocks
+                value = self._trend.at(stamp)
+        value = value - self._zeros.get(self._frame, 0.0)
         sign = SIGNS[self.setting("sign")]
         assert self._robot is not None
         transform = self._transform(self._frame) or moving_transform(self._robot, self.link, self._frame, q, qd)

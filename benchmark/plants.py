@@ -1,0 +1,151 @@
+"""Robots in MuJoCo: are the torques of the package those of MuJoCo's motors, by leg and phase, and what do rotors, friction,
+softness of the ground and estimated motion make of them?
+
+    python benchmark/plants.py [--seconds 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rnea_ros import load
+from rnea_ros.estimation.motion_estimator import MotionEstimator
+from rnea_ros.sim import scene as scenes
+from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torques
+from rnea_ros.sim.machines import Machine, machine
+from rnea_ros.sim.plant import Instant
+from rnea_ros.sim.quadrupeds import QUADRUPEDS
+from rnea_ros.sim.sensors import Noise, Sensors
+
+URDF = Path(__file__).resolve().parents[1] / "urdf"
+PHASES = (STANCE, SWING, CHANGE)
+LAG = 0.03  # s, of the estimator
+TICK = 2  # timesteps between joint states
+
+
+def played(device: Machine, seconds: float, every: int = 1) -> list[Instant]:
+    return list(islice(device.instants(every), round(seconds / device.plant.timestep / every)))
+
+
+def rows(robot, device: Machine, instants: Sequence[Instant], whole: Sequence[Instant] | None = None):
+    """By leg and phase; whole : as it was, where `instants` is as somebody thinks that it was."""
+    whole = instants if whole is None else whole
+    truth = np.array([instant.tau for instant in whole])
+    found = np.array([torques(robot, instant, device.motors) for instant in instants])
+    forces = np.array([[np.linalg.norm(six[:3]) for six in instant.wrenches.values()] for instant in whole])
+    phase = phases(np.array([instant.t for instant in whole]), forces)
+    legs = [(foot, np.arange(3 * leg, 3 * leg + 3)) for leg, foot in enumerate(whole[0].wrenches)]
+    return by_leg_and_phase(found, truth, phase, legs)
+
+
+def by_phase(table) -> list[str]:
+    """Worst, and root mean square, over all legs."""
+    cells = []
+    for phase in PHASES:
+        of = [row for row in table if row.phase == phase]
+        usual = np.sqrt(np.average([row.usual**2 for row in of], weights=[row.samples for row in of])) if of else np.nan
+        cells.append(f"{max((row.worst for row in of), default=np.nan):.1e} ({usual:.1e})")
+    return cells
+
+
+def line(*cells: object) -> None:
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def head(*cells: str) -> None:
+    print()
+    line(*cells)
+    line(*["---"] * len(cells))
+
+
+def quadrupeds(seconds: float) -> None:
+    head("robot", "leg", *PHASES, "peak torque [N m]")
+    for name in QUADRUPEDS:
+        device = machine(name)
+        instants = played(device, seconds)
+        peak = np.abs([instant.tau for instant in instants]).max(axis=0)
+        table = rows(device.plant.robot, device, instants)
+        for leg, foot in enumerate(instants[0].wrenches):
+            worst = {row.phase: row.worst for row in table if row.leg == foot}
+            line(name, foot, *(f"{worst.get(phase, np.nan):.1e}" for phase in PHASES),
+                 ", ".join(f"{value:.1f}" for value in peak[3 * leg:3 * leg + 3]))
+
+
+def differences(seconds: float) -> None:
+    """What is left out of the package's model and not out of the plant; and the plant otherwise."""
+    head("solo12: what differs", *PHASES)
+    device, urdf = machine("solo12"), QUADRUPEDS["solo12"].urdf
+    instants, file = played(device, seconds), QUADRUPEDS["solo12"].robot_file
+    line("nothing", *by_phase(rows(device.plant.robot, device, instants)))
+    for what, left in (("no armature in the package's model", "rotor_inertia"), ("no damping in it", "viscous")):
+        drives = {joint: {**drive, left: 0.0} for joint, drive in file["drives"].items()}
+        line(what, *by_phase(rows(load(urdf, {**file, "drives": drives}), device, instants)))
+    lifted = [instant._replace(wrenches={}) for instant in instants]
+    line("forces of the feet left out", *by_phase(rows(device.plant.robot, device, lifted, instants)))
+    touch = scenes.TOUCH
+    for what, impedance in (("ground ten times softer", [0.5, 0.9, 0.01, 0.5, 2.0]), ("hard ground", scenes.STIFF)):
+        scenes.TOUCH = impedance
+        other = machine("solo12")
+        line(what, *by_phase(rows(device.plant.robot, other, played(other, seconds))))
+    scenes.TOUCH = touch
+    for timestep in (5e-4, 2e-3):
+        other = machine("solo12", timestep=timestep)
+        line(f"timestep {1e3 * timestep:g} ms", *by_phase(rows(device.plant.robot, other, played(other, seconds))))
+
+
+def sensed(seconds: float) -> None:
+    """Motion of the joints estimated from encoders; the base's exact, the feet's forces at the estimate's own instant."""
+    head("solo12: joints' motion", *PHASES)
+    device = machine("solo12")
+    robot, instants = device.plant.robot, played(device, seconds, TICK)
+    tick = TICK * device.plant.timestep
+    line("exact", *by_phase(rows(robot, device, instants)))
+    noises = (("17-bit encoders", Noise(2.0 * np.pi / 2**17)), ("and noise of feet's sensors",
+                                                               Noise(2.0 * np.pi / 2**17, force=0.05, moment=1e-3)))
+    for what, noise in noises:
+        sensors, estimator, found, true = Sensors(noise), MotionEstimator(robot.n, LAG, noise.resolution), [], []
+        measured = [sensors(instant) for instant in instants]
+        behind = round(LAG / tick)
+        for k, one in enumerate(measured):
+            estimator.push(round(one.t * 1e9), one.q)
+            if k >= behind and estimator.ready:
+                q, qd, qdd, _ = estimator.estimate(round(instants[k - behind].t * 1e9)).motion
+                found.append(instants[k - behind]._replace(q=q, qd=qd, qdd=qdd, wrenches=measured[k - behind].wrenches))
+                true.append(instants[k - behind])
+        line(f"estimated {1e3 * LAG:g} ms late at {1.0 / tick:g} Hz, {what}", *by_phase(rows(robot, device, found, true)))
+
+
+def loops(seconds: float) -> None:
+    head("machine", "worst of its motors", "peak torques [N m]", "gap of the loops' joints [rad]")
+    for name in ("five_bar", "touched"):
+        device = machine(name, *((URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml") if name == "five_bar" else ()))
+        robot, instants = device.plant.robot, played(device, seconds)[50:]
+        truth = np.array([instant.tau for instant in instants])
+        peak = np.abs(truth).max(axis=0)
+        found = np.array([torques(robot, instant, device.motors) for instant in instants])
+        gaps = [np.abs(robot.close(one.q[device.motors], guess=one.q) - one.q).max() for one in instants[::20]
+                if name == "five_bar"]
+        line(name, f"{(np.abs(found - truth) / peak).max():.1e}", ", ".join(f"{value:.2f}" for value in peak),
+             f"{max(gaps):.1e}" if gaps else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long each robot moves")
+    seconds = parser.parse_args().seconds
+    quadrupeds(seconds)
+    differences(seconds)
+    sensed(seconds)
+    loops(seconds)
+
+
+if __name__ == "__main__":
+    main()

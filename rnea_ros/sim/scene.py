@@ -1,0 +1,164 @@
+"""A URDF and its robot file as a MuJoCo model: a free base, loops as equality constraints, motors, feet, ground, sensors.
+
+MuJoCo reads geometry and inertias from the URDF by itself. What this adds comes from the robot file: rotor inertias as
+armature, viscous friction as damping, cut joints as constraints, gravity. Limits of position and effort do not act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algebra.vectors import rpy
+from ..errors import InputError, some
+from ..model import urdf_reader
+from ..model.robot_file.robot_file import Source, read
+from ..robots import kinds
+from ..robots.closed_loops import ClosedLoopRobot
+from ..robots.floating import FloatingRobot
+from ..robots.floating_closed_loops import FloatingLoopRobot
+from ..robots.load import load
+from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
+from .engine import mujoco
+
+COMPILER = '<mujoco><compiler fusestatic="false" discardvisual="true" strippath="true" balanceinertia="false"/></mujoco>'
+STIFF = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # solimp: a constraint that gives way by a ten-thousandth of what it is asked to
+PIN = 0.1  # m; between two points that hold the axis of a revolute cut joint
+FRICTION = [0.8, 0.005, 0.0001]  # of rubber feet: sliding, torsion, rolling
+TOUCH = [0.9, 0.99, 0.001, 0.5, 2.0]  # solimp of the feet
+KINDS = (Robot, FloatingRobot, ClosedLoopRobot, FloatingLoopRobot)
+CUTS = {"spherical": "connect", "connect": "connect", "fixed": "weld", "weld": "weld", "revolute": "connect"}
+
+
+class Foot(NamedTuple):
+    """A ball on a link, which can touch the ground; lengths [m] in the frame of the link."""
+
+    link: str
+    radius: float
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+class Tool(NamedTuple):
+    """A body beyond a force-torque sensor at the origin of a link, which nobody but the plant knows of [kg, m, kg m^2]."""
+
+    link: str
+    mass: float
+    com: tuple[float, float, float]
+    inertia: tuple[float, float, float]
+
+
+class Scene(NamedTuple):
+    """The robot as the package knows it, its tree of links, and MuJoCo's model of it."""
+
+    robot: AnyRobot
+    tree: Robot
+    model: Any
+    feet: tuple[Foot, ...]
+    tool: Tool | None
+
+
+def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] = (), tool: Tool | None = None,
+          timestep: float = 1e-3) -> Scene:
+    """From a URDF (path or text) and its robot file. The IMU is at the origin of the root link.
+
+    Raises InputError for what MuJoCo cannot do as the package does it: mimic joints, Coulomb friction, offsets, platforms,
+    springs, elastic joints, cut joints that slide; RneaError without MuJoCo.
+    """
+    file = read({"version": 1} if robot_file is None else robot_file)
+    robot = load(urdf, file)
+    tree = _simulable(robot)
+    engine, text = mujoco(), urdf_reader.text(urdf_reader.read(urdf).robot)
+    spec = engine.MjSpec.from_string(text.replace("</robot>", f"{COMPILER}</robot>"))
+    root = spec.body(tree.root_link)
+    if tree.model.base == "floating":
+        root.add_freejoint()
+    _sense(engine, spec, root.add_site(name="imu"), ("ACCELEROMETER", "GYRO"))
+    for name, cut in file.section("loops").get("cut_joints", {}).items():
+        _close(engine, spec, name, cut)
+    for joint in robot.joint_names:
+        spec.add_actuator(name=joint, target=joint, trntype=engine.mjtTrn.mjTRN_JOINT)
+    if feet:
+        _stand(engine, spec, feet)
+    if tool:
+        _hold(engine, spec, tool)
+    return Scene(robot, tree, _compiled(engine, spec, tree, timestep), tuple(feet), tool)
+
+
+def _simulable(robot: Any) -> Robot:
+    """The tree of a robot. Raises InputError."""
+    if not isinstance(robot, KINDS):
+        raise InputError(f"a {type(robot).__name__} has no plant; trees, floating bases and closed loops have one")
+    tree = kinds.tree(robot)
+    links = [link for link in tree.model.links if link.joint]
+    follow = [link.joint for link in links if link.joint not in tree.joint_names]
+    rub = [link.joint for link in links if link.term.coulomb or link.term.offset]
+    if follow or rub:
+        has = {"mimic joints": follow, "Coulomb friction or offsets": rub}
+        told = " and ".join(f"{what} ({some(names)})" for what, names in has.items() if names)
+        raise InputError(f"robot '{tree.name}' has {told}, which MuJoCo does not have as this package has it")
+    return tree
+
+
+def _close(engine: Any, spec: Any, name: str, cut: Any) -> None:
+    """A cut joint as one constraint between two sites; the axis of a revolute one needs two points."""
+    if cut["type"] not in CUTS:
+        raise InputError(f"cut joint '{name}' is {cut['type']}; MuJoCo closes loops at {some(CUTS)} joints")
+    kind = getattr(engine.mjtEq, f"mjEQ_{CUTS[cut['type']].upper()}")
+    ends = [{"link": end} if isinstance(end, str) else end for end in (cut["first"], cut["second"])]
+    for k in range(1 + (cut["type"] == "revolute")):
+        sites = [_site(spec, end, f"{name} {k} {place}", PIN * k) for place, end in enumerate(ends)]
+        spec.add_equality(name=f"{name} {k}", type=kind, objtype=engine.mjtObj.mjOBJ_SITE, name1=sites[0], name2=sites[1],
+                          solimp=STIFF)
+
+
+def _site(spec: Any, frame: Any, name: str, along: float) -> str:
+    """A point of a link, so far along z of a frame."""
+    R = np.array(rpy(*frame.get("rpy", (0.0, 0.0, 0.0))))
+    quaternion = np.zeros(4)
+    mujoco().mju_mat2Quat(quaternion, R.ravel())
+    point = np.array(frame.get("xyz", (0.0, 0.0, 0.0))) + along * R[:, 2]
+    spec.body(frame["link"]).add_site(name=name, pos=point, quat=quaternion)
+    return name
+
+
+def _stand(engine: Any, spec: Any, feet: Sequence[Foot]) -> None:
+    """Ground, which only feet can touch."""
+    common = {"friction": FRICTION, "solimp": TOUCH, "condim": 3}
+    spec.worldbody.add_geom(name="ground", type=engine.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0], contype=1, conaffinity=0,
+                            **common)
+    for foot in feet:
+        spec.body(foot.link).add_geom(name=foot.link, type=engine.mjtGeom.mjGEOM_SPHERE, size=[foot.radius, 0.0, 0.0],
+                                      pos=foot.point, mass=0.0, contype=0, conaffinity=1, **common)
+
+
+def _hold(engine: Any, spec: Any, tool: Tool) -> None:
+    body = spec.body(tool.link).add_body(name="tool", mass=tool.mass, ipos=tool.com, inertia=tool.inertia,
+                                         explicitinertial=True)
+    _sense(engine, spec, body.add_site(name="wrist"), ("FORCE", "TORQUE"))
+
+
+def _sense(engine: Any, spec: Any, site: Any, kinds: Sequence[str]) -> None:
+    for kind in kinds:
+        spec.add_sensor(name=kind.lower(), type=getattr(engine.mjtSensor, f"mjSENS_{kind}"), objname=site.name,
+                        objtype=engine.mjtObj.mjOBJ_SITE)
+
+
+def _compiled(engine: Any, spec: Any, tree: Robot, timestep: float) -> Any:
+    """Solved far below what is compared; armature and damping are those of the package's model, and no limit acts."""
+    option = spec.option
+    option.timestep, option.integrator, option.gravity = timestep, engine.mjtIntegrator.mjINT_EULER, tree.gravity_vector
+    option.cone, option.solver = engine.mjtCone.mjCONE_ELLIPTIC, engine.mjtSolver.mjSOL_NEWTON
+    option.tolerance, option.iterations = 1e-14, 100
+    for equality in spec.equalities:
+        equality.solref = [2.0 * timestep, 1.0]
+    model = spec.compile()
+    model.jnt_limited[:] = model.jnt_actfrclimited[:] = False
+    model.dof_frictionloss[:] = model.dof_damping[:] = 0.0
+    for link in (link for link in tree.model.links if link.joint):
+        dof = model.joint(link.joint).dofadr[0]
+        model.dof_armature[dof], model.dof_damping[dof] = link.term.armature, link.term.viscous
+    engine.mj_setConst(model, engine.MjData(model))
+    return model

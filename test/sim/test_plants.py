@@ -1,0 +1,191 @@
+"""Plants: MuJoCo reads the URDF by itself and finds the motion; what its motors exert is what the package must say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("mujoco")
+
+from rnea_ros import BaseState, InputError, RneaError, load
+from rnea_ros.sim import engine, quadrupeds
+from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torques, with_rates
+from rnea_ros.sim.machines import MACHINES, machine
+from rnea_ros.sim.plant import Plant
+from rnea_ros.sim.quadrupeds import QUADRUPEDS
+from rnea_ros.sim.scene import scene
+from rnea_ros.sim.sensors import Noise, Sensors
+from support.robots import arm
+
+ROOT = Path(__file__).resolve().parents[2]
+URDF = ROOT / "urdf"
+STANDING, TROTTING = 1.0, 2.0  # s, when the second begins and ends
+PERCENT = 0.01  # of the peak torque: what is asked for
+EXACT = 1e-6  # what is reached, with MuJoCo's solver of contacts at its own tolerance
+
+
+def made(name):
+    own = (URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml") if name in ("five_bar", "palletiser") else ()
+    return machine(name, *own)
+
+
+def played(device, seconds, every=1):
+    steps = round(seconds / device.plant.timestep / every)
+    return list(islice(device.instants(every), steps))
+
+
+def errors(robot, device, instants):
+    """Of the package, as shares of each motor's peak torque (samples, n)."""
+    truth = np.array([instant.tau for instant in instants])
+    found = np.array([torques(robot, instant, device.motors) for instant in instants])
+    return np.abs(found - truth) / np.abs(truth).max(axis=0)
+
+
+@pytest.fixture(scope="module")
+def solo():
+    device = machine("solo12")
+    return device, played(device, TROTTING, every=2)
+
+
+def test_a_quadruped_of_others_stands_and_trots_and_its_torques_are_those_of_its_motors(solo):
+    device, instants = solo
+    forces = np.array([[np.linalg.norm(six) for six in instant.wrenches.values()] for instant in instants])
+    t = np.array([instant.t for instant in instants])
+    phase = phases(t, forces)
+    assert (phase[t > 0.5][t[t > 0.5] < STANDING - 0.05] == STANCE).all()
+    assert {STANCE, SWING, CHANGE} == set(phase.ravel())
+    assert instants[-1].base.position[0] > 0.1 and instants[-1].base.rotation[2, 2] > 0.99  # it walks, and does not fall
+    share = errors(device.plant.robot, device, instants)
+    assert share.max() < EXACT < PERCENT
+    truth = np.array([instant.tau for instant in instants])
+    legs = [(str(leg), np.arange(3 * leg, 3 * leg + 3)) for leg in range(4)]
+    rows = by_leg_and_phase(truth * (1.0 + 0.5 * PERCENT), truth, phase, legs)
+    assert sum(row.samples for row in rows) == 4 * len(t) and max(row.worst for row in rows) == pytest.approx(0.5 * PERCENT)
+
+
+def test_what_touches_and_turns_counts(solo):
+    """Without foot forces, rotors or friction the torques are others: the comparison would show it."""
+    device, instants = solo
+    for changed in ({"base": "floating"}, {"base": "floating", "gravity": [0.0, 0.0, -9.0]}):
+        robot = load(QUADRUPEDS["solo12"].urdf, {"version": 1, **changed}, backend="reference")
+        assert errors(robot, device, instants[600::100]).max() > PERCENT
+    lifted = [instant._replace(wrenches={}) for instant in instants[600::100]]
+    assert errors(device.plant.robot, device, lifted).max() > 0.3
+
+
+def test_sensors_of_the_base(solo):
+    """The accelerometer shows acceleration less gravity, the gyro the angular velocity; rates are slopes."""
+    device, instants = solo
+    for instant in instants[::50]:
+        free = instant.base_acceleration[:3] - instant.base.into_base([0.0, 0.0, -9.81])
+        np.testing.assert_allclose(instant.accelerometer, free, atol=1e-9)
+        np.testing.assert_allclose(instant.gyro, instant.base.velocity[3:], atol=1e-12)
+    standing = list(with_rates(played(device, 0.2)))[-20:]
+    for earlier, later in zip(standing, standing[2:]):
+        between = (later.instant.qdd - earlier.instant.qdd) / (later.instant.t - earlier.instant.t)
+        np.testing.assert_allclose(between, standing[standing.index(earlier) + 1].jerk, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["laikago"])
+def test_another_quadruped(name):
+    """All of them: benchmark/plants.md."""
+    device = machine(name)
+    robot = load(QUADRUPEDS[name].urdf, QUADRUPEDS[name].robot_file, backend="reference")
+    instants = played(device, 1.6)
+    assert instants[-1].base.rotation[2, 2] > 0.99
+    assert errors(robot, device, instants[::160]).max() < EXACT
+
+
+def test_closed_loops_as_equality_constraints():
+    """They give way: the torques are those of loops that are closed exactly, to what the constraints are out of place."""
+    device = made("five_bar")
+    instants = played(device, 2.0)[50:]
+    robot = device.plant.robot
+    assert errors(robot, device, instants[::20]).max() < 1e-4 < PERCENT
+    away = [np.abs(robot.close(instant.q[device.motors], guess=instant.q) - instant.q).max() for instant in instants[::100]]
+    assert 0.0 < max(away) < 1e-5
+
+
+def test_an_arm_that_is_pushed_at_a_tool_nobody_knows_of():
+    device = machine("touched")
+    instants = played(device, 2.0, every=5)
+    assert np.ptp([instant.wrenches["tool0"] for instant in instants], axis=0).max() > 20.0  # N
+    assert errors(device.plant.robot, device, instants).max() < 1e-12
+
+
+def test_a_plant_is_placed_anywhere_and_does_the_same_again():
+    device = machine("solo12")
+    turned = BaseState((1.0, 2.0, 3.0), (0.5, 0.5, 0.5, 0.5), (0.1, 0.2, 0.3, -0.1, 0.2, 0.4))
+    device.plant.place(device.start, turned)
+    instant = device.plant.exert(np.zeros(12))
+    np.testing.assert_allclose(instant.base.vector(), turned.vector(), atol=1e-15)
+    np.testing.assert_allclose(device.plant.joints[0], device.start)
+    assert not any(six.any() for six in instant.wrenches.values())
+    assert errors_of(device, instant) < 1e-12
+    first, again = (played(device, 0.02)[-1] for _ in range(2))
+    np.testing.assert_array_equal(first.q, again.q)
+
+
+def errors_of(device, instant):
+    return np.abs(torques(device.plant.robot, instant, device.motors) - instant.tau).max()
+
+
+def test_noise_is_of_its_size_and_decided_by_its_seed(solo):
+    instants = solo[1][-200:]
+    noise = Noise(1e-3, 0.1, 0.2, 0.3, 0.4, 0.5)
+    first, again = ([Sensors(noise, 3)(instant) for instant in instants] for _ in range(2))
+    measured, other = ([sensors(instant) for instant in instants] for sensors in (Sensors(noise, 3), Sensors(Noise(), 3)))
+    np.testing.assert_array_equal(first[0].qd, again[0].qd)
+    for name, deviation in (("qd", 0.1), ("accelerometer", 0.2), ("gyro", 0.3)):
+        off = np.array([getattr(one, name) - getattr(true, name) for one, true in zip(measured, instants)])
+        assert off.std() == pytest.approx(deviation, rel=0.2)
+        assert all((getattr(one, name) == getattr(true, name)).all() for one, true in zip(other, instants))
+    assert np.abs(measured[0].q / 1e-3 - np.round(measured[0].q / 1e-3)).max() < 1e-9
+    off = np.array([measured[k].wrenches["FL_FOOT"] - instants[k].wrenches["FL_FOOT"] for k in range(200)]).std(axis=0)
+    np.testing.assert_allclose(off, [0.4] * 3 + [0.5] * 3, rtol=0.3)
+
+
+def test_what_has_no_plant_is_told(monkeypatch):
+    mimic = arm({}, {"mimic": {"joint": "j1"}})
+    rough = {"version": 1, "friction": {"j1": {"coulomb": 1.0}}}
+    for urdf, file, words in ((mimic, None, r"mimic joints \(j2\)"), (arm({}), rough, "Coulomb"),
+                              (URDF / "stewart.urdf", URDF / "stewart.robot.yaml", "ParallelRobot has no plant")):
+        with pytest.raises(InputError, match=words):
+            scene(urdf, file)
+    sliding = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
+    sliding["loops"]["cut_joints"]["tip"]["type"] = "cylindrical"
+    with pytest.raises(InputError, match="'tip' is cylindrical; MuJoCo closes loops at"):
+        scene(URDF / "five_bar.urdf", sliding)
+    with pytest.raises(InputError, match="machine 'solo' is unknown; there are solo12"):
+        machine("solo")
+    monkeypatch.setattr(quadrupeds, "PACKAGE", "no-such-package")
+    with pytest.raises(RneaError, match=r"rnea_ros\[sim\]"):
+        machine("a1")
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(RneaError, match=r"needs MuJoCo.*rnea_ros\[sim\]"):
+        engine.mujoco()
+
+
+def test_links_that_are_frames_of_others_and_joints_that_slide():
+    urdf = arm({"kind": "prismatic", "axis": (0.0, 1.0, 0.0)}, {"kind": "continuous", "rpy": (0.3, 0.2, 0.1)},
+               {"xyz": (0.1, 0.2, 0.3)})
+    plant = Plant(scene(urdf, {"version": 1, "drives": {"j2": {"rotor_inertia": 1e-3, "gear_ratio": 10.0, "viscous": 0.3}}}))
+    rng = np.random.default_rng(0)
+    plant.place(rng.normal(size=3))
+    for _ in range(30):
+        instant = plant.exert(rng.normal(size=3))
+        found = plant.robot.inverse_dynamics(instant.q, instant.qd, instant.qdd)
+        np.testing.assert_allclose(found, instant.tau, atol=1e-10)
+        plant.advance()
+
+
+def test_nothing_else_imports_mujoco():
+    code = "import sys, rnea_ros, rnea_ros.sim.machines, rnea_ros.sim.comparison; print('mujoco' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.strip() == "False" and MACHINES
