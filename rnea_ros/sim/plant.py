@@ -44,6 +44,7 @@ class Plant:
     def __init__(self, scene: Scene):
         self.scene, self._engine = scene, mujoco()
         self.robot, self.tree, self._model = scene.robot, scene.tree, scene.model
+        self.description = scene.description
         self._data = self._engine.MjData(self._model)
         joints = [self._model.joint(name) for name in self.tree.joint_names]
         self._q, self._v = (np.array([int(getattr(joint, name)[0]) for joint in joints], dtype=int)

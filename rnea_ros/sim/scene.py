@@ -51,8 +51,9 @@ class Tool(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """The robot as the package knows it, its tree of links, and MuJoCo's model of it."""
+    """The robot as the package knows it, its tree of links, and MuJoCo's model of it; description: the URDF as text."""
 
+    description: str
     robot: AnyRobot
     tree: Robot
     model: Any
@@ -84,7 +85,7 @@ def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] =
         _stand(engine, spec, feet)
     if tool:
         _hold(engine, spec, tool)
-    return Scene(robot, tree, _compiled(engine, spec, tree, timestep), tuple(feet), tool)
+    return Scene(text, robot, tree, _compiled(engine, spec, tree, timestep), tuple(feet), tool)
 
 
 def _simulable(robot: Any) -> Robot:

@@ -103,7 +103,8 @@ def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
 
 
 def test_package_xml_names_what_is_imported(setup):
-    optional = names(setup.extras_require["planning"] + setup.extras_require["plot"]) | NOT_IN_ROSDEP | WHERE_INSTALLED
+    extras = [requirement for extra in ("planning", "plot", "sim") for requirement in setup.extras_require[extra]]
+    optional = names(extras) | NOT_IN_ROSDEP | WHERE_INSTALLED
     rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()} | {"yaml": "python3-yaml"}
     foreign = (imported("rnea_ros") | imported("launch")) - sys.stdlib_module_names - optional - {"rnea_ros"}
     assert {rosdep.get(name, name) for name in foreign} <= depends("depend", "exec_depend")
