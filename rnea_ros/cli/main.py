@@ -31,6 +31,7 @@ SUBCOMMANDS = {
     "retime": "the fastest timing of a given path",
     "plan": "the fastest or least costly motion between two poses",
     "identify": "masses and inertias from a recording",
+    "compile": "the robot's kernels, ahead of time, for machines without llvmlite",
     "export": "the robot's functions as a C library without dependencies",
     "gait": "predicts how a human walks",
     "query": "any of the robot's dynamics, as JSON",

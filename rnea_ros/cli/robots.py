@@ -55,7 +55,7 @@ def add_dynamics(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compute torques."""
     add_friction(parser)
     add_gravity(parser)
-    parser.add_argument("--backend", choices=("llvm", "python", "reference"), default="llvm")
+    parser.add_argument("--backend", choices=("llvm", "c", "python", "reference"), default="llvm")
 
 
 def loaded(args: argparse.Namespace) -> AnyRobot:

@@ -1,6 +1,7 @@
 """A function of arrays, traced once and compiled, called with numpy arrays.
 
-backend "llvm" is machine code, "python" the same program as Python, "reference" the algorithm's own text on floats.
+backend "llvm" is machine code, "c" the same by the system's C compiler, "python" the same program as Python, "reference" the
+algorithm's own text on floats.
 """
 
 from __future__ import annotations
@@ -14,25 +15,31 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from . import c, python
-from .ir.program import trace
+from . import c, c_compiler, python
+from .ir.program import Program, trace
 from .native import python_call
 
 MANY = 256  # samples: less are not worth compiling for
 LONG = 100_000  # nodes: a longer program takes longer to compile than it saves
-BACKENDS = ("llvm", "python", "reference")
+BACKENDS = ("llvm", "c", "python", "reference")
+SLOW = ("kernels run as Python, the same numbers about 100 times slower; pip install 'llvmlite>=0.45' mends it, or a C "
+        "compiler, or what `rnea compile` has made of this robot with one")
 
 
 def available(backend: str) -> str:
-    """The backend that will serve: "python", with one warning, where "llvm" is asked for without an llvmlite that will do."""
+    """The backend that will serve, with one warning where "llvm" is asked for without an llvmlite that will do.
+
+    Then it is "c" with a C compiler, or where kernels compiled earlier may lie, else "python".
+    """
     if backend not in BACKENDS:
         raise InputError(f"backend is '{backend}'; allowed are {', '.join(BACKENDS)}")
     if backend == "llvm":
         try:
             from .llvm import engine  # noqa: F401
         except (ImportError, OSError) as error:  # OSError: its library does not load
-            warnings.warn(f"llvmlite cannot be used ({error}): kernels run as Python, the same numbers about 100 times "
-                          "slower; pip install 'llvmlite>=0.45' mends it", RuntimeWarning, stacklevel=3)
+            if c_compiler.usable():
+                return "c"
+            warnings.warn(f"llvmlite cannot be used ({error}): {SLOW}", RuntimeWarning, stacklevel=3)
             return "python"
     return backend
 
@@ -42,7 +49,20 @@ def build(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], bac
     if backend == "reference":
         return _Reference(function, inputs)
     program = trace(function, inputs)
+    if backend == "c" and (code := _by_c(program)):
+        return _C(program, code)
     return _Llvm(program) if backend == "llvm" else _Python(program)
+
+
+def _by_c(program: Program) -> c_compiler.CompiledKernel | None:
+    """What is not to be had runs as Python, with a warning."""
+    try:
+        code, why = c_compiler.compiled(program), "there is neither llvmlite nor a C compiler, and no kernel compiled earlier"
+    except OSError as error:
+        code, why = None, str(error)
+    if code is None:
+        warnings.warn(f"{why}: {SLOW}", RuntimeWarning, stacklevel=3)
+    return code
 
 
 def c_source(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], name: str) -> str:
@@ -137,6 +157,15 @@ class _Llvm(Kernel):
         outs = [whole[count * part.start:count * part.stop].reshape(count, size)
                 for part, size in zip(self._parts, self._sizes)]
         return outs, self._batch(blocks, outs, count)
+
+    def _run(self, x, y):
+        self._code.rows(x.ctypes.data, y.ctypes.data, len(x))
+
+
+class _C(Kernel):
+    def __init__(self, program: Program, code: c_compiler.CompiledKernel):
+        super().__init__(program.inputs, program.outputs)
+        self._code, self.address = code, code.address
 
     def _run(self, x, y):
         self._code.rows(x.ctypes.data, y.ctypes.data, len(x))

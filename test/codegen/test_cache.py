@@ -13,7 +13,7 @@ import pytest
 
 import rnea_ros
 from rnea_ros import Robot
-from rnea_ros.codegen.llvm import cache
+from rnea_ros.codegen import cache
 
 pytest.importorskip("llvmlite")
 ROOT = Path(rnea_ros.__file__).parents[1]
@@ -131,7 +131,7 @@ def test_it_does_not_grow_for_ever(place, monkeypatch):
 PROCESS = """
 import sys, numpy as np
 from rnea_ros import Robot
-from rnea_ros.codegen.llvm import cache
+from rnea_ros.codegen import cache
 motion = np.random.default_rng(0).normal(size=(4, 2))
 for k in range(6):
     robot = Robot.from_urdf(sys.argv[1], gravity=(0.0, 0.0, -float(k)))

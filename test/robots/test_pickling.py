@@ -150,6 +150,7 @@ def test_without_llvm_there_it_falls_back(monkeypatch):
     data, expected = pickle.dumps(robot), ask(robot)
     monkeypatch.delattr("rnea_ros.codegen.llvm.engine")
     monkeypatch.setitem(sys.modules, "rnea_ros.codegen.llvm.engine", None)
+    monkeypatch.setattr("rnea_ros.codegen.c_compiler.usable", lambda: False)
     with pytest.warns(RuntimeWarning, match="llvmlite"):
         twin = pickle.loads(data)
     assert twin.backend == "python"

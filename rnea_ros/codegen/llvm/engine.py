@@ -8,10 +8,10 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from .. import cache
 from ..ir.program import Program
 from ..native import python_call
 from ..native.batch import CREW, Batch
-from . import cache
 from .assembly import kernel_text
 from .tiles import batch_text
 

@@ -19,8 +19,8 @@ DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate")
 MODEL = (
     Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used. Setting "
           "it swaps the model; one that cannot be used is refused and the old model stays"),
-    Entry("backend", "llvm", "How the equations run. llvm compiles them; falls back to python without llvmlite",
-          choices=("llvm", "python", "reference"), read_only=True),
+    Entry("backend", "llvm", "How the equations run. llvm compiles them; without llvmlite, c or python does",
+          choices=("llvm", "c", "python", "reference"), read_only=True),
     Entry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity in the root link's frame", "m/s^2", -1e3, 1e3, size=3),
     Entry("use_friction", False, "Whether damping and friction in the URDF's dynamics tags count. Off because many files "
           "carry simulator settings there; joint_dynamics.* counts in any case"),

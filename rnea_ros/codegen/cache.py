@@ -37,19 +37,25 @@ def folder() -> Path | None:
 
 def object_code(key: bytes, compiled: Callable[[], bytes]) -> bytes:
     """What `compiled` gives, or gave in an earlier process for the same key."""
-    place = _place(hashlib.sha256(_MAGIC + key).hexdigest())
-    found = _read(place) if place else None
-    if found is not None:
-        counts["found"] += 1
-        return found
+    kept = found(key)
+    if kept is not None:
+        return kept
     code = compiled()
     counts["compiled"] += 1
-    if place:
+    if place := _place(key):
         _write(place, code)
     return code
 
 
-def _place(name: str) -> Path | None:
+def found(key: bytes) -> bytes | None:
+    """What an earlier process kept."""
+    place = _place(key)
+    code = _read(place) if place else None
+    counts["found"] += code is not None
+    return code
+
+
+def _place(key: bytes) -> Path | None:
     """A file in a folder that is ours alone to write."""
     where = folder()
     if where is None:
@@ -62,7 +68,7 @@ def _place(name: str) -> Path | None:
     except OSError as error:
         _unusable(error)
         return None
-    return where / f"{name}.o"
+    return where / f"{hashlib.sha256(_MAGIC + key).hexdigest()}.o"
 
 
 def _read(place: Path) -> bytes | None:

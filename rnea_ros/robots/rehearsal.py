@@ -1,0 +1,73 @@
+"""Every call of a robot once, so that all kernels are compiled that those who use it will need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from . import kinds
+from .closed_loops import LoopKinematics
+from .elastic import ElasticRobot
+from .inputs.base_state import BaseState
+from .parallel import ParallelRobot
+from .protocol import AnyRobot
+from .robot import Robot
+
+SAMPLES = 2  # in a call with many
+
+
+def rehearse(robot: AnyRobot, links: Iterable[str] = ()) -> list[str]:
+    """Names of the calls that were made. A kind of robot that has no answer to one makes none.
+
+    links: those that external wrenches will push, each alone, and whose poses and Jacobians will be asked for
+    """
+    motion = list(kinds.rest(robot))
+    state: dict[str, Any] = {"base": BaseState()} if isinstance(robot, kinds.MOVING) else {}
+    calls = _calls(robot, motion, state)
+    for link in links:
+        load = {"wrenches": {link: np.zeros(6)}}
+        rates = {**load, "wrench_rates": {link: np.zeros(6)}}
+        calls |= {f"link_pose {link}": lambda link=link: robot.link_pose(link, motion[0], **state),
+                  f"jacobian {link}": lambda link=link: robot.jacobian(link, motion[0], **state),
+                  f"inverse_dynamics {link}": lambda load=load: robot.inverse_dynamics(*motion[:robot.order], **load, **state),
+                  f"torque_and_rate {link}": lambda rates=rates: robot.torque_and_rate(*motion, **rates, **state),
+                  f"dynamics {link}": lambda rates=rates: robot.dynamics(*motion, **rates, **state)}
+    made = []
+    for name, call in calls.items():
+        try:
+            call()
+            made.append(name)
+        except InputError:  # of a kind that has no answer, or of a robot at a singular pose: the kernel is compiled by then
+            continue
+    return made
+
+
+def _calls(robot: AnyRobot, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+    q, qd, still = motion[0], motion[1], np.zeros(robot.n)
+    to_torque = motion[:robot.order]
+    moved = dict(state)
+    if isinstance(robot, ElasticRobot) and robot.elastic_joints:
+        rest = np.zeros(len(robot.elastic_joints))
+        moved |= {"q_motor": rest, "qd_motor": rest}
+    calls: dict[str, Callable[[], Any]] = {
+        "torque_and_rate": lambda: robot.torque_and_rate(*motion, **state),
+        "inverse_dynamics": lambda: robot.inverse_dynamics(*to_torque, **state),
+        "dynamics": lambda: robot.dynamics(*motion, **state),
+        "gravity": lambda: robot.gravity(q, **state), "mass_matrix": lambda: robot.mass_matrix(q, **state),
+        "bias": lambda: robot.bias(q, qd, **moved), "coriolis": lambda: robot.coriolis(q, qd, **state),
+        "forward_dynamics": lambda: robot.forward_dynamics(q, qd, still, **moved),
+        "sensitivities": lambda: robot.sensitivities(*to_torque, **state),
+        "rate_sensitivities": lambda: robot.rate_sensitivities(*motion, **state),
+        "joint_wrenches": lambda: robot.joint_wrenches(*motion[:3], **state),
+        "joint_wrench_rates": lambda: robot.joint_wrenches(*motion[:4], **state)}
+    if isinstance(robot, Robot):
+        calls |= {"torque_deviations": lambda: robot.torque_deviations(*motion, np.zeros((4, robot.n))),
+                  "energy": lambda: robot.energy(q, qd)}
+    if isinstance(robot, LoopKinematics | ParallelRobot):
+        calls["tracker"] = lambda: robot.tracker().follow(q, *motion[1:4])
+    if isinstance(robot, kinds.MOVING):
+        calls["prescribed_base"] = lambda: robot.prescribed_base(*motion, **state)
+    return calls

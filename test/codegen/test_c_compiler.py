@@ -1,0 +1,128 @@
+"""Kernels by the system's C compiler: the same numbers, and what serves where llvmlite, the compiler or both are missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingRobot, ParallelRobot, Robot, SpringRobot
+from rnea_ros.cli.main import main
+from rnea_ros.codegen import c_compiler
+from support.robot_kinds import MAKERS, motion_of
+
+ROOT = Path(__file__).resolve().parents[2]
+URDF = ROOT / "urdf" / "stanford.urdf"
+FUSED = "fma" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+ASK = """
+import sys, warnings
+sys.modules["llvmlite"] = None
+warnings.simplefilter("error")
+import numpy as np
+from rnea_ros import load
+from rnea_ros.codegen import cache
+from rnea_ros.motion.path_dynamics import PathDynamics
+robot = load(*sys.argv[1:])
+x = np.linspace(0.1, 0.4, 4)[:, None] + np.linspace(0.0, 0.2, robot.n)
+print(robot.backend, *np.concatenate(robot.torque_and_rate(*x)).tolist())
+robot.dynamics(*x), robot.forward_dynamics(*x[:3]), robot.sensitivities(*x[:3]), robot.mass_matrix(x[0])
+if hasattr(robot, "with_payload") and len(sys.argv) == 2:
+    PathDynamics(robot).compile()
+    robot.with_payload("link6", 0.5).dynamics(*x)
+print(cache.counts["compiled"], "compiled")
+"""
+
+
+def asked(folder: Path | str, tools: str, *robot: Path, **environment: str) -> subprocess.CompletedProcess:
+    """By a process without llvmlite; tools: where it finds programs."""
+    given = {**os.environ, "PATH": tools, "RNEA_ROS_CACHE": str(folder), "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run([sys.executable, "-c", ASK, *map(str, robot)], capture_output=True, text=True, timeout=120,
+                          env=given, check=False)
+
+
+@pytest.mark.parametrize("kind", [Robot, FloatingRobot, SpringRobot, ElasticRobot, ClosedLoopRobot, ParallelRobot],
+                         ids=lambda kind: kind.__name__)
+def test_the_same_numbers_as_by_llvm(kind):
+    pytest.importorskip("llvmlite")
+    found = []
+    for backend in ("c", "llvm"):
+        case = MAKERS[kind](backend)
+        motion = motion_of(case)
+        found.append((case.robot.torque_and_rate(*motion, **case.state), case.robot.mass_matrix(motion[0], **case.state)))
+    for a, b in zip(found[0][0], found[1][0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0.0 if FUSED and kind is Robot else 1e-11, atol=0.0 if FUSED and kind is Robot else 1e-11)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-11, atol=1e-12)
+
+
+def test_many_samples_and_bad_ones():
+    robot, same = (Robot.from_urdf(URDF, backend=backend) for backend in ("c", "python"))
+    x = np.random.default_rng(0).normal(size=(4, 300, 6))
+    np.testing.assert_allclose(robot.torque_and_rate(*x), same.torque_and_rate(*x), rtol=1e-9, atol=1e-9)
+    assert robot.kernel().address
+    with pytest.raises(ValueError, match="not finite"):
+        robot.torque_and_rate(np.full(6, np.nan), *x[1:, 0])
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_what_is_compiled_ahead_serves_a_machine_without_compiler_and_llvm(tmp_path, capsys, portable):
+    kernels, nothing = tmp_path / "kernels", tmp_path / "bin"
+    nothing.mkdir()
+    options = ["--portable"] if portable else []
+    before = os.environ["RNEA_ROS_CACHE"]
+    try:
+        assert main(["compile", str(URDF), "-o", str(kernels), "--payload", "link6", *options]) == 0
+    finally:
+        os.environ["RNEA_ROS_CACHE"] = before
+    assert "compiled for any processor" in (said := capsys.readouterr().out) or not portable, said
+    done = asked(kernels, str(nothing), URDF)
+    assert done.returncode == 0, done.stderr
+    (backend, *numbers), last = (line.split() for line in done.stdout.splitlines())
+    assert backend == "c" and last == ["0", "compiled"]
+    x = np.linspace(0.1, 0.4, 4)[:, None] + np.linspace(0.0, 0.2, 6)
+    wanted = np.concatenate(Robot.from_urdf(URDF, backend="python").torque_and_rate(*x))
+    np.testing.assert_allclose([float(number) for number in numbers], wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_loops_compiled_ahead(tmp_path):
+    loops = ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml"
+    (nothing := tmp_path / "bin").mkdir()
+    before = os.environ["RNEA_ROS_CACHE"]
+    try:
+        assert main(["compile", str(loops[0]), "--robot-file", str(loops[1]), "-o", str(tmp_path / "kernels")]) == 0
+    finally:
+        os.environ["RNEA_ROS_CACHE"] = before
+    done = asked(tmp_path / "kernels", str(nothing), *loops)
+    assert done.returncode == 0 and "0 compiled" in done.stdout, done.stdout + done.stderr
+
+
+def test_without_anything_python_serves_and_says_so(tmp_path):
+    (nothing := tmp_path / "bin").mkdir()
+    for folder in ("", tmp_path / "empty"):
+        done = asked(folder, str(nothing), URDF)
+        assert done.returncode != 0 and "kernels run as Python" in done.stderr  # warnings are errors there
+        assert "rnea compile" in done.stderr
+
+
+def test_a_compiler_that_fails_is_no_disaster(tmp_path, monkeypatch):
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    robot = Robot.from_urdf(URDF, backend="c")
+    with pytest.warns(RuntimeWarning, match="no licence"):
+        tau, _ = robot.torque_and_rate(*np.zeros((4, 6)))
+    np.testing.assert_allclose(tau, Robot.from_urdf(URDF, backend="python").gravity(np.zeros(6)), atol=1e-12)
+
+
+def test_nowhere_to_put_them(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("RNEA_ROS_CACHE", "")
+    assert main(["compile", str(URDF)]) == 2
+    assert "RNEA_ROS_CACHE is empty" in capsys.readouterr().err
+    monkeypatch.setattr(c_compiler, "compiler", lambda: "")
+    monkeypatch.setenv("RNEA_ROS_CACHE", str(tmp_path))
+    assert main(["compile", str(URDF)]) == 2
+    assert "there is no C compiler" in capsys.readouterr().err
