@@ -95,7 +95,7 @@ def arguments(program: Program, results: Sequence[str]) -> tuple[list[Block], li
     """Inputs and outputs of the function; what has no numbers is left out."""
     sizes = [_count(shape) for shape in program.outputs]
     blocks = (program.inputs.items(), zip(results, sizes, strict=True))
-    inputs, outputs = ([Block(name, size) for name, size in some if size] for some in blocks)
+    inputs, outputs = ([Block(re.sub(r"\W+", "_", name).strip("_"), size) for name, size in some if size] for some in blocks)
     return inputs, outputs
 
 

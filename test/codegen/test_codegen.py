@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tokenize
@@ -267,7 +268,7 @@ def test_generated_python_holds_numbers_only():
 
 
 def test_unknown_backend():
-    with pytest.raises(InputError, match="'cuda'; allowed are llvm, python, reference"):
+    with pytest.raises(InputError, match="'cuda'; allowed are llvm, c, python, reference"):
         kernel.available("cuda")
 
 
@@ -300,13 +301,13 @@ def test_an_old_llvmlite_counts_as_none():
 
 
 def without_llvm(instead):
-    """What is said where llvmlite is something else."""
+    """What is said where llvmlite is something else, and there is no C compiler."""
     import json
 
     text, state = arm({}, {"axis": (1, 2, 3)}), np.random.default_rng(0).normal(size=(4, 2)).tolist()
     script = WITHOUT_LLVM.replace("= None", f"= {instead}", 1)
     run = subprocess.run([sys.executable, "-c", script], input=json.dumps([text, state]), capture_output=True, text=True,
-                         timeout=60, check=True, cwd=Path(rnea_ros.__file__).parents[1])
+                         timeout=60, check=True, cwd=Path(rnea_ros.__file__).parents[1], env={**os.environ, "PATH": ""})
     assert run.stderr.count("RuntimeWarning") == 1 and "pip install 'llvmlite>=0.45'" in run.stderr
     np.testing.assert_allclose(json.loads(run.stdout), Robot.from_urdf(text).torque_and_rate(*state), rtol=1e-12)
     return run.stderr
