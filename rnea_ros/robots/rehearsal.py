@@ -28,13 +28,7 @@ def rehearse(robot: AnyRobot, links: Iterable[str] = ()) -> list[str]:
     state: dict[str, Any] = {"base": BaseState()} if isinstance(robot, kinds.MOVING) else {}
     calls = _calls(robot, motion, state)
     for link in links:
-        load = {"wrenches": {link: np.zeros(6)}}
-        rates = {**load, "wrench_rates": {link: np.zeros(6)}}
-        calls |= {f"link_pose {link}": lambda link=link: robot.link_pose(link, motion[0], **state),
-                  f"jacobian {link}": lambda link=link: robot.jacobian(link, motion[0], **state),
-                  f"inverse_dynamics {link}": lambda load=load: robot.inverse_dynamics(*motion[:robot.order], **load, **state),
-                  f"torque_and_rate {link}": lambda rates=rates: robot.torque_and_rate(*motion, **rates, **state),
-                  f"dynamics {link}": lambda rates=rates: robot.dynamics(*motion, **rates, **state)}
+        calls |= _calls_on(robot, link, motion, state)
     made = []
     for name, call in calls.items():
         try:
@@ -45,7 +39,17 @@ def rehearse(robot: AnyRobot, links: Iterable[str] = ()) -> list[str]:
     return made
 
 
-def _calls(robot: AnyRobot, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+def _calls_on(robot: Any, link: str, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+    q, load = motion[0], {"wrenches": {link: np.zeros(6)}}
+    rates = {**load, "wrench_rates": {link: np.zeros(6)}}
+    return {f"link_pose {link}": lambda: robot.link_pose(link, q, **state),
+            f"jacobian {link}": lambda: robot.jacobian(link, q, **state),
+            f"inverse_dynamics {link}": lambda: robot.inverse_dynamics(*motion[:robot.order], **load, **state),
+            f"torque_and_rate {link}": lambda: robot.torque_and_rate(*motion, **rates, **state),
+            f"dynamics {link}": lambda: robot.dynamics(*motion, **rates, **state)}
+
+
+def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     q, qd, still = motion[0], motion[1], np.zeros(robot.n)
     to_torque = motion[:robot.order]
     moved = dict(state)
@@ -64,7 +68,7 @@ def _calls(robot: AnyRobot, motion: list[Any], state: dict[str, Any]) -> dict[st
         "joint_wrenches": lambda: robot.joint_wrenches(*motion[:3], **state),
         "joint_wrench_rates": lambda: robot.joint_wrenches(*motion[:4], **state)}
     if isinstance(robot, Robot):
-        calls |= {"torque_deviations": lambda: robot.torque_deviations(*motion, np.zeros((4, robot.n))),
+        calls |= {"torque_deviations": lambda: robot.torque_deviations(q, qd, still, still, np.zeros((4, robot.n))),
                   "energy": lambda: robot.energy(q, qd)}
     if isinstance(robot, LoopKinematics | ParallelRobot):
         calls["tracker"] = lambda: robot.tracker().follow(q, *motion[1:4])
