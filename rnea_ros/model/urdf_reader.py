@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,6 +87,44 @@ def read(source: str | bytes | os.PathLike, allow_xacro: bool = False) -> Descri
         if child.tag in ("link", "joint"):
             prune(child, pruned, f"{child.tag} '{child.get('name', '?')[:MAX_TEXT]}'")
     return Description(pruned, problems, prune.left_out, where)
+
+
+def without_mass(source: str | bytes, links: Iterable[str]) -> bytes:
+    """XML of a robot description in which these links, and all that hangs on them, have no mass.
+
+    For what lies beyond a force-torque sensor whose whole wrench counts as an external one. ModelError where nothing can be
+    read.
+    """
+    data = _bytes_of(source, False)[0]
+    _guard(data, "URDF text")
+    root = _parse(data, "URDF text")
+    light = _with_all_beyond(root, links)
+    for element in root.findall("link"):
+        if element.get("name") in light:
+            for inertial in element.findall("inertial"):
+                element.remove(inertial)
+    return etree.tostring(root)
+
+
+def links_beyond(source: str | bytes, links: Iterable[str]) -> set[str]:
+    """These links of a robot description, and all that hangs on them."""
+    data = _bytes_of(source, False)[0]
+    _guard(data, "URDF text")
+    return _with_all_beyond(_parse(data, "URDF text"), links)
+
+
+def _with_all_beyond(root: etree._Element, links: Iterable[str]) -> set[str]:
+    children: dict[str, list[str]] = {}
+    for joint in root.findall("joint"):
+        parent, child = joint.find("parent"), joint.find("child")
+        if parent is not None and child is not None:
+            children.setdefault(parent.get("link", ""), []).append(child.get("link", ""))
+    found, waiting = set[str](), list(links)
+    while waiting:
+        if (link := waiting.pop()) not in found:
+            found.add(link)
+            waiting += children.get(link, [])
+    return found
 
 
 def _version(root: etree._Element) -> tuple[tuple[int, int], list[str]]:

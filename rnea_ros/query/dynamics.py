@@ -8,15 +8,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..robots import kinds
-from ..robots.closed_loops import LoopKinematics
-from ..robots.floating import FloatingRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from .ask import AT_REST, MOTION, PUSHED, STATE, Answer, RequestHandler, along, coordinates, of_kind, of_motors, only, served
+from .ask import MOTION, PUSHED, STATE, Answer, RequestHandler, along, coordinates, of_kind, of_motors, served
 from .moving_base import free
 from .request import RequestedState
-
-ENERGIES = (Robot, FloatingRobot, LoopKinematics)
 
 
 def _inverse_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
@@ -77,17 +73,10 @@ def _rows(robot: AnyRobot, joints: tuple[str, ...]) -> Answer:
 
 
 def _energy(robot: AnyRobot, s: RequestedState) -> Answer:
-    """Of a robot with closed loops, that of its tree as the loops move it."""
-    only(robot, "energy", *ENERGIES)
-    tree, q, qd = kinds.tree(robot), s.q, s.qd
-    if isinstance(robot, LoopKinematics):
-        still = np.zeros(s.q.shape)
-        q, qd, *_ = robot.motion(q, qd, still, still, guess=of_kind(robot, s).get("guess"))
-    moving: Any = tree
-    state: dict[str, Any] = {}
-    if s.base is not None or isinstance(robot, kinds.MOVING):
-        moving, state = free(tree), {"base": (s.base or AT_REST).state}
-    energy, mass_centre = moving.energy(q, qd, **state), moving.center_of_mass(q, qd, **state)
+    """Of a tree also where the request says how its base moves."""
+    asked: Any = free(robot) if isinstance(robot, Robot) and s.base is not None else robot
+    state = of_kind(asked, s)
+    energy, mass_centre = asked.energy(s.q, s.qd, **state, **of_motors(robot, s)), asked.center_of_mass(s.q, s.qd, **state)
     linear, angular = np.split(mass_centre.momentum, 2, axis=-1)
     return {"center_of_mass": mass_centre.position, "center_of_mass_velocity": mass_centre.velocity, "linear_momentum": linear,
             "angular_momentum": angular, "kinetic_energy": energy.kinetic, "potential_energy": energy.potential,
@@ -109,4 +98,5 @@ JOINT_WRENCHES = RequestHandler("compute_joint_wrenches", "force and moment insi
 WRENCH_SENSITIVITIES = RequestHandler("compute_joint_wrench_sensitivities",
                                       "partial derivatives of the force and moment inside every joint",
                                       _wrench_sensitivities, MOTION[:3], roots=True)
-ENERGY = RequestHandler("compute_energy", "centre of mass, momentum, energy, power", _energy, PUSHED)
+ENERGY = RequestHandler("compute_energy", "centre of mass, momentum, energy, power", _energy,
+                        (*PUSHED, "motor_position", "motor_velocity"))

@@ -26,6 +26,7 @@ from .closure.loop_equations import LoopMotion
 from .closure.loops import Loops
 from .closure.tracking import TOLERANCE, LoopTracker
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
+from .energy import CenterOfMass, Energy
 from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels import singularity
@@ -241,6 +242,14 @@ class ClosedLoopRobot(LoopKinematics):
         motion = self._moving(q, qd, guess)
         return closed_loops.active_coriolis(motion.G, motion.Gd, self.tree.mass_matrix(motion.q),
                                             self.tree.coriolis(motion.q, motion.qd))
+
+    def energy(self, q: ArrayLike, qd: ArrayLike, *, guess: ArrayLike | None = None) -> Energy:
+        """Kinetic and potential energy of the tree as the loops move it."""
+        return self.tree.energy(*self._moving(q, qd, guess)[:2])
+
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike, *, guess: ArrayLike | None = None) -> CenterOfMass:
+        """Mass centre, its velocity, and the momentum about it."""
+        return self.tree.center_of_mass(*self._moving(q, qd, guess)[:2])
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None,
                          wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:

@@ -19,6 +19,7 @@ from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits, Model
 from . import elastic_parameters
 from .elastic_derivatives import ElasticDerivatives
+from .elastic_energy import ElasticEnergetics
 from .elastic_rates import OF_MOTORS, ElasticRates, MeasuredMotors
 from .inputs import validation
 from .inputs.payload import unified
@@ -55,7 +56,7 @@ class ElasticResponse(NamedTuple):
     qdd_motor: Array
 
 
-class ElasticRobot(ElasticDerivatives, LinkKinematics, MeasuredMotors):
+class ElasticRobot(ElasticDerivatives, ElasticEnergetics, LinkKinematics, MeasuredMotors):
     """Exact dynamics of a robot whose joints may be elastic and whose motors may sit on any link (Hua et al.).
 
     Joints are in the order of `joint_names`, motors of elastic joints in that of `elastic_joints`. A spring's torque is

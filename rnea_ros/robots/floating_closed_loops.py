@@ -18,6 +18,7 @@ from ..algorithms.kinematics import Pose
 from ..model.robot_file.robot_file import Source
 from .closed_loops import LoopKinematics, accelerations
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
+from .energy import CenterOfMass, Energy
 from .floating import BASE_NAMES, FloatingRobot, FreeMotion, FreeRates, FreeResponse, PrescribedBase
 from .inputs import validation
 from .inputs.base_state import BaseState
@@ -42,7 +43,7 @@ class FloatingLoopRobot(LoopKinematics):
 
     @property
     def free(self) -> FloatingRobot:
-        """The tree with open loops: energy, mass centre, ground reaction at motions that `motion` has closed."""
+        """The tree with open loops: ground reaction, zero-moment point at motions that `motion` has closed."""
         return FloatingRobot(self.tree)
 
     # ------------------------------------------------------------------ where links are
@@ -154,6 +155,16 @@ class FloatingLoopRobot(LoopKinematics):
                                                                     wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         return Dynamics(*closed_loops.active_torque(motion.G, motion.Gd, tau, tau_rate),
                         *closed_loops.active_torque(motion.G, motion.Gd, gravity, gravity_rate))
+
+    def energy(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
+               guess: ArrayLike | None = None) -> Energy:
+        """As of FloatingRobot, of the tree as the loops move it."""
+        return self.free.energy(*self._moving(q, qd, guess)[:2], base=base)
+
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
+                       guess: ArrayLike | None = None) -> CenterOfMass:
+        """As of FloatingRobot, in the world."""
+        return self.free.center_of_mass(*self._moving(q, qd, guess)[:2], base=base)
 
     def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, base: BaseState | None = None,
                       guess: ArrayLike | None = None, wrenches: Wrenches | None = None,

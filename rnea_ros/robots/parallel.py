@@ -27,6 +27,7 @@ from ..model.urdf_parts import apart
 from ..model.urdf_reader import Description
 from .closed_loops import accelerations
 from .closure.leg_closure import LegMotion
+from .energy import CenterOfMass, Energy, together
 from .inputs import validation
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
@@ -168,6 +169,22 @@ class ParallelRobot(ParallelDerivatives):
         platform, legs = self._still(q, motion, guess)
         both = np.concatenate((self.body.weight(platform).force, self.legs.gravity(legs.q)), axis=-1)
         return active_torque(legs.maps, legs.maps_rate, both, both)[0]
+
+    def energy(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, *, motion: PlatformMotion | None = None,
+               guess: Any = None) -> Energy:
+        """Kinetic and potential energy of legs and platform; the latter is zero with all mass at the base's origin."""
+        platform, legs = self._moving(q, qd, motion, guess)
+        of_legs, of_body = self.legs.energy(legs.q, legs.qd), self.body.energy(platform)
+        return Energy(of_legs.kinetic + of_body.kinetic, of_legs.potential + of_body.potential)
+
+    def center_of_mass(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, *,
+                       motion: PlatformMotion | None = None, guess: Any = None) -> CenterOfMass:
+        """Mass centre of legs and platform, its velocity, and the momentum about it, in the base frame."""
+        platform, legs = self._moving(q, qd, motion, guess)
+        parts = [(self.body.mass, self.body.center_of_mass(platform))]
+        if self.legs.total_mass > 0.0:
+            parts.append((self.legs.total_mass, self.legs.center_of_mass(legs.q, legs.qd)))
+        return together(*parts)
 
     def forward_dynamics(self, q: ArrayLike | None = None, qd: ArrayLike | None = None, tau: ArrayLike | None = None, *,
                          motion: PlatformMotion | None = None, guess: Any = None, wrenches: Wrenches | None = None,

@@ -12,6 +12,7 @@ from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose
 from ..algorithms.spatial import inertia
 from .closure.leg_equations import LegEquations
+from .energy import CenterOfMass, Energy, refuse_weightless
 from .inputs import validation
 from .inputs.payload import Payload
 from .inputs.platform_motion import PlatformMotion
@@ -106,6 +107,29 @@ class PlatformBody:
         R = np.zeros((*np.shape(motion.rotation)[:-2], 6, 6))
         R[..., :3, :3] = R[..., 3:, 3:] = motion.rotation
         return np.asarray(R @ inertia(*self._inertia) @ np.swapaxes(R, -1, -2))
+
+    @property
+    def mass(self) -> float:
+        """[kg], payloads included."""
+        return float(self._inertia[0])
+
+    def energy(self, motion: PlatformMotion) -> Energy:
+        """Zero potential energy with its mass at the base frame's origin."""
+        m, ms, _ = self._inertia
+        V, momentum = np.asarray(motion.velocity), self._momentum(motion)
+        weight = m * motion.position + motion.rotation @ np.asarray(ms, dtype=float)
+        return Energy((V * momentum).sum(axis=-1) / 2.0, -(weight @ self._gravity))
+
+    def center_of_mass(self, motion: PlatformMotion) -> CenterOfMass:
+        refuse_weightless(self.mass)
+        arm = motion.rotation @ np.asarray(self._inertia[1], dtype=float) / self.mass
+        p, turning = np.split(self._momentum(motion), 2, axis=-1)
+        momentum = np.concatenate((p, turning - np.cross(arm, p)), axis=-1)
+        return CenterOfMass(motion.position + arm, p / self.mass, momentum)
+
+    def _momentum(self, motion: PlatformMotion) -> Array:
+        """(..., 6), about its origin."""
+        return np.asarray((self.mass_matrix(motion) @ np.asarray(motion.velocity)[..., None])[..., 0])
 
     def link_pose(self, link: str, motion: PlatformMotion, point: ArrayLike | None) -> Pose:
         base = _rotation(motion), motion.position

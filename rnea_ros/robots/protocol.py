@@ -10,6 +10,7 @@ from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose
 from ..model.tree import Limits
 from .derivatives import JointWrenches
+from .energy import CenterOfMass, Energy
 from .inputs.validation import Wrenches
 from .robot import Dynamics
 
@@ -109,6 +110,14 @@ class AnyRobot(Protocol):
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
         """(6, n): time derivative of `jacobian`."""
+
+    # ------------------------------------------------------------------ what motion there is
+
+    def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
+        """Kinetic, rotors included, and potential energy: of gravity, zero with all mass at the origin, and of springs."""
+
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike) -> CenterOfMass:
+        """Mass centre, its velocity, and the momentum about it, without the spin of rotors."""
 
     # ------------------------------------------------------------------ what follows from torques
 

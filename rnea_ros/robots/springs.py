@@ -17,6 +17,7 @@ from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits, Model
 from . import elastic_parameters
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
+from .energy import CenterOfMass, Energy
 from .inputs import validation
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
@@ -168,6 +169,16 @@ class SpringRobot(LinkKinematics):
                          world_wrenches: Wrenches | None = None) -> Array:
         """Accelerations under torques of the driven joints, 6.2: Robot's, with springs' torques where tau is not read."""
         return self.robot.forward_dynamics(q, qd, self._held(q, tau), wrenches=wrenches, world_wrenches=world_wrenches)
+
+    def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
+        """Kinetic and potential energy, that of the springs among the latter: zero where they are relaxed."""
+        found, position = self.robot.energy(q, qd), validation.coordinates("q", q, self.joint_names)
+        stored = sum(spring.stiffness * (position[..., k] - spring.rest) ** 2 / 2.0 for k, spring in self.springs.items())
+        return found._replace(potential=found.potential + stored)
+
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike) -> CenterOfMass:
+        """Mass centre, its velocity, and the momentum about it."""
+        return self.robot.center_of_mass(q, qd)
 
     # ------------------------------------------------------------------ what follows from torques
 

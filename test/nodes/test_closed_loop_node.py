@@ -14,72 +14,15 @@ import yaml
 from geometry_msgs.msg import WrenchStamped
 
 from support.live_bench import URDF, LiveBench
-from support.machines import LoopOracle, solve
-from support.oracles import difference, worst
+from support.moving_bench import MovingBench
+from support.moving_robots import MovingLoops, palletiser_pose
+from support.oracles import worst
 from support.ros_helpers import world
 
 pytestmark = pytest.mark.ros
 
 SAMPLES = 60
-TREE = {"five_bar": ["left_motor", "left_elbow", "right_motor", "right_elbow"],
-        "palletiser": ["joint1", "joint2", "joint3", "joint4", "elbow", "wrist_joint", "levelling_plate",
-                       "levelling_rod_joint", "fore_rod_joint", "drive_rod_joint"]}
-ACTIVE = {"five_bar": ["left_motor", "right_motor"], "palletiser": ["joint1", "joint2", "joint3", "joint4"]}
-CENTRE = {"five_bar": np.array([1.9, 1.0]), "palletiser": np.array([0.4, 0.5, -0.3, 1.0])}
-
-
-def swing(robot, t):
-    """q .. qddd of the active joints."""
-    w = 1.0 + 0.3 * np.arange(len(CENTRE[robot]))
-    a, s, c = 0.3, np.sin(w * t), np.cos(w * t)
-    return CENTRE[robot] + a * s, a * w * c, -a * w**2 * s, -a * w**3 * c
-
-
-def five_bar_pose(qa):
-    """Elbows outward: the tip is where the circles of both forearms meet."""
-    (left, right), (first, second) = (np.array([x, 0.0]) + L * np.array([np.cos(a), np.sin(a)])
-                                      for x, L, a in ((0.0, 0.4, qa[0]), (0.3, 0.45, qa[1]))), (0.5, 0.55)
-    gap = np.linalg.norm(right - left)
-    along = (gap**2 + first**2 - second**2) / (2.0 * gap)
-    u = (right - left) / gap
-    tip = left + along * u + np.sqrt(first**2 - along**2) * np.array([-u[1], u[0]])
-    turns = (np.arctan2(*(tip - corner)[::-1]) - a for corner, a in ((left, qa[0]), (right, qa[1])))
-    one, two = ((turn + np.pi) % (2.0 * np.pi) - np.pi for turn in turns)
-    return np.array([qa[0], one, qa[1], two])
-
-
-def palletiser_pose(qa):
-    """Opposite sides of its parallelograms stay parallel."""
-    one, two, three, four = qa
-    return np.array([one, two, three, four, three - two, -three, -two, two, three, two - three])
-
-
-POSE = {"five_bar": five_bar_pose, "palletiser": palletiser_pose}
-
-
-class Oracle:
-    """Torques and rates of the swing; nothing of it is ours."""
-
-    def __init__(self, robot):
-        loops = yaml.safe_load((URDF / f"{robot}.robot.yaml").read_text())["loops"]
-        self.robot, declared = robot, {"active": loops["active"], "loops": loops["cut_joints"]}
-        self.kkt = LoopOracle((URDF / f"{robot}.urdf").read_text(), declared, TREE[robot])
-
-    def state(self, t):
-        """q, qd of all joints."""
-        qa, qad, *_ = swing(self.robot, t)
-        q = POSE[self.robot](qa)
-        *_, J, _drift = self.kkt.equations(q, np.zeros(len(q)))
-        qd, passive = np.zeros(len(q)), np.setdiff1d(np.arange(len(q)), self.kkt.active)
-        qd[self.kkt.active] = qad
-        qd[passive] = solve(J[:, passive], -J @ qd)
-        return q, qd
-
-    def torque(self, t):
-        return self.kkt.inverse(*self.state(t), swing(self.robot, t)[2])[0]
-
-    def rate(self, t):
-        return difference(lambda s: self.torque(t + s), h=1e-2)
+FIVE_BAR = MovingLoops("five_bar")
 
 
 @pytest.fixture(scope="module")
@@ -90,43 +33,37 @@ def ros(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def five_bar(ros):
-    return LiveBench(ros, "five_bar", ACTIVE["five_bar"]).ready(*swing("five_bar", 0.0))
-
-
-def passive(robot, q, off=0.0):
-    """Measured positions of the passive joints, with speeds that nobody looks at."""
-    return {name: (value + off, 0.0) for name, value in zip(TREE[robot], q) if name not in ACTIVE[robot]}
+    return LiveBench(ros, "five_bar", FIVE_BAR.joints).ready(*FIVE_BAR.motion(0.0))
 
 
 @pytest.mark.parametrize("measured", [False, True], ids=["active joints", "all joints"])
 @pytest.mark.parametrize("robot", ["five_bar", "palletiser"])
 def test_torques_and_rates_of_a_moving_machine(tmp_path, robot, measured):
-    oracle = Oracle(robot)
+    moving = MovingLoops(robot)
     with world(tmp_path) as ros:
-        bench = LiveBench(ros, robot, ACTIVE[robot]).ready(*swing(robot, 0.0))
+        bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES, passive=measured).met()
         errors = []
-        for t in np.linspace(0.0, 3.0, SAMPLES):
-            found = bench.sample(swing(robot, t), passive(robot, oracle.state(t)[0]) if measured else None)
-            assert list(found.joint_names) == ACTIVE[robot]
-            errors.append((worst(found.effort, oracle.torque(t)), worst(found.effort_rate, oracle.rate(t))))
+        for _ in range(SAMPLES):
+            t, found = bench.next()
+            errors.append((worst(found.effort, moving.torque(t)), worst(found.effort_rate, moving.rate(t))))
         print(f"{robot}: largest errors of torque and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         values = bench.diagnostics.next()
         assert values["kind"] == "ClosedLoopRobot" and values["state"] == "ACTIVE"
-        assert (f"{TREE[robot][-1]}.loop_disagreement" in values) == measured
+        assert (f"{moving.tree[-1]}.loop_disagreement" in values) == measured
         info = bench.info[-1]
-        assert info.kind == "ClosedLoopRobot" and info.base == "fixed" and list(info.joint_names) == ACTIVE[robot]
-        others = set(TREE[robot]) - set(ACTIVE[robot])
-        assert set(info.solved_joints) == others and set(info.measured_joints) == set(TREE[robot])
+        assert info.kind == "ClosedLoopRobot" and info.base == "fixed" and list(info.joint_names) == moving.joints
+        others = set(moving.tree) - set(moving.joints)
+        assert set(info.solved_joints) == others and set(info.measured_joints) == set(moving.tree)
 
 
 def test_passive_joints_that_disagree_are_told(five_bar):
-    q = five_bar_pose(swing("five_bar", 0.2)[0])
-    assert five_bar.sample(swing("five_bar", 0.2), passive("five_bar", q, 0.01))
+    q = FIVE_BAR.state(0.2)[0]
+    assert five_bar.sample(FIVE_BAR.motion(0.2), FIVE_BAR.passive(0.2, 0.01))
     assert "the loops have" not in five_bar.diagnostics.status.message
 
     def told():
-        assert five_bar.sample(swing("five_bar", 0.2), {"left_elbow": (q[1] + 0.5, 0.0)})
+        assert five_bar.sample(FIVE_BAR.motion(0.2), {"left_elbow": (q[1] + 0.5, 0.0)})
         return "the loops have left_elbow -0.5 from where it is measured" in five_bar.diagnostics.status.message
 
     five_bar.ros.until(told, of=five_bar.process)
@@ -142,7 +79,7 @@ def test_a_loop_that_cannot_close_costs_that_sample(five_bar):
 
     five_bar.ros.until(refused, of=five_bar.process)
     assert "loop 'tip'" in five_bar.diagnostics.values["joint_states.last_drop"]
-    assert five_bar.sample(swing("five_bar", 0.3))
+    assert five_bar.sample(FIVE_BAR.motion(0.3))
 
 
 def test_a_robot_file_that_makes_no_model_never_replaces_one_that_does(five_bar, tmp_path):
@@ -157,24 +94,24 @@ def test_a_robot_file_that_makes_no_model_never_replaces_one_that_does(five_bar,
         refusal = ros.set(bench.node, robot_file=str(path))
         assert words in refusal and str(path) in refusal, refusal
         assert ros.get(bench.node, "robot_file") == str(URDF / "five_bar.robot.yaml")
-        assert bench.sample(swing("five_bar", 0.1)) and bench.info[-1].model_id == before
+        assert bench.sample(FIVE_BAR.motion(0.1)) and bench.info[-1].model_id == before
     refusal = ros.set(bench.node, robot_description=(URDF / "palletiser.urdf").read_text())
-    assert "left_motor" in refusal and bench.sample(swing("five_bar", 0.1))
+    assert "left_motor" in refusal and bench.sample(FIVE_BAR.motion(0.1))
 
 
 def test_a_robot_file_read_again_is_another_model(tmp_path):
     path, content = tmp_path / "five_bar.robot.yaml", yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
     path.write_text(yaml.safe_dump(content))
     with world(tmp_path) as own:
-        bench = LiveBench(own, "five_bar", ACTIVE["five_bar"], robot_file=str(path)).ready(*swing("five_bar", 0.0))
-        light = bench.sample(swing("five_bar", 0.1)).effort
+        bench = LiveBench(own, "five_bar", FIVE_BAR.joints, robot_file=str(path)).ready(*FIVE_BAR.motion(0.0))
+        light = bench.sample(FIVE_BAR.motion(0.1)).effort
         path.write_text(yaml.safe_dump(content | {"payloads": {"left_forearm": {"mass": 1.5, "com": [0.5, 0.0, 0.0]}}}))
         assert not own.set(bench.node, robot_file=str(path))
         own.until(lambda: len(bench.info) > 1 and bench.info[-1].model_id != bench.info[0].model_id, of=bench.process)
-        heavy = bench.sample(swing("five_bar", 0.1)).effort
+        heavy = bench.sample(FIVE_BAR.motion(0.1)).effort
         assert np.abs(np.subtract(heavy, light)).max() > 1.0
         assert not own.set(bench.node, payload__link="left_forearm", payload__mass=0.0)  # what a parameter says goes over it
-        own.until(lambda: np.allclose(bench.sample(swing("five_bar", 0.1)).effort, light, rtol=1e-12))
+        own.until(lambda: np.allclose(bench.sample(FIVE_BAR.motion(0.1)).effort, light, rtol=1e-12))
 
 
 def test_a_robot_file_that_is_not_there_ends_the_start(ros):
@@ -184,33 +121,33 @@ def test_a_robot_file_that_is_not_there_ends_the_start(ros):
 
 def test_a_touched_machine(tmp_path):
     """A wrench on the wrist, told in the frame of the lower arm, which moves relative to it."""
-    robot, oracle, force = "palletiser", Oracle("palletiser"), np.array([30.0, -10.0, 50.0])
+    moving, force = MovingLoops("palletiser"), np.array([30.0, -10.0, 50.0])
     with world(tmp_path) as ros:
-        bench = LiveBench(ros, robot, ACTIVE[robot], **{"wrenches.names": ["grip"], "wrenches.grip.link": "wrist",
+        bench = LiveBench(ros, "palletiser", moving.joints, **{"wrenches.names": ["grip"], "wrenches.grip.link": "wrist",
                                                         "wrenches.grip.timeout": 10.0, "wrenches.grip.rate": "zero"})
-        bench.ready(*swing(robot, 0.0))
+        bench.ready(*moving.motion(0.0))
         touch = ros.node.create_publisher(WrenchStamped, f"{bench.node}/wrench/grip", 10)
         message = WrenchStamped()
         message.header.frame_id = "upper_arm"
         message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = force
         for t in (0.1, 0.7):
-            free = oracle.torque(t)
+            free = moving.torque(t)
 
             def touched(t=t, free=free):
-                message.header.stamp = bench.publish(swing(robot, t))
+                message.header.stamp = bench.publish(moving.motion(t))
                 touch.publish(message)
-                found = bench.sample(swing(robot, t))
+                found = bench.sample(moving.motion(t))
                 return found and np.abs(found.effort - free).max() > 1.0 and found
 
             found = ros.until(touched, of=bench.process)
-            assert worst(found.effort, free - virtual_torque(oracle, t, force)) < 1e-8
+            assert worst(found.effort, free - virtual_torque(moving, t, force)) < 1e-8
 
 
-def virtual_torque(oracle, t, force):
+def virtual_torque(moving, t, force):
     """J^T F of the point of the palletiser's wrist that is at the origin of upper_arm's frame, felt by the active joints."""
-    model = oracle.kkt.body.model
+    model = moving.kkt.body.model
     data, theirs = model.createData(), np.zeros(model.nv)
-    theirs[oracle.kkt.order] = oracle.state(t)[0]
+    theirs[moving.kkt.order] = moving.state(t)[0]
     pin.computeJointJacobians(model, data, theirs)
     pin.updateFramePlacements(model, data)
     arm, wrist = (model.getFrameId(name, pin.FrameType.BODY) for name in ("upper_arm", "wrist"))
@@ -218,6 +155,6 @@ def virtual_torque(oracle, t, force):
     J = pin.getFrameJacobian(model, data, wrist, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
     r = data.oMf[wrist].rotation @ local
     at_point = J[:3] - np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]]) @ J[3:]
-    tree = (at_point.T @ (data.oMf[arm].rotation @ force))[oracle.kkt.order]
+    tree = (at_point.T @ (data.oMf[arm].rotation @ force))[moving.kkt.order]
     G = np.array([palletiser_pose(column) for column in np.eye(4)]).T
     return G.T @ tree

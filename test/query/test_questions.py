@@ -248,7 +248,7 @@ def kind(name):
     ("branched", "coriolis", "coriolis of robot 'branched': no algorithm here gives it for a FloatingRobot"),
     ("branched", "regressor", "the regressor: robot 'branched' is a FloatingRobot"),
     ("hua_arm", "torque", "3 derivatives of q are given, 5 are needed with joint3 elastic"),
-    ("hua_arm", "energy", "energy: robot 'hua_arm' is a ElasticRobot"),
+    ("hua_arm", "energy", "q_motor, qd_motor is missing: springs pull by where their motors are"),
     ("five_bar", "platform", "a platform: robot 'five_bar' is a ClosedLoopRobot; this is for ParallelRobot")])
 def test_what_has_no_answer_is_said(name, asked, words):
     robot = kind(name)

@@ -79,6 +79,7 @@ def answers(case: Case, motion: list[np.ndarray]) -> dict[str, Any]:
         "link_pose": robot.link_pose(case.link, q, (0.1, 0.2, 0.3), **state),
         "link_velocity": robot.link_velocity(case.link, q, qd, **state),
         "jacobian": robot.jacobian(case.link, q, **state), "jacobian_rate": robot.jacobian_rate(case.link, q, qd, **state),
+        "energy": robot.energy(q, qd, **at), "center_of_mass": robot.center_of_mass(q, qd, **state),
         "sensitivities": robot.sensitivities(*motion[:robot.order], **state),
         "rate_sensitivities": robot.rate_sensitivities(*motion[:robot.order + 1], **state),
         "joint_wrenches": wrenches(case, motion),
@@ -101,6 +102,7 @@ def shapes(case: Case) -> dict[str, list[tuple[int, ...]]]:
     return {"inverse_dynamics": [(n,)], "torque_and_rate": [(n,)] * 2, "dynamics": [(n,)] * 4, "mass_matrix": [(rows, rows)],
             "bias": [(rows,)], "gravity": [(rows,)], "forward_dynamics": [(n,)], "link_pose": [(3, 3), (3,)],
             "link_velocity": [(6,)], "jacobian": [(6, columns)], "jacobian_rate": [(6, columns)],
+            "energy": [(), ()], "center_of_mass": [(3,), (3,), (6,)],
             "sensitivities": [(n, n)] * case.robot.order, "rate_sensitivities": [(n, n)] * (case.robot.order + 1),
             "joint_wrenches": [] if type(case.robot) in HELD_TOO_MUCH else [(3, 6)] * 2}
 
@@ -187,6 +189,44 @@ def test_rates_are_derivatives_along_the_motion_under_loads(kind):
 
 
 @each_kind
+def test_energy_grows_by_the_power_of_the_motors(kind):
+    """Of all that moves and all springs, nothing else; of the mass centre, momentum is mass times velocity."""
+    one, motion = case(kind), motion_of(case(kind), 5)
+    robot = one.robot
+    if kind is SpringRobot:
+        motion[2] = robot.spring_motion(*motion[:3]).qdd
+    tau, speed = robot.inverse_dynamics(*motion[:robot.order], **one.state), motion[1].copy()
+    if kind is SpringRobot:
+        speed[[robot.joint_names.index(name) for name in robot.spring_joints]] = 0.0  # springs are inside
+    if kind is ElasticRobot:
+        elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
+        speed[elastic] = robot.motor_motion(*motion[:robot.order]).qd_motor
+
+    def at(t: float) -> tuple[dict[str, Any], list[np.ndarray]]:
+        powers = [t**k / np.prod(range(1, k + 1)) for k in range(len(motion) + 1)]
+        moved, state = [sum(x * powers[j] for j, x in enumerate(motion[k:])) for k in range(len(motion))], dict(one.state)
+        if one.first:
+            free = robot.free_motion(*motion[:3], **one.state).base_acceleration
+            base = BaseState.from_vector(BASE.vector() + t * BASE.vector_rate(free))
+            state = {"base": BaseState(base.position, base.quaternion, BASE.velocity + t * BASE.spatial(free))}
+        return state, moved
+
+    def energy(t: float) -> float:
+        state, moved = at(t)
+        return robot.energy(*moved[:2], **state, **one.motors(*moved)).total
+
+    def centre(t: float) -> np.ndarray:
+        state, moved = at(t)
+        return robot.center_of_mass(*moved[:2], **state).position
+
+    np.testing.assert_allclose(difference(energy), speed @ tau, rtol=2e-6, atol=2e-6)
+    mass_centre = robot.center_of_mass(*motion[:2], **one.state)
+    np.testing.assert_allclose(difference(centre), mass_centre.velocity, rtol=1e-8, atol=1e-8)
+    mass = mass_centre.momentum[:3] @ mass_centre.velocity / (mass_centre.velocity @ mass_centre.velocity)
+    np.testing.assert_allclose(mass_centre.momentum[:3], mass * mass_centre.velocity, rtol=1e-9, atol=1e-12)
+
+
+@each_kind
 def test_gravity_goes_with_gravity(kind):
     """dynamics has the share of gravity in the torques of joints that are held still, and its rate along the motion."""
     one, motion = case(kind), motion_of(case(kind), 4)
@@ -230,7 +270,7 @@ def test_what_cannot_be_is_an_input_error(kind, name):
     arrays = [p for p in declared if p in ("q", "qd", "qdd", "qddd", "tau")]
     given = [motion[("q", "qd", "qdd", "qddd", "tau").index(p)] if p != "tau" else motion[2] for p in arrays]
     ask: Callable[..., Any] = partial(getattr(robot, name), one.link) if "link" in declared else getattr(robot, name)
-    state = one.state if name not in ("bias", "forward_dynamics") else {**one.state, **one.motors(*motion)}
+    state = one.state if name not in ("bias", "forward_dynamics", "energy") else {**one.state, **one.motors(*motion)}
     with_rates = {"inverse_dynamics": 0, "sensitivities": 0, "torque_and_rate": 1, "dynamics": 1, "rate_sensitivities": 1,
                   "joint_wrenches": 1}
     more = motion[len(given):robot.order + with_rates[name]] if name in with_rates else []

@@ -13,22 +13,28 @@ import os
 import random
 import struct
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Wrench, WrenchStamped
 from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from rnea_msgs.msg import JointMotion
+from rnea_msgs.msg import BaseStateStamped, JointMotion
+from rnea_ros import Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
+from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.messages import goal
@@ -47,6 +53,7 @@ VALID: list[Any] = [
     JointState(name=["turn", "spin", "slide"], position=[1.0, 2.0, 3.0], velocity=[0.0] * 3, effort=[1.0] * 3),
     JointState(name=["slide", "turn", "spin", "grip"], position=[1.0] * 4), JointState(),
     JointMotion(joint_names=["turn", "spin", "slide"], acceleration=[1.0] * 3, jerk=[2.0] * 3),
+    WrenchStamped(header=Header(frame_id="hand"), wrench=Wrench()), WrenchStamped(), BaseStateStamped(),
     JointTrajectory(joint_names=["turn", "spin"], points=points(2, 2, 2)),
     JointTrajectory(joint_names=["turn"], points=points(1, 0, 3)), JointTrajectory(),
     String(data="<robot name='r'><link name='l'/></robot>"), String(),
@@ -61,11 +68,13 @@ def readers() -> dict[type, Callable[[bytes], Any]]:
     state, desired = StateReader(names), DesiredReader(names)
     decode_state, decode_desired = (Decoder(kind, fields) for kind, fields in (
         (JointState, ("position", "velocity")), (JointMotion, ("acceleration", "jerk"))))
-    trajectory = Reader(JointTrajectory)
+    trajectory, given = Reader(JointTrajectory), {"wrenches.hand.link": "hand", "wrenches.hand.window": 0.05}
+    wrench = ExternalWrench("hand", SimpleNamespace(values=given), time.time_ns, ThreadPoolExecutor(1))
+    wrench.use(Robot.from_urdf("<robot name='r'><link name='hand'/></robot>", backend="reference"))
     return {JointState: lambda data: state.read(decode_state(data)),
             JointMotion: lambda data: desired.read(decode_desired(data)),
-            JointTrajectory: lambda data: goal(trajectory(data), names[:2]),
-            **{kind: Reader(kind) for kind in (String, DiagnosticArray, SetParameters.Request)}}
+            WrenchStamped: wrench.take, JointTrajectory: lambda data: goal(trajectory(data), names[:2]),
+            **{kind: Reader(kind) for kind in (BaseStateStamped, String, DiagnosticArray, SetParameters.Request)}}
 
 
 def buffer(rng: random.Random, valid: bytes) -> bytes:

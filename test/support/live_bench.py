@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointDynamics, JointMotion
@@ -43,7 +44,17 @@ class LiveBench(Bench):
 
         beside: position and velocity of other joints; with acceleration and jerk these are desired, too
         """
-        when, others = stamp(self.tick()), dict(beside or {})
+        when = stamp(self.tick())
+        wanted, state = self.messages(motion, beside, when)
+        self.desired.publish(wanted)
+        self.ros.spin(0.001)
+        self.states.publish(state)
+        return when
+
+    def messages(self, motion: Sequence[np.ndarray], beside: Mapping[str, Sequence[float]] | None,
+                 when: Time) -> tuple[JointMotion, JointState]:
+        """Desired motion and state."""
+        others = dict(beside or {})
         q, qd, *higher = (list(map(float, row)) for row in motion)
         moved = {name: values[2:] for name, values in others.items() if len(values) > 2}
         for k, row in enumerate(higher[:2]):
@@ -53,10 +64,7 @@ class LiveBench(Bench):
         state = JointState(name=names, position=[*q, *(float(values[0]) for values in others.values())],
                            velocity=[*qd, *(float(values[1]) for values in others.values())], effort=[math.nan] * len(names))
         wanted.header.stamp = state.header.stamp = when
-        self.desired.publish(wanted)
-        self.ros.spin(0.001)
-        self.states.publish(state)
-        return when
+        return wanted, state
 
     def sample(self, motion: Sequence[np.ndarray], beside: Mapping[str, Sequence[float]] | None = None,
                attempts: int = 10) -> JointDynamics | None:

@@ -102,8 +102,8 @@ class Bench:
     def answer(self, when, timeout: float = DISCOVERY) -> JointDynamics | None:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
-            self.ros.spin(0.005)
-            for message in self.results:
+            self.ros.step(0.005)
+            for message in reversed(self.results):
                 if message.header.stamp == when:
                     return message
         return None

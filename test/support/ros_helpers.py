@@ -101,6 +101,10 @@ class World:
         while (left := end - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=left)
 
+    def step(self, seconds: float) -> None:
+        """What comes first, or so long nothing."""
+        self._executor.spin_once(timeout_sec=seconds)
+
     def until(self, condition: Callable[[], Any], timeout: float = DISCOVERY, what: str = "",
               of: Process | None = None) -> Any:
         """Spin until the condition holds and return its value; fail after the timeout, with the log `of` a node."""

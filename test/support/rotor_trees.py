@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
+import yaml
 
 from rnea_ros.robots.elastic import ElasticRobot
 from support.robots import INERTIAL, JointSpec, LinkSpec, Tree
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
 
 
 def numbers(values) -> str:
@@ -119,6 +124,28 @@ def four_joints(elastic=True, stiffness=300.0, depth=1, springs=("joint1", "join
     joints = declare(np.random.default_rng(7), tree, list(links), elastic=0.0, links=links)
     for name, entry in joints.items():
         entry |= {"gear_ratio": 20.0} | ({"stiffness": stiffness} if elastic and name in springs else {})
+    robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
+    return robot, RotorTree(tree, joints, robot)
+
+
+class Written(NamedTuple):
+    """Part of a URDF as it was written."""
+
+    xml: str
+
+    def text(self) -> str:
+        return self.xml
+
+
+@cache
+def hua_arm():
+    """The arm of urdf/, its rotors as its robot file places them."""
+    text, content = ((URDF / f"hua_arm{ending}").read_text() for ending in (".urdf", ".robot.yaml"))
+    file = yaml.safe_load(content)
+    joints = {name: {"gear_ratio": drive["gear_ratio"], "motor_inertia": drive["rotor_inertia"],
+                     **{f"motor_{key}": value for key, value in file["motors"][name].items()},
+                     **file["elastic_joints"].get(name, {})} for name, drive in file["drives"].items()}
+    tree = Tree("hua_arm", [Written(text[text.index('<robot name="hua_arm">') + 22:text.rindex("</robot>")])])
     robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
     return robot, RotorTree(tree, joints, robot)
 

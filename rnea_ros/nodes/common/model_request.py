@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rnea_ros import AnyRobot, InputError, RneaError, Robot, load
+from rnea_ros.errors import some
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.model.robot_file.robot_file import RobotFile
+from rnea_ros.model.urdf_reader import links_beyond, without_mass
 from rnea_ros.nodes.common.parameter_table import MODEL
 from rnea_ros.nodes.common.parameters import ParameterSet
 
@@ -41,6 +43,7 @@ class ModelRequest:
     use_friction: bool
     terms: tuple[tuple[str, float], ...]  # parameters joint_dynamics.* that the user gave
     payload: tuple[str, float, tuple[float, ...], tuple[float, ...]]
+    felt: tuple[str, ...] = ()  # links that have no mass here, nor what hangs on them: a sensor's wrench stands for them
 
     @classmethod
     def of(cls, parameters: ParameterSet, text: str, file: FileText) -> ModelRequest:
@@ -55,6 +58,8 @@ class ModelRequest:
             terms=tuple(sorted((name, value) for name, value in parameters.given.items() if name.startswith(TERMS))),
             payload=(values["payload.link"], values["payload.mass"],
                      tuple(values["payload.com"]), tuple(values["payload.inertia"])),
+            felt=tuple(sorted({values[f"wrenches.{name}.link"] for name in values.get("wrenches.names", ())
+                               if name and values[f"wrenches.{name}.includes_tool"]})),
         )
 
     def bare(self) -> ModelRequest:
@@ -73,8 +78,11 @@ class ModelRequest:
         """Without payload. Raises RneaError."""
         # as bytes: a text is never mistaken for the path of a file to open
         text, terms = self.text.encode(errors="replace"), _by_joint(self.terms)
+        if self.felt:
+            text = without_mass(text, self.felt)
         if self.file.path:
             file = robot_file.read(robot_file.parsed(self.file.data, self.file.path))
+            self._refuse_felt(file.section("payloads"))
             return load(text, file.over(_sections(file, terms)), backend=self.backend, friction=self.use_friction or None,
                         gravity=None if self.gravity == GRAVITY else self.gravity)
         draft = Robot.from_urdf(text, backend="reference", friction=self.use_friction)
@@ -86,11 +94,20 @@ class ModelRequest:
         link, mass, com, (xx, xy, xz, yy, yz, zz) = self.payload
         if not link and mass == 0.0:
             return robot
+        self._refuse_felt([link] if mass > 0.0 else [])
         try:
             return robot.with_payload(link, mass, com, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
         except RneaError as error:
             hint = "" if link else " (set payload.link first, or payload.link and payload.mass in one atomic call)"
             raise InputError(f"{error}{hint}") from None
+
+    def _refuse_felt(self, payloads: Iterable[str]) -> None:
+        """Raise InputError for a payload that a sensor feels already."""
+        beyond = links_beyond(self.text.encode(errors="replace"), self.felt) if self.felt else set()
+        if twice := sorted(beyond.intersection(payloads)):
+            raise InputError(f"the payload on link {some(twice, quoted=True)} hangs on {some(self.felt, quoted=True)}, of "
+                             "which a wrench with includes_tool tells all that the sensor feels: it would count twice. Take "
+                             "the payload away, or set includes_tool to false")
 
 
 Serve = Callable[[AnyRobot, ModelRequest], Any]  # makes of a robot what a node works with

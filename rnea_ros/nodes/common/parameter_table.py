@@ -147,6 +147,8 @@ WRENCHES = (
     Entry(f"wrenches.{WRENCH}.link", "", "Link of the URDF that it acts on. Must be set", read_only=True),
     Entry(f"wrenches.{WRENCH}.sign", "on_robot", "on_robot: the environment exerts it on the link; by_robot: the robot exerts "
           "it on the environment, as many drivers tell it", choices=("on_robot", "by_robot")),
+    Entry(f"wrenches.{WRENCH}.includes_tool", False, "Whether it is what a sensor feels of the link and all that hangs on it, "
+          "weight and inertia included: these then have no mass in the model", read_only=True),
     Entry(f"wrenches.{WRENCH}.rate", "estimated", "Its rate: that of a straight line fitted to the latest messages, which "
           "also leads from their stamp to the joint state's; or zero", choices=("estimated", "zero")),
     Entry(f"wrenches.{WRENCH}.window", 0.05, "Time that the fit of the rate looks back, 256 messages at most; it needs two",

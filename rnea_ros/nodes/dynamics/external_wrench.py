@@ -67,15 +67,16 @@ class ExternalWrench:
         arrival = time.monotonic_ns()
         self.stream.received += 1
         try:
-            self.stream.accept(arrival, self._hear(self._read(data), arrival))
+            self.stream.accept(arrival, self.take(data, arrival))
         except Jumped as refusal:
             self._clear()
             self.stream.drop(refusal)
         except Rejected as refusal:
             self.stream.drop(refusal)
 
-    def _hear(self, message: WrenchStamped, arrival: int) -> int:
-        """The stamp [ns]. Raises Rejected."""
+    def take(self, data: bytes, arrival: int = 0) -> int:
+        """The stamp of a message [ns], whose wrench is kept. arrival: by the steady clock [ns]. Raises Rejected."""
+        message: WrenchStamped = self._read(data)
         six = [getattr(getattr(message.wrench, part), axis) for part, axis in PARTS]
         if not all(map(math.isfinite, six)):
             wrong = (f"{part}.{axis} = {value}" for (part, axis), value in zip(PARTS, six) if not math.isfinite(value))
@@ -153,7 +154,8 @@ class ExternalWrench:
     def description(self, topic: str) -> str:
         """For people, where the model is told."""
         by = "by the environment on the robot" if self.setting("sign") == "on_robot" else "by the robot on the environment"
-        return f"external wrench '{self.name}' on link '{self.link}' counts: {topic}, exerted {by}"
+        tool = "; it includes the tool: this link and what hangs on it have no mass" if self.setting("includes_tool") else ""
+        return f"external wrench '{self.name}' on link '{self.link}' counts: {topic}, exerted {by}{tool}"
 
     @staticmethod
     def _lateness(age: float) -> str:

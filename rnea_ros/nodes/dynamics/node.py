@@ -128,7 +128,8 @@ class DynamicsNode(Node):
             self._publish(began)
             robot.tell(source.when)
             if self._scaling:
-                self._scaler.publish(source.stamp, motion, result)
+                alone = robot.dynamics(motion, source.optional, untouched, source.stamp) if self._wrenches else result
+                self._scaler.publish(source.stamp, motion, result, alone)
         except Rejected as refusal:
             stream.drop(refusal)
             if isinstance(refusal, Jumped):

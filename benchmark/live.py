@@ -1,0 +1,162 @@
+"""Robots of every kind before dynamics_node, over DDS: torque and torque rate of a moving robot beside what is not ours.
+
+    python benchmark/live.py [ROBOT ...] [--samples 2000] [--seed 0] [--step 0.001] [--cost SECONDS]
+
+Writes live.md beside this file; with robots named, their rows of it alone. What is not answered is sent again and counted,
+what is never answered ends the run. --cost: for so long each robot is fed at 1 kHz, and its node says what a sample took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+
+from support.free_flyer import example
+from support.moving_bench import MovingBench
+from support.moving_robots import URDF, H, MovingBase, MovingElastic, MovingLoops, MovingPlatform, MovingRobot, MovingTouched
+from support.oracles import example_urdfs
+from support.ros_helpers import world
+from support.rotor_trees import four_joints, hua_arm
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE.parent / "build" / "live.json"  # of earlier runs: rows of robots that this one does not have
+RATE, BACK_AND_FORTH = 1000.0, 500  # samples per second, and how many of a motion that then goes back
+SNAKE = 12  # links; compiling 60 takes a minute
+
+
+def from_examples(name: str) -> Path:
+    return next(path for path in example_urdfs() if path.stem == name)
+
+
+def sea_arm(seed: int) -> MovingRobot:
+    """Each motor on the link before its joint, behind a spring, with an encoder of its own."""
+    return MovingElastic(*four_joints(depth=4), size=0.4, seed=seed, measured=True)
+
+
+ROBOTS: Mapping[str, tuple[str, Callable[[int], MovingRobot]]] = {  # name, oracle, how it is made
+    "palletiser": ("multipliers on Pinocchio", lambda seed: MovingLoops("palletiser", seed)),
+    "five_bar": ("multipliers on Pinocchio", lambda seed: MovingLoops("five_bar", seed)),
+    "gough_stewart": ("multipliers on Pinocchio", lambda seed: MovingPlatform("gough_stewart", seed)),
+    "delta": ("multipliers on Pinocchio", lambda seed: MovingPlatform("delta", seed)),
+    "hua_arm": ("Pinocchio, rotors as bodies", lambda seed: MovingElastic(*hua_arm(), size=0.5, seed=seed)),
+    "sea_arm": ("Pinocchio, rotors as bodies", sea_arm),
+    "snake": ("Pinocchio with a free-flyer", lambda seed: MovingBase(example("snake").urdf(SNAKE), seed=seed,
+                                                                      gravity=(0.0, 0.0, 0.0))),
+    "solo12": ("Pinocchio with a free-flyer", lambda seed: MovingBase(from_examples("solo12"), seed=seed)),
+    "touched_arm": ("Pinocchio, forces on a link", lambda seed: MovingTouched((URDF / "seven_r.urdf").read_text(), "flange",
+                                                                              seed)),
+}
+
+CAUSES = ""
+
+
+class Heard(NamedTuple):
+    """What a node said of a moving robot: times (samples,), torques and rates (2, samples, n); and what else is to be told."""
+
+    times: np.ndarray
+    torques: np.ndarray
+    said: dict[str, Any]
+
+
+def listened(moving: MovingRobot, samples: int, step: float, seconds: float) -> Heard:
+    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
+        bench = MovingBench(ros, moving, Path(folder), step, **{"diagnostics.period": 0.5}).met()
+        times, found = zip(*(bench.next() for _ in range(samples)))
+        torques = np.array([[message.effort for message in found], [message.effort_rate for message in found]])
+        said = {"kind": bench.info[-1].kind, "samples": len(found), "seconds": samples * step, "repeated": bench.repeated}
+        return Heard(np.array(times), torques, said | (fed(bench, seconds) if seconds else {}))
+
+
+def compared(name: str, seed: int, moving: MovingRobot, heard: Heard) -> dict[str, Any]:
+    """One row: largest errors of torque and rate, each relative to its own truth or to one, and when and where."""
+    truth = np.array([[moving.torque(t) for t in heard.times], [moving.rate(t) for t in heard.times]])
+    errors = np.abs(heard.torques - truth) / np.maximum(1.0, np.abs(truth))
+    places = [np.unravel_index(part.argmax(), part.shape) for part in errors]
+    return {"robot": name, "joints": len(moving.joints), "oracle": ROBOTS[name][0], "seed": seed, **heard.said,
+            "errors": errors.max(axis=(1, 2)).tolist(), "when": [float(heard.times[k]) for k, _ in places],
+            "where": [moving.joints[joint] for _, joint in places]}
+
+
+def fed(bench: MovingBench, seconds: float) -> dict[str, Any]:
+    """What a sample costs the node while samples come at 1 kHz: percentiles that its diagnostics tell [us], and its rate."""
+    pairs = [bench.prepared_at(k / RATE) for k in range(BACK_AND_FORTH)]
+    pairs += pairs[-2:0:-1]
+    reports, last, count, began = [], "", round(RATE * seconds), time.monotonic()
+    for k in range(count):
+        while (left := began + k / RATE - time.monotonic()) > 0.0:
+            bench.ros.step(left)
+        bench.feed(pairs[k % len(pairs)])
+        status = bench.diagnostics.messages[-1:]
+        if status and (values := bench.diagnostics.values).get("published", last) != last:
+            last = values["published"]
+            reports.append([float(values[f"latency_{share}_us"]) for share in ("p50", "p99")])
+        bench.diagnostics.messages.clear()
+    rate = count / (time.monotonic() - began)
+    p50, p99 = np.median(reports[2:], axis=0)  # the first ones have samples of before
+    return {"p50_us": p50, "p99_us": p99, "rate_hz": rate, "load": os.getloadavg()[0]}
+
+
+HEAD = """# Robots of every kind over DDS, beside what is not ours
+
+`python benchmark/live.py`: each robot moves before a dynamics_node in a process of its own. Errors are the largest of every
+joint's torque and torque rate, each relative to its own truth or to one, whichever is larger. The truth of a rate is a
+sixth-order difference of the oracle's torques, in steps of {step:g} s. Sent again: samples whose answer, or part of what it
+needs, was lost; every sample was answered.
+
+| robot | kind | joints | oracle | samples | motion | sent again | torque | where | rate | where |
+|---|---|---|---|---|---|---|---|---|---|---|
+"""
+COSTS = """
+What a sample costs the node while joint states, desired motion, base states and wrenches come at 1 kHz and all results are
+listened to: from the joint state's callback to the results' publication, percentiles of its diagnostics.
+
+| robot | p50 | p99 | samples per second | load of the machine |
+|---|---|---|---|---|
+"""
+
+
+def page(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    text = HEAD.format(step=H)
+    for row in rows.values():
+        where = [f"{joint}, {when:.3f} s" for joint, when in zip(row["where"], row["when"])]
+        text += (f"| {row['robot']} | {row['kind']} | {row['joints']} | {row['oracle']} | {row['samples']} | "
+                 f"{row['seconds']:g} s, seed {row['seed']} | {row['repeated']} | {row['errors'][0]:.1e} | {where[0]} | "
+                 f"{row['errors'][1]:.1e} | {where[1]} |\n")
+    if any("p50_us" in row for row in rows.values()):
+        text += COSTS + "".join(f"| {row['robot']} | {row['p50_us']:.0f} us | {row['p99_us']:.0f} us | {row['rate_hz']:.0f} | "
+                                f"{row['load']:.1f} |\n" for row in rows.values() if "p50_us" in row)
+    return text + CAUSES
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("robots", nargs="*", metavar="ROBOT", help=", ".join(ROBOTS))
+    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--step", type=float, default=1e-3, help="of the motion, between two samples [s]")
+    parser.add_argument("--cost", type=float, default=0.0, metavar="SECONDS")
+    args = parser.parse_args()
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for name in args.robots or ROBOTS:
+        moving = ROBOTS[name][1](args.seed)
+        row = compared(name, args.seed, moving, listened(moving, args.samples, args.step, args.cost))
+        print(json.dumps(row), flush=True)
+        kept[name] = kept.get(name, {}) | row
+        KEPT.write_text(json.dumps(kept, indent=1))
+    (HERE / "live.md").write_text(page({name: kept[name] for name in ROBOTS if name in kept}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""A dynamics_node on the bench, and a robot of any kind that moves before it: every sample is answered, or the bench fails."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import WrenchStamped
+
+from rnea_msgs.msg import BaseDynamics, BaseStateStamped, JointDynamics
+from support.live_bench import LiveBench
+from support.moving_robots import MovingBase, MovingElastic, MovingLoops, MovingRobot, MovingTouched
+from support.ros_helpers import World, stamp
+
+TOUCHED = {"wrenches.names": ["wrist"], "wrenches.wrist.timeout": 10.0}
+
+
+class MovingBench(LiveBench):
+    """Stamps are the time of the motion. sent: samples; repeated: how many were sent again, a step later, for their answer,
+    or what that needs, did not come."""
+
+    def __init__(self, ros: World, moving: MovingRobot, folder: Path, step: float = 1e-3, passive: bool = False,
+                 **parameters: Any):
+        """step: of the motion [s]; passive: whether passive joints are measured"""
+        given = {"robot_description": moving.urdf, "robot_file": moving.file(folder), "base.timeout": 5.0}
+        if isinstance(moving, MovingTouched):
+            given |= TOUCHED | {"wrenches.wrist.link": moving.link}
+        super().__init__(ros, "seven_r", moving.joints, **given | parameters)
+        self.moving, self.dt, self.sent, self.repeated, self._began, self._ticks = moving, step, 0, 0, self.clock, 0
+        self._others, self._passive = self._publishers(), passive
+
+    def _publishers(self) -> list[Any]:
+        create = self.ros.node.create_publisher
+        if isinstance(self.moving, MovingBase):
+            self._told: list[BaseDynamics] = self.ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
+            return [create(BaseStateStamped, f"{self.node}/base_state", 10)]
+        return [create(WrenchStamped, f"{self.node}/wrench/wrist", 10)] if isinstance(self.moving, MovingTouched) else []
+
+    def met(self) -> MovingBench:
+        """Wait for the model, and until all ends have found each other."""
+        self.prepared()
+        self.ros.until(lambda: all(publisher.get_subscription_count() for publisher in self._others))
+        self.ros.until(self._once, what="no answer to the first state", of=self.process)
+        return self
+
+    def next(self) -> tuple[float, JointDynamics]:
+        """The next time of the motion whose answer came, and that answer. Fails where none comes, time and again."""
+        before = self._ticks
+        found = self.ros.until(self._once, what=f"no answer to samples from {before * self.dt} s on", of=self.process)
+        self.sent += 1
+        self.repeated += self._ticks - before - 1
+        return self._ticks * self.dt, found
+
+    def tick(self) -> float:
+        self._ticks += 1
+        self.clock = self._began + self._ticks * self.dt
+        return self.clock
+
+    def prepared_at(self, t: float) -> list[tuple[Any, Any]]:
+        """Publishers and messages of the sample at a time; the joint state comes last."""
+        moving, when = self.moving, stamp(self._began + t)
+        beside = moving.beside(t) if isinstance(moving, MovingElastic) else None
+        if self._passive and isinstance(moving, MovingLoops):
+            beside = moving.passive(t)
+        first: list[Any] = []
+        if isinstance(moving, MovingTouched):
+            first.append(touch(moving, t, when))
+        elif isinstance(moving, MovingBase):
+            first.append(base_state(moving, t, when))
+        return [*zip(self._others, first), *zip((self.desired, self.states), self.messages(moving.motion(t), beside, when))]
+
+    def feed(self, pairs: list[tuple[Any, Any]]) -> None:
+        """Publish a sample, made for whatever time, at the next stamp, and take what has come."""
+        when = stamp(self.tick())
+        for publisher, message in pairs:
+            message.header.stamp = when
+            publisher.publish(message)
+        self.ros.step(0.0)
+
+    def _once(self) -> JointDynamics | None:
+        """None where the answer, or part of what it needs, was lost or came too late."""
+        *before, (states, state) = self.prepared_at((self._ticks + 1) * self.dt)
+        for publisher, message in before:
+            publisher.publish(message)
+        self.ros.spin(0.001)
+        self.tick()
+        states.publish(state)
+        found, (_, wanted) = self.answer(state.header.stamp, timeout=2.0), before[-1]
+        if found is None or list(found.acceleration) != list(wanted.acceleration[:len(self.joints)]):
+            return None
+        return found if not isinstance(self.moving, MovingBase) or self._told_of(before[0][1]) else None
+
+    def _told_of(self, given: BaseStateStamped) -> bool:
+        """Whether the answer is for this state of the base."""
+        end = time.monotonic() + 1.0
+        while not (self._told and self._told[-1].header.stamp == given.header.stamp) and time.monotonic() < end:
+            self.ros.step(0.005)
+        return bool(self._told) and self._told[-1].header.stamp == given.header.stamp and self._told[-1].state == given.state
+
+
+def touch(moving: MovingTouched, t: float, when: Time) -> WrenchStamped:
+    found = WrenchStamped()
+    found.header.stamp = when
+    fill(found.wrench.force, found.wrench.torque, moving.wrench(t))
+    return found
+
+
+def base_state(moving: MovingBase, t: float, when: Time) -> BaseStateStamped:
+    base, acceleration, jerk = moving.base(t)
+    found = BaseStateStamped()
+    found.header.stamp = when
+    p, o, state = found.state.pose.position, found.state.pose.orientation, found.state
+    p.x, p.y, p.z = map(float, base.position)
+    o.x, o.y, o.z, o.w = map(float, base.quaternion)
+    for part, six in ((state.twist, base.velocity), (state.acceleration, acceleration), (state.jerk, jerk)):
+        fill(part.linear, part.angular, six)
+    return found
+
+
+def fill(first: Any, second: Any, six: np.ndarray) -> None:
+    """Two vectors of a message."""
+    first.x, first.y, first.z, second.x, second.y, second.z = map(float, six)
