@@ -26,7 +26,8 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], f"{NAME}.export": ["templates/*"]},
+    package_data={NAME: ["py.typed"], f"{NAME}.export": ["templates/*"],
+                  f"{NAME}.model.robot_file.profiles": ["*.yaml"]},
     install_requires=[] if FOR_ROS else ["jsonschema>=3.2", "llvmlite>=0.45", "lxml", "numpy>=1.21", "pyyaml"],
     extras_require={
         # ROS 2 Kilted from PyPI, for machines without a ROS installation. Wheels of two distributions do not mix.

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..errors import InputError
-from ..model.robot_file import robot_file
+from ..model.robot_file import profiles, robot_file
 from ..model.robot_file.schema import SCHEMA
 from ..robots import kinds
 from ..robots.load import kind, load
@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="a robot file, or a file of loops, elastic joints or limits")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="compare it with this robot too, and say what comes of both")
     parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
+    parser.add_argument("--list", action="store_true", help="print the names of the profiles")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")
 
 
@@ -23,6 +24,9 @@ def run(args: argparse.Namespace) -> int:
     """What is printed is a robot file itself: everything else in it is a comment."""
     if args.schema:
         print(json.dumps(SCHEMA, indent=1, ensure_ascii=False))
+        return 0
+    if args.list:
+        print("\n".join(profiles.names()))
         return 0
     if not args.file:
         raise InputError("FILE is missing; the path of a robot file is needed, or --schema")

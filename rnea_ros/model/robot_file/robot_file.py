@@ -20,10 +20,11 @@ import numpy as np
 
 from ...errors import ModelError, some
 from ..tree import Model
-from . import old_files
+from . import old_files, profiles
 from .problem import Path, Problem
 
-HINT = "a robot file is needed there that says, for instance, 'version: 1' and 'limits: {elbow: {max_effort: 90.0}}'"
+HINT = ("a robot file is needed there that says, for instance, 'version: 1' and 'limits: {elbow: {max_effort: 90.0}}', or the "
+        "name of a profile, which `rnea robot-file --list` prints")
 DEEPEST = 32
 FORMAT = ("version", "robot")  # keys that say nothing of the robot itself
 
@@ -117,7 +118,10 @@ Source = str | os.PathLike | Mapping | RobotFile
 
 
 def read(source: Source) -> RobotFile:
-    """From the path of a YAML file, or from what is in it. Names are compared with a URDF by `checked`, all else here."""
+    """From the path of a YAML file, the name of a profile, or what is in one.
+
+    Names of joints and links are compared with a URDF by `checked`, all else here.
+    """
     from . import validation
 
     found = draft(source)
@@ -136,7 +140,7 @@ def contents(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file, to be `parsed` later. ModelError if it cannot be read."""
     from .. import yaml_file
 
-    return yaml_file.data(path, HINT)
+    return yaml_file.data(profiles.located(path), HINT)
 
 
 def parsed(data: bytes, where: str) -> RobotFile:
@@ -158,7 +162,7 @@ def _content(source: Any) -> tuple[dict[str, Any], Mapping[Path, tuple[int, int]
         return _plain(source), {}, "robot file"
     from .. import yaml_file
 
-    return _document(*yaml_file.read(source, HINT))
+    return _document(*yaml_file.read(profiles.located(source), HINT))
 
 
 def _document(content: Any, places: Mapping[Path, tuple[int, int]],

@@ -1,0 +1,20 @@
+"""Robot files of robots that people own, by name: numbers that are public, with their sources, and what is unknown."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+
+
+def names() -> tuple[str, ...]:
+    """Of all profiles."""
+    files = (entry.name for entry in resources.files(__package__).iterdir())
+    return tuple(sorted(file.removesuffix(".yaml") for file in files if file.endswith(".yaml")))
+
+
+def located(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The path itself; or, where it is a plain word and no file, that of the profile of this name."""
+    if isinstance(path, str) and path.isidentifier() and path in names() and not Path(path).exists():
+        return str(resources.files(__package__).joinpath(f"{path}.yaml"))
+    return path

@@ -1,0 +1,112 @@
+"""Profiles: each reads, fits the robot that it is of, and a motion of that robot is retimed inside what it says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, ModelError, Robot, load
+from rnea_ros.cli.main import main
+from rnea_ros.model.robot_file import profiles, robot_file
+from rnea_ros.motion.limit_use import LimitUse, Peaks, own_limits
+from rnea_ros.motion.retime import retime_motion
+from support.oracles import example_urdfs
+
+ROOT = Path(__file__).resolve().parents[2]
+UR = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
+
+
+def example_robot(name: str) -> Path:
+    """Of the package example-robot-data."""
+    return next(file for file in example_urdfs() if file.stem == name)
+
+
+def renamed(name: str, old: str, new: str) -> str:
+    """An example robot whose joints have other names: the same machine, or one like it."""
+    return re.sub(old, new, example_robot(name).read_text(encoding="utf-8"))
+
+
+def seven(*names: str) -> str:
+    """An arm of seven joints with these names, where nobody has put the robot's own URDF on PyPI."""
+    text = (ROOT / "urdf" / "seven_r.urdf").read_text(encoding="utf-8")
+    for k, name in enumerate(names, 1):
+        text = text.replace(f'"joint{k}"', f'"{name}"')
+    return text
+
+
+VELOCITY_ALONE = ("iiwa7",)
+URDFS = {
+    "fr3": lambda: renamed("panda", "panda_joint", "fr3_joint"), "fer": lambda: renamed("panda", "panda_joint", "fer_joint"),
+    "panda": lambda: example_robot("panda"), "so101": lambda: example_robot("so101"), "koch": lambda: example_robot("so101"),
+    "xarm7": lambda: example_robot("xarm7"), "go1": lambda: example_robot("go1"), "go2": lambda: example_robot("go2"),
+    "a1": lambda: example_robot("a1"), "solo12": lambda: example_robot("solo12"),
+    "tiago_arm": lambda: example_robot("tiago_no_hand"),
+    "ur3e": lambda: example_robot("ur3_robot"), "ur5e": lambda: example_robot("ur5_robot"),
+    **dict.fromkeys(("ur10e", "ur16e", "ur20", "ur30"), lambda: example_robot("ur10_robot")),
+    "iiwa7": lambda: seven(*(f"lbr_A{k}" for k in range(1, 8))), "iiwa14": lambda: seven(*(f"lbr_A{k}" for k in range(1, 8))),
+    "gen3": lambda: renamed("xarm7", r'"joint(\d)"', r'"joint_\1"'),
+    "xarm6": lambda: renamed("ur3_robot", "|".join(UR), lambda found: f"joint{UR.index(found.group()) + 1}"),
+}
+
+
+def without_jumps(robot: Robot) -> Robot:
+    """Without Coulomb friction, whose jump at rest is no torque rate that a drive could have a limit for."""
+    smooth = {link.joint: replace(link.term, coulomb=0.0) for link in robot.model.links if link.joint}
+    return Robot(robot.model.with_joint_dynamics(smooth))
+
+
+def test_every_profile_has_a_robot_to_be_tried_on():
+    assert set(URDFS) == set(profiles.names())
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_a_motion_is_retimed_inside_what_it_says(name):
+    robot = load(URDFS[name](), name, base="fixed")
+    assert isinstance(robot, Robot)
+    file = robot_file.read(name)
+    told = [*file.section("limits"), *file.section("drives")]
+    assert told and set(told) <= set(robot.joint_names)
+    limits = own_limits(robot, None)
+    if name in VELOCITY_ALONE:
+        limits = replace(limits, acceleration=np.full(robot.n, 8.0))
+    rng = np.random.default_rng(3)
+    low, high = np.nan_to_num(robot.limits.lower, nan=-1.0), np.nan_to_num(robot.limits.upper, nan=1.0)
+    middle, half = 0.5 * (np.maximum(low, -2.0) + np.minimum(high, 2.0)), 0.2 * (np.minimum(high, 2.0) - np.maximum(low, -2.0))
+    points = middle + half * rng.uniform(-1.0, 1.0, (4, robot.n))
+    if name in VELOCITY_ALONE:
+        with pytest.raises(InputError, match="only velocity limits are known"):
+            retime_motion(robot, points)
+    motion = retime_motion(robot, points, limits=limits)
+    t = np.linspace(0.0, motion.duration, 600)
+    state = motion(t)
+    pair = robot.torque_and_rate(*state)[0], without_jumps(robot).torque_and_rate(*state)[1]
+    peaks = Peaks(LimitUse(robot.joint_names, limits, robot.drive_limits))
+    peaks.see(t, *pair, *state[1:])
+    most = peaks.all()[0]
+    assert 0.95 <= most.share <= 1.0 + 1e-6, most
+
+
+def test_a_profile_says_where_its_numbers_are_from_and_what_nobody_knows():
+    for name in profiles.names():
+        text = Path(profiles.located(name)).read_text(encoding="utf-8")
+        assert text.startswith("# ") and ("# Unknown: " in text or "unknown" in text), name
+
+
+def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "fr3_joint1" in robot_file.read("fr3").section("limits")
+    Path("fr3").write_text("version: 1\nlimits: {mine: {max_effort: 1.0}}\n")
+    assert list(robot_file.read("fr3").section("limits")) == ["mine"]
+    with pytest.raises(ModelError, match="rnea robot-file --list"):
+        robot_file.read("fr4")
+
+
+def test_the_command_lists_and_prints_them(capsys):
+    assert main(["robot-file", "--list"]) == 0
+    assert capsys.readouterr().out.split() == list(profiles.names())
+    assert main(["robot-file", "ur5e"]) == 0
+    assert "max_velocity: 3.1415927" in capsys.readouterr().out
