@@ -36,6 +36,7 @@ setup(
             "ros-builtin-interfaces~=2.3.0",
             "ros-diagnostic-msgs~=5.5.1",
             "ros-geometry-msgs~=5.5.1",
+            "ros-nav-msgs~=5.5.1",
             "ros-rcl-interfaces~=2.3.0",
             "ros-rclpy[fastrtps]~=9.1.2",
             "ros-sensor-msgs~=5.5.1",

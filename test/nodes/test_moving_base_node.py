@@ -13,110 +13,18 @@ pytest.importorskip("pinocchio")
 
 from geometry_msgs.msg import WrenchStamped
 
-from rnea_msgs.msg import BaseDynamics, BaseStateStamped
-from rnea_ros import FloatingRobot
-from rnea_ros.algebra.vectors import rpy
-from rnea_ros.robots.inputs.base_state import along
-from support.free_flyer import FreeFlyer
-from support.live_bench import URDF, LiveBench
-from support.oracles import difference, worst
+from support.oracles import worst
 from support.ros_helpers import stamp, world
+from support.ship_bench import Ship, ShipBench, base_at, numbers, of_stamp
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
-SAMPLES, GRAVITY = 40, (0.4, -0.3, -9.7)
-BRANCHED = URDF / "branched.urdf"
-
-
-def base_at(t):
-    """State, acceleration, jerk of a ship that rolls, pitches and heaves."""
-    return along(lambda s: (np.array([0.3 * np.sin(1.1 * s), 0.2 * np.cos(s), 0.5 * np.sin(0.7 * s)]),
-                            rpy(0.4 * np.sin(1.3 * s), 0.3 * np.sin(0.9 * s), 0.5 * s)), t)
-
-
-class Ship:
-    """The robot on it, and the answer that is not ours."""
-
-    def __init__(self):
-        self.robot = FloatingRobot.from_urdf(BRANCHED, gravity=GRAVITY)
-        self.oracle = FreeFlyer(BRANCHED, self.robot)
-        self.names, self._w = self.robot.joint_names, 1.0 + 0.1 * np.arange(self.robot.n)
-
-    def joints(self, t):
-        return [0.3 * self._w**k * np.sin(self._w * t + k * np.pi / 2.0) for k in range(4)]
-
-    def forces(self, t):
-        """(6 + n,): base wrench and torques."""
-        base, acceleration, _ = base_at(t)
-        return self.oracle.forces(base, acceleration, *self.joints(t)[:3])
-
-    def rates(self, t):
-        return difference(lambda s: self.forces(t + s), h=1e-2)
-
-
-class ShipBench(LiveBench):
-    """Base states are sent before the joint states that need them."""
-
-    def __init__(self, ros, ship, folder, **parameters):
-        file = folder / "ship.robot.yaml"
-        file.write_text(f"version: 1\nbase: prescribed\ngravity: {list(GRAVITY)}\n")
-        super().__init__(ros, "branched", ship.names, robot_file=str(file), **{"base.timeout": 5.0} | parameters)
-        self.base = ros.node.create_publisher(BaseStateStamped, f"{self.node}/base_state", 10)
-        self.told: list[BaseDynamics] = ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
-        self.ship = ship
-
-    def message(self, t, seconds):
-        base, acceleration, jerk = base_at(t)
-        found = BaseStateStamped()
-        found.header.stamp = stamp(seconds)
-        p, o, six = found.state.pose.position, found.state.pose.orientation, found.state
-        p.x, p.y, p.z = map(float, base.position)
-        o.x, o.y, o.z, o.w = map(float, base.quaternion)
-        for part, values in ((six.twist, base.velocity), (six.acceleration, acceleration), (six.jerk, jerk)):
-            for axis, linear, angular in zip("xyz", values[:3], values[3:]):
-                setattr(part.linear, axis, float(linear))
-                setattr(part.angular, axis, float(angular))
-        return found
-
-    def at(self, t):
-        """The answer to the robot's motion at t, whose base state is sent just before: if that comes too late, or is lost, an
-        older one is used, and all is sent again."""
-        def send():
-            message = self.message(t, self.clock + self.dt)
-            self.base.publish(message)
-            self.ros.spin(0.002)
-            found = self.sample(self.ship.joints(t), attempts=1)
-            return found and of_stamp(self.ros, self.told, found.header.stamp).state == message.state and found
-
-        return self.ros.until(send, what="no answer", of=self.process)
-
-    def met(self):
-        """Whether the node is heard, whatever it tells."""
-        self.base.publish(self.message(0.0, self.clock + self.dt))
-        self.sample(self.ship.joints(0.0), attempts=1)
-        return self.told
-
-    def refused(self, reason, t=0.1):
-        """Until a joint state is dropped for a reason."""
-        def dropped():
-            self.publish(self.ship.joints(t))
-            return self.diagnostics.dropped("joint_states", reason)
-
-        self.ros.until(dropped, of=self.process)
+SAMPLES = 40
 
 
 @pytest.fixture(scope="module")
 def ship():
     return Ship()
-
-
-def of_stamp(ros, heard, when):
-    return ros.until(lambda: next((message for message in heard if message.header.stamp == when), None))
-
-
-def numbers(wrench):
-    f, n = wrench.force, wrench.torque
-    return [f.x, f.y, f.z, n.x, n.y, n.z]
 
 
 def test_torques_and_the_wrench_of_the_base_on_a_moving_ship(ship, tmp_path):

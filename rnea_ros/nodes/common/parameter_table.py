@@ -39,8 +39,13 @@ DYNAMICS = (
     ROBOT_FILE,
     Entry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before that is "
           "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
-    Entry("base.timeout", 0.1, "Of a robot whose base moves: a base state older than this, by arrival, is out of date, and "
-          "joint states are refused", "s", 1e-3, 10.0, read_only=True),
+    Entry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state or ~/base_imu",
+          choices=("state", "imu"), read_only=True),
+    Entry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as far as "
+          "they are not measured, are estimated from the sensors or are those that come on ~/base_state",
+          choices=("estimated", "desired"), read_only=True),
+    Entry("base.timeout", 0.1, "Of a robot whose base moves: where the newest message about it is older than this, by "
+          "arrival, joint states are refused", "s", 1e-3, 10.0, read_only=True),
     Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, or an "
           "estimate of the whole motion from the positions in the joint states", choices=("desired", "estimated")),
     Entry("on_desired_timeout", "zero_jerk", "What happens while no desired motion arrives: keep the acceleration "

@@ -160,6 +160,7 @@ class DynamicsNode(Node):
     def _on_jump(self, jump: TimeJump) -> None:
         if self._robot is not None:
             self._motion.forget()
+            self._robot.forget()
         if self._wrenches:
             self._wrenches.forget()
 
@@ -181,9 +182,9 @@ class DynamicsNode(Node):
                                         lambda: self.get_clock().now().nanoseconds, robot.optional, robot.order)
         elif before is not robot:
             robot.take_over(before)
-        robot.connect(self._topics)
-        self._motion.configure(self._settings.values)
         self._robot = robot
+        self._configure()
+        robot.connect(self._topics)
         if self._wrenches:
             self._wrenches.use(robot)
         self._health.set_model(robot)
@@ -192,6 +193,11 @@ class DynamicsNode(Node):
                                          **self._out.deviations()}
         self._arrange()
         process.model_is_ready(self._settings.values)
+
+    def _configure(self) -> None:
+        if self._robot is not None:
+            self._motion.configure(self._settings.values)
+            self._robot.configure(self._settings.values)
 
     def _refuse(self, reason: str) -> None:
         self._health.model_error = reason
@@ -213,8 +219,7 @@ class DynamicsNode(Node):
 
     def _on_parameters(self, changed: set[str]) -> None:
         self._intake.changed(changed)
-        if self._robot is not None:
-            self._motion.configure(self._settings.values)
+        self._configure()
         if any(name in SHOWN or name.startswith(ARRANGED) for name in changed):
             self._arrange()
 

@@ -8,6 +8,7 @@ from typing import Any
 from rnea_ros import AnyRobot, ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, SpringRobot
 from rnea_ros.errors import some
 from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
 from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
 from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingBase
@@ -20,7 +21,7 @@ SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     SpringRobot: lambda robot, values: ServedSprings(robot),
     ClosedLoopRobot: lambda robot, values: ServedLoops(robot, values["loops.tolerance"]),
     ElasticRobot: lambda robot, values: ServedElastic(robot),
-    FloatingRobot: lambda robot, values: ServedMovingBase(robot, values["base.timeout"]),
+    FloatingRobot: lambda robot, values: ServedMovingBase(robot, base_source(values)),
     ParallelRobot: lambda robot, values: ServedPlatform(robot),
 }
 

@@ -12,6 +12,7 @@ from rnea_msgs.msg import ModelInfo
 from rnea_ros import AnyRobot, Robot
 from rnea_ros.model.tree import Limits, Model
 from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.robots import kinds
 from rnea_ros.robots.robot import Dynamics
@@ -119,11 +120,17 @@ class ServedRobot:
         """Compile all that `dynamics` needs, in the thread that builds models. Raises RneaError."""
         raise NotImplementedError
 
+    def configure(self, values: Values) -> None:
+        """Parameters are so now; called before `connect`, and whenever they change."""
+
     def connect(self, topics: Topics) -> None:
         """Ask for the topics that only this kind of robot has; called before the first sample."""
 
     def take_over(self, before: ServedRobot) -> None:
         """Go on where another one ended, of the same robot but for its payload."""
+
+    def forget(self) -> None:
+        """The clock was set: nothing of the past says anything about now."""
 
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
         """Torques, rates and gravity's shares of one sample.

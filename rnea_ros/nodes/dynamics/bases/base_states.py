@@ -1,0 +1,30 @@
+"""The whole motion of a base as somebody who knows it says it: ~/base_state."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnea_msgs.msg import BaseStateStamped
+from rnea_ros import BaseState, InputError
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, four, six, three
+from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+
+
+class BaseStates(BaseTopic[BaseMotion]):
+    """rnea_msgs/BaseStateStamped."""
+
+    def __init__(self, timeout: float):
+        super().__init__("base_state", BaseStateStamped, timeout)
+
+    def _sample(self, message: BaseStateStamped) -> BaseMotion:
+        given = message.state
+        try:
+            state = BaseState(three(given.pose.position), four(given.pose.orientation), six(given.twist))
+        except InputError as error:
+            raise Rejected("base_state_unusable", str(error)) from None
+        acceleration, jerk = np.array(six(given.acceleration)), np.array(six(given.jerk))
+        if not (np.isfinite(acceleration).all() and np.isfinite(jerk).all()):
+            raise Rejected("base_state_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is not "
+                                                  "finite")
+        return BaseMotion(state, acceleration, jerk, as_told=given)

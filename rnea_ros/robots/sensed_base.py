@@ -1,0 +1,100 @@
+"""From what sensors on a base tell to the motion that its dynamics need: of its origin, with rates taken in the world.
+
+Everything is along the axes of the base, w is its angular velocity. Sensors tell components: the rate that the world sees of a
+vector with components x that change by xd is
+
+    xd + w x x                                                                            (a)
+
+so the angular acceleration is wd, and its own rate wdd + w x wd. Of a point at r, fixed in the base, exceed the origin's
+
+    acceleration   wd x r + w x (w x r)                                                   (b)
+    jerk           wdd x r + 2 wd x (w x r) + w x (wd x r) + w x (w x (w x r))             (c), wdd as the world sees it
+
+Gravity is constant in the world: what an accelerometer shows, acceleration less gravity, has the jerk for its rate.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..algebra.vectors import cross
+from ..model.tree import Model
+from .inputs.base_state import BaseState, quaternion
+
+
+class SensedMotion(NamedTuple):
+    """velocity, acceleration, jerk of the base, (6,) each, as base_state.py has them. Where an accelerometer was asked,
+    gravity is taken off the acceleration, and the linear velocity is NaN."""
+
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
+
+
+class Mount(NamedTuple):
+    """A frame that is fixed in the base: axes R (3, 3), taken to those of the base, and as a quaternion; place r (3,)."""
+
+    R: np.ndarray
+    turn: np.ndarray
+    r: np.ndarray
+
+    def along_base(self, linear: np.ndarray, angular: np.ndarray) -> np.ndarray:
+        """Two vectors (3,) of the frame along the axes of the base, (6,)."""
+        return np.concatenate((self.R @ linear, self.R @ angular))
+
+
+def mounts(model: Model) -> dict[str, Mount]:
+    """The links of the URDF that are fixed in the base."""
+    return {name: Mount(frame.R, quaternion(frame.R), frame.P) for name, frame in model.frames.items() if frame.link == 0}
+
+
+def of_place(r: np.ndarray, w: np.ndarray, acceleration: np.ndarray, jerk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Acceleration and jerk (6,) of the point at r, from those of the origin: (b), (c)."""
+    wd, wdd, v = acceleration[3:], jerk[3:], cross(w, r)
+    a = acceleration[:3] + cross(wd, r) + cross(w, v)
+    j = jerk[:3] + cross(wdd, r) + 2.0 * cross(wd, v) + cross(w, cross(wd, r) + cross(w, v))
+    return np.concatenate((a, wd)), np.concatenate((j, wdd))
+
+
+def from_imu(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
+    """signals (3, 6): acceleration less gravity of the point at r, and angular velocity; their rates; the rates of these."""
+    (s, w), (sd, wd), (_, wdd) = signals.reshape(3, 2, 3)
+    acceleration, jerk = np.concatenate((s, wd)), np.concatenate((sd + cross(w, s), wdd + cross(w, wd)))  # (a)
+    return SensedMotion(np.concatenate((np.full(3, np.nan), w)), *of_place(-r, w, acceleration, jerk))
+
+
+def from_twist(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
+    """signals (3, 6): velocity of the point at r, and angular velocity; their rates; the rates of these."""
+    (v, w), (vd, wd), (vdd, wdd) = signals.reshape(3, 2, 3)
+    a, ad = vd + cross(w, v), vdd + cross(wd, v) + cross(w, vd)
+    acceleration, jerk = np.concatenate((a, wd)), np.concatenate((ad + cross(w, a), wdd + cross(w, wd)))  # (a)
+    return SensedMotion(np.concatenate((v - cross(w, r), w)), *of_place(-r, w, acceleration, jerk))
+
+
+def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The turn q, then p: of quaternions x y z w (4,)."""
+    return np.append(p[3] * q[:3] + q[3] * p[:3] + cross(p[:3], q[:3]), p[3] * q[3] - p[:3] @ q[:3])
+
+
+def inverse(q: np.ndarray) -> np.ndarray:
+    """Of a quaternion of length 1."""
+    return q * (-1.0, -1.0, -1.0, 1.0)
+
+
+def carried_on(base: BaseState, seconds: float) -> BaseState:
+    """Where a base is at another instant, if its velocity stays what it is along its own axes."""
+    if not seconds:
+        return base
+    turned = product(base.quaternion, _turn(0.5 * seconds * base.velocity[3:]))
+    halfway = BaseState(base.position, turned / np.linalg.norm(turned), base.velocity)
+    end = product(halfway.quaternion, _turn(0.5 * seconds * base.velocity[3:]))
+    step = halfway.into_world(base.velocity[:3]) * seconds
+    return BaseState(base.position + step, end / np.linalg.norm(end), base.velocity)
+
+
+def _turn(vector: np.ndarray) -> np.ndarray:
+    """The quaternion of a rotation vector (3,)."""
+    half = 0.5 * float(np.linalg.norm(vector))
+    return np.append(vector * (0.5 * np.sinc(half / np.pi)), np.cos(half))

@@ -1,0 +1,121 @@
+"""What sensors on a base tell of it: from any place and any axes on it to the motion of its origin, rates included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import BaseState, FloatingRobot
+from rnea_ros.algebra.vectors import rpy
+from rnea_ros.robots.inputs.base_state import along, quaternion
+from rnea_ros.robots.sensed_base import carried_on, from_imu, from_twist, inverse, mounts, of_place, product
+from support.free_flyer import FreeFlyer
+from support.oracles import difference, pin, worst
+
+GRAVITY = np.array([0.3, -0.5, -9.7])
+SEEDS = range(6)
+URDF = """<robot name="box"><link name="box"><inertial><mass value="2"/>
+  <inertia ixx="1" ixy="0" ixz="0" iyy="2" iyz="0" izz="2"/></inertial></link>
+  <link name="imu"/><joint name="mount" type="fixed"><origin xyz="0.3 -0.2 0.5" rpy="0.4 -0.7 1.9"/>
+  <parent link="box"/><child link="imu"/></joint>
+  <link name="arm"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+  <joint name="turn" type="revolute"><parent link="box"/><child link="arm"/><axis xyz="0 1 0"/>
+  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+class Tumbling:
+    """A base that turns and flies any way, and a place on it with axes of its own."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self._a, self._w, self._p = rng.normal(size=(3, 6))
+        self.r, self.R = rng.normal(size=3), rpy(*rng.uniform(-3.0, 3.0, 3))
+
+    def pose(self, t):
+        x = self._a * np.sin(self._w * t + self._p)
+        return x[:3], rpy(2.0 * x[3], 2.0 * x[4], 2.0 * x[5] + t)
+
+    def sensor_pose(self, t):
+        p, R = self.pose(t)
+        return p + R @ self.r, R @ self.R
+
+    def imu(self, t):
+        """Acceleration less gravity and angular velocity at the place, along the axes of the base."""
+        base, acceleration, _jerk = along(self.sensor_pose, t)
+        return (np.stack((acceleration[:3] - base.into_base(GRAVITY), base.velocity[3:])) @ self.R.T).ravel()
+
+    def twist(self, t):
+        base, *_ = along(self.sensor_pose, t)
+        return (base.velocity.reshape(2, 3) @ self.R.T).ravel()
+
+
+def with_rates(signals, t):
+    return np.array([signals(t), difference(lambda h: signals(t + h), 3e-3),
+                     difference(lambda h: difference(lambda k: signals(t + h + k), 3e-3), 3e-3)])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_accelerometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(seed):
+    body, t = Tumbling(seed), 0.3
+    base, acceleration, jerk = along(body.pose, t)
+    found = from_imu(body.r, with_rates(body.imu, t))
+    assert worst(found.velocity[3:], base.velocity[3:]) < 1e-12 and np.isnan(found.velocity[:3]).all()
+    felt = acceleration - np.concatenate((base.into_base(GRAVITY), np.zeros(3)))
+    assert worst(found.acceleration, felt) < 1e-9 and worst(found.jerk, jerk) < 1e-7  # as good as the differences
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_odometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(seed):
+    body, t = Tumbling(seed), -0.4
+    base, acceleration, jerk = along(body.pose, t)
+    found = from_twist(body.r, with_rates(body.twist, t))
+    assert worst(found.velocity, base.velocity) < 1e-12
+    assert worst(found.acceleration, acceleration) < 1e-9 and worst(found.jerk, jerk) < 1e-7
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_point_of_a_rigid_body(seed):
+    body, t = Tumbling(seed), 0.8
+    base, *motion = along(body.pose, t)
+    _, *there = along(body.sensor_pose, t)
+    for ours, theirs in zip(of_place(body.r, base.velocity[3:], *motion), there):
+        assert worst(ours.reshape(2, 3), theirs.reshape(2, 3) @ body.R.T) < 1e-12
+
+
+def test_the_frame_of_an_imu_is_that_of_its_link():
+    """Against Pinocchio's classical acceleration of the link."""
+    floating = FloatingRobot.from_urdf(URDF, gravity=GRAVITY)
+    assert set(mounts(floating.robot.model)) == {"box", "imu"}
+    mount, oracle = mounts(floating.robot.model)["imu"], FreeFlyer(URDF, floating)
+    base, acceleration, _jerk = along(Tumbling(3).pose, 0.5)
+    pin.forwardKinematics(oracle.model, oracle.data, oracle.configuration(base, np.zeros(1)),
+                          oracle.velocity(base, np.zeros(1)), oracle.fold @ np.append(base.spatial(acceleration), 0.0))
+    frame = oracle.model.getFrameId("imu")
+    told = pin.getFrameClassicalAcceleration(oracle.model, oracle.data, frame, pin.ReferenceFrame.LOCAL).linear
+    spin = pin.getFrameVelocity(oracle.model, oracle.data, frame, pin.ReferenceFrame.LOCAL).angular
+    expected, _ = of_place(mount.r, base.velocity[3:], acceleration, np.zeros(6))
+    assert worst(mount.along_base(told, spin), np.concatenate((expected[:3], base.velocity[3:]))) < 1e-12
+    assert worst(mount.turn, quaternion(mount.R)) < 1e-15
+
+
+def test_quaternions_turn_one_after_the_other():
+    rng = np.random.default_rng(1)
+    p, q = (BaseState(quaternion=x / np.linalg.norm(x)) for x in rng.normal(size=(2, 4)))
+    both = BaseState(quaternion=product(p.quaternion, q.quaternion))
+    assert worst(both.rotation, p.rotation @ q.rotation) < 1e-14
+    assert worst(BaseState(quaternion=inverse(p.quaternion)).rotation, p.rotation.T) < 1e-14
+
+
+def test_a_base_goes_on_for_a_moment():
+    """Exact for an even turn, and for an even flight without one; third order otherwise."""
+    turning = BaseState((1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8), (0.0, 0.0, 0.0, 0.7, -2.0, 0.4))
+    angle = 0.5 * np.linalg.norm(turning.velocity[3:])
+    axis = turning.velocity[3:] / np.linalg.norm(turning.velocity[3:])
+    expected = product(turning.quaternion, np.append(np.sin(0.5 * angle) * axis, np.cos(0.5 * angle)))
+    assert worst(carried_on(turning, 0.5).quaternion, expected) < 1e-14
+    flying = BaseState((1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8), (0.3, -0.4, 0.5, 0.0, 0.0, 0.0))
+    assert worst(carried_on(flying, -2.0).position, flying.position - 2.0 * flying.into_world((0.3, -0.4, 0.5))) < 1e-14
+    assert carried_on(flying, 0.0) is flying
+    both = BaseState(velocity=(0.3, -0.4, 0.5, 0.7, -2.0, 0.4))
+    half = carried_on(both, 1e-3)
+    assert worst(carried_on(half, 1e-3).position, carried_on(both, 2e-3).position) < 1e-8

@@ -1,0 +1,151 @@
+"""A dynamics_node on a ship that rolls, pitches and heaves, and Pinocchio's free-flyer beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+from sensor_msgs.msg import Imu
+
+from rnea_msgs.msg import BaseDynamics, BaseStateStamped
+from rnea_ros import FloatingRobot
+from rnea_ros.algebra.vectors import rpy
+from rnea_ros.robots.inputs.base_state import along
+from support.free_flyer import FreeFlyer
+from support.live_bench import URDF, LiveBench
+from support.oracles import difference, pin
+from support.ros_helpers import stamp
+
+GRAVITY = (0.4, -0.3, -9.7)
+SENSOR = "mast"  # a link of the ship's deck, beside its origin and turned
+BRANCHED = (URDF / "branched.urdf").read_text().replace("</robot>", f"""<link name="{SENSOR}"/>
+  <joint name="foot_of_{SENSOR}" type="fixed"><origin xyz="0.7 -0.4 0.9" rpy="0.5 -0.8 2.1"/><parent link="base_link"/>
+  <child link="{SENSOR}"/></joint></robot>""")
+
+
+def base_at(t, pace=1.0):
+    """State, acceleration, jerk of a ship that rolls, pitches and heaves."""
+    def pose(s):
+        s = pace * s
+        return (np.array([0.3 * np.sin(1.1 * s), 0.2 * np.cos(s), 0.5 * np.sin(0.7 * s)]),
+                rpy(0.4 * np.sin(1.3 * s), 0.3 * np.sin(0.9 * s), 0.5 * s))
+
+    return along(pose, t)
+
+
+class Ship:
+    """The robot on it, and the answer that is not ours. pace: at which all of this moves."""
+
+    def __init__(self, pace=1.0):
+        self.pace = pace
+        self.robot = FloatingRobot.from_urdf(BRANCHED, gravity=GRAVITY)
+        self.oracle = FreeFlyer(BRANCHED, self.robot)
+        self.names, self._w = self.robot.joint_names, pace * (1.0 + 0.1 * np.arange(self.robot.n))
+
+    def joints(self, t):
+        return [0.3 * self._w**k * np.sin(self._w * t + k * np.pi / 2.0) for k in range(4)]
+
+    def forces(self, t):
+        """(6 + n,): base wrench and torques."""
+        base, acceleration, _ = base_at(t, self.pace)
+        return self.oracle.forces(base, acceleration, *self.joints(t)[:3])
+
+    def rates(self, t):
+        return difference(lambda s: self.forces(t + s), h=1e-2 / self.pace)
+
+    def imu(self, t, orientation=True):
+        """What a unit on the mast tells, by Pinocchio."""
+        base, acceleration, _ = base_at(t, self.pace)
+        model, data, rest = self.oracle.model, self.oracle.data, np.zeros(self.robot.n)
+        pin.forwardKinematics(model, data, self.oracle.configuration(base, rest), self.oracle.velocity(base, rest),
+                              self.oracle.fold @ np.append(base.spatial(acceleration), rest))
+        frame, local = model.getFrameId(SENSOR), pin.ReferenceFrame.LOCAL
+        R = pin.updateFramePlacement(model, data, frame).rotation
+        shown = pin.getFrameClassicalAcceleration(model, data, frame, local).linear - R.T @ GRAVITY
+        spin = pin.getFrameVelocity(model, data, frame, local).angular
+        message = Imu()
+        message.header.frame_id = SENSOR
+        for part, values in ((message.linear_acceleration, shown), (message.angular_velocity, spin),
+                             (message.orientation, pin.Quaternion(R).coeffs())):
+            for axis, value in zip("xyzw", values):
+                setattr(part, axis, float(value))
+        if not orientation:
+            message.orientation_covariance[0] = -1.0
+        return message
+
+
+class ShipBench(LiveBench):
+    """Base states are sent before the joint states that need them."""
+
+    def __init__(self, ros, ship, folder, **parameters):
+        file = folder / "ship.robot.yaml"
+        file.write_text(f"version: 1\nbase: prescribed\ngravity: {list(GRAVITY)}\n")
+        given = {"robot_description": BRANCHED, "robot_file": str(file), "base.timeout": 5.0}
+        super().__init__(ros, "branched", ship.names, **given | parameters)
+        self.base = ros.node.create_publisher(BaseStateStamped, f"{self.node}/base_state", 10)
+        self.told: list[BaseDynamics] = ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
+        self.ship = ship
+
+    def message(self, t, seconds):
+        base, acceleration, jerk = base_at(t)
+        found = BaseStateStamped()
+        found.header.stamp = stamp(seconds)
+        p, o, six = found.state.pose.position, found.state.pose.orientation, found.state
+        p.x, p.y, p.z = map(float, base.position)
+        o.x, o.y, o.z, o.w = map(float, base.quaternion)
+        for part, values in ((six.twist, base.velocity), (six.acceleration, acceleration), (six.jerk, jerk)):
+            for axis, linear, angular in zip("xyz", values[:3], values[3:]):
+                setattr(part.linear, axis, float(linear))
+                setattr(part.angular, axis, float(angular))
+        return found
+
+    def told_at(self, t, agrees, *beside):
+        """The answer to the robot's motion at t, and what is told of the base. The base state, and messages (publisher,
+        message) beside it, are sent just before: if one comes too late, or is lost, an older one is used; all is sent again
+        until what is told agrees with it."""
+        def send():
+            message = self.message(t, self.clock + self.dt)
+            for publisher, other in beside:
+                other.header.stamp = message.header.stamp
+                publisher.publish(other)
+            self.base.publish(message)
+            self.ros.spin(0.002)
+            found = self.sample(self.ship.joints(t), attempts=1)
+            told = found and of_stamp(self.ros, self.told, found.header.stamp)
+            return told and agrees(told.state, message.state) and (found, told)
+
+        return self.ros.until(send, what="no answer", of=self.process)
+
+    def at(self, t):
+        """The answer to the robot's motion at t."""
+        return self.told_at(t, lambda told, sent: told == sent)[0]
+
+    def met(self, *beside):
+        """Whether the node is heard, whatever it tells."""
+        message = self.message(0.0, self.clock + self.dt)
+        for publisher, other in beside:
+            other.header.stamp = message.header.stamp
+            publisher.publish(other)
+        self.base.publish(message)
+        self.sample(self.ship.joints(0.0), attempts=1)
+        return self.told
+
+    def refused(self, reason, t=0.1):
+        """Until a joint state is dropped for a reason."""
+        def dropped():
+            self.publish(self.ship.joints(t))
+            return self.diagnostics.dropped("joint_states", reason)
+
+        self.ros.until(dropped, of=self.process)
+
+
+def of_stamp(ros, heard, when):
+    return ros.until(lambda: next((message for message in heard if message.header.stamp == when), None))
+
+
+def numbers(wrench):
+    f, n = wrench.force, wrench.torque
+    return [f.x, f.y, f.z, n.x, n.y, n.z]
+
+
+def same(one, other):
+    """Whether two vectors of messages are the same but for rounding."""
+    return all(abs(getattr(one, axis) - getattr(other, axis)) < 1e-9 for axis in "xyz")
