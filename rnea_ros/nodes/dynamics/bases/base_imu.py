@@ -30,7 +30,7 @@ class BaseImu(BaseSensor[ImuSample]):
     """sensor_msgs/Imu; frame_id is the link that the unit is."""
 
     def __init__(self, timeout: float):
-        super().__init__("base_imu", Imu, timeout)
+        super().__init__("~/base_imu", Imu, timeout)
 
     def _sample(self, message: Imu) -> ImuSample:
         mount = self._mount(message.header.frame_id)

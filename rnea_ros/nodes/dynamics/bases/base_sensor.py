@@ -28,8 +28,8 @@ SensedSample = TypeVar("SensedSample", bound="Sensed | Any")
 class BaseSensor(BaseTopic[SensedSample]):
     """Samples have `signals` and `mount`, as Sensed."""
 
-    def __init__(self, name: str, kind: Any, timeout: float):
-        super().__init__(name, kind, timeout)
+    def __init__(self, topic: str, kind: Any, timeout: float):
+        super().__init__(topic, kind, timeout)
         self._mounts: dict[str, Mount] = {}
         self._lag, self._estimator = 0.0, MotionEstimator(6, LATE)
 
@@ -63,13 +63,13 @@ class BaseSensor(BaseTopic[SensedSample]):
         """(3, 6): the signals at a stamp [ns], their rates and the rates of these, estimated. Raises Rejected."""
         self.check()
         if not self._estimator.ready:
-            raise Rejected(f"{self.name}_history_too_short", f"the estimator needs more messages on ~/{self.name}; this is "
+            raise Rejected(f"{self.name}_history_too_short", f"the estimator needs more messages on {self.topic}; this is "
                                                              "normal for an instant after the start or a gap", passing=True)
         ahead = (stamp - self._kept[-1][0]) * 1e-9
         if not -self._lag - LATE <= ahead <= self._timeout:
             raise Rejected(f"{self.name}_apart", f"the motion is for an instant {abs(ahead):.3f} s "
                                                  f"{'after' if ahead > 0.0 else 'before'} the newest message on "
-                                                 f"~/{self.name}: are stamps of both by the same clock?")
+                                                 f"{self.topic}: are stamps of both by the same clock?")
         return self._estimator.estimate(stamp).motion[:3]
 
     def findings(self) -> dict[str, object]:

@@ -15,7 +15,7 @@ class BaseStates(BaseTopic[BaseMotion]):
     """rnea_msgs/BaseStateStamped."""
 
     def __init__(self, timeout: float):
-        super().__init__("base_state", BaseStateStamped, timeout)
+        super().__init__("~/base_state", BaseStateStamped, timeout)
 
     def _sample(self, message: BaseStateStamped) -> BaseMotion:
         given = message.state

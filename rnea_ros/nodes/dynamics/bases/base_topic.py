@@ -21,15 +21,15 @@ Sample = TypeVar("Sample")
 class BaseTopic(Generic[Sample]):
     """Subclasses read a sample from each message."""
 
-    def __init__(self, name: str, kind: Any, timeout: float):
-        """name: of the topic ~/<name>; timeout: how old the newest message may be, by arrival [s]."""
-        self.name, self._kind, self._timeout = name, kind, timeout
-        self.stream, self._read = Stream(name), Reader(kind)
+    def __init__(self, topic: str, kind: Any, timeout: float):
+        """timeout: how old the newest message may be, by arrival [s]."""
+        self.topic, self.name, self._kind, self._timeout = topic, topic.removeprefix("~/"), kind, timeout
+        self.stream, self._read = Stream(self.name), Reader(kind)
         self._kept: deque[tuple[int, Sample]] = deque(maxlen=KEPT)
 
     def connect(self, topics: Topics) -> None:
         self._timeline = Timeline(topics.clock)
-        topics.hear(self._kind, f"~/{self.name}", self.on_message)
+        topics.hear(self._kind, self.topic, self.on_message)
 
     def use(self, model: Model) -> None:
         """Another model."""
@@ -80,11 +80,11 @@ class BaseTopic(Generic[Sample]):
     def check(self) -> None:
         """Raise Rejected where nothing has come, or nothing lately."""
         if not self._kept:
-            raise Rejected(f"{self.name}_missing", f"how the base moves is not known: nothing usable on ~/{self.name} yet",
+            raise Rejected(f"{self.name}_missing", f"how the base moves is not known: nothing usable on {self.topic} yet",
                            passing=True)
         age = self.stream.age(time.monotonic_ns())
         if age > self._timeout:
-            raise Rejected(f"{self.name}_timeout", f"the newest message on ~/{self.name} came {age:.3f} s ago, base.timeout "
+            raise Rejected(f"{self.name}_timeout", f"the newest message on {self.topic} came {age:.3f} s ago, base.timeout "
                                                    f"is {self._timeout:g} s")
 
     def newest(self, stamp: int) -> tuple[int, Sample]:
