@@ -80,7 +80,7 @@ class _LoadSide:
     def __init__(self, model, motors, gains, options):
         self.model, self.motors, self.gains, self.options = model, motors, gains, options
         self.springs = elastic(motors)
-        bare = {"coulomb": 0.0, "viscous": 0.0, "offset": 0.0}
+        bare = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry"), 0.0)
         self.smooth = replace(model, links=tuple(replace(link, term=replace(link.term, **bare)) for link in model.links))
         self.smooth_motors = [m._replace(term=replace(m.term, **bare)) for m in motors]
 

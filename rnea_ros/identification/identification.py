@@ -22,11 +22,10 @@ from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 from .least_squares import Equations, LeastSquaresSolution
+from .parallel_filter import filtered, low_pass
 from .regressor_kernel import Regressor
 
 CHUNK = 2_000  # samples whose equations are in memory at once
-TAPS = 4  # of the low-pass on either side, for each sample that is left out
-BAND = 0.4  # cycles per kept sample that pass; half a cycle is the most that can be told
 JITTER = 0.01  # of the sampling time, for samples that count as evenly spaced
 
 
@@ -153,7 +152,7 @@ def _channels(robot: Robot, count: int) -> list[str]:
 def _parts(regressor: Regressor, motion: list[np.ndarray], torques: np.ndarray,
            decimate: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(Y (k, channels, b), tau (k, channels)), filtered and decimated alike; nothing is used beyond the ends."""
-    taps = _low_pass(decimate)
+    taps = low_pass(decimate)
     reach, per_part = len(taps) // 2, max(CHUNK // decimate, 1)
     centres = np.arange(reach, len(torques) - reach, decimate)
     for start in range(0, len(centres), per_part):
@@ -161,19 +160,4 @@ def _parts(regressor: Regressor, motion: list[np.ndarray], torques: np.ndarray,
         part = slice(chosen[0] - reach, chosen[-1] + reach + 1)
         blocks = [block[part] for block in motion]
         Y = regressor(*blocks) if len(blocks) == 3 else np.concatenate(regressor.with_rate(*blocks), axis=1)
-        yield _filtered(Y, taps, decimate), _filtered(torques[part], taps, decimate)
-
-
-def _low_pass(decimate: int) -> np.ndarray:
-    """Symmetric taps of a windowed sinc: no shift in time. One tap, 1, without decimation."""
-    if decimate == 1:
-        return np.ones(1)
-    k = np.arange(-TAPS * decimate, TAPS * decimate + 1)
-    taps = np.sinc(2.0 * BAND * k / decimate) * np.hanning(len(k) + 2)[1:-1]
-    return taps / taps.sum()
-
-
-def _filtered(x: np.ndarray, taps: np.ndarray, decimate: int) -> np.ndarray:
-    """Along the first axis, every decimate-th sample of what the taps reach."""
-    span = len(x) - len(taps) + 1
-    return np.sum([x[k:k + span:decimate] * tap for k, tap in enumerate(taps)], axis=0) if len(taps) > 1 else x
+        yield filtered(Y, taps, decimate), filtered(torques[part], taps, decimate)

@@ -19,9 +19,10 @@ number of inequalities.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,7 +82,32 @@ def nearest(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np
 
     model: what it is drawn to where the measurement leaves it open.
     """
-    b, prior = len(beta), values(model, base.parameters)
+    *_, found = nearer(values(model, base.parameters), base, beta, covariance)
+    limit = plausible(len(beta))
+    return Consistency(found.distance <= limit, found.distance, limit, found.parameters, found.thin,
+                       with_values(model, base.parameters, found.parameters))
+
+
+class NearestValues(NamedTuple):
+    """parameters (p,) of the nearest possible robot, its distance in standard deviations, names of what is at the edge."""
+
+    parameters: np.ndarray
+    distance: float
+    thin: tuple[str, ...]
+
+
+def plausible(count: int) -> float:
+    """The length of so many normal variables that is exceeded in 1 % of cases (Wilson and Hilferty)."""
+    return float(np.sqrt(count * (1.0 - 2.0 / (9.0 * count) + NORMAL * np.sqrt(2.0 / (9.0 * count))) ** 3))
+
+
+def nearer(prior: np.ndarray, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Iterator[NearestValues]:
+    """Possible robots from near the model to the one nearest to the measurement, the last.
+
+    Of any list of parameters: whole bodies, offsets, which may have any value, and others, which are not negative. prior:
+    (p,) values that they are drawn to, less and less.
+    """
+    b = len(beta)
     size = _sizes(base.parameters, prior)
     barrier = _Barrier(base.parameters, prior, size)
     rounding = ROUNDING * np.maximum(np.abs(beta), np.abs(base.grouping) @ size)
@@ -95,15 +121,13 @@ def nearest(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np
     z = np.zeros(len(prior))
     z[:b] = np.linalg.solve(L, base.grouping @ barrier.inside - beta)
     start = barrier.inside - A @ z
-    z = _minimised(barrier, start, A, b, z)
-    parameters, distance = start + A @ z, float(np.linalg.norm(z[:b]))
-    limit = float(np.sqrt(b * (1.0 - 2.0 / (9.0 * b) + NORMAL * np.sqrt(2.0 / (9.0 * b))) ** 3))  # Wilson and Hilferty
-    return Consistency(distance <= limit, distance, limit, parameters, barrier.thin(parameters),
-                       with_values(model, base.parameters, parameters))
+    for step in _path(barrier, start, A, b, z):
+        parameters = start + A @ step
+        yield NearestValues(parameters, float(np.linalg.norm(step[:b])), barrier.thin(parameters))
 
 
-def _minimised(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.ndarray) -> np.ndarray:
-    """z that minimises |z[:b]|^2 / 2 + mu barrier(start + A z), mu falling until the gap is closed."""
+def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.ndarray) -> Iterator[np.ndarray]:
+    """Each z that minimises |z[:b]|^2 / 2 + mu barrier(start + A z), mu falling until the gap is closed."""
     mu = max(float(z[:b] @ z[:b]), GAP) / barrier.inequalities
     measured = np.diag([1.0] * b + [0.0] * (len(z) - b))
 
@@ -124,8 +148,9 @@ def _minimised(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: n
             z = z + length * step
             if decrement <= 0.01 * mu:
                 break
+        yield z
         if mu * barrier.inequalities <= max(GAP, RELATIVE_GAP * float(z[:b] @ z[:b])):
-            return z
+            return
         mu *= FALL
 
 
@@ -159,7 +184,7 @@ def _directions() -> np.ndarray:
 
 
 class _Barrier:
-    """sum D(S_j, S0_j), and x / x0 - log(x / x0) - 1 for each Ia and friction; infinite outside.
+    """sum D(S_j, S0_j), and x / x0 - log(x / x0) - 1 for each Ia, friction, ...; infinite outside.
 
     An offset can have any value, and is only drawn to the model's.
     inside : (p,) the model's parameters, moved off the edge where a link has no mass or is no body
@@ -168,7 +193,7 @@ class _Barrier:
     def __init__(self, listed: Sequence[Parameter], prior: np.ndarray, size: np.ndarray):
         self.listed = listed
         self.bodies = [k for k, parameter in enumerate(listed) if parameter.kind == INERTIAL[0]]  # and the nine after it
-        self.positive = [k for k, parameter in enumerate(listed) if parameter.kind in ("Ia", "coulomb", "viscous")]
+        self.positive = [k for k, parameter in enumerate(listed) if parameter.kind not in (*INERTIAL, "offset")]
         self.free = [k for k, parameter in enumerate(listed) if parameter.kind == "offset"]
         self.inequalities = 4 * len(self.bodies) + len(self.positive)
         self.inside, self.size = prior.copy(), size

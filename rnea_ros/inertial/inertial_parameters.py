@@ -45,6 +45,8 @@ class LinearTerm(NamedTuple):
     viscous: Any = 0.0
     offset: Any = 0.0
     smoothing: float = 1e-2
+    stribeck: float = 0.0
+    asymmetry: float = 0.0
 
 
 def parameters(model: Model, terms: Iterable[str] = (), root: bool = False) -> tuple[Parameter, ...]:

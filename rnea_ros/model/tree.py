@@ -55,6 +55,9 @@ class JointDynamics:
     viscous       : viscous friction [N m s/rad or N s/m]
     offset        : constant torque [N m or N]
     smoothing     : speed at which tanh replaces the jump of the Coulomb term [rad/s or m/s]
+    stribeck      : Coulomb friction near rest, above (or below) that at speed [N m or N]
+    stribeck_velocity : speed within which it counts [rad/s or m/s]
+    asymmetry     : viscous friction forwards above that backwards, half the difference [N m s/rad or N s/m]
     """
 
     rotor_inertia: float = 0.0
@@ -63,6 +66,9 @@ class JointDynamics:
     viscous: float = 0.0
     offset: float = 0.0
     smoothing: float = 1e-2
+    stribeck: float = 0.0
+    stribeck_velocity: float = 0.1
+    asymmetry: float = 0.0
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -71,8 +77,13 @@ class JointDynamics:
                 raise InputError(f"joint dynamics {f.name} is {shown(value)}; it must be a finite number")
         if self.rotor_inertia < 0 or self.coulomb < 0 or self.viscous < 0:
             raise InputError(f"rotor_inertia, coulomb and viscous must not be negative, got {self}")
-        if self.smoothing <= 0:
-            raise InputError(f"smoothing is {self.smoothing}; it must be a speed above zero")
+        for name in ("smoothing", "stribeck_velocity"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be a speed above zero")
+        if self.stribeck < -self.coulomb or abs(self.asymmetry) > self.viscous:
+            raise InputError(f"friction must oppose motion: stribeck is {self.stribeck:g}, at least -coulomb, "
+                             f"{-self.coulomb:g}, is needed; asymmetry is {self.asymmetry:g}, at most viscous, "
+                             f"{self.viscous:g}, either way")
         inertia, ratio = float(self.rotor_inertia), float(self.gear_ratio)
         if not math.isfinite(inertia * (ratio * ratio)):  # ** would raise
             raise InputError(f"gear_ratio is {ratio:g}: squared, times rotor_inertia {inertia:g}, it is beyond any number")
@@ -81,6 +92,11 @@ class JointDynamics:
     def armature(self) -> float:
         """Rotor inertia as the joint feels it, Ia."""
         return self.rotor_inertia * self.gear_ratio**2
+
+    @property
+    def breakaway(self) -> float:
+        """The largest Coulomb friction at any speed [N m or N]."""
+        return max(self.coulomb, self.coulomb + self.stribeck)
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,9 +71,7 @@ def read(source: str | bytes | os.PathLike, allow_xacro: bool = False) -> Descri
     allow_xacro : whether a .xacro file, which is a program, may be run (see xacro_file.py); for paths that the user named
     Raises ModelError at once only where nothing can be read at all.
     """
-    data, where = _bytes_of(source, allow_xacro)
-    _guard(data, where)
-    root = _parse(data, where)
+    root, where = whole(source, allow_xacro)
     if root.tag != "robot":
         raise ModelError(f"the outermost element is <{root.tag}>; a URDF has <robot>", where)
     for tag in ("link", "joint"):
@@ -89,15 +87,20 @@ def read(source: str | bytes | os.PathLike, allow_xacro: bool = False) -> Descri
     return Description(pruned, problems, prune.left_out, where)
 
 
+def whole(source: str | bytes | os.PathLike, allow_xacro: bool = False, comments: bool = False) -> tuple[etree._Element, str]:
+    """All of a description, and a word for where it came from; ModelError if it cannot be read."""
+    data, where = _bytes_of(source, allow_xacro)
+    _guard(data, where)
+    return _parse(data, where, comments), where
+
+
 def without_mass(source: str | bytes, links: Iterable[str]) -> bytes:
     """XML of a robot description in which these links, and all that hangs on them, have no mass.
 
     For what lies beyond a force-torque sensor whose whole wrench counts as an external one. ModelError where nothing can be
     read.
     """
-    data = _bytes_of(source, False)[0]
-    _guard(data, "URDF text")
-    root = _parse(data, "URDF text")
+    root, _ = whole(source)
     light = _with_all_beyond(root, links)
     for element in root.findall("link"):
         if element.get("name") in light:
@@ -108,9 +111,7 @@ def without_mass(source: str | bytes, links: Iterable[str]) -> bytes:
 
 def links_beyond(source: str | bytes, links: Iterable[str]) -> set[str]:
     """These links of a robot description, and all that hangs on them."""
-    data = _bytes_of(source, False)[0]
-    _guard(data, "URDF text")
-    return _with_all_beyond(_parse(data, "URDF text"), links)
+    return _with_all_beyond(whole(source)[0], links)
 
 
 def _with_all_beyond(root: etree._Element, links: Iterable[str]) -> set[str]:
@@ -140,7 +141,7 @@ def _version(root: etree._Element) -> tuple[tuple[int, int], list[str]]:
 
 
 def text(robot: etree._Element) -> str:
-    """The XML of a pruned element."""
+    """The XML of an element."""
     return etree.tostring(robot, encoding="unicode")
 
 
@@ -189,9 +190,9 @@ def _guard(data: bytes, where: str) -> None:
         raise ModelError("it has a document type or entity declaration; a URDF needs none and none is read", where)
 
 
-def _parse(data: bytes, where: str) -> etree._Element:
+def _parse(data: bytes, where: str, comments: bool) -> etree._Element:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
-                             remove_comments=True, remove_pis=True)
+                             remove_comments=not comments, remove_pis=True)
     try:
         root = etree.fromstring(data.lstrip(), parser)
     except (etree.XMLSyntaxError, ValueError) as error:

@@ -1,11 +1,13 @@
 """How what acts at the joints beside the links scales with speed: the shares that scaling/ takes apart.
 
 At L times the speed viscous friction grows with L, a rotor's torque with L^2 like that of the links, an offset not at all.
-Coulomb friction does not either, once the joint is faster than the smoothing of its sign; below that this is an approximation.
+Coulomb friction does not either, once the joint is faster than the smoothing of its sign and than Stribeck's speed; below
+that this is an approximation.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,9 +32,10 @@ class JointShares:
     def __init__(self, model: Model):
         self._model = model
         terms = [link.term for link in model.links]
-        self._viscous = [JointDynamics(viscous=term.viscous) for term in terms]
-        self._still = [JointDynamics(coulomb=term.coulomb, offset=term.offset, smoothing=term.smoothing) for term in terms]
-        self._none = all(term.viscous == term.coulomb == term.offset == 0.0 for term in terms)
+        self._viscous = [JointDynamics(viscous=term.viscous, asymmetry=term.asymmetry, smoothing=term.smoothing)
+                         for term in terms]
+        self._still = [replace(term, rotor_inertia=0.0, viscous=0.0, asymmetry=0.0) for term in terms]
+        self._none = all(term.viscous == term.breakaway == term.offset == 0.0 for term in terms)
 
     def __call__(self, qd: np.ndarray, qdd: np.ndarray) -> Shares:
         if self._none:
@@ -51,5 +54,5 @@ def coulomb(model: Model) -> np.ndarray:
     friction = np.zeros(model.n)
     for link in model.links:
         if link.coordinate >= 0:
-            friction[link.coordinate] += abs(link.multiplier) * link.term.coulomb
+            friction[link.coordinate] += abs(link.multiplier) * link.term.breakaway
     return friction

@@ -106,6 +106,8 @@ def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., Terms]:
 
 
 def _smooth(model: Model) -> Model:
-    """Without Coulomb friction."""
-    rough = [link for link in model.links if link.term.coulomb]
-    return model.with_joint_dynamics({link.joint: replace(link.term, coulomb=0.0) for link in rough})
+    """Without Coulomb friction, and as viscous as the worse way of each joint."""
+    rough = [(link.joint, link.term) for link in model.links if link.term.breakaway or link.term.asymmetry]
+    bare = dict.fromkeys(("coulomb", "stribeck", "asymmetry"), 0.0)
+    return model.with_joint_dynamics({joint: replace(term, viscous=term.viscous + abs(term.asymmetry), **bare)
+                                      for joint, term in rough})

@@ -71,13 +71,16 @@ def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndar
     return blocks.pop("t"), blocks, ignored
 
 
-def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str],
-               needed: Sequence[str]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
+               rename: Sequence[tuple[str, str]] = ()) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """"t" (samples,), those of the blocks (samples, n) that the file has for every joint, and the columns not used.
 
-    Raises InputError if t or one of the needed blocks is not whole, or a value is no finite number.
+    rename: (old, new) parts of the names in the header. Raises InputError if t or one of the needed blocks is not whole, or a
+    value is no finite number.
     """
     header = _header(path)
+    for old, new in rename:
+        header = [name.replace(old, new) for name in header]
     names = {block: [f"{block}_{joint}" for joint in joint_names] for block in blocks}
     missing = [name for name in ("t", *(name for block in needed for name in names[block])) if name not in header]
     if missing:

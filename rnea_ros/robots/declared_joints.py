@@ -15,7 +15,7 @@ from ..model.tree import Joint, JointDynamics, Model
 
 FORCE = "joint_force"
 ARRAYS = tuple(quantity for quantity in QUANTITIES if quantity != FORCE)
-FRICTION = ("coulomb", "viscous", "offset", "smoothing")
+FRICTION = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry")
 
 
 def limited(model: Model, file: RobotFile) -> Model:
@@ -54,9 +54,11 @@ def joint_dynamics(model: Model, file: RobotFile, motors: Collection[str] = ()) 
 
 
 def _term(term: JointDynamics, drive: Mapping[str, Any], friction: Mapping[str, Any]) -> JointDynamics:
-    found = replace(term, **{key: float(friction[key]) for key in FRICTION if key in friction},
-                    **{key: float(drive[key]) for key in ("rotor_inertia", "gear_ratio") if key in drive})
-    return replace(found, coulomb=found.coulomb + drive.get("coulomb", 0.0), viscous=found.viscous + drive.get("viscous", 0.0))
+    found = {key: float(friction[key]) for key in FRICTION if key in friction}
+    found |= {key: float(drive[key]) for key in ("rotor_inertia", "gear_ratio") if key in drive}
+    for key in ("coulomb", "viscous"):
+        found[key] = found.get(key, getattr(term, key)) + drive.get(key, 0.0)
+    return replace(term, **found)
 
 
 class DeclaredPayload(NamedTuple):

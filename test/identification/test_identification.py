@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import runpy
 from functools import cache
 from pathlib import Path
@@ -11,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, ModelError, RneaError, Robot
-from rnea_ros.cli import identify as identify_cli
+from rnea_ros import InputError, Robot
 from rnea_ros.identification.excitation import FourierMotion, excite
 from rnea_ros.identification.identification import Measurements, identify
 from rnea_ros.identification.least_squares import Equations
@@ -346,79 +343,6 @@ def test_unknown_limits_and_bad_questions():
     for wrong in ({"harmonics": 2}, {"period": 0.0}, {"margin": 1.5}, {"guesses": 0}, {"acceleration": -1.0}):
         with pytest.raises(InputError, match="are needed"):
             excite(Robot(model), **wrong)
-
-
-# ---------------------------------------------------------------------- command line
-
-def arguments(*words):
-    parser = argparse.ArgumentParser()
-    identify_cli.add_arguments(parser)
-    return parser.parse_args([str(word) for word in words])
-
-
-def write_csv(path, robot, seed=0, noise=0.0, blocks=("q", "qd", "qdd")):
-    t, q, qd, qdd, *_ = recorded(rate=50.0)
-    tau = robot.inverse_dynamics(q, qd, qdd)
-    tau = tau + np.random.default_rng(seed).normal(size=tau.shape) * NOISE * noise
-    given = {"q": q, "qd": qd, "qdd": qdd}
-    names = ["t", *(f"{block}_{joint}" for block in (*blocks, "tau") for joint in robot.joint_names), "temperature"]
-    table = np.column_stack([t, *(given[block] for block in blocks), tau, 0.0 * t])
-    np.savetxt(path, table, fmt="%.17g", delimiter=",", header=",".join(names), comments="")
-
-
-def test_command_line(tmp_path, capsys):
-    (tmp_path / "robot.urdf").write_text(arm(*SIX))
-    write_csv(tmp_path / "motion.csv", robots()[1], noise=0.2)
-    assert identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.json")) == 0
-    printed = capsys.readouterr()
-    assert "columns not used: 'temperature'" in printed.err and "estimated" not in printed.err + printed.out
-    assert "condition number" in printed.out and "tau_j6" in printed.out and "a physical robot explains them" in printed.out
-    result = json.loads((tmp_path / "out.json").read_text())
-    found = {row["name"]: row for row in result["base_parameters"]}
-    base = base_parameters(robots()[0].model, terms=TERMS)
-    for name, expected in zip(base.names, base.of(robots()[1].model)):
-        assert abs(found[name]["value"] - expected) < 5.0 * found[name]["std"]
-    assert result["physical"]["possible"] and set(result["links"]) == {f"l{k}" for k in range(1, 7)}
-    assert result["channels"]["tau_j1"]["noise"] == pytest.approx(0.1, rel=0.2)
-
-
-def test_command_line_gives_bodies_in_urdf_terms(tmp_path, capsys):
-    """Perfect data of the robot of the file: its own <inertial> elements come back."""
-    robot = robots()[0]
-    (tmp_path / "robot.urdf").write_text(arm(*SIX))
-    write_csv(tmp_path / "motion.csv", robot)
-    arguments_ = arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv", "-o", tmp_path / "out.json", "--terms")
-    assert identify_cli.run(arguments_) == 0
-    write_csv(tmp_path / "positions.csv", robot, blocks=("q",))
-    identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "positions.csv", "-o", tmp_path / "estimated.json",
-                               "--window", 0.2))
-    assert "estimated by polynomials over windows of 0.2 s (11 samples): qd, qdd\n" in capsys.readouterr().out
-    said = [json.loads((tmp_path / f"{name}.json").read_text())["estimated"] for name in ("out", "estimated")]
-    used = "polynomials over windows of 0.2 s (11 samples)"
-    assert said == [{"derivatives": [], "method": None, "window": None},
-                    {"derivatives": ["qd", "qdd"], "method": used, "window": 0.2}]
-    links = json.loads((tmp_path / "out.json").read_text())["links"]
-    for body in links.values():
-        assert body["mass"] == pytest.approx(1.5, rel=1e-5) and body["com"] == pytest.approx([0.1, -0.2, 0.05], abs=1e-5)
-    assert identify_cli.inertials(robot.model)["l3"]["mass"] == 1.5
-    assert identify_cli.inertials(robot.model)["l3"]["com"] == pytest.approx([0.1, -0.2, 0.05])
-
-
-def test_command_line_errors(tmp_path, capsys):
-    (tmp_path / "robot.urdf").write_text(arm(*SIX))
-    (tmp_path / "motion.csv").write_text("t,q_j1,tau_j1\n0,0,0\n")
-    with pytest.raises(InputError, match=r"no column 'q_j2', .*; the header has 't', 'q_j1', 'tau_j1'"):
-        identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "motion.csv"))
-    with pytest.raises((ModelError, RneaError)):
-        identify_cli.run(arguments(tmp_path / "missing.urdf", tmp_path / "motion.csv"))
-    robot = Robot(robots()[0].model.with_joint_dynamics({"j3": JointDynamics(viscous=4.0)}))
-    t, q, qd, qdd, *_ = recorded(rate=50.0)
-    tau = 2.0 * robots()[0].inverse_dynamics(q, qd, qdd) - robot.inverse_dynamics(q, qd, qdd)  # friction that drives
-    names = ["t", *(f"{block}_{joint}" for block in ("q", "qd", "qdd", "tau") for joint in robot.joint_names)]
-    table = np.column_stack((t, q, qd, qdd, tau))
-    np.savetxt(tmp_path / "wrong.csv", table, delimiter=",", header=",".join(names), comments="")
-    assert identify_cli.run(arguments(tmp_path / "robot.urdf", tmp_path / "wrong.csv")) == 1
-    assert "NO physical robot explains them" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------------- example

@@ -76,7 +76,7 @@ def test_what_is_declared_only_is_refused_with_not_yet(path):
 
 
 def test_nothing_else_is_declared_only():
-    assert len(LATER) == 7 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "friction", "sensors"}
+    assert len(LATER) == 6 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "friction", "sensors"}
     (problem,) = refused({"effort_convention": "without_gravity"})
     assert problem == "effort_convention: not yet: 'without_gravity' is declared but not served; allowed are total"
     load(ARM, {"version": 1, "effort_convention": "total"}, backend="python")
@@ -110,8 +110,8 @@ friction: {j1: {viscos: 1.0}, j7: {viscous: .nan}}
         "line 5, column 1: gravity is [0, 0, 'down']; three finite numbers are needed [m/s^2]",
         "line 7, column 3: payloads.l9: link 'l9' does not exist; the links are base, l1, l2, l3",
         "line 9, column 5: payloads.l1.mass is -1; a number above zero is needed [kg]",
-        "line 10, column 17: friction.j1.viscos is not known; allowed are coulomb, viscous, offset, smoothing; did you mean "
-        "'viscous'?",
+        "line 10, column 17: friction.j1.viscos is not known; allowed are coulomb, viscous, offset, smoothing, "
+        "stribeck, stribeck_velocity, asymmetry; did you mean 'viscous'?",
         "line 10, column 31: friction.j7: joint 'j7' does not exist; the joints are j1, j2, j3",
         "line 10, column 36: friction.j7.viscous is nan; a number not below zero is needed [N m s/rad, N s/m]")
 

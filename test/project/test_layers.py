@@ -51,7 +51,7 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
        "*_srvs")
 # Foreign packages, and the modules that may import them; numpy is everywhere.
 IMPORTERS = {
-    "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader",),
+    "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "matplotlib": ("output/figures",), "mujoco": ("sim/engine",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline"),

@@ -25,7 +25,8 @@ SCALING_MARK = MARK.replace("parameters", "scaling parameters")
 ROBOT_FILE_MARK = MARK.replace("parameters", "keys of the robot file")
 END = "<!-- end -->"
 EXPECTED = {"index", "install", "dynamics_node", "scaling_node", "query_node", "systems", "library", "command_line",
-            "planning", "gait", "correctness_and_speed", "architecture", "glossary", "robot_file", "simulation"}
+            "planning", "gait", "correctness_and_speed", "architecture", "glossary", "robot_file", "simulation",
+            "identification"}
 
 
 @cache

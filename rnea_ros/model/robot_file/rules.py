@@ -120,6 +120,19 @@ def _drives(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
                                                          "torque are needed [rad/s, N m]")
 
 
+def _friction(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    terms = {link.joint: link.term for model in models for link in model.links}
+    for joint, given in content["friction"].items():
+        drive, term = content["drives"].get(joint, {}), terms[joint]
+        coulomb, viscous = (given.get(key, getattr(term, key)) + drive.get(key, 0.0) for key in ("coulomb", "viscous"))
+        if given.get("stribeck", 0.0) < -coulomb:
+            yield Problem(("friction", joint, "stribeck"), f"is {given['stribeck']:g}; friction near rest would drive: at "
+                                                           f"least -coulomb, {-coulomb:g}, is needed [N m, N]")
+        if abs(given.get("asymmetry", 0.0)) > viscous:
+            yield Problem(("friction", joint, "asymmetry"), f"is {given['asymmetry']:g}; friction would drive one way: at "
+                                                            f"most viscous, {viscous:g}, either way [N m s/rad, N s/m]")
+
+
 def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
     for name, supply in content["supplies"].items():
         if not {"max_power", "max_braking_power"} & set(supply):
@@ -131,4 +144,5 @@ def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
 
 RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
     (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
-    (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("supplies",), _supplies))
+    (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("friction", "drives"), _friction),
+    (("supplies",), _supplies))

@@ -180,12 +180,17 @@ SUPPLIES = _each("", "Sources of power that joints share, by any name.", _object
         **POWER}))
 
 FRICTION = _each("any joint", "What acts at each joint beside links and drives, over the URDF's `<dynamics>`.", _object(
-    "Friction of one joint; its torque is coulomb tanh(qd / smoothing) + viscous qd + offset.", {
+    "Friction of one joint; its torque is s (coulomb + stribeck (1 - tanh^2(qd / stribeck_velocity))) + (viscous + asymmetry "
+    "s) qd + offset, with s = tanh(qd / smoothing).", {
         "coulomb": _not_negative("Coulomb friction [N m, N]."),
         "viscous": _not_negative("Viscous friction [N m s/rad, N s/m]."),
         "offset": _number("Constant torque that the motor needs beside everything else [N m, N]."),
         "smoothing": _positive("Speed within which Coulomb friction changes its sign; default 0.01 [rad/s, m/s]."),
-        "stribeck": _later("extra friction at low speed."),
+        "stribeck": _number("Coulomb friction near rest above that at speed, or below it: at least -coulomb; default 0 "
+                            "[N m, N]."),
+        "stribeck_velocity": _positive("Speed within which stribeck counts; default 0.1 [rad/s, m/s]."),
+        "asymmetry": _number("Viscous friction forwards above that backwards, half the difference: at most viscous, either "
+                             "way; default 0 [N m s/rad, N s/m]."),
         "load_dependent": _later("friction by transmitted torque.")}))
 
 SCHEMA: Schema = {

@@ -139,6 +139,11 @@ JOINT_DYNAMICS = (
     Entry(f"joint_dynamics.{JOINT}.offset", 0.0, "Constant effort", "N m, N", -LARGEST, LARGEST),
     Entry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Speed at which tanh replaces the jump of the Coulomb friction",
           "rad/s, m/s", 1e-9, 10.0),
+    Entry(f"joint_dynamics.{JOINT}.stribeck", 0.0, "Coulomb friction near rest above that at speed", "N m, N",
+          -LARGEST, LARGEST),
+    Entry(f"joint_dynamics.{JOINT}.stribeck_velocity", 0.1, "Speed within which stribeck counts", "rad/s, m/s", 1e-9, 100.0),
+    Entry(f"joint_dynamics.{JOINT}.asymmetry", 0.0, "Viscous friction forwards above that backwards, half the difference",
+          "N m s/rad, N s/m", -LARGEST, LARGEST),
 )
 HOLD = (
     Entry(f"hold_joints.{JOINT}", math.nan, "Where the joint is while nobody publishes it, at rest. A joint that has once "

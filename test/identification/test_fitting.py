@@ -1,0 +1,241 @@
+"""A robot fitted with defaults: what is written foretells, friction is found, bodies are possible, odd recordings are read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+
+import rnea_ros
+from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.cli import identify as identify_cli
+from rnea_ros.identification import knowledge, result_files
+from rnea_ros.identification.fitting import fit
+from rnea_ros.identification.friction import FrictionModel, candidates
+from rnea_ros.identification.identification import Measurements
+from rnea_ros.identification.physical_consistency import impossible_bodies
+from rnea_ros.identification.preparation import prepare
+from rnea_ros.identification.weighted_fit import alike
+from support.oracles import difference
+from support.recorded_robot import NOISE, URDF, motion, recorded, robots, write_csv
+
+
+@cache
+def fitted():
+    return fit(robots()[0], Measurements(*recorded()))
+
+
+def rms(x):
+    return np.sqrt(np.mean(x**2, axis=0))
+
+
+# ---------------------------------------------------------------------- the robot found
+
+def test_another_motion_is_foretold():
+    q, qd, qdd, _ = motion(5)(np.linspace(0.0, 8.0, 800))
+    tau = robots()[1].inverse_dynamics(q, qd, qdd)
+    before, after = (rms(robot.inverse_dynamics(q, qd, qdd) - tau) for robot in (robots()[0], fitted().robot))
+    assert np.all(after < 0.1 * before) and np.all(after < 0.03 * rms(tau))
+
+
+def test_errors_are_those_of_the_noise():
+    found = fitted()
+    assert np.all(found.trained < 1.2 * NOISE) and np.all(found.foretold < 1.2 * NOISE)
+    assert found.explained and found.cost < 0.05 and not impossible_bodies(found.robot.model)
+    assert found.prepared.t[found.split] == pytest.approx(0.7 * 24.0, abs=0.1)
+
+
+def test_friction_models_are_those_of_the_robot():
+    first, second, third = fitted().friction
+    assert first.stribeck_velocity == pytest.approx(0.15, rel=0.6) and third.stribeck_velocity == pytest.approx(0.2, rel=0.6)
+    assert first.asymmetric and not second.asymmetric and not third.asymmetric
+    true = {link.joint: link.term for link in robots()[1].model.links}
+    found = {link.joint: link.term for link in fitted().robot.model.links}
+    assert found["j3"].armature == pytest.approx(0.2, abs=0.05), "those of the others are not told from their bodies"
+    for joint in ("j2", "j3"):
+        for term in ("viscous", "offset"):
+            assert getattr(found[joint], term) == pytest.approx(getattr(true[joint], term), abs=0.2), (joint, term)
+        assert found[joint].coulomb == pytest.approx(true[joint].coulomb, rel=0.1)
+
+
+def test_base_parameters_are_as_certain_as_they_say():
+    """Of bodies and rotors: errors in units of the standard deviation that is told."""
+    found = fitted()
+    count = sum(name.endswith(")") and not np.isnan(b) for name, b in zip(found.base.names, found.before))
+    truth = found.base.grouping[:count] @ true_values(found)
+    z = (found.beta[:count] - truth) / found.std[:count]
+    assert np.mean(np.abs(z) < 3.0) > 0.9 and 0.2 < np.std(z) < 2.0
+
+
+def true_values(found):
+    from rnea_ros.inertial.inertial_parameters import values
+
+    listed = [p for p in found.base.parameters if p.kind not in ("coulomb", "breakaway", "viscous", "forwards", "backwards",
+                                                                 "offset")]
+    return np.concatenate((values(robots()[1].model, listed), np.zeros(len(found.base.parameters) - len(listed))))
+
+
+def test_what_is_not_shown_is_named_and_stays_the_urdfs():
+    """A joint that rests tells nothing of its rotor: no refusal, as least squares alone must refuse it."""
+    t, *_ = recorded()
+    still = np.array([1.0, 1.0, 0.0])
+    qs, qd, qdd, _ = motion(0)(t)
+    tau = robots()[1].inverse_dynamics(qs * still, qd * still, qdd * still)
+    found = fit(robots()[0], Measurements(t, qs * still, tau, qd * still, qdd * still))
+    told = " ".join(knowledge.open_directions(found))
+    assert "Ia(j3)" in told and "viscous(j3)" in told and "Ia(j2)" not in told
+    assert np.all(found.foretold < 0.05 * found.signal)
+
+
+def test_friction_that_drives_is_no_robots():
+    t, q, qd, qdd, *_ = t_and_motion()
+    driven = Robot(robots()[0].model.with_joint_dynamics({"j3": JointDynamics(viscous=4.0)}))
+    tau = 2.0 * robots()[0].inverse_dynamics(q, qd, qdd) - driven.inverse_dynamics(q, qd, qdd)
+    found = fit(robots()[0], Measurements(t, q, tau, qd, qdd))
+    assert not found.explained and "viscous(j3)" in found.thin
+
+
+def t_and_motion():
+    t = np.arange(0.0, 16.0, 0.02)
+    return t, *motion(0)(t)
+
+
+def test_unmeasured_joints_are_left_out():
+    t, q, tau = recorded()
+    found = fit(robots()[0], Measurements(t, q, np.where([True, True, False], tau, np.nan)))
+    assert found.joints == (0, 1) and len(found.friction) == 2 and np.all(found.foretold < 1.2 * NOISE[:2])
+
+
+def test_bad_questions():
+    t, q, tau = recorded()
+    for message, recording, options in (
+            ("held_out is 1.0", (t, q, tau), {"held_out": 1.0}), ("rate 0", (t, q, tau), {"rate": 0.0}),
+            ("too few for", (t, q, tau), {"rate": 0.5}), ("64 are the fewest", (t[:30], q[:30], tau[:30]), {}),
+            ("no joint has a finite torque", (t, q, tau * np.nan), {}), ("tau .4800, 2.", (t, q, tau[:, :2]), {})):
+        with pytest.raises(InputError, match=message):
+            fit(robots()[0], Measurements(*recording), **options)
+
+
+# ---------------------------------------------------------------------- recordings as drivers give them
+
+def test_repeated_readings_are_left_out_and_times_are_even():
+    """Read every 34 ms, published every 33.3 ms: stamps are up to a period off, and some readings come twice."""
+    read = np.arange(0.0, 24.0, 0.034)
+    t = np.arange(0.05, 23.9, 1.0 / 30.0)
+    last = np.searchsorted(read, t) - 1
+    q, *_ = motion(0)(read)
+    found = prepare(t, q[last], q[last] * 2.0)
+    assert "repeat the reading before" in found.notes[0] and "even times, 34 ms apart" in found.notes[1]
+    inner = slice(30, -30)
+    true = np.array([motion(0)(read[np.flatnonzero((q == row).all(axis=1))])[1][0] for row in found.q[inner]])
+    assert np.abs(found.qd[inner] - true).max() < 0.05 * np.abs(true).max()
+
+
+def test_stamps_that_are_right_stay():
+    t, q, tau = recorded()
+    lost = np.random.default_rng(0).random(len(t)) > 0.02
+    found = prepare(t[lost], q[lost], tau[lost])
+    assert not found.notes and set(found.t) <= set(t)
+    backwards = prepare(np.insert(t, 10, 0.0), np.insert(q, 10, 7.0, axis=0), np.insert(tau, 10, 7.0, axis=0))
+    assert "do not increase" in backwards.notes[0] and not (backwards.q == 7.0).any()
+
+
+def test_correlation_of_residuals():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=20_000)
+    assert alike(noise) == pytest.approx(1.0, abs=0.1)
+    slow = np.convolve(noise, np.ones(10), "valid")
+    assert alike(slow) == pytest.approx(10.0, rel=0.2)
+
+
+# ---------------------------------------------------------------------- friction
+
+def test_columns_are_joint_dynamics():
+    """A friction model and JointDynamics say the same torque; its rate is the derivative."""
+    qd = np.linspace(-1.0, 1.0, 41)
+    rng = np.random.default_rng(0)
+    bare = Robot(robots()[0].model, "reference")
+    for model in list(candidates(1.0))[::15]:
+        values = rng.uniform(0.1, 1.0, len(model.kinds))
+        robot = Robot(bare.model.with_joint_dynamics({"j1": JointDynamics(**model.terms(values))}), "reference")
+        x = np.zeros((41, 3))
+        moving = x + qd[:, None] * [1.0, 0.0, 0.0]
+        extra = robot.inverse_dynamics(x, moving, x) - bare.inverse_dynamics(x, moving, x)
+        assert extra[:, 0] == pytest.approx(model.columns(qd) @ values, abs=1e-12)
+
+
+def test_rate_of_friction():
+    term = JointDynamics(0.1, 1.0, 2.0, 1.0, 0.3, 0.05, -1.2, 0.2, -0.7)
+    robot = Robot(robots()[0].model.with_joint_dynamics({"j2": term}))
+    for now in (0.3, 1.7, 2.9):
+        blocks = [block[0] for block in motion(1)(np.array([now]))]
+        slope = difference(lambda h, now=now: robot.inverse_dynamics(*(b[0] for b in motion(1)(np.array([now + h]))[:3])))
+        assert robot.torque_and_rate(*blocks)[1] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+def test_friction_that_drives_is_refused():
+    for wrong in ({"stribeck": -1.0}, {"coulomb": 1.0, "stribeck": -1.5}, {"viscous": 0.1, "asymmetry": 0.2}):
+        with pytest.raises(InputError, match="friction must oppose motion"):
+            JointDynamics(**wrong)
+    with pytest.raises(InputError, match="stribeck_velocity is 0"):
+        JointDynamics(stribeck_velocity=0)
+    with pytest.raises(rnea_ros.ModelError, match=r"(?s)stribeck is -2.*asymmetry is 1") as error:
+        rnea_ros.load(URDF, {"version": 1, "friction": {"j1": {"coulomb": 1.0, "stribeck": -2.0, "asymmetry": 1.0}}})
+    assert "-coulomb, -1" in str(error.value)
+
+
+def test_words_of_a_model():
+    assert FrictionModel(0.1, 0.3, True).words == "Coulomb, viscous, Stribeck, asymmetric"
+
+
+# ---------------------------------------------------------------------- command line
+
+def arguments(*words):
+    parser = argparse.ArgumentParser()
+    identify_cli.add_arguments(parser)
+    return parser.parse_args([str(word) for word in words])
+
+
+def test_command_line(tmp_path, capsys):
+    """What is written is the robot that was reported, without and with a robot file beside it."""
+    (tmp_path / "robot.urdf").write_text(URDF)
+    file = "version: 1\nlimits: {j1: {max_effort: 90.0}}\ndrives: {j2: {gear_ratio: 100.0}}\n"
+    (tmp_path / "robot.yaml").write_text(file)
+    write_csv(tmp_path / "motion.csv", *recorded(), words=("position_", "effort_"))
+    given = (tmp_path / "robot.urdf", tmp_path / "motion.csv", "--rename", "position_=q_", "effort_=tau_")
+    assert identify_cli.run(arguments(*given, "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "out")) == 0
+    printed = capsys.readouterr()
+    assert "columns not used: 'temperature'" in printed.err and "a physical robot explains the recording" in printed.out
+    assert "estimated by Kalman smoothing" in printed.out and "Coulomb, viscous" in printed.out
+    out = tmp_path / "out"
+    robot = rnea_ros.load(out / result_files.URDF, out / result_files.ROBOT_FILE)
+    assert robot.limits.effort[0] == 90.0
+    q, qd, qdd, _ = motion(5)(np.linspace(0.0, 8.0, 100))
+    tau = fitted().robot.inverse_dynamics(q, qd, qdd)
+    assert np.abs(robot.inverse_dynamics(q, qd, qdd) - tau).max() < 1e-3 * np.abs(tau).max()
+    numbers = json.loads((out / result_files.NUMBERS).read_text())
+    assert numbers["explained"] and numbers["joints"]["j1"]["error_held_out"] < 1.2 * NOISE[0]
+    assert numbers["links"].keys() == {"l1", "l2", "l3"} and len(numbers["base_parameters"]) == len(fitted().base)
+    page = (out / result_files.REPORT).read_text()
+    for words in ("![Torques", "## Bodies", "says little", "## What this recording cannot tell", "No torque of this robot"):
+        assert words in page
+    assert all((out / name).stat().st_size > 20_000 for name in (result_files.TORQUES, result_files.FRICTION))
+
+
+def test_command_line_errors(tmp_path, capsys):
+    (tmp_path / "robot.urdf").write_text(URDF)
+    t, q, qd, qdd, *_ = t_and_motion()
+    write_csv(tmp_path / "motion.csv", t, q, -robots()[0].inverse_dynamics(q, qd, qdd))
+    given = (tmp_path / "robot.urdf", tmp_path / "motion.csv")
+    assert identify_cli.run(arguments(*given)) == 1
+    assert "NO physical robot explains the recording" in capsys.readouterr().out
+    for message, words in ((r"--rename tau: OLD=NEW", ("--rename", "tau")), (r"--hold j9: the joints are", ("--hold", "j9")),
+                           (r"--hold j1=far: a position", ("--hold", "j1=far")), ("is a file", ("-o", given[1])),
+                           ("no column 'tau_j1'", ("--rename", "tau_=effort_"))):
+        with pytest.raises(InputError, match=message):
+            identify_cli.run(arguments(*given, *words))
+    held = identify_cli.read(given[1], robots()[0], [], {2: 0.4})
+    assert np.all(held.q[:, 2] == 0.4) and np.isnan(held.tau[:, 2]).all() and np.isfinite(held.tau[:, :2]).all()
