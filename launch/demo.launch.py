@@ -4,7 +4,8 @@
     ros2 launch rnea_ros demo.launch.py rviz:=true
     ros2 launch rnea_ros demo.launch.py urdf:=robot.urdf       any robot, swept through the middle of its range
 
-Everything that dynamics.launch.py takes can be given here too.
+Everything that dynamics.launch.py takes can be given here too. Robots of other kinds have launch files of their own,
+NAME_demo, which call `robot_demo` below.
 """
 
 from pathlib import Path
@@ -12,6 +13,9 @@ from pathlib import Path
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.launch_description_sources import load_python_launch_file_as_module
+
+from rnea_ros.demo.processes import shared
+from rnea_ros.demo.robots.catalogue import DEMOS
 
 SHARE = Path(__file__).resolve().parents[1]
 dynamics = load_python_launch_file_as_module(str(SHARE / "launch" / "dynamics.launch.py"))
@@ -55,6 +59,28 @@ def start(context):
     actions = dynamics.start(context)
     motion = {"motion": given["motion"], **{name: dynamics.number(given, name) for name in ("rate", "duration")}}
     return [*actions, dynamics.node(given, "rnea_ros", "demo_robot", [{**dynamics.described(given), **motion}])]
+
+
+# --- for launch files of demos that have a robot and a motion of their own ------------------------------------------
+
+OF_THE_ROBOT = ("urdf", "urdf_package", "urdf_package_path", "xacro_args", "robot_file")
+
+
+def robot_demo(name):
+    """The launch description of a demo of rnea_ros/demo/robots."""
+    arguments = [argument for argument in dynamics.ARGUMENTS if argument.name not in OF_THE_ROBOT]
+    return LaunchDescription([*arguments, OpaqueFunction(function=lambda context: start_robot(context, DEMOS[name]))])
+
+
+def start_robot(context, demo):
+    """dynamics_node, with what can stand beside it, and the nodes that play the demo."""
+    given = context.launch_configurations
+    if any(given.get(name) for name in OF_THE_ROBOT):
+        raise RuntimeError(f"the robot of this demo is {demo.name}; demo.launch.py takes any other: give it the urdf")
+    given.update(dict.fromkeys(OF_THE_ROBOT, ""), urdf=str(shared(demo.urdf)), robot_file=str(shared(demo.robot_file)))
+    actions = dynamics.start(context, demo.parameters)
+    played = {**dynamics.described(given), "motion": demo.name, "rate": demo.rate}
+    return [*actions, *(dynamics.node(given, "rnea_ros", name, [played]) for name in demo.nodes if name != "dynamics_node")]
 
 
 def own_parameters(urdf):

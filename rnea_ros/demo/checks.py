@@ -1,24 +1,20 @@
-"""Is what the demo received right? Three checks, none of which trusts the code that it judges."""
+"""Is what the demo received right? Checks for any robot, none of which trusts the code that it judges."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..model.tree import JointDynamics
+from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from . import motion as demo_motion
+from .recording import DemoRecording
 
-# Actuators of the Stanford arm as its joints feel them [kg m^2; joint 3: kg], R. Paul 1981; as in config/stanford.yaml.
-STANFORD_TERMS = {f"joint{k}": JointDynamics(rotor_inertia=inertia)
-                  for k, inertia in enumerate((0.953, 2.193, 0.782, 0.106, 0.097, 0.020), start=1)}
-# Chosen so that the paper's motion uses 60 to 80 percent of them [N m/s; joint 3: N/s]; no source gives any.
-STANFORD_RATE_LIMITS = {"joint1": 180.0, "joint2": 320.0, "joint3": 200.0, "joint4": 2.5, "joint5": 4.0, "joint6": 0.4}
 PAPERS_STEP = 1e-4  # s
 PAPERS_FIGURE = 2.462e-2  # N m/s: guarino-gfd section V, joint 1
 AGREEMENT = 2e-3  # of the joint's largest rate: what a difference quotient over some milliseconds is good for
+EXACT = 1e-8  # of the joint's largest torque and rate: two ways of computing them
 SMOOTH = 2e-4  # of the joint's largest acceleration and jerk; torques have ten times the curvature at most
 
 
@@ -27,35 +23,7 @@ class Verdict(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, eq=False)
-class DemoRecording:
-    """Samples of a motion and of the answer to it: stamps t (samples,) [ns], all else (samples, n) [SI]."""
-
-    t: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    qddd: np.ndarray
-    tau: np.ndarray
-    tau_rate: np.ndarray
-
-    @property
-    def motion(self) -> demo_motion.MotionSample:
-        return demo_motion.MotionSample(self.q, self.qd, self.qdd, self.qddd)
-
-    @property
-    def seconds(self) -> np.ndarray:
-        return (self.t - self.t[0]) * 1e-9
-
-
-def played(robot: Robot, motion: demo_motion.BackAndForth, seconds: float, rate: float) -> DemoRecording:
-    """What the robot's library says of a motion, without ROS."""
-    t = np.arange(int(seconds * rate)) * round(1e9 / rate)
-    samples = demo_motion.MotionSample(*map(np.array, zip(*(motion(time) for time in t * 1e-9))))
-    return DemoRecording(t, *samples, *robot.torque_and_rate(*samples))
-
-
-def same_as_library(robot: Robot, motion: demo_motion.MotionSample, tau: np.ndarray, tau_rate: np.ndarray) -> Verdict:
+def same_as_library(robot: AnyRobot, motion: demo_motion.MotionSample, tau: np.ndarray, tau_rate: np.ndarray) -> Verdict:
     """Every received number is the library's for the motion q, qd, qdd, qddd that it came with, to the last bit."""
     expected = robot.dynamics(*motion)
     wrong = (expected.tau != tau) | (expected.tau_rate != tau_rate)
@@ -63,6 +31,25 @@ def same_as_library(robot: Robot, motion: demo_motion.MotionSample, tau: np.ndar
     if not wrong.any():
         return Verdict(True, f"{samples} samples of {joints} joints equal the library's to the last bit")
     return Verdict(False, f"{np.count_nonzero(wrong)} of {wrong.size} values differ from the library's")
+
+
+def near(found: np.ndarray, expected: np.ndarray, allowed: float, what: str) -> Verdict:
+    """Two arrays (samples, n) are the same, measured by each column's largest number."""
+    largest = np.abs(expected).max(axis=0).clip(min=1e-6)
+    error = float((np.abs(found - expected) / largest).max())
+    return Verdict(error < allowed, f"{what} to {error:.1e} of the largest one ({len(found)} samples; allowed {allowed:g})")
+
+
+def equal(recording: DemoRecording, tau: np.ndarray, tau_rate: np.ndarray, what: str) -> Verdict:
+    """Torques and rates are those that another way of computing them gives."""
+    received, expected = np.hstack((recording.tau, recording.tau_rate)), np.hstack((tau, tau_rate))
+    return near(received, expected, EXACT, f"torques and rates are those of {what}")
+
+
+def power_is_energy_rate(recording: DemoRecording, energy: np.ndarray) -> Verdict:
+    """What the motors give per second is what kinetic and potential energy (samples,) gain, where there is no friction."""
+    power = np.sum(recording.tau * recording.qd, axis=1)[1:-1, None]
+    return near(power, slopes(recording.seconds, energy[:, None]), AGREEMENT, "the motors' power is the slope of the energy")
 
 
 def slopes(t: np.ndarray, x: np.ndarray) -> np.ndarray:

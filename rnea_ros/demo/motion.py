@@ -60,6 +60,27 @@ class BackAndForth:
         return MotionSample(start + moved, qd, qdd, qddd)
 
 
+@dataclass(frozen=True, eq=False)
+class Harmonics:
+    """A motion that comes back after `period` seconds: middle (n,), and amplitudes (n,) of cos(k (2 pi t / period + phase))
+    for each (k, amplitudes) of `terms`."""
+
+    period: float
+    middle: np.ndarray
+    terms: tuple[tuple[int, np.ndarray], ...]
+    phase: np.ndarray | float = 0.0
+
+    def derivatives(self, t: float, count: int) -> list[np.ndarray]:
+        """Position and its first derivatives, `count` arrays (n,)."""
+        w = 2.0 * np.pi / self.period
+        found = [sum((amplitudes * (k * w) ** order * np.cos(k * (w * t + self.phase) + order * np.pi / 2.0)
+                      for k, amplitudes in self.terms), np.zeros_like(self.middle)) for order in range(count)]
+        return [self.middle + found[0], *found[1:]]
+
+    def __call__(self, t: float) -> MotionSample:
+        return MotionSample(*self.derivatives(t, 4))
+
+
 def stanford(duration: float = STANFORD_DURATION) -> BackAndForth:
     """The motion of guarino-gfd section V, there and back."""
     return BackAndForth(np.array(STANFORD_START), np.array(STANFORD_END), duration, QUINTIC)

@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import numpy as np
 
 from ..output.figures import picture
-from ..robots.robot import Robot
-from .checks import DemoRecording, difference_quotients
+from ..robots.protocol import AnyRobot
+from . import machine_picture
+from .checks import difference_quotients
+from .processes import shared
+from .recording import DemoRecording
+from .robot_demo import RobotDemo
 
 ROWS = 8  # joints that fit on a page
+MACHINE = 6.0  # inches, of the picture of the machine
 DOTS = 60  # difference quotients drawn for each joint
 STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 TORQUE, RATE, DOT = "#1f4e79", "#c0392b", "#2b2b2b"
 
 
-def draw(robot: Robot, recording: DemoRecording, path: str | os.PathLike, source: str) -> None:
+def draw(robot: AnyRobot, recording: DemoRecording, path: str | os.PathLike, source: str, demo: RobotDemo) -> None:
     """Write the picture to `path`; its ending gives the format. Raises RneaError without matplotlib."""
     joints = range(min(robot.n, ROWS))
-    with picture(path, (11, 1.1 + 1.45 * len(joints)), dpi=150, settings=STYLE) as figure:
-        axes = figure.subplots(len(joints), 2, sharex=True, squeeze=False)
+    size = np.array([11.0, 1.1 + 1.45 * len(joints)])
+    if demo.instants:
+        size = np.maximum(size + [MACHINE, 0.0], [0.0, MACHINE])
+    with picture(path, tuple(size), dpi=150, settings=STYLE) as figure:
+        curves = figure
+        if demo.instants:
+            left, curves = figure.subfigures(1, 2, width_ratios=(MACHINE, size[0] - MACHINE))
+            _draw_machine(left.add_subplot(projection="3d"), robot, recording, demo)
+        axes = curves.subplots(len(joints), 2, sharex=True, squeeze=False)
         for row, joint in zip(axes, joints):
             _draw_joint(row, robot, recording, joint)
-        _label(figure, axes)
+        _label(curves, axes, recording)
+        figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="upper right", ncol=2, frameon=False, fontsize=9)
         more = "" if robot.n <= ROWS else f", the first {ROWS} of {robot.n} joints"
         figure.suptitle(f"{robot.name}{more}: {source}", fontsize=11, x=0.01, ha="left")
 
 
-def _draw_joint(row, robot: Robot, recording: DemoRecording, joint: int) -> None:
+def _draw_machine(axis, robot: AnyRobot, recording: DemoRecording, demo: RobotDemo) -> None:
+    """At the demo's instants: the last one is drawn in full, those before pale."""
+    drawn = machine_picture.shapes(shared(demo.urdf).read_text(encoding="utf-8"))
+    samples = np.searchsorted(recording.seconds, demo.instants).clip(max=len(recording.q) - 1)
+    machine_picture.draw(axis, drawn, [partial(robot.link_pose, q=q) for q in recording.q[samples]])
+    axis.view_init(*demo.view)
+
+
+def _draw_joint(row, robot: AnyRobot, recording: DemoRecording, joint: int) -> None:
     t, prismatic = recording.seconds, robot.joint_types[joint] == "prismatic"
     unit = "N" if prismatic else "N m"
     inner, quotients = difference_quotients(recording)
@@ -49,16 +71,18 @@ def _draw_joint(row, robot: Robot, recording: DemoRecording, joint: int) -> None
 def _gaps_at_jumps(recording: DemoRecording, joint: int) -> np.ndarray:
     """The rate, with a gap where it jumps: a line across would show values that it never has."""
     rate = recording.tau_rate[:, joint].copy()
-    jumps = np.abs(np.diff(recording.qddd[:, joint])) > 0.25 * np.ptp(recording.qddd[:, joint])
-    rate[1:][jumps] = np.nan
+    rate[1:][_jumps(recording)[:, joint]] = np.nan
     return rate
 
 
-def _label(figure, axes) -> None:
+def _jumps(recording: DemoRecording) -> np.ndarray:
+    return np.asarray(np.abs(np.diff(recording.qddd, axis=0)) > 0.25 * np.ptp(recording.qddd, axis=0))
+
+
+def _label(figure, axes, recording: DemoRecording) -> None:
+    jumps = ", which jumps where the motion's jerk does" if _jumps(recording).any() else ""
     axes[0, 0].set_title("torque (force of prismatic joints)", loc="left", fontsize=10, color=TORQUE)
-    axes[0, 1].set_title("its rate, which jumps where the motion's jerk does", loc="left", fontsize=10, color=RATE)
+    axes[0, 1].set_title(f"its rate{jumps}", loc="left", fontsize=10, color=RATE)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     figure.align_ylabels(axes)
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper right", ncol=2, frameon=False, fontsize=9)

@@ -22,8 +22,10 @@ MODULES = {  # of the nodes by name
 GRACE = 5.0  # s, for a process to end by itself
 
 
-def shared(name: str) -> Path:
-    """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree."""
+def shared(name: str | Path) -> Path:
+    """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree; or a path as it is."""
+    if isinstance(name, Path):
+        return name
     package = Path(__file__).resolve().parents[1]
     for path in (package.parent / name, *(folder / "share" / "rnea_ros" / name for folder in package.parents)):
         if path.is_file():

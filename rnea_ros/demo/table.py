@@ -6,7 +6,7 @@ import math
 import time
 from typing import Any, TextIO
 
-from ..robots.robot import Robot
+from ..robots.protocol import AnyRobot
 
 
 class LiveTable:
@@ -14,7 +14,7 @@ class LiveTable:
 
     BAR = 10
 
-    def __init__(self, robot: Robot, out: TextIO):
+    def __init__(self, robot: AnyRobot, out: TextIO):
         self._out, self._live = out, out.isatty()
         self._interval = 0.1 if self._live else 1.7  # s; no divisor of the motion's period, to show different instants
         self._next = 0.0

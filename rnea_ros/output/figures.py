@@ -62,6 +62,13 @@ def movie(path: str | Path, size: tuple[float, float], frame: Callable[[Any, int
         FuncAnimation(figure, draw, frames=count).save(path, PillowWriter(fps=rate))
 
 
+def solid(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any], strength: float = 1.0) -> None:
+    """Polygons (corners, 3) on 3D axes, each in its colour; strength: opacity."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+
+    axis.add_collection3d(Poly3DCollection(faces, facecolors=colours, edgecolors="none", alpha=strength))
+
+
 def shades(count: int) -> np.ndarray:
     """Colours from dark to bright (count, 4)."""
     import matplotlib

@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,10 +18,13 @@ import pytest
 from rnea_ros import Robot
 from rnea_ros.cli import main
 from rnea_ros.demo import checks as demo_checks
+from rnea_ros.demo import machine_picture, plot, scaling_checks, scaling_plot
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
-from rnea_ros.demo import scaling_checks, scaling_plot
 from rnea_ros.demo.processes import MODULES
+from rnea_ros.demo.recording import DemoRecording, Series, paired, played
+from rnea_ros.demo.robots import any_tree
+from rnea_ros.demo.robots.catalogue import DEMOS
 from rnea_ros.demo.table import LiveTable
 from rnea_ros.demo.task import motion, parameters, too_fast
 from rnea_ros.motion.path_dynamics import PathDynamics
@@ -37,12 +41,12 @@ FINGER = """<robot name="r"><link name="base"/><link name="upper"><inertial><ori
 
 @pytest.fixture(scope="module")
 def robot():
-    return Robot.from_urdf(STANFORD, joint_dynamics=demo_checks.STANFORD_TERMS)
+    return any_tree.demo(None).load()
 
 
 @pytest.fixture(scope="module")
 def recording(robot):
-    return demo_checks.played(robot, demo_motion.stanford(), seconds=5.0, rate=500.0)
+    return played(robot, demo_motion.stanford(), seconds=5.0, rate=500.0)
 
 
 # --- the checks -------------------------------------------------------------------------------------------------------
@@ -70,14 +74,14 @@ def test_a_wrong_rate_of_one_joint_is_found(robot, recording, factor):
 
 def test_lost_messages_do_not_look_like_wrong_rates(robot, recording):
     kept = np.random.default_rng(2).uniform(size=len(recording.t)) > 0.1
-    some = demo_checks.DemoRecording(*(getattr(recording, name)[kept] for name in vars(recording)))
+    some = recording.at(np.flatnonzero(kept))
     assert demo_checks.rate_is_derivative(some, robot.joint_names).passed
 
 
 def test_a_desired_motion_that_came_late_does_not_look_like_a_wrong_rate(robot, recording):
     qdd, qddd = recording.qdd.copy(), recording.qddd.copy()
     qdd[700:720], qddd[700:720] = qdd[699:719], qddd[699:719]
-    late = demo_checks.DemoRecording(recording.t, recording.q, recording.qd, qdd, qddd,
+    late = DemoRecording(recording.t, recording.q, recording.qd, qdd, qddd,
                                  *robot.torque_and_rate(recording.q, recording.qd, qdd, qddd))
     assert demo_checks.rate_is_derivative(late, robot.joint_names).passed
 
@@ -161,6 +165,64 @@ def test_a_robot_without_joints_is_refused(tmp_path, capsys):
     (tmp_path / "stone.urdf").write_text('<robot name="stone"><link name="stone"/></robot>')
     assert main.main(["demo", "--no-ros", "--urdf", str(tmp_path / "stone.urdf")]) == 2
     assert "no joints that move" in capsys.readouterr().err
+
+
+# --- robots of other kinds -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=DEMOS)
+def named(request):
+    """A demo with a name, its robot, and the beginning of it by the library."""
+    demo = DEMOS[request.param]
+    robot = demo.load(backend="python")
+    return demo, robot, played(robot, demo.player().of(robot.joint_names), 40.0 / demo.rate, demo.rate)
+
+
+def failed(named, recording):
+    return [verdict for verdict in named[0].checks(named[1], recording, None) if not verdict.passed]
+
+
+def test_a_named_demo_passes_its_checks_and_they_find_what_is_wrong(named):
+    recording = named[2]
+    assert not failed(named, recording)
+    for name, joint in (("tau", 0), ("tau_rate", 2)):
+        wrong = getattr(recording, name).copy()
+        wrong[:, joint] *= 1.05
+        assert failed(named, replace(recording, **{name: wrong})), name
+
+
+def test_the_picture_of_a_named_demo_shows_its_robot(named, tmp_path):
+    pytest.importorskip("matplotlib")
+    demo, robot, recording = named
+    shapes = machine_picture.shapes((ROOT / demo.urdf).read_text())
+    assert len(shapes) > robot.n and len({shape.link for shape in shapes}) > robot.n
+    plot.draw(robot, recording, tmp_path / "a.png", "", demo)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("geometry, volume", [
+    ('<box size="1 2 3"/>', 6.0), ('<cylinder radius="0.5" length="2"/>', np.pi / 2), ('<sphere radius="0.5"/>', np.pi / 6)])
+def test_shapes_are_closed_and_seen_from_outside(geometry, volume):
+    """By Gauss's theorem, where it does not matter how a shape is placed."""
+    text = (f'<robot name="r"><link name="l"><visual><origin xyz="3 2 1" rpy="1 2 3"/><geometry>{geometry}</geometry></visual>'
+            '</link></robot>')
+    (shape,) = machine_picture.shapes(text)
+    found = sum(face[0] @ np.cross(b, c) / 6.0 for face in shape.faces for b, c in pairwise(face[1:]))
+    assert found == pytest.approx(volume, rel=0.05)
+
+
+def test_recordings_are_paired_by_stamp(recording):
+    some = Series(recording.t[[3, 5, 9]], np.array([[3.0], [5.0], [9.0]]))
+    other = Series(np.array([1, *recording.t[[5, 9, 11]]]), np.arange(4.0)[:, None])
+    both, values = paired(recording, some, other)
+    assert (both.tau == recording.tau[[5, 9]]).all()
+    assert [x.ravel().tolist() for x in values] == [[5.0, 9.0], [1.0, 2.0]]
+
+
+def test_a_named_demo_has_its_own_robot(capsys):
+    assert main.main(["demo", "--robot", "palletiser", "--urdf", "a.urdf"]) == 2
+    assert main.main(["demo", "--robot", "palletiser", "--scaling"]) == 2
+    assert capsys.readouterr().err.count("a robot and a motion of its own") == 2
 
 
 # --- with scaling -----------------------------------------------------------------------------------------------------
@@ -247,11 +309,12 @@ def children(line):
 
 @pytest.mark.ros
 @pytest.mark.slow
-def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path):
-    process = start("--seconds", "3", "--plot", "", cwd=tmp_path)
+@pytest.mark.parametrize("words, said", [((), "to the last bit"), (("--robot", "palletiser"), "virtual work")])
+def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path, words, said):
+    process = start("--seconds", "3", "--plot", "", *words, cwd=tmp_path)
     output = process.communicate(timeout=200)[0]
     assert process.returncode == 0, output
-    assert output.count("  ok  ") == 3 and "to the last bit" in output, output
+    assert output.count("  ok  ") == 3 and said in output, output
     assert not any(alive(pid) for pid in children(output))
     assert list(tmp_path.iterdir()) == []
 
@@ -292,7 +355,8 @@ def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
 @pytest.mark.ros
 def test_a_node_that_ends_is_quoted(monkeypatch, capfd):
     pytest.importorskip("rnea_msgs.msg")
-    monkeypatch.setattr(demo, "NODES", ("no_such_node", "demo_robot"))
+    made = replace(any_tree.demo(None), nodes=("no_such_node", "demo_robot"))
+    monkeypatch.setattr(demo.any_tree, "demo", lambda path: made)
     monkeypatch.setitem(MODULES, "no_such_node", "rnea_ros.nodes.no_such_node")
     assert main.main(["demo", "--plot", ""]) == 1
     error = capfd.readouterr().err

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.demo import checks as demo_checks
+from rnea_ros.demo import motion as demo_motion
+from rnea_ros.demo.recording import played
+from rnea_ros.demo.robots import any_tree
 from rnea_ros.demo.task import too_fast
+from rnea_ros.model.robot_file import robot_file
 from rnea_ros.nodes.common.parameter_files import given
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS,
@@ -123,7 +126,7 @@ def shapes(urdf):
         task = too_fast(robot)
         poses = task.plan.path(np.linspace(0.0, task.plan.path.length, 30))[0]
     else:
-        there = demo_checks.demo_motion.choose(robot)
+        there = demo_motion.choose(robot)
         poses = [there(t).q for t in np.linspace(0.0, there.duration, 30)]
     model = pin.buildModelFromUrdf(str(urdf))
     looks = pin.buildGeomFromUrdf(model, str(urdf), pin.GeometryType.VISUAL)
@@ -213,19 +216,20 @@ def test_who_fills_in_a_file_describes_one_robot_for_all_nodes(name):
 
 
 def test_the_stanford_arms_actuators_are_the_demos():
-    expected = {f"joint_dynamics.{name}.rotor_inertia": term.rotor_inertia
-                for name, term in demo_checks.STANFORD_TERMS.items()}
-    for name, limit in demo_checks.STANFORD_RATE_LIMITS.items():
-        expected |= {f"joint_limits.{name}.has_effort_rate_limits": True, f"joint_limits.{name}.max_effort_rate": limit}
+    declared = robot_file.draft(ROOT / "urdf" / "stanford.robot.yaml").content
+    expected = {f"joint_dynamics.{name}.rotor_inertia": drive["rotor_inertia"] for name, drive in declared["drives"].items()}
+    for name, limit in declared["limits"].items():
+        expected |= {f"joint_limits.{name}.has_effort_rate_limits": True,
+                     f"joint_limits.{name}.max_effort_rate": limit["max_effort_rate"]}
     assert parameters("stanford", "any") == expected
 
 
 def test_the_papers_motion_keeps_the_stanford_arms_limits_and_uses_them():
-    robot = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf", joint_dynamics=demo_checks.STANFORD_TERMS)
-    motion = demo_checks.demo_motion.stanford()
-    recording = demo_checks.played(robot, motion, 2 * motion.duration, 500.0)
+    robot = any_tree.demo(None).load()
+    motion = demo_motion.stanford()
+    recording = played(robot, motion, 2 * motion.duration, 500.0)
     effort = np.abs(recording.tau).max(axis=0) / robot.limits.effort
-    rate = np.abs(recording.tau_rate).max(axis=0) / [demo_checks.STANFORD_RATE_LIMITS[name] for name in robot.joint_names]
+    rate = np.abs(recording.tau_rate).max(axis=0) / robot.limits.effort_rate
     for use in (effort, rate):
         assert np.all(use < 0.9) and np.all(use > 0.4)
     assert np.all(np.abs(recording.qd).max(axis=0) < robot.limits.velocity)

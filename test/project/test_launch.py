@@ -14,8 +14,9 @@ import pytest
 
 from rnea_ros import Robot
 from rnea_ros.demo.processes import MODULES
+from rnea_ros.demo.robots.catalogue import DEMOS
 from rnea_ros.demo.task import parameters, too_fast
-from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, prefixes, workspace
+from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, module_of, prefixes, workspace
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAUNCH, CONFIG, URDF = ROOT / "launch", ROOT / "config", ROOT / "urdf"
 FILES = sorted(LAUNCH.glob("*.launch.py"))
 NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower")
+OWN_ROBOTS = {LAUNCH / f"{name}_demo.launch.py": name for name in DEMOS}
 RSP = "robot_state_publisher"
 ALONE = {"rnea_ros": NODES, "rviz2": (), RSP: ()}  # hidden, if this machine has them
 ALL = {"rnea_ros": NODES, "rviz2": ("rviz2",), RSP: (RSP,)}
@@ -47,15 +49,21 @@ def colons(tmp_path):
     return file
 
 
+def demo_file():
+    """launch/demo.launch.py as a module, on the stand-in."""
+    return module_of(LAUNCH / "demo.launch.py")
+
+
 # --- what they take ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_arguments_are_those_promised(path):
     arguments = arguments_of(path)
-    promised = {"urdf", "urdf_package", "urdf_package_path", "xacro_args", "params_file", "motion_source", "namespace",
-                "start_rsp", "rviz", "rviz_config", "use_sim_time", "log_level", "robot_file"}
-    assert promised <= {argument.name for argument in arguments}
+    names, robot = {argument.name for argument in arguments}, set(demo_file().OF_THE_ROBOT)
+    assert {"params_file", "motion_source", "namespace", "start_rsp", "rviz", "rviz_config", "use_sim_time",
+            "log_level"} <= names
+    assert names & robot == (set() if path in OWN_ROBOTS else robot)
     assert len({argument.name for argument in arguments}) == len(arguments)
     for argument in arguments:
         assert argument.description and argument.default_value is not None
@@ -98,6 +106,11 @@ CASES = [  # file, arguments, packages, what is started
     ("scaling_demo", {"urdf": STANFORD, "dynamics": "false", "speed": "1.5"}, ALONE, "demo_follower scaling_node"),
     ("scaling_demo", {"rviz": "true"}, ALONE, ""),
     ("scaling_demo", {"speed": "fast", "urdf": RR}, ALONE, ""),
+    ("palletiser_demo", {"query_node": "true", "namespace": "left"}, ALONE, "demo_robot dynamics_node query_node"),
+    ("palletiser_demo", {"rviz": "true", "start_rsp": "true"}, ALL, f"demo_robot dynamics_node {RSP} rviz2"),
+    ("palletiser_demo", {"rviz": "true"}, ALONE, ""),
+    ("stewart_demo", {}, ALONE, "demo_robot dynamics_node"),
+    ("stewart_demo", {"urdf": RR}, ALONE, ""),
 ]
 
 
@@ -264,6 +277,19 @@ def test_the_robot_file_is_read_by_all_who_can(start):
     assert "robot_file:=no.yaml: no such file" in result.error and not result.started
 
 
+@pytest.mark.parametrize("name", DEMOS)
+def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
+    demo, result = DEMOS[name], start(f"{name}_demo")
+    assert not result.error and result.programs == sorted(demo.nodes)
+    for one in result.started:
+        assert one.parameters["robot_description"] == (ROOT / demo.urdf).read_text()
+        if one.executable == "dynamics_node":
+            assert one.parameters["robot_file"] == str(ROOT / demo.robot_file)
+        else:
+            assert (one.parameters["motion"], one.parameters["rate"]) == (name, demo.rate)
+    assert "demo.launch.py takes any other" in start(f"{name}_demo", urdf=RR).error
+
+
 def test_references_go_to_the_controllers_that_are_named(start):
     node = start("scaling", urdf=RR, controller="/jtc", forward_controller="/forward", commands="effort").one("scaling_node")
     assert {"~/reference:=/jtc/joint_trajectory", "~/commands:=/forward/commands"} <= set(node.remappings)
@@ -372,6 +398,8 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world):
     ("demo", (), "JointDynamics", "dynamics_node/joint_dynamics", 6, 2),
     ("demo", ("namespace:=left", "urdf:={colons}", "query_node:=true"), "JointDynamics", "left/dynamics_node/joint_dynamics",
      2, 3),
+    ("palletiser_demo", (), "JointDynamics", "dynamics_node/joint_dynamics", 4, 2),
+    ("stewart_demo", ("namespace:=left",), "JointDynamics", "left/dynamics_node/joint_dynamics", 6, 2),
     ("scaling_demo", (), "ScaledMotion", "scaling_node/scaled_motion", 7, 3),
     ("scaling_demo", ("namespace:=left", "urdf:={colons}", "dynamics:=false"), "ScaledMotion",
      "left/scaling_node/scaled_motion", 2, 2),

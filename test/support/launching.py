@@ -303,8 +303,13 @@ def _visit(entities: list[Any], context: Any) -> None:
         _visit(entity.execute(context) or [], context)
 
 
+def module_of(file: Path) -> ModuleType:
+    """A launch file, imported by the stand-in."""
+    with mock.patch.dict(sys.modules, _modules()):
+        return load_python_launch_file_as_module(str(file))
+
+
 def arguments_of(file: Path) -> list[Any]:
     """What a launch file declares, by the stand-in."""
-    with mock.patch.dict(sys.modules, _modules()):
-        entities = load_python_launch_file_as_module(str(file)).generate_launch_description().entities
+    entities = module_of(file).generate_launch_description().entities
     return [entity for entity in entities if isinstance(entity, DeclareLaunchArgument)]

@@ -1,0 +1,97 @@
+"""RobotDemo: one robot to try the package on. Each is one small file of demo/robots, which demo/robots/catalogue.py names.
+
+`rnea demo --robot NAME` plays it, listens, checks and draws (demo/run.py); launch/NAME_demo.launch.py starts the same nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..algorithms.kinematics import Pose
+from ..model import urdf_reader
+from ..robots.load import load
+from ..robots.protocol import AnyRobot
+from .checks import Verdict
+from .motion import MotionSample
+from .processes import shared
+from .recording import DemoRecording, Heard
+
+
+def nowhere(t: float) -> dict[str, Pose]:
+    """No free links."""
+    return {}
+
+
+class Player(NamedTuple):
+    """What the node demo_robot plays.
+
+    about       : what it plays, for people
+    joint_names : of all joints that it publishes, more than dynamics_node reads, if what draws the robot needs them
+    root_link   : of the URDF
+    motion      : of these joints at a time [s]
+    free_links  : poses (R, p) in the root link of links that no joint places, by name; for what draws the robot
+    """
+
+    about: str
+    joint_names: tuple[str, ...]
+    root_link: str
+    motion: Callable[[float], MotionSample]
+    free_links: Callable[[float], dict[str, Pose]] = nowhere
+
+    def of(self, joint_names: Sequence[str]) -> Callable[[float], MotionSample]:
+        """The motion of some of the joints."""
+        columns = [self.joint_names.index(name) for name in joint_names]
+        return lambda t: MotionSample(*(part[columns] for part in self.motion(t)))
+
+
+@dataclass(frozen=True)
+class RobotDemo:
+    """A robot, how it moves, and what must be true of what dynamics_node says of it.
+
+    name       : as `rnea demo --robot NAME` and launch/NAME_demo.launch.py call it
+    urdf       : in the package's share folder, or anywhere as a path
+    robot_file : in the share folder
+    player     : makes what demo_robot plays
+    checks     : of a recording and of what was heard beside it, by laws that do not come from the node. heard is None without
+                 ROS, where the library plays
+    heard      : topics beside ~/joint_dynamics that are recorded: key -> (type as "geometry_msgs/PoseStamped", topic)
+    nodes      : what runs; each gets robot_description. dynamics_node also gets robot_file and `parameters`, the others `rate`
+                 and, as `motion`, the name of the demo
+    rate       : joint states per second [Hz]
+    seconds    : how long `rnea demo` listens, unless it is told otherwise
+    instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
+    view       : from where, elevation and azimuth [degrees]
+    """
+
+    name: str
+    urdf: str | Path
+    robot_file: str | None
+    player: Callable[[], Player]
+    checks: Callable[[AnyRobot, DemoRecording, Heard | None], list[Verdict]]
+    heard: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ("dynamics_node", "demo_robot")
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    rate: float = 500.0
+    seconds: float = 8.0
+    instants: tuple[float, ...] = ()
+    view: tuple[float, float] = (15.0, -60.0)
+
+    @cached_property
+    def description(self) -> str:
+        """The URDF, expanded, and only what dynamics needs. A .xacro file is run."""
+        return urdf_reader.text(urdf_reader.read(shared(self.urdf), allow_xacro=True).robot)
+
+    def load(self, backend: str = "llvm") -> AnyRobot:
+        """As dynamics_node has it."""
+        return load(self.description.encode(), self.robot_file and shared(self.robot_file), backend=backend)
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Parameters by node."""
+        file = {"robot_file": str(shared(self.robot_file))} if self.robot_file else {}
+        own: dict[str, dict[str, Any]] = {"dynamics_node": {**file, **self.parameters}}
+        others = {"motion": self.name, "rate": self.rate}
+        return {node: {"robot_description": self.description, **own.get(node, others)} for node in self.nodes}

@@ -1,0 +1,42 @@
+"""The demo without a name: the Stanford arm on the motion of guarino-gfd, or any URDF, swept through its middle range."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from ...robots.protocol import AnyRobot
+from ...robots.robot import Robot
+from .. import motion
+from ..checks import Verdict, papers_figure, rate_is_derivative, same_as_library
+from ..recording import DemoRecording, Heard
+from ..robot_demo import Player, RobotDemo
+
+
+def tree_player(robot: Robot, name: str = "auto", duration: float | None = None) -> Player:
+    """The motion called `name`, as motion.choose has it. Raises InputError."""
+    chosen = motion.choose(robot, name, duration)
+    about = f"moving the {robot.n} joints of '{robot.name}', {chosen.duration:g} s each way"
+    return Player(about, robot.joint_names, robot.root_link, chosen)
+
+
+def checks(stanford: bool, robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> list[Verdict]:
+    """The library's numbers to the last bit, difference quotients, and a figure that the paper prints."""
+    assert isinstance(robot, Robot)
+    over_ros = [] if heard is None else [same_as_library(robot, recording.motion, recording.tau, recording.tau_rate)]
+    printed = [papers_figure(robot)] if stanford else []
+    return [*over_ros, rate_is_derivative(recording, robot.joint_names), *printed]
+
+
+def demo(path: Path | None) -> RobotDemo:
+    """Of a URDF, or of a .xacro file, which is run."""
+
+    def player() -> Player:
+        robot = made.load()
+        assert isinstance(robot, Robot)
+        return tree_player(robot)
+
+    stanford = path is None
+    made = RobotDemo("auto", path or "urdf/stanford.urdf", "urdf/stanford.robot.yaml" if stanford else None, player,
+                     partial(checks, stanford))
+    return made

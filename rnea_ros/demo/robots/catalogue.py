@@ -1,0 +1,8 @@
+"""The demos that have a name, for `rnea demo --robot`, for demo_robot and for launch files."""
+
+from __future__ import annotations
+
+from ..robot_demo import RobotDemo
+from . import palletiser, stewart
+
+DEMOS: dict[str, RobotDemo] = {demo.name: demo for demo in (palletiser.DEMO, stewart.DEMO)}
