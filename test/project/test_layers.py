@@ -53,11 +53,12 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
-    "matplotlib": ("output/figures",), "mujoco": ("sim/engine",), "casadi": ("planning/ipopt",),
+    "matplotlib": ("output/figures",), "mpl_toolkits": ("output/figures",),
+    "mujoco": ("sim/engine",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline"),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
-LAZY = ("matplotlib", "scipy", "casadi", "llvmlite", "mujoco")  # optional: imported where they are used; see test below
+LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco")  # imported where they are used; see test below
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling")}  # starts nodes, where there is ROS
 

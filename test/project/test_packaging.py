@@ -22,6 +22,7 @@ PYPI = {
 }
 NOT_ON_PYPI = {"launch", "launch_ros", "rnea_msgs", "robot_state_publisher"}
 NOT_IN_ROSDEP = {"llvmlite"}
+INSIDE_ANOTHER = {"mpl_toolkits"}  # comes with matplotlib
 WHERE_INSTALLED = {"control_msgs"}  # the node publishes one topic more where it is
 
 
@@ -104,7 +105,7 @@ def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
 
 def test_package_xml_names_what_is_imported(setup):
     extras = [requirement for extra in ("planning", "plot", "sim") for requirement in setup.extras_require[extra]]
-    optional = names(extras) | NOT_IN_ROSDEP | WHERE_INSTALLED
+    optional = names(extras) | NOT_IN_ROSDEP | WHERE_INSTALLED | INSIDE_ANOTHER
     rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()} | {"yaml": "python3-yaml"}
     foreign = (imported("rnea_ros") | imported("launch")) - sys.stdlib_module_names - optional - {"rnea_ros"}
     assert {rosdep.get(name, name) for name in foreign} <= depends("depend", "exec_depend")
