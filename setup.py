@@ -61,6 +61,8 @@ setup(
             "demo_robot = rnea_ros.demo.nodes.commands:demo_robot",
             "query_node = rnea_ros.nodes.commands:query_node",
             "scaling_node = rnea_ros.nodes.commands:scaling_node",
+            "elastic_plant = rnea_ros.demo.nodes.commands:elastic_plant",
+            "elastic_controller = rnea_ros.demo.nodes.commands:elastic_controller",
             "demo_follower = rnea_ros.demo.nodes.commands:demo_follower",
         ],
     },

@@ -79,8 +79,9 @@ def start_robot(context, demo):
         raise RuntimeError(f"the robot of this demo is {demo.name}; demo.launch.py takes any other: give it the urdf")
     given.update(dict.fromkeys(OF_THE_ROBOT, ""), urdf=str(shared(demo.urdf)), robot_file=str(shared(demo.robot_file)))
     actions = dynamics.start(context, demo.parameters)
-    played = {**dynamics.described(given), "motion": demo.name, "rate": demo.rate}
-    return [*actions, *(dynamics.node(given, "rnea_ros", name, [played]) for name in demo.nodes if name != "dynamics_node")]
+    players = [name for name in demo.nodes if name != "dynamics_node"]
+    return [*actions, *(dynamics.node(given, "rnea_ros", name, [{**dynamics.described(given), **demo.own_settings(name)}])
+                        for name in players)]
 
 
 def own_parameters(urdf):

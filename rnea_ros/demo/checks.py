@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ PAPERS_STEP = 1e-4  # s
 PAPERS_FIGURE = 2.462e-2  # N m/s: guarino-gfd section V, joint 1
 AGREEMENT = 2e-3  # of the joint's largest rate: what a difference quotient over some milliseconds is good for
 EXACT = 1e-8  # of the joint's largest torque and rate: two ways of computing them
+MOMENT = 1e-4  # s
+ENERGY = 1e-6  # of the largest power; the slope is a difference quotient over two moments
 SMOOTH = 2e-4  # of the joint's largest acceleration and jerk; torques have ten times the curvature at most
 
 
@@ -35,6 +38,8 @@ def same_as_library(robot: AnyRobot, motion: demo_motion.MotionSample, tau: np.n
 
 def near(found: np.ndarray, expected: np.ndarray, allowed: float, what: str) -> Verdict:
     """Two arrays (samples, n) are the same, measured by each column's largest number."""
+    if not len(found):
+        return Verdict(False, f"{what}: there is no sample to see it from")
     largest = np.abs(expected).max(axis=0).clip(min=1e-6)
     error = float((np.abs(found - expected) / largest).max())
     return Verdict(error < allowed, f"{what} to {error:.1e} of the largest one ({len(found)} samples; allowed {allowed:g})")
@@ -46,10 +51,17 @@ def equal(recording: DemoRecording, tau: np.ndarray, tau_rate: np.ndarray, what:
     return near(received, expected, EXACT, f"torques and rates are those of {what}")
 
 
-def power_is_energy_rate(recording: DemoRecording, energy: np.ndarray) -> Verdict:
-    """What the motors give per second is what kinetic and potential energy (samples,) gain, where there is no friction."""
-    power = np.sum(recording.tau * recording.qd, axis=1)[1:-1, None]
-    return near(power, slopes(recording.seconds, energy[:, None]), AGREEMENT, "the motors' power is the slope of the energy")
+def power_is_energy_rate(recording: DemoRecording, energy: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Verdict:
+    """What the motors give per second is what the energy gains, where there is no friction.
+
+    energy: kinetic and potential (samples,) of q and qd. It is asked for shortly before and after each sample, as the motion
+    received with it goes on.
+    """
+    q, qd, qdd, qddd = recording.motion
+    after, before = (energy(q + h * (qd + h / 2 * (qdd + h / 3 * qddd)), qd + h * (qdd + h / 2 * qddd))
+                     for h in (MOMENT, -MOMENT))
+    power, slope = np.sum(recording.tau * qd, axis=1), (after - before) / (2 * MOMENT)
+    return near(power[:, None], slope[:, None], ENERGY, "the motors' power is the slope of the energy")
 
 
 def slopes(t: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -59,18 +71,24 @@ def slopes(t: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (k * slope[:-1] + h * slope[1:]) / (h + k)
 
 
-def difference_quotients(recording: DemoRecording) -> tuple[np.ndarray, np.ndarray]:
-    """d tau / dt from the received torques alone: (indices of samples, quotients there).
+def smooth(recording: DemoRecording) -> np.ndarray:
+    """Indices of samples at which the slope of something received says what its derivative is.
 
     Only where the received motion itself is smooth: its acceleration the slope of its velocity, its jerk the slope of its
     acceleration. That leaves out jumps of the jerk, where the rate jumps too, and messages that were lost on their way.
     """
     t, inner = recording.seconds, slice(1, -1)
-    smooth = np.ones(len(t) - 2, dtype=bool)
+    found = np.ones(len(t) - 2, dtype=bool)
     for lower, upper in ((recording.qd, recording.qdd), (recording.qdd, recording.qddd)):
         error = np.abs(slopes(t, lower) - upper[inner])
-        smooth &= (error <= SMOOTH * np.abs(upper).max(axis=0)).all(axis=1)
-    return np.flatnonzero(smooth) + 1, slopes(t, recording.tau)[smooth]
+        found &= (error <= SMOOTH * np.abs(upper).max(axis=0)).all(axis=1)
+    return np.flatnonzero(found) + 1
+
+
+def difference_quotients(recording: DemoRecording) -> tuple[np.ndarray, np.ndarray]:
+    """d tau / dt from the received torques alone: (indices of samples, quotients there)."""
+    where = smooth(recording)
+    return where, slopes(recording.seconds, recording.tau)[where - 1]
 
 
 def rate_is_derivative(recording: DemoRecording, joint_names: tuple[str, ...]) -> Verdict:

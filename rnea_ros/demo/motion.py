@@ -81,6 +81,21 @@ class Harmonics:
         return MotionSample(*self.derivatives(t, 4))
 
 
+class Round:
+    """A smooth motion that comes back, from samples of one round: their Fourier series, and so all derivatives."""
+
+    def __init__(self, period: float, samples: np.ndarray):
+        """samples (N, n): at the times k period / N. What changes within a few of them is lost."""
+        kept = len(samples) // 2  # harmonics; the highest one says nothing of its phase
+        self._series = np.fft.rfft(samples, axis=0)[:kept] * (2.0 / len(samples))
+        self._series[0] /= 2.0
+        self._w = 2j * np.pi / period * np.arange(kept)
+
+    def __call__(self, t: float) -> MotionSample:
+        turning = np.exp(self._w * t) * self._w ** np.arange(4)[:, None]
+        return MotionSample(*(turning @ self._series).real)
+
+
 def stanford(duration: float = STANFORD_DURATION) -> BackAndForth:
     """The motion of guarino-gfd section V, there and back."""
     return BackAndForth(np.array(STANFORD_START), np.array(STANFORD_END), duration, QUINTIC)

@@ -17,7 +17,7 @@ from ..errors import RneaError
 
 MODULES = {  # of the nodes by name
     **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
-    **{name: f"rnea_ros.demo.nodes.{name}" for name in ("demo_robot", "demo_follower")},
+    **{name: f"rnea_ros.demo.nodes.{name}" for name in ("demo_robot", "demo_follower", "elastic_plant", "elastic_controller")},
 }
 GRACE = 5.0  # s, for a process to end by itself
 

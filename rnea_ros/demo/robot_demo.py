@@ -55,12 +55,12 @@ class RobotDemo:
     name       : as `rnea demo --robot NAME` and launch/NAME_demo.launch.py call it
     urdf       : in the package's share folder, or anywhere as a path
     robot_file : in the share folder
-    player     : makes what demo_robot plays
+    player     : makes what demo_robot plays; None where other nodes move the robot
     checks     : of a recording and of what was heard beside it, by laws that do not come from the node. heard is None without
                  ROS, where the library plays
     heard      : topics beside ~/joint_dynamics that are recorded: key -> (type as "geometry_msgs/PoseStamped", topic)
-    nodes      : what runs; each gets robot_description. dynamics_node also gets robot_file and `parameters`, the others `rate`
-                 and, as `motion`, the name of the demo
+    nodes      : what runs; each gets robot_description, and robot_file where it reads one. dynamics_node also gets
+                 `parameters`, the others `rate` and, as `motion`, the name of the demo
     rate       : joint states per second [Hz]
     seconds    : how long `rnea demo` listens, unless it is told otherwise
     instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
@@ -70,7 +70,7 @@ class RobotDemo:
     name: str
     urdf: str | Path
     robot_file: str | None
-    player: Callable[[], Player]
+    player: Callable[[], Player] | None
     checks: Callable[[AnyRobot, DemoRecording, Heard | None], list[Verdict]]
     heard: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ("dynamics_node", "demo_robot")
@@ -91,7 +91,9 @@ class RobotDemo:
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """Parameters by node."""
-        file = {"robot_file": str(shared(self.robot_file))} if self.robot_file else {}
-        own: dict[str, dict[str, Any]] = {"dynamics_node": {**file, **self.parameters}}
-        others = {"motion": self.name, "rate": self.rate}
-        return {node: {"robot_description": self.description, **own.get(node, others)} for node in self.nodes}
+        return {node: {"robot_description": self.description, **self.own_settings(node)} for node in self.nodes}
+
+    def own_settings(self, node: str) -> dict[str, Any]:
+        """Parameters of a node beside the URDF."""
+        file = {"robot_file": str(shared(self.robot_file))} if self.robot_file and node != "demo_robot" else {}
+        return {**file, **(self.parameters if node == "dynamics_node" else {"motion": self.name, "rate": self.rate})}

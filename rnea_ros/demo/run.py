@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scaling", action="store_true", help="scaling_node instead: a trajectory twice too fast, slowed "
                         "just enough; paused and overridden on its way")
     parser.add_argument("--robot", choices=sorted(DEMOS), help="another kind of robot, on a motion of its own")
+    parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot, or a .xacro, which is a program and is run; default: the "
                         "Stanford arm of guarino-gfd, with --scaling a 7R arm")
     parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(demo: RobotDemo, robot: AnyRobot, seconds: float) -> Found:
+    if demo.player is None:
+        raise RneaError(f"--robot {demo.name} shows nodes: it cannot be had with --no-ros")
     recording = played(robot, demo.player().of(robot.joint_names), seconds, demo.rate)
     how = f"{len(recording.t)} samples in {recording.seconds[-1]:.1f} s, computed by the library, without ROS"
     return recording, None, how

@@ -15,19 +15,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rnea_ros import Robot
+from rnea_ros import InputError, Robot
 from rnea_ros.cli import main
 from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo import machine_picture, plot, scaling_checks, scaling_plot
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
+from rnea_ros.demo.elastic_plant import ElasticPlant
 from rnea_ros.demo.processes import MODULES
+from rnea_ros.demo.quintics import Quintics
 from rnea_ros.demo.recording import DemoRecording, Series, paired, played
-from rnea_ros.demo.robots import any_tree
-from rnea_ros.demo.robots.catalogue import DEMOS
+from rnea_ros.demo.robots import any_tree, elastic
+from rnea_ros.demo.robots.catalogue import DEMOS, PLAYERS
 from rnea_ros.demo.table import LiveTable
 from rnea_ros.demo.task import motion, parameters, too_fast
 from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.robots.elastic_control import InverseDynamicsController
 from rnea_ros.scaling.plan import follow
 from rnea_ros.scaling.terms import Constraints
 
@@ -170,7 +173,7 @@ def test_a_robot_without_joints_is_refused(tmp_path, capsys):
 # --- robots of other kinds -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=DEMOS)
+@pytest.fixture(scope="module", params=PLAYERS)
 def named(request):
     """A demo with a name, its robot, and the beginning of it by the library."""
     demo = DEMOS[request.param]
@@ -223,6 +226,46 @@ def test_a_named_demo_has_its_own_robot(capsys):
     assert main.main(["demo", "--robot", "palletiser", "--urdf", "a.urdf"]) == 2
     assert main.main(["demo", "--robot", "palletiser", "--scaling"]) == 2
     assert capsys.readouterr().err.count("a robot and a motion of its own") == 2
+
+
+def test_the_elastic_arm_under_its_controller_tracks_as_the_paper_prints(capsys):
+    """Plant, the controller's law, and what dynamics_node computes of it, without ROS; and the checks find what is wrong."""
+    robot, step = elastic.DEMO.load(), 1.0 / elastic.DEMO.rate
+    law = InverseDynamicsController(robot, **elastic.GAINS)
+    plant = ElasticPlant(robot, (elastic.START, elastic.START[2:], np.zeros(3), np.zeros(1)), step)
+    received, states = [], []
+    for k in range(round(elastic.DURATION / step) + 1):
+        state, stamp = plant.command(law(elastic.desired(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
+        joints, motors = np.split(state.motion, [robot.n], axis=1)
+        found = robot.measured_rates(*joints, *motors)
+        received.append((stamp, *joints, found.tau, found.tau_rate))
+        states.append((stamp, [*state.motion[0], *state.motion[1], *state.tau, np.nan]))
+        plant.advance()
+    recording, heard = (DemoRecording(*map(np.array, zip(*received))), {"states": Series(*map(np.array, zip(*states)))})
+    assert all(verdict.passed for verdict in elastic.DEMO.checks(robot, recording, heard))
+    wrong = [replace(recording, **{name: getattr(recording, name) * 1.001}) for name in ("tau", "tau_rate")]
+    wrong += [replace(recording, q=recording.q + 5e-3), recording.at(np.arange(4000))]
+    for spoilt, judge in zip(wrong, (0, 1, 2, 2)):
+        verdicts = elastic.DEMO.checks(robot, spoilt, heard)
+        assert [verdict.passed for verdict in verdicts] == [k != judge for k in range(3)], verdicts
+    assert main.main(["demo", "--elastic", "--no-ros"]) == 2 and "shows nodes" in capsys.readouterr().err
+
+
+def test_a_trajectory_between_its_points():
+    """Polynomials of fifth degree are met with all derivatives, at the ends and beyond them too."""
+    polynomials = [np.polynomial.Polynomial(c) for c in np.random.default_rng(5).normal(size=(3, 6))]
+    times = np.array([0.5, 1.0, 1.7, 2.0])
+
+    def motion(t, count):
+        return [np.array([p.deriv(k)(t) for p in polynomials]) for k in range(count)]
+
+    course = Quintics(times, *(np.array([motion(t, 3)[k] for t in times]) for k in range(3)))
+    for t in (0.5, 0.6, 1.0, 1.3, 1.9999, 2.0):
+        np.testing.assert_allclose(course(t, 5), motion(t, 5), rtol=1e-7, atol=1e-8)
+    np.testing.assert_array_equal(course(3.0, 5), course(2.0, 5))
+    for bad in ([0.0, 0.0, 1.0, 2.0], [0.0, np.nan, 1.0, 2.0], [0.0]):
+        with pytest.raises(InputError, match="ascending times"):
+            Quintics(np.array(bad), *np.zeros((3, len(bad), 2)))
 
 
 # --- with scaling -----------------------------------------------------------------------------------------------------
@@ -309,9 +352,10 @@ def children(line):
 
 @pytest.mark.ros
 @pytest.mark.slow
-@pytest.mark.parametrize("words, said", [((), "to the last bit"), (("--robot", "palletiser"), "virtual work")])
+@pytest.mark.parametrize("words, said", [(("--seconds", "3"), "to the last bit"), (("--elastic",), "the paper's to"),
+                                         (("--robot", "palletiser", "--seconds", "3"), "virtual work")])
 def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path, words, said):
-    process = start("--seconds", "3", "--plot", "", *words, cwd=tmp_path)
+    process = start("--plot", "", *words, cwd=tmp_path)
     output = process.communicate(timeout=200)[0]
     assert process.returncode == 0, output
     assert output.count("  ok  ") == 3 and said in output, output

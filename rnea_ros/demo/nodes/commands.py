@@ -11,3 +11,11 @@ def demo_robot() -> int:
 
 def demo_follower() -> int:
     return start("rnea_ros.demo.nodes.demo_follower")
+
+
+def elastic_plant() -> int:
+    return start("rnea_ros.demo.nodes.elastic_plant")
+
+
+def elastic_controller() -> int:
+    return start("rnea_ros.demo.nodes.elastic_controller")

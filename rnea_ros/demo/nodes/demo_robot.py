@@ -25,7 +25,7 @@ from rnea_ros import RneaError, Robot
 from rnea_ros.demo.nodes.free_links import FreeLinks
 from rnea_ros.demo.robot_demo import Player
 from rnea_ros.demo.robots.any_tree import tree_player
-from rnea_ros.demo.robots.catalogue import DEMOS
+from rnea_ros.demo.robots.catalogue import PLAYERS
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED
@@ -35,7 +35,7 @@ PARAMETERS = (
     Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used",
           read_only=True),
     Entry("motion", "auto", "What to play. auto: the motion of guarino-gfd on the Stanford arm, a sweep elsewhere",
-          choices=("auto", "stanford", "sweep", *DEMOS), read_only=True),
+          choices=("auto", "stanford", "sweep", *PLAYERS), read_only=True),
     Entry("rate", 500.0, "Joint states for each second", "Hz", 1.0, 2000.0, read_only=True),
     Entry("duration", 0.0, "Time for one way; 0: as the motion has it", "s", 0.0, 3600.0, read_only=True),
 )
@@ -49,8 +49,8 @@ class DemoRobot(Node):
         self._values = ParameterSet(self, PARAMETERS, lambda changed: None).values
         self._states = self.create_publisher(JointState, "joint_states", 10)
         self._desired = self.create_publisher(JointMotion, "dynamics_node/desired_motion", 10)
-        if self._values["motion"] in DEMOS:
-            self._play(DEMOS[self._values["motion"]].player())
+        if self._values["motion"] in PLAYERS:
+            self._play(PLAYERS[self._values["motion"]]())
         elif self._values["robot_description"]:
             self._start(self._values["robot_description"])
         else:

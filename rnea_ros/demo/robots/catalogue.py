@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..robot_demo import RobotDemo
-from . import palletiser, stewart
+from . import elastic, palletiser, stewart
 
-DEMOS: dict[str, RobotDemo] = {demo.name: demo for demo in (palletiser.DEMO, stewart.DEMO)}
+DEMOS: dict[str, RobotDemo] = {demo.name: demo for demo in (palletiser.DEMO, stewart.DEMO, elastic.DEMO)}
+PLAYERS = {name: demo.player for name, demo in DEMOS.items() if demo.player is not None}  # what demo_robot plays

@@ -42,7 +42,7 @@ def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> li
     motion = [part @ all_of.T for part in recording.motion]
     tau, tau_rate = (part @ all_of for part in tree.torque_and_rate(*motion))
     return [equal(recording, tau, tau_rate, "the tree without its loops, by the parallelograms' virtual work"),
-            power_is_energy_rate(recording, tree.energy(*motion[:2]).total),
+            power_is_energy_rate(recording, lambda q, qd: tree.energy(q @ all_of.T, qd @ all_of.T).total),
             rate_is_derivative(recording, robot.joint_names)]
 
 

@@ -7,6 +7,8 @@ kinematics and the slope of its velocity, must be the same.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ...algorithms.kinematics import Pose
@@ -14,11 +16,12 @@ from ...robots.inputs.base_state import BaseState
 from ...robots.inputs.platform_motion import PlatformMotion
 from ...robots.parallel import ParallelRobot
 from ...robots.protocol import AnyRobot
-from ..checks import AGREEMENT, Verdict, near, power_is_energy_rate, rate_is_derivative, slopes
-from ..motion import Harmonics, MotionSample
+from ..checks import AGREEMENT, Verdict, near, power_is_energy_rate, rate_is_derivative, slopes, smooth
+from ..motion import Harmonics, Round
 from ..recording import DemoRecording, Heard, paired
 from ..robot_demo import Player, RobotDemo
 
+SAMPLES = 128  # of a round, from which the legs' joints follow to rounding
 LENGTHS = 1e-9  # m; how well the legs must fit
 # Off home in 6 s: surge, sway, heave [m], roll, pitch, yaw [rad]; harmonics that do not come back together
 SWELL = Harmonics(6.0, np.zeros(6), (
@@ -36,15 +39,15 @@ def player() -> Player:
     robot = DEMO.load()
     assert isinstance(robot, ParallelRobot)
 
-    def motion(t: float) -> MotionSample:
-        return MotionSample(*robot.leg_motion(pose(robot, t))[:4])
+    times = np.arange(SAMPLES) * (SWELL.period / SAMPLES)
+    joints = np.array([robot.leg_motion(pose(robot, t), orders=0).q for t in times])
 
     def free_links(t: float) -> dict[str, Pose]:
         platform = pose(robot, t)
         return {robot.platform.root_link: Pose(platform.rotation, platform.position)}
 
     return Player(f"a swell that comes back after {SWELL.period:g} s",
-                  robot.legs.joint_names, robot.legs.root_link, motion, free_links)
+                  robot.legs.joint_names, robot.legs.root_link, Round(SWELL.period, joints), free_links)
 
 
 def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> list[Verdict]:
@@ -57,7 +60,7 @@ def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> li
     else:
         platform = robot.platform_motion(*recording.motion)
     return [rigid_legs(robot, recording, platform), other_way_round(robot, recording, platform),
-            power_is_energy_rate(recording, energy(robot, platform)), rates]
+            power_is_energy_rate(recording, partial(energy, robot)), rates]
 
 
 def rigid_legs(robot: ParallelRobot, recording: DemoRecording, platform: PlatformMotion) -> Verdict:
@@ -74,15 +77,17 @@ def rigid_legs(robot: ParallelRobot, recording: DemoRecording, platform: Platfor
 
 def other_way_round(robot: ParallelRobot, recording: DemoRecording, platform: PlatformMotion) -> Verdict:
     """Forces by inverse kinematics, from pose and twist of the platform, and the slope of that."""
-    inner = slice(1, -1)
-    moving = PlatformMotion(platform.position[inner], platform.rotation[inner], platform.velocity[inner],
-                            slopes(recording.seconds, platform.velocity))
-    return near(recording.tau[inner], robot.inverse_dynamics(motion=moving), AGREEMENT,
+    where = smooth(recording)
+    moving = PlatformMotion(platform.position[where], platform.rotation[where], platform.velocity[where],
+                            slopes(recording.seconds, platform.velocity)[where - 1])
+    return near(recording.tau[where], robot.inverse_dynamics(motion=moving), AGREEMENT,
                 "forces are those of the platform's motion, found by inverse kinematics,")
 
 
-def energy(robot: ParallelRobot, platform: PlatformMotion) -> np.ndarray:
+def energy(robot: ParallelRobot, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
     """Of legs and platform (samples,) [J]."""
+    rest = np.zeros(q.shape)
+    platform = robot.platform_motion(q, qd, rest, rest)
     legs = robot.leg_motion(platform, orders=1)
     moving = 0.5 * np.einsum("ti,tij,tj->t", platform.velocity, robot.body.mass_matrix(platform), platform.velocity)
     centre = robot.platform.center_of_mass(np.zeros(0)).position
@@ -93,5 +98,5 @@ def energy(robot: ParallelRobot, platform: PlatformMotion) -> np.ndarray:
 DEMO = RobotDemo(
     "stewart", "urdf/stewart.urdf", "urdf/stewart.robot.yaml", player, checks,
     heard={"pose": ("geometry_msgs/PoseStamped", "dynamics_node/platform_pose"),
-           "twist": ("geometry_msgs/TwistStamped", "dynamics_node/platform_twist")}, rate=200.0,
+           "twist": ("geometry_msgs/TwistStamped", "dynamics_node/platform_twist")},
     instants=(0.0, 1.9), view=(16.0, -62.0))

@@ -1,0 +1,111 @@
+"""The inverse-dynamics controller of hua-mixed-joints (37)-(49): motor torques of an arm with elastic joints that follows a
+JointTrajectory.
+
+Publishes
+    joint_commands (sensor_msgs/JointState)                 effort of every motor, with the stamp of the encoders it answers
+Subscribes
+    encoders (sensor_msgs/JointState)                       joints, and motors, as motor_joint of the robot file calls them
+    ~/joint_trajectory (trajectory_msgs/JointTrajectory)    positions, velocities and accelerations; begins at its stamp, and
+                                                            takes over from the one before
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from rnea_ros import ElasticRobot, InputError, RneaError, load
+from rnea_ros.demo.quintics import Quintics
+from rnea_ros.demo.robots.elastic import GAINS
+from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.robots.elastic_control import DESIRED, InverseDynamicsController
+
+PARAMETERS = (
+    Entry("robot_description", "", "URDF as XML text", read_only=True),
+    Entry("robot_file", "", "Path of the robot file", read_only=True),
+    Entry("motion", "", "Not read: it follows any trajectory", read_only=True),
+    Entry("rate", 500.0, "Not read: it answers whenever encoders come", "Hz", read_only=True),
+    Entry("slope", GAINS["slope"], "Lambda_q of (37)", "1/s", 1e-3, 1e4, read_only=True),
+    Entry("damping", GAINS["damping"], "K_Dq of (39)", "N m s/rad", 1e-3, 1e6, read_only=True),
+    Entry("motor_slope", GAINS["motor_slope"], "Lambda_theta of (45)", "1/s", 1e-3, 1e4, read_only=True),
+    Entry("motor_damping", GAINS["motor_damping"], "K_Dtheta of (49)", "N m s/rad", 1e-3, 1e6, read_only=True),
+)
+
+
+class ElasticController(Node):
+    """Without a trajectory it stays silent."""
+
+    def __init__(self) -> None:
+        super().__init__("elastic_controller", automatically_declare_parameters_from_overrides=True)
+        values = ParameterSet(self, PARAMETERS).values
+        robot = load(values["robot_description"].encode(), values["robot_file"])
+        if not isinstance(robot, ElasticRobot) or len(robot.motor_joints) != len(robot.elastic_joints):
+            raise InputError(f"'{robot.name}' needs elastic joints in its robot file, each with a motor_joint")
+        self._joints, self._motors = list(robot.joint_names), [robot.motor_joints[name] for name in robot.elastic_joints]
+        self._law = InverseDynamicsController(robot, **{name: values[name] for name in GAINS})
+        self._courses: deque[tuple[int, Quintics]] = deque()  # begin [ns], in this order
+        self._commands = self.create_publisher(JointState, "joint_commands", 10)
+        self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
+        self.create_subscription(JointState, "encoders", self._on_encoders, 10)
+        self.get_logger().info(f"controls '{robot.name}': {', '.join(f'{name} {values[name]:g}' for name in GAINS)}")
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        try:
+            course = self._course(message)
+        except RneaError as error:
+            self.get_logger().error(f"trajectory refused: {error}", throttle_duration_sec=5.0)
+            return
+        begin = nanoseconds(message.header.stamp)
+        while self._courses and self._courses[-1][0] >= begin:
+            self._courses.pop()
+        self._courses.append((begin, course))
+
+    def _course(self, message: JointTrajectory) -> Quintics:
+        """Raises InputError."""
+        if sorted(message.joint_names) != sorted(self._joints):
+            raise InputError(f"it names {list(message.joint_names)}; {self._joints} are needed, in any order")
+        order = [message.joint_names.index(name) for name in self._joints]
+        times = [nanoseconds(point.time_from_start) * 1e-9 for point in message.points]
+        parts = [[getattr(point, field) for point in message.points] for field in ("positions", "velocities", "accelerations")]
+        if any(len(row) != len(order) for part in parts for row in part):
+            raise InputError("each point needs positions, velocities and accelerations of all joints")
+        return Quintics(np.array(times), *(np.array(part).reshape(-1, len(order))[:, order] for part in parts))
+
+    def _on_encoders(self, message: JointState) -> None:
+        now = nanoseconds(message.header.stamp)
+        while len(self._courses) > 1 and self._courses[1][0] <= now:
+            self._courses.popleft()
+        if not self._courses:
+            return
+        begin, course = self._courses[0]
+        try:
+            q, q_motor, qd, qd_motor = self._state(message)
+            tau = self._law(course((now - begin) * 1e-9, len(DESIRED)), q, q_motor, qd, qd_motor).tau
+        except RneaError as error:
+            self.get_logger().error(f"no command: {error}", throttle_duration_sec=5.0)
+            return
+        self._commands.publish(JointState(header=message.header, name=self._joints, effort=tau.tolist()))
+
+    def _state(self, message: JointState) -> list[list[float]]:
+        """q, q_motor, qd, qd_motor. Raises InputError."""
+        position, velocity = dict(zip(message.name, message.position)), dict(zip(message.name, message.velocity))
+        lost = [name for name in (*self._joints, *self._motors) if name not in position or name not in velocity]
+        if lost:
+            raise InputError(f"encoders lack position or velocity of {', '.join(lost)}")
+        return [[part[name] for name in names] for part in (position, velocity) for names in (self._joints, self._motors)]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    return run(ElasticController, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
