@@ -61,6 +61,7 @@ class RobotDemo:
     heard      : topics beside ~/joint_dynamics that are recorded: key -> (type as "geometry_msgs/PoseStamped", topic)
     nodes      : what runs; each gets robot_description, and robot_file where it reads one. dynamics_node also gets
                  `parameters`, the others `rate` and, as `motion`, the name of the demo
+    held       : the one of them that waits until `rnea demo` listens
     rate       : joint states per second [Hz]
     seconds    : how long `rnea demo` listens, unless it is told otherwise
     instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
@@ -74,6 +75,7 @@ class RobotDemo:
     checks: Callable[[AnyRobot, DemoRecording, Heard | None], list[Verdict]]
     heard: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ("dynamics_node", "demo_robot")
+    held: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rate: float = 500.0
     seconds: float = 8.0
@@ -90,8 +92,11 @@ class RobotDemo:
         return load(self.description.encode(), self.robot_file and shared(self.robot_file), backend=backend)
 
     def settings(self) -> dict[str, dict[str, Any]]:
-        """Parameters by node."""
-        return {node: {"robot_description": self.description, **self.own_settings(node)} for node in self.nodes}
+        """Parameters by node, for `rnea demo`."""
+        found = {node: {"robot_description": self.description, **self.own_settings(node)} for node in self.nodes}
+        if self.held:
+            found[self.held]["held"] = True
+        return found
 
     def own_settings(self, node: str) -> dict[str, Any]:
         """Parameters of a node beside the URDF."""

@@ -10,23 +10,29 @@ from typing import Any
 
 import numpy as np
 from rclpy.qos import QoSProfile
+from std_msgs.msg import Empty
 
 from rnea_msgs.msg import JointDynamics
 from rnea_ros.demo.nodes.monitor import POLL, monitor
 from rnea_ros.demo.recording import DemoRecording, Heard, Series
+from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.common.stamps import nanoseconds
 
 Received = tuple[DemoRecording, Heard]
 
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 DEEP = QoSProfile(depth=1000)
+LISTENS = "demo_listens"
+SLOWEST = 20.0  # a simulated robot may be slower than time
 
 
 def record(domain_id: int, seconds: float, patience: float, on_message: Callable[[JointDynamics], None],
            still_there: Callable[[], bool], beside: Mapping[str, tuple[str, str]] | None = None) -> Received | None:
-    """All messages of `seconds` from the first one on; None if none came within `patience` or the senders have gone.
+    """All messages of `seconds`, by their stamps, from the first one on; None if none came within `patience`, or if the
+    senders have gone or take SLOWEST times as long.
 
     beside: other topics to listen to, key -> (type as "geometry_msgs/PoseStamped", topic)
+    When the first message of each topic has come, a latched message on demo_listens says so.
     """
     received: list[tuple] = []
     others: dict[str, list[tuple[int, list[float]]]] = {key: [] for key in beside or {}}
@@ -39,14 +45,15 @@ def record(domain_id: int, seconds: float, patience: float, on_message: Callable
         node.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", keep, DEEP)
         for key, (kind, topic) in (beside or {}).items():
             node.create_subscription(message_type(kind), topic, partial(_keep_numbers, others[key]), DEEP)
-        end = time.monotonic() + patience
-        first = True
-        while time.monotonic() < end and still_there():
+        listens = node.create_publisher(Empty, LISTENS, LATCHED)
+        end, told, complete = time.monotonic() + patience, False, False
+        while time.monotonic() < end and still_there() and not complete:
             executor.spin_once(timeout_sec=POLL)
-            if received and first:
-                first, end = False, time.monotonic() + seconds
-        complete = time.monotonic() >= end
-    if not received or not complete:
+            complete = bool(received) and received[-1][0] - received[0][0] >= seconds * 1e9
+            if not told and received and all(others.values()):
+                told, end = True, time.monotonic() + SLOWEST * seconds
+                listens.publish(Empty())
+    if not complete:
         return None
     return DemoRecording(*map(np.array, zip(*received))), {key: _series(kept) for key, kept in others.items()}
 

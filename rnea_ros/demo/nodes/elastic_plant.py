@@ -1,7 +1,7 @@
 """An arm with elastic joints that is not there: simulated, for a controller of motor torques and for dynamics_node.
 
 It is held by its brakes until the controller answers and dynamics_node tells torques; then it moves, one step for each
-command, in a time of its own that goes on only so fast as commands come.
+command, in a time of its own that goes on only as fast as commands come.
 
 Publishes
     encoders (sensor_msgs/JointState)                          joints and motors of elastic joints, before a command is known
@@ -11,6 +11,7 @@ Publishes
 Subscribes
     joint_commands (sensor_msgs/JointState)                    effort of all motors, with the stamp of the encoders
     dynamics_node/joint_dynamics (rnea_msgs/JointDynamics)     only the first one
+    demo_listens (std_msgs/Empty, latched)                     by `rnea demo`: the recording has begun
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from builtin_interfaces.msg import Time
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
+from std_msgs.msg import Empty, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointDynamics, JointMotion
@@ -33,6 +34,7 @@ from rnea_ros.demo.elastic_plant import ElasticPlant, PlantState
 from rnea_ros.demo.robots.elastic import ROUND, START, desired
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import duration, nanoseconds
 
@@ -41,11 +43,15 @@ PARAMETERS = (
     Entry("robot_file", "", "Path of the robot file", read_only=True),
     Entry("motion", "elastic", "What is wanted of it: the sines of hua-mixed-joints, section V", choices=("elastic",),
           read_only=True),
+    Entry("held", False, "Whether the brakes hold until somebody listens who says so on demo_listens", read_only=True),
     Entry("rate", 500.0, "Commands for each second", "Hz", 250.0, 2000.0, read_only=True),
 )
 SECOND = 1_000_000_000  # ns
 POINTS = 81  # of a round
-BRAKES = 0.5  # s; for which they hold on when both others have answered
+HELD = 10  # ticks; from one message to the next while brakes hold
+CREEP = 1000  # ns; so far does time go on meanwhile
+LATER = SECOND // 2  # ns; after the node's start the first round begins, whenever brakes open
+AHEAD = SECOND // 2  # ns; so long before a round ends the next one is sent
 PATIENCE = 0.2  # s; after which encoders are told again, for a message may be lost
 
 
@@ -62,16 +68,17 @@ class ElasticPlantNode(Node):
         self._names, self._frame = [*robot.joint_names, *robot.motor_joints.values()], robot.robot.root_link
         self._rest = PlantState(np.array([np.concatenate(pair) for pair in (start[:2], *(3 * (start[2:],)))]),
                                 np.full(robot.n, np.nan), np.zeros(robot.n))
-        self._answered = {"elastic_controller": False, "dynamics_node": False}
-        self._now = self.get_clock().now().nanoseconds
-        self._moving, self._release = False, 0  # when the brakes open; 0 until that is known
-        self._round = 0  # when the next round begins
+        self._awaited = {"elastic_controller", "dynamics_node", *(["rnea demo"] if values["held"] else [])}
+        self._now, self._ticks, self._moving = self.get_clock().now().nanoseconds, 0, False
+        self._begin = self._now + LATER
+        self._round = self._begin  # when the next round begins
         self._told = -1.0  # when encoders were told, whose command has not come yet; by a steady clock [s]
         self._encoders, self._states = (self.create_publisher(JointState, name, 10) for name in ("encoders", "joint_states"))
         self._desired = self.create_publisher(JointMotion, "dynamics_node/desired_motion", 10)
         self._trajectories = self.create_publisher(JointTrajectory, "elastic_controller/joint_trajectory", 10)
         self.create_subscription(JointState, "joint_commands", self._on_command, 10)
         self._first = self.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", self._on_dynamics, 10)
+        self.create_subscription(Empty, "demo_listens", lambda message: self._awaited.discard("rnea demo"), LATCHED)
         self.create_timer(1.0 / values["rate"], self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"{robot.name} is held by its brakes until elastic_controller and dynamics_node answer")
 
@@ -81,27 +88,26 @@ class ElasticPlantNode(Node):
         if self._moving:
             if self._told < 0.0 or time.monotonic() > self._told + PATIENCE:
                 self._tell_encoders()
-        elif self._release and self._now + self._step >= self._release:
-            self._now, self._moving = self._release, True
-            self._tell_encoders()
         else:
-            self._hold()
+            self._ticks += 1
+            if self._ticks % HELD == 0:
+                self._hold()
 
     def _hold(self) -> None:
-        """Brakes on: one more instant at rest."""
-        self._now += self._step
-        self._tell_encoders()
-        self._tell(self._rest)
-        if not self._release and all(self._answered.values()):
-            self._release = self._round = self._now + round(BRAKES * SECOND / self._step) * self._step
+        """Brakes on, until everybody has answered."""
+        if not self._awaited:
+            self._now, self._moving = self._begin, True
             self.get_logger().info("brakes open")
+        else:
+            self._now += CREEP
+            self._tell(self._rest)
+        if "elastic_controller" in self._awaited and self._trajectories.get_subscription_count():
+            self._round = self._begin
             self._send_round()
-        elif not self._answered["elastic_controller"] and self._trajectories.get_subscription_count():
-            self._round = self._now
-            self._send_round()
+        self._tell_encoders()
 
     def _on_command(self, message: JointState) -> None:
-        self._answered["elastic_controller"] = True
+        self._awaited.discard("elastic_controller")
         if not self._moving or self._told < 0.0 or nanoseconds(message.header.stamp) != self._now:
             return  # brakes hold, or this is a second answer
         self._told = -1.0
@@ -109,11 +115,11 @@ class ElasticPlantNode(Node):
         self._tell(self._plant.command(np.array([efforts[name] for name in self._plant.robot.joint_names])))
         self._plant.advance()
         self._now += self._step
-        if self._now + BRAKES * SECOND > self._round:
+        if self._now + AHEAD > self._round:
             self._send_round()
 
     def _on_dynamics(self, message: JointDynamics) -> None:
-        self._answered["dynamics_node"] = True
+        self._awaited.discard("dynamics_node")
         self.destroy_subscription(self._first)
 
     # ------------------------------------------------------------------ what it tells
