@@ -46,7 +46,7 @@ def draw(axis, drawn: list[Shape], poses: Sequence[Callable[[str], Pose]]) -> No
             points += faces
     low, high = (end(np.concatenate(points), axis=0) for end in (np.min, np.max))
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    axis.set_box_aspect(high - low, zoom=1.4)
+    axis.set_box_aspect(high - low, zoom=1.1)
     axis.set_axis_off()
 
 

@@ -36,6 +36,7 @@ def draw(robot: AnyRobot, recording: DemoRecording, path: str | os.PathLike, sou
         axes = curves.subplots(len(joints), 2, sharex=True, squeeze=False)
         for row, joint in zip(axes, joints):
             _draw_joint(row, robot, recording, joint)
+            _scale(row, recording, joint, demo.settled)
         _label(curves, axes, recording)
         figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="upper right", ncol=2, frameon=False, fontsize=9)
         more = "" if robot.n <= ROWS else f", the first {ROWS} of {robot.n} joints"
@@ -66,6 +67,15 @@ def _draw_joint(row, robot: AnyRobot, recording: DemoRecording, joint: int) -> N
         axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
         axis.margins(x=0.01, y=0.12)
         axis.grid(axis="x", color="0.92")
+
+
+def _scale(row, recording: DemoRecording, joint: int, settled: float) -> None:
+    """To what comes after an instant [s], if that is less."""
+    later = recording.seconds >= settled
+    if settled and later.any():
+        for axis, values in zip(row, (recording.tau, recording.tau_rate)):
+            low, high = values[later, joint].min(), values[later, joint].max()
+            axis.set_ylim(low - 0.4 * (high - low), high + 0.4 * (high - low))
 
 
 def _gaps_at_jumps(recording: DemoRecording, joint: int) -> np.ndarray:

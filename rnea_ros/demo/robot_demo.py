@@ -65,6 +65,7 @@ class RobotDemo:
     rate       : joint states per second [Hz]
     seconds    : how long `rnea demo` listens, unless it is told otherwise
     instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
+    settled    : after so long curves are shown in full; what comes before may leave the picture [s]
     view       : from where, elevation and azimuth [degrees]
     """
 
@@ -80,6 +81,7 @@ class RobotDemo:
     rate: float = 500.0
     seconds: float = 8.0
     instants: tuple[float, ...] = ()
+    settled: float = 0.0
     view: tuple[float, float] = (15.0, -60.0)
 
     @cached_property

@@ -67,6 +67,7 @@ def test_old_files_are_printed_in_the_form_of_today(capsys, tmp_path):
     assert code == 0 and "# motors: joint1 on base_link, joint2 on link1, joint3 on link1\n" in out
     (tmp_path / "new.yaml").write_text(out)
     new, expected = robot_file.read(tmp_path / "new.yaml"), robot_file.read(URDF / "hua_arm.robot.yaml")
+    assert expected.content["elastic_joints"]["joint3"].pop("motor_joint") == "motor3"  # which the old file cannot say
     assert new.content == expected.content and not new.old
 
 
