@@ -156,7 +156,8 @@ def test_without_ros_any_robot_plays(name, capsys):
 
 
 def test_missing_ros_is_explained(monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.split(".")[0] == "rclpy" or name.startswith("rnea_ros.nodes")]:
+    ros = ("rclpy", "rnea_ros.nodes", "rnea_ros.demo.nodes")
+    for name in [name for name in sys.modules if name.startswith(ros)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rclpy", None)
     assert main.main(["demo", "--plot", ""]) == 1

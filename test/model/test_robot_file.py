@@ -208,6 +208,8 @@ OLD = {"five_bar.loops.yaml": "five_bar", "palletiser.loops.yaml": "palletiser",
 @pytest.mark.parametrize(("old", "name"), OLD.items(), ids=OLD)
 def test_old_files_say_what_the_new_ones_say(old, name):
     was, now = robot_file.read(ROOT / "test" / "data" / old), robot_file.read(ROOT / "urdf" / f"{name}.robot.yaml")
+    for spring in now.content.get("elastic_joints", {}).values():
+        del spring["motor_joint"]  # which the old file cannot say
     assert was.content == now.content
     assert old in was.hint() and "rnea robot-file" in was.hint() and "\n" not in was.hint()
     assert now.hint() == ""
