@@ -32,6 +32,7 @@ SUBCOMMANDS = {
     "plan": "the fastest or least costly motion between two poses",
     "compile": "the robot's kernels, ahead of time, for machines without llvmlite",
     "export": "the robot's functions as a C library without dependencies",
+    "excite": "the motion that shows most of a robot's masses, within its limits",
     "identify": "masses, rotors and friction from a recording",
     "gait": "predicts how a human walks",
     "query": "any of the robot's dynamics, as JSON",

@@ -5,7 +5,8 @@
 Periodic, so that a recording can be averaged over periods; band-limited, so that derivatives are known without
 differentiation; here also at rest, without acceleration, where a period begins: two conditions on a and b. Each joint's
 series is scaled until it just keeps its limits of position, velocity, acceleration and jerk: every choice of a and b
-is a motion that the robot can do, and the optimiser needs no constraints. Collisions are not looked at.
+is a motion that the robot can do, and the optimiser needs no constraints. Torques and their rates belong to all joints at
+once: for their limits the whole motion is slowed. Collisions are not looked at.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ import numpy as np
 from ..errors import InputError, RneaError
 from ..inertial.base_parameters import base_parameters
 from ..inertial.inertial_parameters import TERMS
+from ..model.tree import Limits
 from ..robots.robot import Robot
 from .regressor_kernel import Regressor
 
 GRID = 200  # moments of a period at which limits are kept and, every other one, the condition is taken
+FINE, EXACT = 1000, 1e-3  # moments at which torques are looked at; how exactly a motion is slowed
 HARMONICS = 3  # at least: rest at the start takes one of a and one of b
 REACH = {"prismatic": 0.2}  # m from the middle where position limits are unknown; 1 rad otherwise
+SLOWEST = 1000.0  # times the period, at most
 SPEED, ACCELERATION = 1.0, 5.0  # rad/s or m/s, and their rate, where unknown: no URDF knows the latter
 
 
@@ -37,6 +41,10 @@ class FourierMotion:
     a: np.ndarray
     b: np.ndarray
 
+    def slowed(self, factor: float) -> FourierMotion:
+        """The same path, that many times slower."""
+        return FourierMotion(self.period * factor, self.centre, self.a / factor, self.b / factor)
+
     def __call__(self, t) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """q, qd, qdd, qddd (samples, n) at times t (samples,) [s]."""
         w = 2.0 * np.pi / self.period * np.arange(1, len(self.a) + 1)
@@ -47,11 +55,15 @@ class FourierMotion:
 
 
 class Excitation(NamedTuple):
-    """The motion, the condition number of its equations, columns scaled to length one, and that of the first guess."""
+    """The motion, the condition number of its equations, columns scaled to length one, and that of the first guess.
+
+    slower : how many times slower it is than position, velocity, acceleration and jerk alone allow
+    """
 
     motion: FourierMotion
     condition_number: float
     first: float
+    slower: float = 1.0
 
 
 class _Bounds(NamedTuple):
@@ -65,11 +77,13 @@ class _Bounds(NamedTuple):
 
 
 def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterable[str] = TERMS, margin: float = 0.9,
-           acceleration: float = ACCELERATION, guesses: int = 20, iterations: int = 20, seed: int = 0) -> Excitation:
+           acceleration: float = ACCELERATION, guesses: int = 20, iterations: int = 20, seed: int = 0,
+           limits: Limits | None = None) -> Excitation:
     """An exciting motion for `identify` with the same terms.
 
-    margin       : share of the robot's limits of position, velocity, acceleration and jerk that is used; unknown ones count as
-                   1 rad or 0.2 m from zero and 1 rad/s or m/s, and none of jerk
+    limits       : instead of the robot's own; if given, those of torque and torque rate are kept too
+    margin       : share of the limits that is used; unknown ones count as 1 rad or 0.2 m from zero and 1 rad/s or m/s, and
+                   none of jerk, torque or torque rate. InputError if a joint cannot hold itself with that
     acceleration : largest one of every joint [rad/s^2, m/s^2]
     guesses      : random motions, of which the best is optimised; 0 iterations leave it as it is. Needs scipy.
     """
@@ -78,7 +92,7 @@ def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterab
                          f"{acceleration}: at least {HARMONICS}, above 0, at least 1, in (0, 1], above 0 are needed")
     base = base_parameters(robot.model, robot.gravity_vector, tuple(terms), free_root=False)
     regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
-    bounds, shape = _bounds(robot, margin, acceleration), (2, harmonics, robot.n)
+    bounds, shape = _bounds(robot, limits or robot.limits, margin, acceleration), (2, harmonics, robot.n)
     t = np.arange(GRID) * (period / GRID)
 
     def motion(x: np.ndarray) -> FourierMotion:
@@ -86,18 +100,46 @@ def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterab
         return _within(bounds, period, a, b, t)
 
     def cost(x: np.ndarray) -> float:
-        """Logarithm of the condition number."""
-        q, qd, qdd, _ = motion(x)(t[::2])
-        W = regressor(q, qd, qdd).reshape(-1, len(base))
-        gram = W.T @ W
-        lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
-        sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))  # W's squared, far cheaper than its SVD
-        return 0.5 * float(np.log(sizes[-1] / max(sizes[0], 1e-16 * sizes[-1])))
+        return _condition(regressor, motion(x))
 
     draws = np.random.default_rng(seed).normal(size=(guesses, int(np.prod(shape))))
     best = min(draws, key=cost)
     x = _minimised(cost, best, iterations) if iterations else best
-    return Excitation(motion(x), float(np.exp(cost(x))), float(np.exp(cost(best))))
+    factor = _slowness(robot, limits, margin, motion(x)) if limits else 1.0
+    found = motion(x).slowed(factor)
+    return Excitation(found, float(np.exp(_condition(regressor, found))), float(np.exp(cost(best))), factor)
+
+
+def _condition(regressor: Regressor, motion: FourierMotion) -> float:
+    """Logarithm of the condition number."""
+    q, qd, qdd, _ = motion(np.arange(0, GRID, 2) * (motion.period / GRID))
+    W = regressor(q, qd, qdd).reshape(-1, len(regressor.parameters))
+    gram = W.T @ W
+    lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
+    sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))  # W's squared, far cheaper than its SVD
+    return 0.5 * float(np.log(sizes[-1] / max(sizes[0], 1e-16 * sizes[-1])))
+
+
+def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion) -> float:
+    """The factor, not below one, by which torque and rate come within their limits."""
+    def shares(factor: float) -> np.ndarray:
+        slow = motion.slowed(factor)
+        pair = robot.torque_and_rate(*slow(np.arange(FINE) * (slow.period / FINE)))
+        used = [np.abs(x).max(axis=0) / limit for x, limit in zip(pair, (limits.effort, limits.effort_rate), strict=True)]
+        return np.nan_to_num(np.fmax(*used))
+
+    if shares(1.0).max() <= margin:
+        return 1.0
+    if (still := shares(SLOWEST)).max() > margin:
+        joint = int(np.argmax(still))
+        raise InputError(f"joint {robot.joint_names[joint]} needs {100.0 * still[joint]:.3g} % of its effort limit, "
+                         f"{limits.effort[joint]:g}, to be held along the motion, more than margin, {margin:g}, allows; "
+                         "narrow the position limits, or give other limits")
+    least, enough = 1.0, SLOWEST
+    while enough > (1.0 + EXACT) * least:
+        middle = float(np.sqrt(least * enough))
+        least, enough = (least, middle) if shares(middle).max() <= margin else (middle, enough)
+    return enough
 
 
 def _minimised(cost, x: np.ndarray, iterations: int) -> np.ndarray:
@@ -108,8 +150,7 @@ def _minimised(cost, x: np.ndarray, iterations: int) -> np.ndarray:
     return minimize(cost, x, method="L-BFGS-B", options={"maxiter": iterations, "maxfun": 10**9}).x
 
 
-def _bounds(robot: Robot, margin: float, acceleration: float) -> _Bounds:
-    limits = robot.limits
+def _bounds(robot: Robot, limits: Limits, margin: float, acceleration: float) -> _Bounds:
     known = np.isfinite(limits.lower) & np.isfinite(limits.upper)
     reach = np.array([REACH.get(kind, 1.0) for kind in robot.joint_types])
     return _Bounds(np.where(known, (limits.lower + limits.upper) / 2.0, 0.0),

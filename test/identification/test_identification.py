@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -318,6 +319,23 @@ def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
         slope = difference(lambda h, k=k: found.motion([1.0 + h])[k][0])
         assert slope == pytest.approx(found.motion([1.0])[k + 1][0], abs=1e-8)
     assert found.condition_number < found.first
+
+
+def test_torques_and_rates_are_within_limits_too():
+    """Where they are tight the whole motion is slowed, just as much as is needed; what cannot be held is refused."""
+    robot = robots()[1]
+    free = excite(Robot(robot.model), guesses=2, iterations=0)
+    t = np.linspace(0.0, 10.0, 3001)
+    rate = np.abs(robot.torque_and_rate(*free.motion(t))[1]).max(axis=0)
+    effort = np.abs(robot.inverse_dynamics(*free.motion(t)[:3])).max(axis=0)
+    limits = replace(robot.limits, effort=1.5 * effort, effort_rate=0.4 * rate)
+    found = excite(robot, guesses=2, iterations=0, limits=limits)
+    tau, tau_rate = robot.torque_and_rate(*found.motion(t * found.slower))
+    used = max((np.abs(tau) / limits.effort).max(), (np.abs(tau_rate) / limits.effort_rate).max())
+    assert found.slower > 1.2 and used == pytest.approx(0.9, abs=0.01) and found.motion.period == 10.0 * found.slower
+    assert np.allclose(found.motion(t * found.slower)[0], free.motion(t)[0]), "the same path"
+    with pytest.raises(InputError, match=r"joint j\d needs .* % of its effort limit, .* to be held along the motion"):
+        excite(robot, guesses=2, iterations=0, limits=replace(robot.limits, effort=0.1 * effort))
 
 
 def test_the_better_the_motion_the_better_the_parameters():

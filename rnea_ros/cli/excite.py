@@ -1,0 +1,77 @@
+"""`rnea excite ROBOT.urdf -o OUT.csv`: the motion that shows most of a robot's masses, within its limits."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputError
+from ..identification.excitation import ACCELERATION, FourierMotion, excite
+from ..model import yaml_file
+from . import motion_output, robots
+
+POINTS = 50.0  # per second, in a JointTrajectory
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    robots.add_arguments(parser)
+    motion_output.add_arguments(parser)
+    parser.add_argument("--trajectory", metavar="OUT.yaml",
+                        help=f"a trajectory_msgs/JointTrajectory too, {POINTS:g} points per second")
+    parser.add_argument("--period", type=float, default=10.0, metavar="S",
+                        help="of the motion, before it is slowed; default 10")
+    parser.add_argument("--periods", type=int, default=2, metavar="N", help="how often it is repeated; default 2")
+    parser.add_argument("--harmonics", type=int, default=5, metavar="N", help="of the Fourier series; default 5")
+    parser.add_argument("--share", type=float, default=0.9, help="of every limit that is used; default 0.9")
+    parser.add_argument("--acceleration", type=float, default=ACCELERATION, metavar="A",
+                        help=f"largest one of every joint, default {ACCELERATION:g} [rad/s^2, m/s^2]")
+    parser.add_argument("--iterations", type=int, default=20, metavar="N",
+                        help="of the optimiser; default 20. 0: the best of 20 guesses")
+    parser.add_argument("--seed", type=int, default=0, help="of the guesses; default 0")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.periods < 1:
+        raise InputError(f"--periods is {args.periods}; at least 1 is needed")
+    robot, limits, _ = motion_output.robot_and_limits(args)
+    found = excite(robot, args.period, args.harmonics, margin=args.share, acceleration=args.acceleration,
+                   iterations=args.iterations, seed=args.seed, limits=limits)
+    motion = _Repeated(found.motion, args.periods)
+    print(f"condition number {found.condition_number:.4g}; that of the best guess {found.first:.4g}")
+    if found.slower > 1.0:
+        print(f"slowed {found.slower:.3g} times for limits of torque and torque rate: {motion.motion.period:.4g} s a period")
+    print(motion_output.write(args, robot, motion, limits))
+    if args.trajectory:
+        Path(args.trajectory).write_text(yaml_file.text(trajectory(robot.joint_names, motion)), encoding="utf-8")
+        print(f"-> {args.trajectory}")
+    print("collisions are not looked at; the robot stands at the first position before and after")
+    return 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Repeated:
+    """A motion of some periods, at rest at its beginning and its end."""
+
+    motion: FourierMotion
+    periods: int
+
+    @property
+    def duration(self) -> float:
+        return self.periods * self.motion.period
+
+    def __call__(self, t: np.ndarray, /) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self.motion(t)
+
+
+def trajectory(joint_names: tuple[str, ...], motion: _Repeated) -> dict:
+    """A JointTrajectory as `ros2 topic pub` and actions take it."""
+    times = np.linspace(0.0, motion.duration, max(round(motion.duration * POINTS), 1) + 1)
+    points = []
+    for t, q, qd, qdd in zip(times, *motion(times)[:3], strict=True):
+        nanoseconds = round(1e9 * float(t))
+        points.append({"positions": q.tolist(), "velocities": qd.tolist(), "accelerations": qdd.tolist(),
+                       "time_from_start": {"sec": nanoseconds // 10**9, "nanosec": nanoseconds % 10**9}})
+    return {"joint_names": list(joint_names), "points": points}
