@@ -24,8 +24,8 @@ def test_motion_and_trajectory(tmp_path, capsys):
     strong = "".join(f"  j{k}: {{max_effort: 200.0}}\n" for k in (1, 2, 3))
     (tmp_path / "robot.yaml").write_text(f"version: 1\nlimits:\n{strong}")
     (tmp_path / "limits.yaml").write_text("version: 1\nlimits: {j2: {max_effort_rate: 100.0, max_velocity: 0.5}}\n")
-    given = (tmp_path / "robot.urdf", "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "motion.csv", "--iterations", 0,
-             "--rate", 100, "--period", 5)
+    given = (tmp_path / "robot.urdf", "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "motion.csv")
+    given = (*given, "--iterations", 0, "--rate", 100, "--period", 5)
     limited = (*given, "--limits", tmp_path / "limits.yaml", "--trajectory", tmp_path / "motion.yaml", "--periods", 3)
     assert excite_cli.run(arguments(*limited)) == 0
     assert "condition number" in (printed := capsys.readouterr().out) and "collisions are not looked at" in printed
