@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rnea_ros import load
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.sim import scene as scenes
-from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torques
+from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torque_rates, torques, with_rates
 from rnea_ros.sim.machines import Machine, machine
 from rnea_ros.sim.plant import Instant
 from rnea_ros.sim.quadrupeds import QUADRUPEDS
@@ -54,6 +54,17 @@ def by_phase(table) -> list[str]:
         usual = np.sqrt(np.average([row.usual**2 for row in of], weights=[row.samples for row in of])) if of else np.nan
         cells.append(f"{max((row.worst for row in of), default=np.nan):.1e} ({usual:.1e})")
     return cells
+
+
+def rate_rows(robot, device: Machine, instants: Sequence[Instant]):
+    """Of the torque rates, beside the slopes of the motors' torques."""
+    rates = list(with_rates(instants))
+    forces = np.array([[np.linalg.norm(six[:3]) for six in one.instant.wrenches.values()] for one in rates])
+    phase = phases(np.array([one.instant.t for one in rates]), forces)
+    found = np.array([torque_rates(robot, one, device.motors) for one in rates])
+    slopes = np.array([one.tau_rate for one in rates])
+    legs = [(foot, np.arange(3 * leg, 3 * leg + 3)) for leg, foot in enumerate(instants[0].wrenches)]
+    return by_leg_and_phase(found, slopes, phase, legs)
 
 
 def line(*cells: object) -> None:
@@ -99,6 +110,11 @@ def differences(seconds: float) -> None:
     for timestep in (5e-4, 2e-3):
         other = machine("solo12", timestep=timestep)
         line(f"timestep {1e3 * timestep:g} ms", *by_phase(rows(device.plant.robot, other, played(other, seconds))))
+    head("solo12: torque rates", *PHASES)
+    for timestep in (1e-3, 2.5e-4):
+        other = machine("solo12", timestep=timestep)
+        table = rate_rows(device.plant.robot, other, played(other, min(seconds, 2.5)))
+        line(f"beside slopes over {2e3 * timestep:g} ms", *by_phase(table))
 
 
 def sensed(seconds: float) -> None:

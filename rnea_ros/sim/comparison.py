@@ -29,15 +29,18 @@ def torques(robot: AnyRobot, instant: Instant, motors: np.ndarray) -> np.ndarray
 
 
 class Rates(NamedTuple):
-    """Of an instant: jerk of the joints (n,), and of the base (6,) as base_state.py has it; None where it is held."""
+    """Of an instant: jerk of the joints (n,), and of the base (6,) as base_state.py has it, None where it is held; rates of
+    the wrenches, and of the torques of the motors."""
 
     instant: Instant
     jerk: np.ndarray
     base_jerk: np.ndarray | None
+    wrench_rates: dict[str, np.ndarray]
+    tau_rate: np.ndarray
 
 
 def with_rates(instants: Iterable[Instant]) -> Iterator[Rates]:
-    """Every instant but the first with what MuJoCo does not tell, from the accelerations before and after it.
+    """Every instant but the first with what MuJoCo does not tell, from what was before and comes after it.
 
     While contacts stay as they are the error goes with the square of the distance between instants; where they begin and end,
     accelerations jump, and no jerk exists.
@@ -47,13 +50,28 @@ def with_rates(instants: Iterable[Instant]) -> Iterator[Rates]:
         if before is not None and here is not None:
             span = after.t - before.t
             base_jerk = here.base.into_base(_in_world(after) - _in_world(before)) / span if here.base else None
-            yield Rates(here, (after.qdd - before.qdd) / span, base_jerk)
+            wrench_rates = {link: (six - before.wrenches[link]) / span for link, six in after.wrenches.items()}
+            yield Rates(here, (after.qdd - before.qdd) / span, base_jerk, wrench_rates, (after.tau - before.tau) / span)
         before, here = here, after
 
 
 def _in_world(instant: Instant) -> np.ndarray:
     assert instant.base is not None
     return instant.base.into_world(instant.base_acceleration)
+
+
+def torque_rates(robot: AnyRobot, rates: Rates, motors: np.ndarray) -> np.ndarray:
+    """What the package says of the rates of these torques (n,)."""
+    instant = rates.instant
+    q, qd, qdd, jerk = (part[motors] for part in (instant.q, instant.qd, instant.qdd, rates.jerk))
+    touched = {"wrenches": instant.wrenches, "wrench_rates": rates.wrench_rates}
+    if isinstance(robot, FloatingRobot):
+        assert instant.base_acceleration is not None and rates.base_jerk is not None
+        return robot.prescribed_base(q, qd, qdd, jerk, base=instant.base, base_acceleration=instant.base_acceleration,
+                                     base_jerk=rates.base_jerk, **touched).tau_rate
+    if isinstance(robot, ClosedLoopRobot):
+        return robot.torque_and_rate(q, qd, qdd, jerk, guess=instant.q)[1]
+    return robot.torque_and_rate(q, qd, qdd, jerk, **touched)[1]
 
 
 def phases(t: np.ndarray, forces: np.ndarray) -> np.ndarray:

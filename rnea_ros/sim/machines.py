@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.floating import FloatingRobot
 from ..robots.inputs.base_state import BaseState
 from .plant import Instant, Plant
-from .quadrupeds import QUADRUPEDS, example_urdf
+from .quadrupeds import QUADRUPEDS, Quadruped, example_urdf
 from .scene import Tool, scene
 from .swing import Swing
 from .trot import Trot
@@ -62,19 +63,18 @@ def machine(name: str, urdf: Any = None, robot_file: Any = None, timestep: float
     """
     if name not in MACHINES:
         raise InputError(f"machine '{name}' is unknown; there are {some(MACHINES)}")
-    return MACHINES[name](name, urdf, robot_file, timestep)
+    return MACHINES[name](urdf, robot_file, timestep)
 
 
-def walking(name: str, urdf: Any, robot_file: Any, timestep: float) -> Machine:
+def walking(which: Quadruped, urdf: Any, robot_file: Any, timestep: float) -> Machine:
     """A quadruped that stands for a second, then trots."""
-    which = QUADRUPEDS[name]
     plant = Plant(scene(urdf or which.urdf, robot_file or which.robot_file, feet=which.contacts, timestep=timestep))
     assert isinstance(plant.robot, FloatingRobot)
     trot = Trot(plant.robot, which)
     return Machine(plant, trot, trot.stance, BaseState((0.0, 0.0, trot.height)))
 
 
-def five_bar(name: str, urdf: Any, robot_file: Any, timestep: float) -> Machine:
+def five_bar(urdf: Any, robot_file: Any, timestep: float) -> Machine:
     """A closed loop, pulled to and fro by its two motors."""
     plant = Plant(scene(urdf, robot_file, timestep=timestep))
     robot = plant.robot
@@ -83,7 +83,7 @@ def five_bar(name: str, urdf: Any, robot_file: Any, timestep: float) -> Machine:
     return Machine(plant, Swing(robot, middle, (0.3, -0.25), 1.7, 200.0, 10.0), robot.start)
 
 
-def pushed(name: str, urdf: Any, robot_file: Any, timestep: float) -> Machine:
+def pushed(urdf: Any, robot_file: Any, timestep: float) -> Machine:
     """An arm with a force-torque sensor at its wrist and a tool beyond it, which moves, and is pushed on its tool."""
     plant = Plant(scene(urdf or example_urdf(ARM), robot_file, tool=TOOL, timestep=timestep))
     middle = np.array([0.0, -1.2, 1.4, -0.6, 0.8, 0.0])
@@ -102,5 +102,6 @@ def _pushes(t: float) -> np.ndarray:
     return total
 
 
-MACHINES: dict[str, Callable[[str, Any, Any, float], Machine]] = {
-    **dict.fromkeys(QUADRUPEDS, walking), "five_bar": five_bar, "touched": pushed}
+MACHINES: dict[str, Callable[[Any, Any, float], Machine]] = {
+    **{name: partial(walking, which) for name, which in QUADRUPEDS.items()},
+    "quadruped": partial(walking, QUADRUPEDS["solo12"]), "five_bar": five_bar, "touched": pushed}

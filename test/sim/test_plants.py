@@ -15,7 +15,7 @@ pytest.importorskip("mujoco")
 
 from rnea_ros import BaseState, InputError, RneaError, load
 from rnea_ros.sim import engine, quadrupeds
-from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torques, with_rates
+from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torque_rates, torques, with_rates
 from rnea_ros.sim.machines import MACHINES, machine
 from rnea_ros.sim.plant import Plant
 from rnea_ros.sim.quadrupeds import QUADRUPEDS
@@ -87,9 +87,22 @@ def test_sensors_of_the_base(solo):
         np.testing.assert_allclose(instant.accelerometer, free, atol=1e-9)
         np.testing.assert_allclose(instant.gyro, instant.base.velocity[3:], atol=1e-12)
     standing = list(with_rates(played(device, 0.2)))[-20:]
-    for earlier, later in zip(standing, standing[2:]):
-        between = (later.instant.qdd - earlier.instant.qdd) / (later.instant.t - earlier.instant.t)
-        np.testing.assert_allclose(between, standing[standing.index(earlier) + 1].jerk, atol=1e-9)
+    for before, here, after in zip(standing, standing[1:], standing[2:]):
+        slope = (after.instant.qdd - before.instant.qdd) / (after.instant.t - before.instant.t)
+        np.testing.assert_allclose(here.jerk, slope, atol=1e-9)
+
+
+def test_torque_rates_are_the_slopes_of_the_motors_torques(solo):
+    """To what difference quotients over two milliseconds are good for, where contacts stay as they are."""
+    device, instants = solo
+    rates = list(with_rates(instants))
+    forces = np.array([[np.linalg.norm(six) for six in one.instant.wrenches.values()] for one in rates])
+    steady = (phases(np.array([one.instant.t for one in rates]), forces) != CHANGE).all(axis=1)
+    slopes = np.array([one.tau_rate for one in rates])
+    some = np.flatnonzero(steady)[25::10]
+    found = np.array([torque_rates(device.plant.robot, rates[k], device.motors) for k in some])
+    share = np.abs(found - slopes[some]) / np.abs(slopes[steady]).max(axis=0)
+    assert share.max() < 0.05 and np.sqrt(np.mean(share**2)) < 0.01 and len(some) > 50
 
 
 @pytest.mark.parametrize("name", ["laikago"])
