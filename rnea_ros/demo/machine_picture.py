@@ -39,11 +39,13 @@ def draw(axis, drawn: list[Shape], poses: Sequence[Callable[[str], Pose]]) -> No
     """On 3D axes: the robot in all poses, the last one in full, those before pale."""
     points = []
     for number, link_pose in enumerate(poses, start=1):
+        faces, colours = [], []
         for shape in drawn:
             R, P = link_pose(shape.link)
-            faces = [P + face @ np.asarray(R).T for face in shape.faces]
-            solid(axis, faces, [_shaded(shape.colour, face) for face in faces], 1.0 if number == len(poses) else 0.2)
-            points += faces
+            faces += [P + face @ np.asarray(R).T for face in shape.faces]
+            colours += [_shaded(shape.colour, face) for face in faces[-len(shape.faces):]]
+        solid(axis, faces, colours, 1.0 if number == len(poses) else 0.2)  # all at once: what is near hides what is far
+        points += faces
     low, high = (end(np.concatenate(points), axis=0) for end in (np.min, np.max))
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axis.set_box_aspect(high - low, zoom=1.1)
