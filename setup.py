@@ -46,11 +46,14 @@ setup(
             "ros-visualization-msgs~=5.5.1",
             "xacro",
         ],
+        "bags": ["pyarrow", "rosbags"],  # recordings of ROS 2, without ROS; results as Parquet
+        "dask": ["distributed"],
         "planning": ["casadi", "scipy"],
         "plot": ["matplotlib"],
         "sim": ["example-robot-data", "mujoco>=3.3"],  # robots that move by themselves, and others' quadrupeds
         # pin is Pinocchio, an oracle as MuJoCo and TOPP-RA are
-        "test": ["example-robot-data", "mujoco>=3.3", "pin>=3", "pytest", "pytest-timeout", "pytest-xdist", "toppra"],
+        "test": ["distributed", "example-robot-data", "mujoco>=3.3", "pin>=3", "pyarrow", "pytest", "pytest-timeout",
+                 "pytest-xdist", "rosbags", "toppra"],
         "lint": ["mypy~=2.4.1", "ruff~=0.17.5"],
         "bench": ["casadi", "cmeel-eigen", "matplotlib", "mujoco", "pin>=3"],  # the peers; C++ of pin needs Eigen
     },

@@ -1,9 +1,8 @@
-"""`rnea identify ROBOT.urdf MOTION.csv -o FOLDER`: a robot's bodies, rotors and friction from a recording."""
+"""`rnea identify ROBOT.urdf RECORDING -o FOLDER`: a robot's bodies, rotors and friction from a recording."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,17 @@ from ..identification.fitting import HELD_OUT, RATE, Fit, fit
 from ..identification.identification import Measurements
 from ..output import figures
 from ..recordings import motion_csv
+from ..recordings.recording import Wanted
 from ..robots.robot import Robot
 from . import robots
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
-    parser.add_argument("motion", metavar="MOTION.csv",
-                        help="columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there")
+    parser.add_argument("motion", metavar="RECORDING",
+                        help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a ROS 2 "
+                             "bag, whose effort is taken for the torque")
+    robots.add_topic(parser)
     parser.add_argument("-o", "--output", metavar="FOLDER",
                         help=f"for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with pictures, and "
                              f"{result_files.NUMBERS}")
@@ -44,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         if Path(args.output).exists() and not Path(args.output).is_dir():
             raise InputError(f"--output {args.output} is a file; a folder is needed, which is made if it is not there")
         figures.check_format(result_files.TORQUES)
-    recording = read(args.motion, robot, _pairs(args.rename), _held(args.hold, robot))
+    recording = read(args.motion, robot, _pairs(args.rename), _held(args.hold, robot), args.topic)
     found = fit(robot, recording, args.held_out, args.rate, args.window)
     summary = told(found)
     print(summary)
@@ -74,13 +76,12 @@ def _held(words: list[str], robot: Robot) -> dict[int, float]:
     return found
 
 
-def read(path: str | Path, robot: Robot, rename: list[tuple[str, str]], held: dict[int, float]) -> Measurements:
-    """A recording from a CSV as motion_csv.py describes it, with torques beside the motion."""
+def read(path: str | Path, robot: Robot, rename: list[tuple[str, str]], held: dict[int, float],
+         topic: str | None = None) -> Measurements:
+    """A recording from a bag, or from a CSV as motion_csv.py describes it, with torques beside the motion."""
     there = [k for k in range(robot.n) if k not in held]
-    names = [robot.joint_names[k] for k in there]
-    blocks, ignored = motion_csv.columns_of(path, names, ("q", "qd", "qdd", "tau"), ("q", "tau"), rename)
-    if ignored:
-        print(f"columns not used: {some(ignored, 6, quoted=True)}", file=sys.stderr)
+    names = tuple(robot.joint_names[k] for k in there)
+    blocks = robots.read(path, Wanted(names, ("q", "qd", "qdd", "tau"), ("q", "tau"), topic, tuple(rename)))
     t = blocks.pop("t")
     for block, columns in blocks.items():
         blocks[block] = np.full((len(t), robot.n), np.nan if block == "tau" else 0.0)

@@ -73,14 +73,19 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Subparser(_Parser):
-    """Of one subcommand; it has its arguments from the moment that it is to parse any."""
+    """Of one subcommand; it has its arguments from the moment that it is to parse any. Recordings may stand anywhere; argparse
+    sees only those beside the URDF."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self.get_default("run") is None:
             module = subcommand(self.prog.split()[-1])
             self.set_defaults(run=module.run)
             module.add_arguments(self)
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        if hasattr(found, "recordings"):
+            found.recordings = [*found.recordings, *(word for word in rest if not word.startswith("-"))]
+            rest = [word for word in rest if word.startswith("-")]
+        return found, rest
 
 
 class _Version(argparse.Action):

@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -32,8 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_dynamics(parser)
 
 
-def robot_and_limits(args: argparse.Namespace) -> tuple[Robot, Limits, dict[str, float]]:
-    """The robot, its limits, and the largest internal joint forces by joint."""
+def robot_and_limits(args: argparse.Namespace,
+                     recording: Path | None = None) -> tuple[Robot, Limits, dict[str, float]]:
+    """The robot, its limits, and the largest internal joint forces by joint. recording: may describe the robot."""
     if not (args.rate > 0.0 and math.isfinite(args.rate)):
         raise InputError(f"--rate is {args.rate:g}; a number of rows per second above zero is needed")
     for path in filter(None, (args.output, args.plot)):  # before the work, which may take a minute
@@ -41,7 +43,7 @@ def robot_and_limits(args: argparse.Namespace) -> tuple[Robot, Limits, dict[str,
             raise InputError(f"{path}: cannot be written: " + ("it is a folder" if os.path.isdir(path) else "no such folder"))
     if args.plot:
         figures.check_format(args.plot)
-    robot = robots.served(args, Robot)
+    robot = robots.served(args, Robot, urdf=robots.described(args, recording) if recording else None)
     return robot, *robots.limits(robot, args)
 
 

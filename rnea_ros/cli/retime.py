@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError, some
+from ..errors import InputError
 from ..motion.retime import retime_motion
-from ..recordings import motion_csv
+from ..recordings.recording import Wanted
 from . import motion_output, robots
 from .progress import ProgressLine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
-    parser.add_argument("trajectory", metavar="TRAJECTORY.csv",
-                        help="columns t, q_<joint>; qd_<joint> tells where it stops on its way")
+    parser.add_argument("recordings", nargs="*", metavar="TRAJECTORY",
+                        help="a CSV with columns t, q_<joint>; qd_<joint> tells where it stops on its way; or a ROS 2 bag")
+    robots.add_topic(parser)
     motion_output.add_arguments(parser)
     parser.add_argument("--tolerance", type=float, default=1e-6, metavar="RAD",
                         help="how far points may lie off the path [rad, m], default 1e-6; more, for noisy recordings")
 
 
 def run(args: argparse.Namespace) -> int:
-    robot, limits, _forces = motion_output.robot_and_limits(args)
-    t, points, velocities = read(args.trajectory, robot.joint_names)
+    path = robots.one_recording(args)
+    robot, limits, _forces = motion_output.robot_and_limits(args, path)
+    t, points, velocities = read(path, robot.joint_names, args.topic)
     watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits, args.tolerance,
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"))
@@ -37,11 +40,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read(path: str, joint_names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def read(path: str | Path, joint_names: tuple[str, ...],
+         topic: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """t (samples,), increasing, q (samples, n), and qd where the file has it."""
-    t, known, ignored = motion_csv.known_columns(path, joint_names)
-    if ignored:
-        print(f"columns not used: {some(ignored, 6, quoted=True)}", file=sys.stderr)
+    known = robots.read(path, Wanted(joint_names, topic=topic))
+    t = known["t"]
     if len(t) < 2:
         raise InputError(f"{path}: one row; a path needs two points at least")
     late = np.flatnonzero(np.diff(t) <= 0.0)

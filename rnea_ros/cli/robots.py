@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import sys
+from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InputError, some
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Limits
+from ..recordings import files
+from ..recordings.bags import description
+from ..recordings.recording import Samples, Wanted
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.declared_joints import joint_forces, limited
 from ..robots.elastic import ElasticRobot
@@ -41,6 +46,48 @@ def add_arguments(parser: argparse.ArgumentParser, base: bool = True) -> None:
                             help="whether the root link is free; default: as the robot file says, or fixed")
 
 
+def add_topic(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", metavar="NAME", help="of the joint states in a bag; default /joint_states, or the only one")
+
+
+def take_recordings(args: argparse.Namespace) -> None:
+    """Where a recording stands in the place of the URDF, it is one of the recordings, and a bag describes its robot itself.
+
+    InputError without any recording. args.urdf is None afterwards where each bag describes its robot.
+    """
+    given = args.urdf
+    if files.is_bag(given) or (not args.recordings and (Path(given).is_dir() or glob.has_magic(given))):
+        args.recordings.insert(0, given)
+        args.urdf = None
+    if not args.recordings:
+        raise InputError(f"no recording after {given}")
+
+
+def one_recording(args: argparse.Namespace) -> Path:
+    """Of a command that reads just one."""
+    take_recordings(args)
+    if len(args.recordings) > 1:
+        raise InputError(f"rnea {args.command} takes one recording, got {len(args.recordings)}")
+    return Path(args.recordings[0])
+
+
+def read(path: str | Path, wanted: Wanted) -> Samples:
+    """All of a recording; stderr hears of what in it was not used."""
+    samples, notes = files.read(path, wanted)
+    for line in notes:
+        print(line, file=sys.stderr)
+    return samples
+
+
+def described(args: argparse.Namespace, path: Path) -> str | bytes:
+    """The URDF: that of the command line, or the one in the recording."""
+    if args.urdf is not None:
+        return args.urdf
+    if not files.is_bag(path):
+        raise InputError(f"{path}: says nothing of the robot; its URDF is needed before the recordings")
+    return description(path).encode()  # text, whatever it says, and never a path
+
+
 def add_gravity(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
                         help="acceleration of gravity in the root link's frame, with a moving base in the world [m/s^2]; "
@@ -58,15 +105,15 @@ def add_dynamics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", choices=("llvm", "c", "python", "reference"), default="llvm")
 
 
-def loaded(args: argparse.Namespace) -> AnyRobot:
-    """The robot that URDF, robot file and options make, of whatever kind."""
+def loaded(args: argparse.Namespace, urdf: str | bytes | None = None) -> AnyRobot:
+    """The robot that URDF, robot file and options make, of whatever kind. urdf: text, or a path, instead of args.urdf."""
     options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
-    return load(args.urdf, declared(args.robot_file) if args.robot_file else None, allow_xacro=True, **options)
+    return load(urdf or args.urdf, declared(args.robot_file) if args.robot_file else None, allow_xacro=True, **options)
 
 
-def served(args: argparse.Namespace, *kinds: type[Kind]) -> Kind:
+def served(args: argparse.Namespace, *kinds: type[Kind], urdf: str | bytes | None = None) -> Kind:
     """The same, if it is of a kind that the command serves; InputError says which it is."""
-    robot = loaded(args)
+    robot = loaded(args, urdf)
     if not isinstance(robot, kinds):
         names = [kind.__name__ for kind in kinds]
         raise InputError(f"{WHY[type(robot)].format(name=tree(robot).name)} ({type(robot).__name__}); rnea {args.command} "

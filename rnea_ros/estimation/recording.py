@@ -2,7 +2,7 @@
 
 Measured positions have noise, if only the steps of an encoder: they are smoothed (smoother.py). Positions without noise,
 sparse or uneven ones, and those that come with accelerations are of a plan: polynomials reproduce them (differentiation.py),
-and are fitted too where a window is given.
+and are fitted too where a window is given. Each block of a long recording (blocks.py) is estimated by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .differentiation import Window, checked, estimate_derivatives
+from .blocks import Blocks
+from .differentiation import ORDERS, Window, checked, estimate_derivatives
 from .sample_clock import line_through
 from .smoother import GAP, GAP_PERIODS, parts, smooth
 
@@ -39,7 +40,7 @@ class RecordingEstimate(NamedTuple):
     """qd, qdd, qddd (N, n) of a recording, and how far off they may be.
 
     centred   : (N,) whether there are samples on both sides of each, near enough to matter
-    how       : what was done to estimate them
+    how       : what was done to estimate them, with the largest noise in a long recording
     deviation : (4, N, n) standard deviations of q, qd, qdd, qddd as they were estimated; None: by polynomials
     """
 
@@ -49,6 +50,12 @@ class RecordingEstimate(NamedTuple):
     centred: np.ndarray
     how: Window | Smoothing
     deviation: np.ndarray | None = None
+
+    def only(self, samples: slice) -> RecordingEstimate:
+        """Some of the samples."""
+        qd, qdd, qddd, centred = (block[samples] for block in self[:4])
+        known = None if self.deviation is None else self.deviation[:, samples]
+        return RecordingEstimate(qd, qdd, qddd, centred, self.how, known)
 
 
 def estimate_recording(t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, qdd: np.ndarray | None = None,
@@ -60,24 +67,58 @@ def estimate_recording(t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = Non
     joint_types may jump by whole turns.
     """
     known = {order: np.asarray(given, dtype=float) for order, given in enumerate((q, qd, qdd)) if given is not None}
-    since = checked(t, known, degree)
-    counted = known[0].copy()
+    checked(t, known, degree)
+    t = np.asarray(t, dtype=float)
+    blocks, found = Blocks.of(float(t[0]), float(t[-1]), len(t)), []
+    for k in range(blocks.number):
+        window_at = slice(*np.searchsorted(t, blocks.window(k)))
+        at = t[window_at]
+        if (inner := slice(*np.searchsorted(at, (blocks.begin(k), blocks.begin(k + 1))))).stop > inner.start:
+            part = estimate_block(at, {order: array[window_at] for order, array in known.items()}, window, degree, joint_types)
+            found.append(part.only(inner))
+    return joined(found)
+
+
+def estimate_block(t: np.ndarray, known: dict[int, np.ndarray], window: float | None = None, degree: int = 5,
+                   joint_types: Sequence[str] = ()) -> RecordingEstimate:
+    """The same of one block and what is near it, of derivatives by order. NaN where samples are too few to tell."""
+    if len(t) < ORDERS:
+        unknown = np.full((ORDERS, *known[0].shape), np.nan)
+        return RecordingEstimate(known.get(1, unknown[1]), known.get(2, unknown[2]), unknown[3], np.zeros(len(t), dtype=bool),
+                                 Smoothing(0.0, 0.0), unknown)
+    since, q = checked(t, known, degree), known[0]
+    counted = q.copy()
     turning = [k for k, kind in enumerate(joint_types) if kind == "continuous"]
     counted[:, turning] = np.unwrap(counted[:, turning], axis=0)
-    stretches = [] if window is not None or qdd is not None else _measured(since, counted)
+    stretches = [] if window is not None or 2 in known else _measured(since, counted)
     if not stretches:
-        fitted = estimate_derivatives(t, q, qd, qdd, window, degree, joint_types)
-        return RecordingEstimate(*fitted[:4], fitted.window)
+        fitted = estimate_derivatives(t, q, known.get(1), known.get(2), window, degree, joint_types)
+        return RecordingEstimate(fitted.qd, fitted.qdd, fitted.qddd, fitted.centred, fitted.window)
     motion, deviation, centred, found = smooth(since, counted, stretches)
     short = np.isnan(deviation).any(axis=(0, 2))
     if short.any():
-        fitted = estimate_derivatives(t, q, qd, None, None, degree, joint_types)
+        fitted = estimate_derivatives(t, q, known.get(1), None, None, degree, joint_types)
         motion[1:, short], centred[short] = [block[short] for block in fitted[:3]], fitted.centred[short]
     for order, block in known.items():
         motion[order] = block
     noise = float(np.sqrt(found.noise.variance(np.zeros(counted.shape[1])).max(initial=0.0)))
-    qd, qdd, qddd = motion[1:]
+    _, qd, qdd, qddd = motion
     return RecordingEstimate(qd, qdd, qddd, centred, Smoothing(1.0 / found.clock.period, noise), deviation)
+
+
+def joined(found: Sequence[RecordingEstimate]) -> RecordingEstimate:
+    """Of blocks that follow each other, one estimate."""
+    deviations = [np.full((ORDERS, *part.qd.shape), np.nan) if part.deviation is None else part.deviation for part in found]
+    known = any(part.deviation is not None for part in found)
+    qd, qdd, qddd, centred = (np.concatenate(blocks) for blocks in zip(*(part[:4] for part in found)))
+    return RecordingEstimate(qd, qdd, qddd, centred, what([part.how for part in found]),
+                             np.concatenate(deviations, axis=1) if known else None)
+
+
+def what(hows: Sequence[Window | Smoothing]) -> Window | Smoothing:
+    """What to say of several blocks: where any was smoothed, that, with the largest noise."""
+    smoothed = [how for how in hows if isinstance(how, Smoothing)]
+    return max(smoothed, key=lambda how: how.noise) if smoothed else hows[0]
 
 
 def _measured(t: np.ndarray, q: np.ndarray) -> list[slice]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..model.drive_limits import DriveLimit, uses
 from ..model.tree import Limits
+from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.terms import QUANTITIES
 
@@ -64,6 +65,13 @@ class LimitUse:
         found = self(tau, tau_rate, qd, qdd, qddd)
         most = int(found.argmax())
         return Nearest(float(found[most]), *self.labels[most])
+
+
+def limit_use(robot: AnyRobot) -> LimitUse:
+    """Of all limits that a robot knows."""
+    if isinstance(robot, Robot):
+        return LimitUse(robot.joint_names, own_limits(robot, None), robot.drive_limits)
+    return LimitUse(robot.joint_names, robot.limits)
 
 
 class Peak(NamedTuple):

@@ -6,7 +6,7 @@ import argparse
 import csv
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +34,12 @@ class RecordedMotion:
     how: Window | Smoothing | None = None
     ignored: tuple[str, ...] = field(default=())
     deviation: np.ndarray | None = None
+
+    def only(self, samples: np.ndarray | slice) -> RecordedMotion:
+        """Some of the samples."""
+        deviation = None if self.deviation is None else self.deviation[:, samples]
+        return RecordedMotion(self.t[samples], self.q[samples], self.qd[samples], self.qdd[samples], self.qddd[samples],
+                              self.estimated, self.how, self.ignored, deviation)
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +84,15 @@ def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[st
     rename: (old, new) parts of the names in the header. Raises InputError if t or one of the needed blocks is not whole, or a
     value is no finite number.
     """
+    header, known, ignored = used_columns(path, joint_names, blocks, needed, rename)
+    table = _numbers(path, header, places(header, known))
+    parts = np.split(table[:, 1:], np.cumsum([len(columns) for columns in known.values()])[:-1], axis=1)
+    return {"t": table[:, 0], **dict(zip(known, parts, strict=True))}, ignored
+
+
+def used_columns(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
+                 rename: Sequence[tuple[str, str]] = ()) -> tuple[list[str], dict[str, list[str]], tuple[str, ...]]:
+    """The header, the columns of those of the blocks that the file has for every joint, and the columns not used."""
     header = _header(path)
     for old, new in rename:
         header = [name.replace(old, new) for name in header]
@@ -86,11 +101,13 @@ def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[st
     if missing:
         raise InputError(f"{path}: no column {some(missing, 6, quoted=True)}; the header has {some(header, 6, quoted=True)}")
     known = {block: columns for block, columns in names.items() if set(columns) <= set(header)}
-    used = ["t", *(name for columns in known.values() for name in columns)]
-    table = _numbers(path, header, [header.index(name) for name in used])
-    parts = np.split(table[:, 1:], np.cumsum([len(columns) for columns in known.values()])[:-1], axis=1)
-    ignored = tuple(name for name in header if name and name not in used)
-    return {"t": table[:, 0], **dict(zip(known, parts, strict=True))}, ignored
+    used = {"t", *(name for columns in known.values() for name in columns)}
+    return header, known, tuple(name for name in header if name and name not in used)
+
+
+def places(header: list[str], known: Mapping[str, Sequence[str]]) -> list[int]:
+    """Numbers of the columns that are used: t, and those of the blocks."""
+    return [header.index(name) for name in ("t", *(name for names in known.values() for name in names))]
 
 
 def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
@@ -141,13 +158,13 @@ def _numbers(path: str | Path, header: list[str], columns: list[int]) -> np.ndar
             raise ValueError
         table = table[:, columns] if table.size else table
     except ValueError:
-        table = _one_by_one(path, header, columns)
+        table = one_by_one(path, header, columns)
     if not table.size:
         raise InputError(f"{path}: no rows below the header")
     return table
 
 
-def _one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
+def one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
     """The same for a file in which something is odd: text in columns that are not used, or else an error that says where."""
     found = []
     with open(path, newline="", encoding="utf-8-sig") as file:

@@ -34,6 +34,7 @@ LAYERS = {
     "robots/closure/*": ("robots/closure/*", "robots/kernels/*", "robots/inputs/*", "inertial/*", *GROUND),
     "robots/*": ("robots/*", "inertial/*", *GROUND),
     "recordings/*": ("recordings/*", *(ROBOTS := ("robots/*", "inertial/*", "estimation/*", "output/*", *GROUND))),
+    "bulk/*": ("bulk/*", "recordings/*", "motion/*", "scaling/*", *ROBOTS),
     "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),
     "identification/*": ("identification/*", *ROBOTS),
     "query/*": ("query/*", "identification/*", "motion/*", "planning/*", "scaling/*", *ROBOTS),
@@ -56,9 +57,11 @@ IMPORTERS = {
     "matplotlib": ("output/figures",), "mpl_toolkits": ("output/figures",),
     "mujoco": ("sim/engine",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline"),
+    "rosbags": ("recordings/bags",), "pyarrow": ("recordings/parquet",), "distributed": ("bulk/cluster",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
-LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco")  # imported where they are used; see test below
+# Imported where they are used; see test below.
+LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "rosbags", "pyarrow", "distributed")
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling")}  # starts nodes, where there is ROS
 

@@ -104,7 +104,8 @@ def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
 
 
 def test_package_xml_names_what_is_imported(setup):
-    extras = [requirement for extra in ("planning", "plot", "sim") for requirement in setup.extras_require[extra]]
+    optional_extras = ("bags", "dask", "planning", "plot", "sim")
+    extras = [requirement for extra in optional_extras for requirement in setup.extras_require[extra]]
     optional = names(extras) | NOT_IN_ROSDEP | WHERE_INSTALLED | INSIDE_ANOTHER
     rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()} | {"yaml": "python3-yaml"}
     foreign = (imported("rnea_ros") | imported("launch")) - sys.stdlib_module_names - optional - {"rnea_ros"}

@@ -1,0 +1,259 @@
+"""ROS 2 bags: joint states out of mcap and sqlite3 files, torques into mcap files. The only place that knows rosbags."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, RneaError, near, some
+from .recording import Samples, Span, Wanted
+from .torques import Torques
+
+JOINT_STATE, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/String"
+METADATA = "metadata.yaml"  # makes a folder one bag
+TOPIC, DESCRIPTION = "/joint_states", "/robot_description"
+EFFORT, EFFORT_RATE = "/rnea/joint_effort", "/rnea/joint_effort_rate"
+FIELDS = {"q": "position", "tau": "effort"}  # what a driver calls velocity is filtered, late, or a difference: it is not used
+_BACK = 1_000_000_000  # ns; stamps that go back further are of another run
+_FIRST = 1000  # messages in which one with all joints has to be
+
+
+class Skew(NamedTuple):
+    """Between which times after its stamp a message was recorded [ns]."""
+
+    least: int
+    most: int
+
+
+class BagRecording:
+    """A Recording: the joint states of one topic, by their stamps, or, where these are zero, by when they were recorded."""
+
+    ignored_are = "joints"
+
+    def __init__(self, path: Path, wanted: Wanted, span: Span | None = None):
+        self.path, self.left_out = path, Counter[str]()
+        self._joints, self._rename = wanted.joint_names, wanted.rename
+        with _reading(path) as bag:
+            self._topic = _topic(path, bag, wanted.topic)
+            have = self._first(bag)
+            self.span = span or self._passed(bag)
+        told = [block for block, field in FIELDS.items() if len(getattr(have, field)) == len(have.name)]
+        self.blocks = tuple(block for block in wanted.blocks if block in told)
+        missing = [FIELDS.get(block, block) for block in wanted.needed if block not in told]
+        if missing:
+            raise InputError(f"{path}: the joint states of {self._topic} have no {some(missing)}")
+        self.ignored = tuple(name for name in self._named(have) if name not in self._joints)
+
+    def pieces(self, edges: Sequence[float]) -> Iterator[Samples]:
+        """As in Recording. Messages are told apart by their stamps, which need not be in the order of the recording."""
+        skew: Skew = self.span.marks
+        edges = [*np.clip(edges, self.span.first, np.nextafter(self.span.last, np.inf)).tolist()]
+        late = skew.most * 1e-9
+        rows: list[tuple[Any, ...]] = []
+        done = 1
+        for recorded, stamp, message in self._messages(edges):
+            t = self._seconds(stamp)
+            if edges[0] <= t < edges[-1] and (row := self._row(message)) is not None:
+                rows.append((t, *row))
+            while done < len(edges) - 1 and self._seconds(recorded) - late > edges[done] + 1e-9:
+                yield self._taken(rows, edges[done])
+                done += 1
+        for edge in edges[done:]:
+            yield self._taken(rows, edge)
+
+    def _messages(self, edges: Sequence[float]) -> Iterator[tuple[int, int, Any]]:
+        """(recorded [ns], stamp [ns], message) of those that may be from this time, in the order of the recording."""
+        skew, origin = self.span.marks, self.span.origin or 0
+        start, stop = (origin + round(1e9 * edge) for edge in (edges[0], edges[-1]))
+        with _reading(self.path) as bag:
+            for recorded, data in _of(bag, self._topic, start + skew.least - 1, stop + skew.most + 2):
+                yield recorded, _stamp(data) or recorded, _read(JOINT_STATE, data)
+
+    def _row(self, message: Any) -> tuple[np.ndarray, ...] | None:
+        """The blocks of a message (n,), None where it does not have them."""
+        try:
+            names = self._named(message)
+            order = [names.index(joint) for joint in self._joints]
+            row = tuple(getattr(message, FIELDS[block])[order] for block in self.blocks)
+        except (ValueError, IndexError):
+            self.left_out["without all joints"] += 1
+            return None
+        if not all(np.isfinite(block).all() for block in row):
+            self.left_out["with values that are no finite numbers"] += 1
+            return None
+        return row
+
+    def _named(self, message: Any) -> list[str]:
+        """Its joints, renamed."""
+        names = list(message.name)
+        for old, new in self._rename:
+            names = [name.replace(old, new) for name in names]
+        return names
+
+    def _taken(self, rows: list[tuple[Any, ...]], end: float) -> Samples:
+        """Those rows that are before some time, by their stamps; they are no longer among the rows."""
+        taken = sorted((row for row in rows if row[0] < end), key=lambda row: row[0])
+        rows[:] = [row for row in rows if row[0] >= end]
+        t = np.array([row[0] for row in taken])
+        new = np.append(True, np.diff(t) > 0.0)[:len(t)]
+        if not new.all():
+            self.left_out["with the stamp of another"] += int((~new).sum())
+        shape = (len(t), len(self._joints))
+        return {"t": t[new], **{block: np.array([row[k] for row in taken]).reshape(shape)[new]
+                                for k, block in enumerate(self.blocks, start=1)}}
+
+    def _first(self, bag: Any) -> Any:
+        """The first message that tells of all joints."""
+        seen: dict[str, None] = {}
+        for count, (_, data) in enumerate(_of(bag, self._topic)):
+            message = _read(JOINT_STATE, data)
+            if set(self._joints) <= set(names := self._named(message)) and len(message.position) == len(names):
+                return message
+            seen |= dict.fromkeys(names)
+            if count == _FIRST:
+                break
+        missing = [joint for joint in self._joints if joint not in seen]
+        why = f"no joint {some(missing, 6, quoted=True)}" if missing else "no message with all joints of the robot"
+        raise InputError(f"{self.path}: {why} on {self._topic}; it tells of {some(seen, 6, quoted=True)}")
+
+    def _passed(self, bag: Any) -> Span:
+        """One pass: which stamps there are, and when their messages were recorded."""
+        first, last, count, least, most = 2**63, -2**63, 0, 2**63, -2**63
+        for recorded, data in _of(bag, self._topic):
+            stamp = _stamp(data) or recorded
+            if stamp < last - _BACK:
+                raise InputError(f"{self.path}: stamps on {self._topic} go back by {(last - stamp) * 1e-9:.6g} s after "
+                                 f"{count} messages; one recording of one run is needed")
+            first, last, count = min(first, stamp), max(last, stamp), count + 1
+            least, most = min(least, recorded - stamp), max(most, recorded - stamp)
+        return Span(0.0, (last - first) * 1e-9, count, first, Skew(least, most))
+
+    def _seconds(self, stamp: int) -> float:
+        return (stamp - (self.span.origin or 0)) * 1e-9
+
+
+def description(path: Path) -> str:
+    """The URDF that was recorded with a bag."""
+    with _reading(path) as bag:
+        for _, data in _of(bag, DESCRIPTION):
+            return _read(STRING, data).data
+    raise InputError(f"{path}: has no {DESCRIPTION}; give a URDF before the recordings")
+
+
+def write(path: Path, joint_names: Sequence[str], origin: int, parts: Iterator[Torques]) -> None:
+    """Torques as joint states on EFFORT, their rates on EFFORT_RATE, stamped and timed as what they were computed from."""
+    bags, store = installed()
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}.") as folder:
+        made = Path(folder) / path.stem
+        with bags.Writer(made, version=8, storage_plugin=bags.StoragePlugin.MCAP) as bag:
+            topics = [bag.add_connection(topic, JOINT_STATE, typestore=store) for topic in (EFFORT, EFFORT_RATE)]
+            for part in parts:
+                stamps = origin + np.round(1e9 * part.t).astype(np.int64)
+                for k, stamp in enumerate(stamps.tolist()):
+                    for topic, effort in zip(topics, (part.tau, part.tau_rate)):
+                        message = _joint_state(store, stamp, joint_names, part.q[k], part.qd[k], effort[k])
+                        bag.write(topic, stamp, store.serialize_cdr(message, JOINT_STATE))
+        next(made.glob("*.mcap")).replace(path)
+
+
+def write_metadata(folder: Path, files: Sequence[Path]) -> None:
+    """Make one bag of a folder with several files that `write` wrote, in the order of time."""
+    bags, store = installed()
+    told = []
+    for file in files:
+        with bags.Reader(file) as bag:
+            span = {"starting_time": {"nanoseconds_since_epoch": bag.start_time if bag.message_count else 0},
+                    "duration": {"nanoseconds": max(bag.duration - 1, 0)}}
+            told.append({"path": file.name, **span, "message_count": bag.message_count})
+    count = sum(one["message_count"] for one in told)
+    start = min((one["starting_time"]["nanoseconds_since_epoch"] for one in told if one["message_count"]), default=0)
+    end = max((one["starting_time"]["nanoseconds_since_epoch"] + one["duration"]["nanoseconds"] for one in told), default=0)
+    kind = {"type": JOINT_STATE, "serialization_format": "cdr", "offered_qos_profiles": "",
+            "type_description_hash": store.hash_rihs01(JOINT_STATE)}
+    topics = [{"topic_metadata": {"name": topic, **kind}, "message_count": count // 2} for topic in (EFFORT, EFFORT_RATE)]
+    information = {
+        "version": 8, "storage_identifier": "mcap", "relative_file_paths": [file.name for file in files],
+        "duration": {"nanoseconds": max(end - start, 0)}, "starting_time": {"nanoseconds_since_epoch": start},
+        "message_count": count, "topics_with_message_count": topics, "compression_format": "", "compression_mode": "",
+        "files": told, "custom_data": {}, "ros_distro": "rosbags"}
+    made = folder / ".metadata.partial.yaml"
+    made.write_text(json.dumps({"rosbag2_bagfile_information": information}, indent=1) + "\n", encoding="utf-8")  # YAML too
+    made.replace(folder / METADATA)
+
+
+def _joint_state(store: Any, stamp: int, names: Sequence[str], *blocks: np.ndarray) -> Any:
+    types = store.types
+    header = types["std_msgs/msg/Header"](types["builtin_interfaces/msg/Time"](*divmod(stamp, 10**9)), "")
+    return types[JOINT_STATE](header, list(names), *blocks)
+
+
+# ------------------------------------------------------------------ rosbags
+
+def installed() -> tuple[ModuleType, Any]:
+    """rosbag2 of the package, and the messages that it knows; RneaError where it is not installed."""
+    try:
+        from rosbags import rosbag2
+        from rosbags.typesys import Stores, get_typestore
+    except ImportError:
+        raise RneaError("ROS 2 bags need rosbags: pip install 'rnea_ros[bags]'") from None
+    global _store
+    _store = _store or get_typestore(Stores.ROS2_HUMBLE)
+    return rosbag2, _store
+
+
+_store: Any = None
+
+
+def _read(kind: str, data: bytes) -> Any:
+    return installed()[1].deserialize_cdr(data, kind)
+
+
+def _stamp(data: bytes) -> int:
+    """Of a serialized message that begins with a header [ns]."""
+    seconds, nanoseconds = struct.unpack_from("<iI" if data[1] & 1 else ">iI", data, 4)
+    return seconds * 10**9 + nanoseconds
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """The bag, open. Whatever goes wrong inside a broken one becomes an InputError."""
+    bags, _ = installed()
+    try:
+        with bags.Reader(path) as bag:
+            yield bag
+    except (RneaError, MemoryError):
+        raise
+    except Exception as error:  # each storage has its own, and of bytes that are wrong anything may come
+        raise InputError(f"{path}: cannot be read: {error or type(error).__name__}; `ros2 bag reindex` mends a recording that "
+                         "was cut off") from error
+
+
+def _of(bag: Any, topic: str, start: int | None = None, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """(recorded [ns], data) of the messages of a topic."""
+    connections = [connection for connection in bag.connections if connection.topic == topic]
+    if connections:
+        yield from ((recorded, data) for _, recorded, data in bag.messages(connections, start, stop))
+
+
+def _topic(path: Path, bag: Any, asked: str | None) -> str:
+    """The topic of joint states: the one asked for, or /joint_states, or the only one there is."""
+    kinds = {connection.topic: connection.msgtype for connection in bag.connections}
+    states = [topic for topic, kind in kinds.items() if kind == JOINT_STATE]
+    if asked is not None:
+        if asked in states:
+            return asked
+        other = f"is of type {kinds[asked]}" if asked in kinds else "is not in it"
+        raise InputError(f"{path}: topic {asked} {other}; joint states are on {some(states) or 'none'}{near(asked, states)}")
+    if TOPIC in states or len(states) == 1:
+        return TOPIC if TOPIC in states else states[0]
+    which = f"say which by --topic: {some(states)}" if states else f"its topics are {some(kinds) or 'none'}"
+    raise InputError(f"{path}: {'several topics' if states else 'no topic'} of joint states; {which}")

@@ -1,0 +1,55 @@
+"""Torques written to a file of one of the formats, which is there only when it is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputError
+from . import bags, motion_csv, parquet
+from .torques import Torques, columns
+
+CSV, PARQUET, MCAP = "csv", "parquet", "mcap"
+FORMATS = (PARQUET, CSV, MCAP)
+
+
+def check(path: str | Path) -> None:
+    """InputError, and before the work, where a file cannot be written."""
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written: " + ("it is a folder" if path.is_dir() else "no such folder"))
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"{path}: cannot be written: no permission")
+
+
+def check_kind(kind: str) -> None:
+    """RneaError where what writes that format is not installed."""
+    if kind == PARQUET:
+        parquet.installed()
+    elif kind == MCAP:
+        bags.installed()
+
+
+def write(path: Path, kind: str, joint_names: tuple[str, ...], origin: int | None, parts: Iterator[Torques]) -> None:
+    """kind: one of FORMATS. origin: stamp of t = 0 [ns], where there is one."""
+    regular = path.is_file() or not path.exists()  # and no pipe or device
+    made = path.with_name(f".{path.name}.partial{path.suffix}") if regular else path
+    tables = (np.column_stack((part.t, part.tau, part.tau_rate)) for part in parts)
+    try:
+        if kind == MCAP:
+            bags.write(made, joint_names, origin or 0, parts)
+        elif kind == PARQUET:
+            parquet.write(made, columns(joint_names), origin, tables)
+        else:
+            motion_csv.write(made, columns(joint_names), tables, lambda rows: None)
+        if regular:
+            with open(made, "rb") as file:
+                os.fsync(file.fileno())
+            made.replace(path)
+    except BaseException:
+        if regular:
+            made.unlink(missing_ok=True)
+        raise
