@@ -51,7 +51,8 @@ class Ledger:
         return self._folder / Path(name).name
 
     def add(self, number: int, part: Part) -> None:
-        self._content["parts"][str(number)] = {**part._asdict(), "peaks": [peak._asdict() for peak in part.peaks]}
+        parts = self._content["parts"] | {str(number): {**part._asdict(), "peaks": [peak._asdict() for peak in part.peaks]}}
+        self._content["parts"] = dict(sorted(parts.items(), key=lambda entry: int(entry[0])))
         self._write()
 
     def complete(self) -> None:
@@ -68,7 +69,7 @@ class Ledger:
         self._write()
 
     def _parts(self) -> list[dict[str, Any]]:
-        return [part for _, part in sorted(self._content["parts"].items(), key=lambda entry: int(entry[0]))]
+        return list(self._content["parts"].values())
 
     def _whole(self, part: dict[str, Any]) -> bool:
         file = self.target(part["file"])

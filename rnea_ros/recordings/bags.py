@@ -85,7 +85,7 @@ class BagRecording:
             order = [names.index(joint) for joint in self._joints]
             row = tuple(getattr(message, FIELDS[block])[order] for block in self.blocks)
         except (ValueError, IndexError):
-            self.left_out["without all joints"] += 1
+            self.left_out["without all joints, or values for them"] += 1
             return None
         if not all(np.isfinite(block).all() for block in row):
             self.left_out["with values that are no finite numbers"] += 1

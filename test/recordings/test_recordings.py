@@ -1,0 +1,158 @@
+"""Recordings read piece by piece: bags and CSV alike, the same numbers however they are cut, and errors that teach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros.errors import InputError
+from rnea_ros.estimation import blocks
+from rnea_ros.estimation.recording import estimate_recording
+from rnea_ros.recordings import csv_recording, files, recording
+from rnea_ros.recordings.recording import Wanted
+
+bags = pytest.importorskip("support.bags", exc_type=ImportError)
+EPOCH, joint_state = bags.EPOCH, bags.joint_state
+NAMES = ("j1", "j2", "j3")
+WANTED = Wanted(NAMES)
+
+
+def csv(path, t, q, names=NAMES):
+    np.savetxt(path, np.column_stack((t, q)), fmt="%.17g", delimiter=",", comments="",
+               header=",".join(["t", *(f"q_{name}" for name in names)]))
+    return path
+
+
+@pytest.fixture(scope="module", params=["mcap", "sqlite3", "csv", "csv with text"])
+def long(request, tmp_path_factory):
+    """Times from 0, positions, and a recording of both, in each format."""
+    folder, (stamps, q) = tmp_path_factory.mktemp("long"), bags.motion(7, 3, 30.0)
+    t = stamps * 1e-9
+    if request.param.startswith("csv"):
+        path = csv(folder / "a.csv", t, q)
+        if request.param == "csv with text":
+            header, *rows = path.read_text().splitlines()
+            path.write_text("\n".join([f"{header},note", *(f"{row},slow" for row in rows)]))
+        return t, q, path
+    return t, q, bags.recorded(folder / "a", NAMES, 7, 30.0, plugin=request.param)
+
+
+@pytest.fixture
+def short_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "SECONDS", 6.0)
+    monkeypatch.setattr(blocks, "SAMPLES", 50)
+    monkeypatch.setattr(csv_recording, "ROWS", 301)
+
+
+def test_pieces_are_the_samples_between_edges(long, short_blocks):
+    t, q, path = long
+    source = files.open_recording(path, WANTED)
+    assert source.blocks == ("q",) and source.span[:3] == (0.0, pytest.approx(t[-1]), len(t))
+    for edges in ((-np.inf, np.inf), (2.0, 2.5, 2.5, 2.50001, 11.0), (-5.0, 0.0, 100.0, 200.0), (7.0, np.inf)):
+        again = files.open_recording(path, WANTED, source.span)
+        pieces = list(again.pieces(edges))
+        assert len(pieces) == len(edges) - 1
+        for begin, end, piece in zip(edges, edges[1:], pieces):
+            inside = (t >= begin) & (t < end)
+            np.testing.assert_allclose(piece["t"], t[inside], rtol=0, atol=1e-12)
+            np.testing.assert_array_equal(piece["q"], q[inside])
+
+
+def test_a_part_gives_to_the_last_bit_what_the_whole_gives(long, short_blocks):
+    *_, path = long
+    source = files.open_recording(path, WANTED)
+    assert recording.blocks_of(source).number == 5
+    (samples,) = source.pieces((-np.inf, np.inf))
+    whole = estimate_recording(samples["t"], samples["q"])
+    ranges = (range(2), range(2, 3), range(3, 5))
+    parts = [part for numbers in ranges for part in recording.motions(source, (), None, numbers)]
+    for name in ("qd", "qdd", "qddd"):
+        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
+    np.testing.assert_array_equal(np.concatenate([part.deviation for part in parts], axis=1), whole.deviation)
+    assert parts[0].estimated == ("qd", "qdd", "qddd") and "Kalman" in parts[0].how.method
+
+
+def test_messages_out_of_order_twice_told_or_without_all_joints(tmp_path):
+    """Stamps count, not the order of the recording; joints are found by name; a gripper's own messages are left out."""
+    stamps, q = bags.motion(1, 3, 2.0)
+    entries = []
+    for k, (t, place) in enumerate(zip(stamps.tolist(), q)):
+        late = 30_000_000 if k % 10 == 3 else 1000
+        names = ("j3", "finger", "j1", "j2")
+        entries.append((EPOCH + t + late, joint_state(EPOCH + t, names, place[[2, 0, 0, 1]], np.ones(4))))
+        if k % 50 == 7:
+            others = (("j1", "finger", "j2", "j3"), np.zeros(4), np.zeros(4)), (("finger",), [0.0], [0.0])
+            entries += [(EPOCH + t + 2000 + k, joint_state(EPOCH + t, *other)) for k, other in enumerate(others)]
+            entries.append((EPOCH + t + 4000, joint_state(EPOCH + t + 9, NAMES, [np.nan, 0.0, 0.0], np.zeros(3))))
+    entries.sort(key=lambda entry: entry[0])
+    path = bags.bag(tmp_path / "a", {"/joint_states": entries})
+    samples, notes = files.read(path, Wanted(NAMES, ("q", "qd", "tau"), ("q",)))
+    np.testing.assert_array_equal(samples["q"], q)
+    np.testing.assert_array_equal(samples["tau"], np.ones((len(q), 3)))
+    assert "qd" not in samples  # a driver's
+    assert notes == ["joints not used: 'finger'", *(f"not used: 5 samples {why}" for why in (
+        "without all joints, or values for them", "with values that are no finite numbers", "with the stamp of another"))]
+
+
+def test_messages_without_stamps_count_by_when_they_were_recorded(tmp_path):
+    stamps, q = bags.motion(2, 3, 1.0)
+    path = bags.bag(tmp_path / "a", {"/joint_states": [(EPOCH + t, joint_state(0, NAMES, place))
+                                                      for t, place in zip(stamps.tolist(), q)]})
+    source = files.open_recording(path, WANTED)
+    (samples,) = source.pieces((-np.inf, np.inf))
+    np.testing.assert_allclose(samples["t"], stamps * 1e-9, atol=1e-12)
+    assert source.span.origin == EPOCH
+
+
+@pytest.mark.parametrize(("joints", "topic", "message"), [
+    (("j1", "j9"), None, r"no joint 'j9' on /joint_states; it tells of 'j1', 'j2', 'j3'"),
+    (NAMES, "/arm/joint_state", r"topic /arm/joint_state is not in it; joint states are on /joint_states"),
+    (NAMES, "/robot_description", r"topic /robot_description is of type std_msgs/msg/String"),
+])
+def test_what_a_bag_lacks_is_said(tmp_path, joints, topic, message):
+    path = bags.recorded(tmp_path / "a", NAMES, urdf="<robot/>")
+    with pytest.raises(InputError, match=message):
+        files.open_recording(path, Wanted(joints, topic=topic))
+
+
+def test_bags_that_cannot_be_used_say_why(tmp_path):
+    path = bags.recorded(tmp_path / "whole", NAMES)
+    with pytest.raises(InputError, match="have no effort"):
+        files.open_recording(path, Wanted(NAMES, ("q", "tau"), ("q", "tau")))
+    broken = tmp_path / "broken.mcap"
+    broken.write_bytes(path.read_bytes()[:-4000])
+    for file, message in ((broken, "cannot be read: .*ros2 bag reindex"), (tmp_path, "is a folder, and no bag")):
+        with pytest.raises(InputError, match=message):
+            files.open_recording(file, WANTED)
+    twice = [(EPOCH + t, joint_state(EPOCH + t % 2_000_000_000, NAMES, np.zeros(3))) for t in range(0, 4_000_000_000, 10**8)]
+    with pytest.raises(InputError, match=r"stamps on /states go back by 1\.9 s after 20 messages; one recording of one run"):
+        files.open_recording(bags.bag(tmp_path / "twice", {"/states": twice}), WANTED)
+    two = bags.bag(tmp_path / "two", {"/a": twice[:3], "/b": twice[:3]})
+    with pytest.raises(InputError, match="several topics of joint states; say which by --topic: /a, /b"):
+        files.open_recording(two, WANTED)
+    assert files.open_recording(two, Wanted(NAMES, topic="/b")).span.samples == 3
+
+
+def test_which_files_are_recordings(tmp_path):
+    one = bags.recorded(tmp_path / "day" / "one", NAMES)
+    bare = bags.recorded(tmp_path / "bare", NAMES, plugin="sqlite3").rename(tmp_path / "day" / "bare.db3")
+    table = csv(tmp_path / "day" / "sub.csv", [0.0, 1.0], np.zeros((2, 3)))
+    (tmp_path / "day" / "notes.txt").write_text("no recording")
+    (tmp_path / "day" / "deep").mkdir()
+    deep = csv(tmp_path / "day" / "deep" / "sub.csv", [0.0, 1.0], np.zeros((2, 3)))
+    day = tmp_path / "day"
+    names = {path.relative_to(tmp_path).as_posix(): name.as_posix() for path, name in files.found([str(day)]).items()}
+    assert names == {"day/bare.db3": "bare", "day/deep/sub.csv": "deep/sub", "day/one": "one", "day/sub.csv": "sub"}
+    both = files.found([str(day / "*.csv"), str(deep), str(table), str(one)])
+    assert len(set(both.values())) == len(both) == 3 and both[one].name == one.stem
+    assert files.is_bag(day / "one") and files.is_bag(bare) and not files.is_bag(day) and not files.is_bag(table)
+    (tmp_path / "empty").mkdir()
+    for word, message in (("nothing*", "no such file, folder or pattern"), (str(tmp_path / "empty"), "no recordings in")):
+        with pytest.raises(InputError, match=message):
+            files.found([word])
+
+
+def test_csv_that_goes_back_in_time_says_where(tmp_path):
+    path = csv(tmp_path / "a.csv", [0.0, 1.0, 0.5], np.zeros((3, 3)))
+    with pytest.raises(InputError, match=r"time must increase: sample 2 is at 0\.5 s, the one before at 1 s"):
+        files.open_recording(path, WANTED)
