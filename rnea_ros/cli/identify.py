@@ -21,8 +21,8 @@ from . import robots
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
     parser.add_argument("motion", metavar="RECORDING",
-                        help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a ROS 2 "
-                             "bag, whose effort is taken for the torque")
+                        help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a "
+                             "ROS 2 bag, whose effort is taken for the torque")
     robots.add_topic(parser)
     parser.add_argument("-o", "--output", metavar="FOLDER",
                         help=f"for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with pictures, and "
