@@ -16,14 +16,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rnea_ros import load
+from rnea_ros import BaseState, load
 from rnea_ros.estimation.motion_estimator import MotionEstimator
+from rnea_ros.robots.sensed_base import from_imu
 from rnea_ros.sim import scene as scenes
 from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torque_rates, torques, with_rates
 from rnea_ros.sim.machines import Machine, machine
 from rnea_ros.sim.plant import Instant
 from rnea_ros.sim.quadrupeds import QUADRUPEDS
-from rnea_ros.sim.sensors import Noise, Sensors
+from rnea_ros.sim.sensors import REAL, Noise, Sensors
 
 URDF = Path(__file__).resolve().parents[1] / "urdf"
 PHASES = (STANCE, SWING, CHANGE)
@@ -118,25 +119,36 @@ def differences(seconds: float) -> None:
 
 
 def sensed(seconds: float) -> None:
-    """Motion of the joints estimated from encoders; the base's exact, the feet's forces at the estimate's own instant."""
-    head("solo12: joints' motion", *PHASES)
+    """Motion estimated from sensors, by the estimator of dynamics_node; the feet's forces at the estimate's own instant."""
+    head("solo12: motion", *PHASES)
     device = machine("solo12")
     robot, instants = device.plant.robot, played(device, seconds, TICK)
-    tick = TICK * device.plant.timestep
+    rate, encoders = 1.0 / (TICK * device.plant.timestep), Noise(2.0 * np.pi / 2**17)
     line("exact", *by_phase(rows(robot, device, instants)))
-    noises = (("17-bit encoders", Noise(2.0 * np.pi / 2**17)), ("and noise of feet's sensors",
-                                                               Noise(2.0 * np.pi / 2**17, force=0.05, moment=1e-3)))
-    for what, noise in noises:
-        sensors, estimator, found, true = Sensors(noise), MotionEstimator(robot.n, LAG, noise.resolution), [], []
-        measured = [sensors(instant) for instant in instants]
-        behind = round(LAG / tick)
-        for k, one in enumerate(measured):
-            estimator.push(round(one.t * 1e9), one.q)
-            if k >= behind and estimator.ready:
-                q, qd, qdd, _ = estimator.estimate(round(instants[k - behind].t * 1e9)).motion
-                found.append(instants[k - behind]._replace(q=q, qd=qd, qdd=qdd, wrenches=measured[k - behind].wrenches))
-                true.append(instants[k - behind])
-        line(f"estimated {1e3 * LAG:g} ms late at {1.0 / tick:g} Hz, {what}", *by_phase(rows(robot, device, found, true)))
+    for what, noise, imu in (("joints by 17-bit encoders, base exact", encoders, False),
+                             ("base by its IMU too, all else exact", encoders, True),
+                             ("the same, with noise of IMU and feet's sensors", REAL, True)):
+        found, true = zip(*estimated(robot, instants, Sensors(noise), round(LAG * rate), imu))
+        line(f"{what}; {1e3 * LAG:g} ms late, {rate:g} Hz", *by_phase(rows(robot, device, found, true)))
+
+
+def estimated(robot, instants: Sequence[Instant], sensors: Sensors, behind: int, imu: bool):
+    """Instants as they are estimated, so many samples late, and as they were."""
+    measured = [sensors(instant) for instant in instants]
+    joints, base = (MotionEstimator(size, LAG) for size in (robot.n, 6))
+    gravity = np.concatenate((robot.robot.gravity_vector, np.zeros(3)))
+    for k, one in enumerate(measured):
+        joints.push(round(one.t * 1e9), one.q)
+        base.push(round(one.t * 1e9), np.concatenate((one.accelerometer, one.gyro)))
+        if k >= behind and joints.ready and base.ready:
+            true = instants[k - behind]
+            q, qd, qdd, _ = joints.estimate(round(true.t * 1e9)).motion
+            found = true._replace(q=q, qd=qd, qdd=qdd, wrenches=measured[k - behind].wrenches)
+            if imu:  # in a world that has the base's axes
+                motion = from_imu(np.zeros(3), base.estimate(round(true.t * 1e9)).motion[:3])
+                state = BaseState(velocity=np.concatenate((np.zeros(3), motion.velocity[3:])))
+                found = found._replace(base=state, base_acceleration=motion.acceleration + gravity)
+            yield found, true
 
 
 def loops(seconds: float) -> None:
