@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"of the recording, at its end, that is foretold and not used, default {HELD_OUT}")
     parser.add_argument("--rate", type=float, default=RATE, metavar="HZ",
                         help=f"equations per second that are kept after a low-pass, default {RATE:g}")
+    parser.add_argument("--currents", action="store_true",
+                        help="efforts are currents of motors, or their torques: the gains of drives are found too; what is "
+                             "common to all gains the URDF's masses decide")
     motion_csv.add_window(parser)
     robots.add_gravity(parser)
 
@@ -47,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(f"--output {args.output} is a file; a folder is needed, which is made if it is not there")
         figures.check_format(result_files.TORQUES)
     recording = read(args.motion, robot, _pairs(args.rename), _held(args.hold, robot), args.topic)
-    found = fit(robot, recording, args.held_out, args.rate, args.window)
+    found = fit(robot, recording, args.held_out, args.rate, args.window, args.currents)
     summary = told(found)
     print(summary)
     if args.output:
@@ -104,6 +107,10 @@ def told(found: Fit) -> str:
         rms, error, ahead = numbers
         lines.append(f"{robot.joint_names[k]:<24}{rms:>9.4g}{error:>9.3g}{ahead:>10.3g}"
                      f"{100.0 * ahead / max(rms, 1e-300):>8.3g}%  {model.words}")
+    if found.gains:
+        gains = zip(found.joints, found.gains.values, found.gains.deviations, strict=True)
+        lines.append("torque for one unit of effort: " + ", ".join(
+            f"{robot.joint_names[k]} {gain:.4g} (+-{100.0 * off:.2g} %)" for k, gain, off in gains))
     much = 100.0 * (np.exp(found.cost) - 1.0)
     verdict = ("a physical robot explains the recording" if found.explained else "NO physical robot explains the recording as "
                "well as least squares do: are signs, order of joints, gravity and units right?")

@@ -24,10 +24,11 @@ from ..model.tree import Model, frozen
 from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
-from .friction import BY_SPEED, OFFSET, FrictionModel
+from .drive_gains import Gains, guess, refined
+from .friction import BY_SPEED, OFFSET, FrictionModel, first
 from .friction_choice import choose
 from .identification import Measurements
-from .joint_equations import Recorded, equations, foretold, measured
+from .joint_equations import Recorded, Rows, equations, foretold, measured
 from .physical_consistency import NearestValues, nearer
 from .preparation import Prepared, prepare
 from .regressor_kernel import Regressor
@@ -55,7 +56,8 @@ class Fit:
     cost          : by how much bodies and friction that brakes make the error larger, logarithm in the mean over joints
     thin          : names of bodies and terms at the edge of what is possible
     information   : of the equations: inverse of the covariance of beta, without what holds it near the URDF
-    prepared, split : the recording as it was used, and the first sample that was left out
+    prepared, split : the recording as it was used, in torques, and the first sample that was left out
+    gains         : of drives, if they were unknown
     """
 
     robot: Robot
@@ -76,6 +78,7 @@ class Fit:
     prepared: Prepared
     split: int
     equations: int
+    gains: Gains | None = None
 
     @property
     def explained(self) -> bool:
@@ -84,13 +87,14 @@ class Fit:
 
 
 def fit(robot: Robot, recording: Measurements, held_out: float = HELD_OUT, rate: float = RATE,
-        window: float | None = None) -> Fit:
+        window: float | None = None, currents: bool = False) -> Fit:
     """The robot that a recording shows. robot: its geometry, and bodies that what is not shown is taken from.
 
     recording : t, q, tau; qd and qdd count if both are there. A column of NaN in tau: that joint is not measured
     held_out  : share of the recording, at its end, that is not used
     rate      : equations per second and joint
     window    : of polynomials instead of Kalman smoothing, see estimate_recording [s]
+    currents  : tau holds currents, or torques before gears, whose gains are unknown too
     """
     validation.held_base(robot.model)
     if not 0.0 <= held_out <= 0.9 or not rate > 0.0:
@@ -104,13 +108,31 @@ def fit(robot: Robot, recording: Measurements, held_out: float = HELD_OUT, rate:
     given = Recorded(base, regressor, data, round((1.0 - held_out) * len(data.t)), joints)
     rows, listed = equations(given, rate), values(body, base.parameters)
     prior, weak = base.grouping @ listed, _weak(base, listed)
-    models = choose(rows, given.speeds.tolist(), prior, weak)
+    gains = None
+    if currents:
+        begin = [first(speed) for speed in given.speeds.tolist()]
+        gains = refined(rows, begin, prior, weak, guess(rows, begin, prior))
+    models = choose(_in_torques(rows, gains), given.speeds.tolist(), prior, weak)
+    if gains:
+        gains = refined(rows, models, prior, weak, gains.values)
+        rows, given = _in_torques(rows, gains), given._replace(data=_with_gains(data, joints, gains))
     least = solve(rows, models, prior, weak)
     whole = _with_friction(robot, given, models)
     start = np.concatenate((_with_rotors(base, listed, least.x), _brakes(models, least.x[len(base):])))
     near = _likely(list(nearer(start, whole, least.x, least.covariance)), whole, least)
     found = Robot(_model(body, given, models, near.parameters), robot.backend, robot.gravity_vector)
-    return _judged(found, given, models, whole, prior, least, near)
+    return replace(_judged(found, given, models, whole, prior, least, near), gains=gains)
+
+
+def _in_torques(rows: Rows, gains: Gains | None) -> Rows:
+    return rows._replace(tau=rows.tau * gains.values) if gains else rows
+
+
+def _with_gains(data: Prepared, joints: tuple[int, ...], gains: Gains) -> Prepared:
+    """The recording in torques."""
+    tau = data.tau.copy()
+    tau[:, list(joints)] *= gains.values
+    return replace(data, tau=tau)
 
 
 def _judged(found: Robot, given: Recorded, models: list[FrictionModel], whole: BaseParameters, prior: np.ndarray,

@@ -47,10 +47,13 @@ def robot_file(found: Fit, given: Mapping[str, Any]) -> RobotFile:
     drives, frictions = ({name: dict(entry) for name, entry in content.get(section, {}).items()}
                          for section in ("drives", "friction"))
     terms = {link.joint: link.term for link in robot.model.links if link.joint}
-    for joint in (robot.joint_names[k] for k in found.joints):
+    for k, joint in enumerate(robot.joint_names[k] for k in found.joints):
         term = terms[joint]
         drive = {key: value for key, value in drives.get(joint, {}).items() if key not in ("coulomb", "viscous")}
         drives[joint] = drive | {"gear_ratio": term.gear_ratio, "rotor_inertia": _short(term.rotor_inertia)}
+        if found.gains:
+            behind = abs(term.gear_ratio) * drives[joint].get("efficiency", 1.0)
+            drives[joint]["torque_constant"] = _short(abs(float(found.gains.values[k])) / behind)
         unused = () if term.stribeck else ("stribeck", "stribeck_velocity")
         frictions[joint] = {key: _short(getattr(term, key)) for key in TERMS
                             if key not in unused and (key != "asymmetry" or term.asymmetry)}
@@ -115,6 +118,8 @@ def as_json(found: Fit) -> dict[str, Any]:
     return {
         "robot": robot.name, "gravity": robot.gravity_vector.tolist(), "equations": found.equations,
         "explained": found.explained, "at_the_edge": list(found.thin),
+        "gains": dict(zip([robot.joint_names[k] for k in found.joints], found.gains.values.tolist(), strict=True))
+        if found.gains else None,
         "derivatives": found.prepared.how.method if found.prepared.how else None, "notes": list(found.prepared.notes),
         "joints": {robot.joint_names[k]: dict(zip(("rms", "error", "error_held_out", "error_held_out_least_squares"),
                                                   (_known(x) for x in row), strict=True))

@@ -26,24 +26,39 @@ class WeightedFit:
     blocks: list[np.ndarray]
     tau: np.ndarray
 
+    @property
+    def torques(self) -> np.ndarray:
+        """(m, joints) of x."""
+        return np.column_stack([W @ self.x for W in self.blocks])
+
     def errors(self, x: np.ndarray) -> np.ndarray:
         """(joints,) rms of what x leaves of the torques it was fitted to."""
         left = self.tau - np.column_stack([W @ x for W in self.blocks])
         return np.sqrt(np.mean(left**2, axis=0) + FLOOR * np.mean(self.tau**2))
 
 
-def solve(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, weak: np.ndarray) -> WeightedFit:
-    """prior, weak (b,): base parameters to stay near, and the standard deviations of that."""
+def solve(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, weak: np.ndarray,
+          more: tuple[np.ndarray, float, np.ndarray] | None = None) -> WeightedFit:
+    """prior, weak (b,): base parameters to stay near, and the standard deviations of that.
+
+    more: (m, joints) a further column for each joint, at the end of x, the standard deviation of its factor, and
+           about what (joints,)
+    """
     b, starts = len(prior), np.cumsum([len(prior), *(len(model.kinds) for model in models)])
+    count = int(starts[-1]) + (len(models) if more else 0)
     blocks = []
     for k, (model, start) in enumerate(zip(models, starts.tolist(), strict=False)):
-        W = np.zeros((len(rows.tau), starts[-1]))
+        W = np.zeros((len(rows.tau), count))
         W[:, [*range(b), *range(start, start + len(model.kinds))]] = rows.of(k, model)
+        if more:
+            W[:, starts[-1] + k] = more[0][:, k]
         blocks.append(W)
     grams = [(W.T @ W, W.T @ rows.tau[:, k]) for k, W in enumerate(blocks)]
     own = np.max([np.diagonal(gram) for gram, _ in grams], axis=0)
-    hold, pull = LOOSE * np.where(own > 0.0, own, own.max()), np.zeros(starts[-1])
+    hold, pull = LOOSE * np.where(own > 0.0, own, own.max()), np.zeros(count)
     hold[:b], pull[:b] = 1.0 / weak**2, prior / weak**2
+    if more:
+        hold[starts[-1]:], pull[starts[-1]:] = 1.0 / more[1] ** 2, more[2] / more[1] ** 2
     floor = FLOOR * np.mean(rows.tau**2) + np.finfo(float).tiny
     variance = np.mean(rows.tau**2, axis=0) + floor
     for _ in range(ROUNDS):

@@ -109,6 +109,19 @@ def test_unmeasured_joints_are_left_out():
     assert found.joints == (0, 1) and len(found.friction) == 2 and np.all(found.foretold < 1.2 * NOISE[:2])
 
 
+def test_gains_of_drives():
+    """Currents: gains compare as they do, signs too; what is common to all is as heavy as the URDF."""
+    t, q, tau = recorded()
+    gains = np.array([80.0, -50.0, 20.0])
+    found = fit(robots()[0], Measurements(t, q, tau / gains), currents=True)
+    shares = found.gains.values / gains
+    assert np.ptp(shares) < 0.08 * shares.mean() and 0.7 < shares.mean() < 1.3
+    assert np.all(found.foretold < 1.3 * NOISE * shares) and found.explained
+    drives = result_files.robot_file(found, {}).section("drives")
+    assert drives["j2"]["torque_constant"] == pytest.approx(-found.gains.values[1], rel=1e-5)
+    assert "torque for one unit of effort: j1" in identify_cli.told(found) and result_files.as_json(found)["gains"]["j2"] < 0.0
+
+
 def test_bad_questions():
     t, q, tau = recorded()
     for message, recording, options in (
