@@ -67,11 +67,20 @@ class WalkerBench(LiveBench):
             self.base.publish(plant_messages.base_state(header, rates))
             self.ros.spin(0.003)
             found = self.sample((instant.q, instant.qd, instant.qdd, rates.jerk), attempts=1)
-            whole = found and next((one for one in self.told if one.header.stamp == found.header.stamp), None)
+            whole = found and self.beside(found.header.stamp)
             same = whole and whole.state.pose.position.x == instant.base.position[0]
             return same and np.abs(lacking(whole)).max() < 1e-3 and (found, lacking(whole))
 
         return self.ros.until(send, what="no answer", of=self.process)
+
+    def beside(self, when):
+        """What is told of the base with the answer of that stamp, just after it; None while the node has not met us."""
+        for _ in range(50):
+            found = next((one for one in reversed(self.told) if one.header.stamp == when), None)
+            if found:
+                return found
+            self.ros.spin(0.005)
+        return None
 
 
 def lacking(whole):
