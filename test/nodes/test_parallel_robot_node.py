@@ -9,93 +9,48 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 pytest.importorskip("pinocchio")
 
-import yaml
 from geometry_msgs.msg import PoseStamped, TwistStamped
 
-from rnea_ros import PlatformMotion
-from rnea_ros.robots.parallel_machines import delta, gough_stewart
-from support.live_bench import LiveBench
-from support.machines import PlatformOracle
-from support.oracles import difference, worst
+from support.moving_bench import MovingBench
+from support.moving_robots import MovingPlatform
+from support.oracles import worst
 from support.ros_helpers import world
 
 pytestmark = pytest.mark.ros
 
 SAMPLES = 40
-# how it is made, freedoms of its platform, actuators that no pose of it allows, seen from home
-MACHINES = {"gough_stewart": (gough_stewart, range(6), [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]), "delta": (delta, range(3), [10.0] * 3)}
-
-
-class Swing:
-    """The platform swings about its home in all its freedoms; joints of the legs as inverse kinematics has them, whose gaps
-    the oracle measures."""
-
-    def __init__(self, name):
-        make, freedoms, self.too_far = MACHINES[name]
-        self.machine = make()
-        self.robot = self.machine.robot()
-        self.oracle = PlatformOracle(self.machine, self.robot.legs.joint_names)
-        self.active = [self.robot.legs.joint_names.index(joint) for joint in self.robot.joint_names]
-        self._a, self._w = 0.05 * np.isin(range(6), freedoms), 1.0 + 0.3 * np.arange(6)
-
-    def platform(self, t):
-        a, w = self._a, self._w
-        s, c = np.sin(w * t), np.cos(w * t)
-        x = [a * s, a * w * c, -a * w**2 * s, -a * w**3 * c]
-        return PlatformMotion.from_rpy([self.robot.home[0] + x[0][:3], *(y[:3] for y in x[1:])], [y[3:] for y in x])
-
-    def joints(self, t):
-        return self.robot.leg_motion(self.platform(t))
-
-    def actuators(self, t):
-        legs = self.joints(t)
-        return [part[self.active] for part in legs[:4]]
-
-    def force(self, t):
-        found, gap = self.oracle.forces(self.joints(t)[:3], self.platform(t))
-        assert gap < 1e-9
-        return found
+TOO_FAR = {"gough_stewart": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0], "delta": [10.0] * 3}  # no pose allows these
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", TOO_FAR)
 def test_forces_and_rates_of_a_moving_platform(tmp_path, name):
-    swing, file = Swing(name), tmp_path / f"{name}.robot.yaml"
-    content = swing.machine.robot_file
-    file.write_text(yaml.dump(content, Dumper=Plain))
+    moving = MovingPlatform(name)
     with world(tmp_path) as ros:
-        bench = LiveBench(ros, "stewart", swing.robot.joint_names, robot_description=swing.machine.urdf, robot_file=str(file))
+        bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES)
         poses = ros.listen(PoseStamped, f"{bench.node}/platform_pose")
         twists = ros.listen(TwistStamped, f"{bench.node}/platform_twist")
-        bench.ready(*swing.actuators(0.0))
-        ros.until(lambda: bench.sample(swing.actuators(0.0)) and poses and twists, of=bench.process)
+        bench.met()
+        ros.until(lambda: bench.next() and poses and twists, of=bench.process)
         errors = []
-        for t in np.linspace(0.0, 3.0, SAMPLES):
-            found = bench.sample(swing.actuators(t))
-            rate = difference(lambda s, t=t: swing.force(t + s), h=1e-2)
-            errors.append((worst(found.effort, swing.force(t)), worst(found.effort_rate, rate)))
-            tells(swing.platform(t), ros, poses, twists, found.header.stamp)
+        for _ in range(SAMPLES):
+            t, found = bench.next()
+            errors.append((worst(found.effort, moving.torque(t)), worst(found.effort_rate, moving.rate(t))))
+            tells(moving.platform(t), ros, poses, twists, found.header.stamp)
         print(f"{name}: largest errors of force and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         info, values = bench.info[-1], bench.diagnostics.next()
-        assert info.kind == values["kind"] == "ParallelRobot" and list(info.joint_names) == list(swing.robot.joint_names)
+        assert info.kind == values["kind"] == "ParallelRobot" and list(info.joint_names) == list(moving.joints)
         assert list(info.measured_joints) == list(info.joint_names)
-        assert set(info.solved_joints) == set(swing.robot.legs.joint_names) - set(info.joint_names)
-        far = [swing.actuators(0.0)[0] + swing.too_far, *np.zeros((3, swing.robot.n))]
+        assert set(info.solved_joints) == set(moving.robot.legs.joint_names) - set(info.joint_names)
+        far = [moving.motion(0.0)[0] + TOO_FAR[name], *np.zeros((3, moving.robot.n))]
 
         def refused():
             bench.publish(far)
             return bench.diagnostics.dropped("joint_states", "out_of_reach")
 
         ros.until(refused, of=bench.process)
-        assert bench.sample(swing.actuators(0.1)) and bench.process.alive
-
-
-class Plain(yaml.SafeDumper):
-    """Numbers of numpy are numbers."""
-
-
-Plain.add_multi_representer(np.floating, lambda dumper, value: dumper.represent_float(float(value)))
+        assert bench.next() and bench.process.alive
 
 
 def tells(platform, ros, poses, twists, stamp):
