@@ -136,7 +136,8 @@ needs, was lost; every sample was answered.
 COSTS = """
 What a sample costs the node while joint states, desired motion, base states and wrenches come at 1 kHz and all results are
 listened to: percentiles of its diagnostics, from the joint state's callback to the results' publication, and processor time
-of the whole process. Where the load of the machine is above its processors, two here, the percentiles hold others' time too.
+of the whole process. Where the load of the machine is above its processors, two here, the percentiles hold others' time too,
+and fewer samples come.
 
 | robot | p50 | p99 | processor time | samples per second | load of the machine |
 |---|---|---|---|---|---|
