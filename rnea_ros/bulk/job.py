@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..motion.limit_use import Peak, Peaks, limit_use
 from ..recordings import bags, files, results
 from ..recordings.recording import Recording, Span, Wanted, blocks_of, motions
+from ..recordings.told import check, told
 from ..recordings.torques import FOLLOWED, SERVED, Torques, asked, parts, torques
 from ..robots.kinds import model_id, tree
 from ..robots.load import load
@@ -89,11 +90,11 @@ def compute(job: Job, path: Path, plan: Plan, number: int, target: Path) -> Part
 
     def computed() -> Iterator[Torques]:
         nonlocal rows, how
-        for block in motions(recording, robot.joint_types, job.window, plan.ranges[number]):
+        for block in motions(recording, told(robot).types, job.window, plan.ranges[number]):
             how = how or (block.how.method if block.how else "")
             for motion in parts(block):
                 found = torques(torque_and_rate, motion)
-                peaks.see(found.t, found.tau, found.tau_rate, motion.qd, motion.qdd, motion.qddd)
+                peaks.see(found.t, found.tau, found.tau_rate, found.qd, found.qdd, found.qddd)
                 rows += len(found.t)
                 yield found
 
@@ -120,7 +121,10 @@ def content(path: Path) -> str:
 
 def _opened(job: Job, path: Path, span: Span | None) -> tuple[AnyRobot, Recording]:
     robot = _unpickled(job.robot) if job.robot else _described(path, job.options)
-    return robot, files.open_recording(path, Wanted(robot.joint_names, topic=job.topic), span)
+    read = told(robot)
+    recording = files.open_recording(path, Wanted(read.names, read.blocks, topic=job.topic), span)
+    check(robot, recording.blocks)
+    return robot, recording
 
 
 def _described(path: Path, options: dict[str, Any]) -> AnyRobot:

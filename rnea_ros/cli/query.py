@@ -12,7 +12,8 @@ The state is a JSON object, in a file or on standard input (-); its keys are tho
 
 A single sample may stand for the whole: {"position": [0.1, 0.2]}. What is left out is zero, except the position. Robots with
 elastic joints (--robot-file) need more: snap, crackle of a motion, motor_position, motor_velocity of a state. A CSV has
-columns t, q_<joint>, and qd_, qdd_, qddd_ where known; it holds no efforts. Units, frames and signs: rnea_msgs/srv.
+columns t, q_<joint>, and qd_, qdd_, qddd_ where known, tau_<joint> for efforts; base_x, base_y, base_z, base_roll, base_pitch,
+base_yaw and motors named by the robot file are read like joints. Units, frames and signs: rnea_msgs/srv.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, near
-from ..query.ask import RequestHandler, ask
+from ..query.ask import MOTION, RequestHandler, ask
 from ..query.handlers import QUESTIONS
-from ..query.request import BASE, FIELDS, GUESS, WRENCH, Request
+from ..query.request import BASE, FIELDS, GUESS, HIGHER, OF_MOTORS, WRENCH, Request
 from ..query.tree import tree
-from ..recordings import motion_csv
+from ..recordings import motion_csv, told
 from ..robots import kinds
+from ..robots.elastic import ElasticRobot
 from ..robots.protocol import AnyRobot
 from . import robots
 
@@ -79,9 +81,7 @@ def _request(source: str | None, robot: AnyRobot, question: RequestHandler, wind
         raise InputError("--state FILE is missing; an example that is right for this robot: "
                          + json.dumps({"joint_names": robot.joint_names, "samples": [{"position": [0.0] * robot.n}]}))
     if source.lower().endswith(".csv"):
-        if "effort" in question.needed and question is not QUESTIONS["energy"]:
-            raise InputError(f"{source}: a CSV holds no efforts, which this question needs; give the state as JSON")
-        return _from_csv(source, robot, window)
+        return _from_csv(source, robot, question, window)
     piped, source = source == "-", "standard input" if source == "-" else source
     try:
         text = sys.stdin.read() if piped else Path(source).read_text(encoding="utf-8")
@@ -91,12 +91,30 @@ def _request(source: str | None, robot: AnyRobot, question: RequestHandler, wind
     return _checked(request, source)
 
 
-def _from_csv(source: str, robot: AnyRobot, window: float | None) -> Request:
-    motion = motion_csv.read(source, robot.joint_names, window, robot.joint_types)
+def _from_csv(source: str, robot: AnyRobot, question: RequestHandler, window: float | None) -> Request:
+    """Samples of a motion, with what else the file tells: efforts, motors behind springs, a base that moves."""
+    read = told.told(robot)
+    if "q" not in motion_csv.used_columns(source, read.names, ("q",), ())[1]:
+        read = told.Told(robot.joint_names, robot.joint_types, read.blocks)
+    motion = motion_csv.read(source, read.names, window, read.types, read.blocks)
     if motion.how:
         print(motion_csv.said(motion.estimated, motion.how), file=sys.stderr)
-    columns = (motion.q, motion.qd, motion.qdd, motion.qddd)
-    return {"samples": [dict(zip(FIELDS, rows)) for rows in zip(*columns, strict=True)]}
+    columns = dict(zip((*MOTION, *HIGHER), (*told.joints(robot, motion), *motion.higher)))
+    if "effort" in question.needed:
+        there = motion_csv.used_columns(source, robot.joint_names, ("tau",), ())[1]
+        if there or question is not QUESTIONS["energy"]:  # whose power is zero without
+            columns["effort"] = motion_csv.columns_of(source, robot.joint_names, ("tau",), ("tau",))[0]["tau"]
+    beside, request = told.others(robot, motion), {}
+    if isinstance(robot, ElasticRobot) and beside[0].size:
+        elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]
+        for name, block in zip(OF_MOTORS, beside):
+            columns[name] = motion.q[:, :robot.n] * 0.0
+            columns[name][:, elastic] = block
+    elif beside[0].size:
+        state, acceleration, jerk = told.base(robot, motion)
+        rows = state.position, state.quaternion, state.velocity, acceleration, jerk
+        request["base"] = [dict(zip(BASE, each)) for each in zip(*rows, strict=True)]
+    return request | {"samples": [dict(zip(columns, each)) for each in zip(*columns.values(), strict=True)]}
 
 
 def _checked(request: Any, source: str) -> Request:

@@ -16,6 +16,7 @@ from ..recordings import files, motion_csv, recording, results
 from ..recordings import torques as compute
 from ..recordings.motion_csv import RecordedMotion
 from ..recordings.recording import Wanted
+from ..recordings.told import check, told
 from ..recordings.torques import Torques
 from ..robots.protocol import AnyRobot
 from . import many, robots
@@ -27,9 +28,10 @@ SHOWN = 3  # limits
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="RECORDING",
-                        help="a CSV with columns t, q_<joint>, and qd_, qdd_, qddd_ where known; a ROS 2 bag (.mcap, .db3, or "
-                             "its folder); folders and patterns stand for all below them. Bags with /robot_description need "
-                             "no ROBOT.urdf before them")
+                        help="a CSV with columns t, q_<joint>, and qd_, qdd_, qddd_ where known; a base that moves is read "
+                             "as joints base_x, _y, _z, _roll, _pitch, _yaw; a ROS 2 bag (.mcap, .db3, or its folder); "
+                             "folders and patterns stand for all below them. Bags with /robot_description need no ROBOT.urdf "
+                             "before them")
     parser.add_argument("-o", "--output", metavar="OUT", required=True,
                         help="of one recording: a .csv with columns t, tau_<joint>, tau_rate_<joint>, a .parquet with them, "
                              "or a .mcap to play beside the recording; of several: a folder")
@@ -51,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
         figures.check_format(args.plot)
     robot = robots.served(args, *compute.SERVED, urdf=robots.described(args, path))
     torque_and_rate = compute.asked(robot)
-    source = files.open_recording(path, Wanted(robot.joint_names, topic=args.topic))
+    read = told(robot)
+    source = files.open_recording(path, Wanted(read.names, read.blocks, topic=args.topic))
+    check(robot, source.blocks)
     peaks, progress = Peaks(limit_use(robot)), ProgressLine()
     blocks: list[RecordedMotion] = []
     kept: list[tuple[Torques, np.ndarray | None]] = []
@@ -59,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
 
     def parts() -> Iterator[Torques]:
         nonlocal count
-        for block in recording.motions(source, robot.joint_types, args.window):
+        for block in recording.motions(source, read.types, args.window):
             blocks.append(block.only(slice(0)))
             for motion in compute.parts(block):
                 found = compute.torques(torque_and_rate, motion)
-                peaks.see(found.t, found.tau, found.tau_rate, motion.qd, motion.qdd, motion.qddd)
+                peaks.see(found.t, found.tau, found.tau_rate, found.qd, found.qdd, found.qddd)
                 if args.plot:
                     kept.append((found, compute.deviations(robot, motion)))
                 count += len(found.t)

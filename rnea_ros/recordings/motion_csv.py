@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,15 @@ from ..estimation.differentiation import Window
 from ..estimation.recording import Smoothing, estimate_recording
 
 BLOCKS = ("q", "qd", "qdd", "qddd")
+HIGHER = ("qdddd", "qddddd", "qdddddd", "qddddddd")  # derivatives that only some robots need, and that nothing estimates
 CHUNK = 20_000  # rows between two reports of progress
 
 
 @dataclass
 class RecordedMotion:
     """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
-    deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known."""
+    deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known;
+    higher: those of HIGHER that were asked for and are in the file."""
 
     t: np.ndarray
     q: np.ndarray
@@ -34,12 +37,14 @@ class RecordedMotion:
     how: Window | Smoothing | None = None
     ignored: tuple[str, ...] = field(default=())
     deviation: np.ndarray | None = None
+    higher: tuple[np.ndarray, ...] = ()
 
     def only(self, samples: np.ndarray | slice) -> RecordedMotion:
         """Some of the samples."""
         deviation = None if self.deviation is None else self.deviation[:, samples]
         return RecordedMotion(self.t[samples], self.q[samples], self.qd[samples], self.qdd[samples], self.qddd[samples],
-                              self.estimated, self.how, self.ignored, deviation)
+                              self.estimated, self.how, self.ignored, deviation,
+                              tuple(block[samples] for block in self.higher))
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
@@ -55,12 +60,14 @@ def said(estimated: Sequence[str], how: Window | Smoothing) -> str:
 
 
 def read(path: str | Path, joint_names: Sequence[str], window: float | None = None,
-         joint_types: Sequence[str] = ()) -> RecordedMotion:
+         joint_types: Sequence[str] = (), blocks: Sequence[str] = BLOCKS) -> RecordedMotion:
     """The motion of the named joints. Derivatives that the file does not have for every joint are estimated.
 
-    window [s], joint_types: as in estimate_recording. Raises InputError for a missing column or value, with row and column.
+    window [s], joint_types: as in estimate_recording; blocks: to be read, with some of HIGHER perhaps. Raises InputError for
+    a missing column or value, with row and column.
     """
-    t, known, ignored = known_columns(path, joint_names)
+    known, ignored = columns_of(path, joint_names, blocks, ("q",))
+    t = known.pop("t")
     estimated = tuple(block for block in BLOCKS if block not in known)
     how = deviation = None
     if estimated:
@@ -68,7 +75,12 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
         known |= {name: getattr(guesses, name) for name in estimated}
         how, deviation = guesses.how, guesses.deviation
     q, qd, qdd, qddd = (known[block] for block in BLOCKS)
-    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation)
+    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation, higher_of(known))
+
+
+def higher_of(known: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Those of HIGHER that there are, up to the first that there is not."""
+    return tuple(known[name] for name in takewhile(lambda name: name in known, HIGHER))
 
 
 def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:

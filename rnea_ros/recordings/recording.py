@@ -12,7 +12,7 @@ import numpy as np
 from ..estimation.blocks import Blocks
 from ..estimation.differentiation import ORDERS, checked
 from ..estimation.recording import estimate_block
-from .motion_csv import BLOCKS, RecordedMotion
+from .motion_csv import BLOCKS, RecordedMotion, higher_of
 
 Samples = dict[str, np.ndarray]  # "t" (k,) [s], and blocks (k, n) of those that were asked for: q, qd, .., tau, tau_rate
 
@@ -96,9 +96,9 @@ def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: 
     own = {name: block[inner] for name, block in near.items()}
     estimated = tuple(name for name in BLOCKS if name not in near)
     if not estimated:
-        return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"])
+        return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], higher=higher_of(own))
     known = {order: near[name] for order, name in enumerate(BLOCKS[:3]) if name in near}
     guesses = estimate_block(near["t"], known, window, joint_types=joint_types).only(inner)
     own = {name: getattr(guesses, name) for name in estimated} | own
     return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], estimated, guesses.how,
-                          deviation=guesses.deviation)
+                          deviation=guesses.deviation, higher=higher_of(own))

@@ -7,31 +7,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, some
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
+from ..robots.floating import FloatingRobot
+from ..robots.floating_closed_loops import FloatingLoopRobot
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
-from . import motion_csv
+from . import motion_csv, told
 from .motion_csv import RecordedMotion
 
-SERVED = (Robot, ClosedLoopRobot, ElasticRobot, ParallelRobot, SpringRobot)  # whose torques a recording can tell
-FOLLOWED = (ClosedLoopRobot, ParallelRobot)  # of which each pose is found from the one before
+# whose torques a recording can tell
+SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, ParallelRobot, SpringRobot)
+FOLLOWED = (ClosedLoopRobot, FloatingLoopRobot, ParallelRobot)  # of which each pose is found from the one before
 
-TorqueAndRate = Callable[..., tuple[np.ndarray, np.ndarray]]
+TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
 
 class Torques(NamedTuple):
-    """Times (k,) [s], positions, velocities, torques and their rates (k, n)."""
+    """Times (k,) [s], positions, velocities, torques and their rates, accelerations and jerks (k, n)."""
 
     t: np.ndarray
     q: np.ndarray
     qd: np.ndarray
     tau: np.ndarray
     tau_rate: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
 
 
 def columns(joint_names: tuple[str, ...]) -> list[str]:
@@ -47,32 +51,54 @@ def parts(motion: RecordedMotion) -> Iterator[RecordedMotion]:
 
 def torques(torque_and_rate: TorqueAndRate, motion: RecordedMotion) -> Torques:
     """Of one part."""
-    return Torques(motion.t, motion.q, motion.qd, *torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd))
+    tau, tau_rate = torque_and_rate(motion)
+    q, qd, qdd, qddd = (block[:, :tau.shape[1]] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
+    return Torques(motion.t, q, qd, tau, tau_rate, qdd, qddd)
 
 
 def asked(robot: AnyRobot) -> TorqueAndRate:
-    """torque_and_rate of q, qd, qdd, qddd (samples, n), part after part. InputError where these do not say enough."""
-    if isinstance(robot, ElasticRobot) and robot.order > 3:
-        raise InputError(f"the torque rate of robot '{robot.name}' needs {robot.order} derivatives of q, for joints "
-                         f"{some(robot.elastic_joints)} are elastic; a recording has three. rnea_ros.load gives it in Python")
-    if isinstance(robot, ClosedLoopRobot | ParallelRobot):
+    """Torques and their rates (samples, n), of a motion with the columns of `told`, part after part.
+
+    A base that moves goes as the recording says. InputError where a recording does not say enough.
+    """
+    if isinstance(robot, FOLLOWED):
         return _following(robot)
-    return robot.torque_and_rate
+    if isinstance(robot, FloatingRobot):
+        return lambda motion: _carried(robot, motion)
+    if isinstance(robot, ElasticRobot):
+        return _elastic(robot)
+    return lambda motion: robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
 
 
-def _following(robot: ClosedLoopRobot | ParallelRobot) -> TorqueAndRate:
+def _elastic(robot: ElasticRobot) -> TorqueAndRate:
+    if told.measured(robot):
+        return lambda motion: robot.measured_rates(*told.joints(robot, motion), *told.others(robot, motion))[:2]
+    return lambda motion: robot.torque_and_rate(*told.flat(robot, motion))
+
+
+def _carried(robot: FloatingRobot | FloatingLoopRobot, motion: RecordedMotion,
+             **guess: Any) -> tuple[np.ndarray, np.ndarray]:
+    base, acceleration, jerk = told.base(robot, motion)
+    found = robot.prescribed_base(*told.joints(robot, motion), base=base, base_acceleration=acceleration, base_jerk=jerk,
+                                  **guess)
+    return found.tau, found.tau_rate
+
+
+def _following(robot: ClosedLoopRobot | FloatingLoopRobot | ParallelRobot) -> TorqueAndRate:
     """Loops and platform are followed from one part of the motion to the next."""
     pose: Any = None  # of all joints of the tree, or of the platform
 
-    def torque_and_rate(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def torque_and_rate(motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
         nonlocal pose
-        before = pose
+        before, moved = pose, told.joints(robot, motion)
         if isinstance(robot, ParallelRobot):
-            moved = robot.platform_motion(q, qd, qdd, qddd, guess=before)
-            pose = PlatformMotion(moved.position[-1], moved.rotation[-1])
-        else:
-            pose = robot.close(q, guess=before)[-1]
-        return robot.torque_and_rate(q, qd, qdd, qddd, guess=before)
+            platform = robot.platform_motion(*moved, guess=before)
+            pose = PlatformMotion(platform.position[-1], platform.rotation[-1])
+            return robot.torque_and_rate(*moved, guess=before)
+        pose = robot.close(moved[0], guess=before)[-1]
+        if isinstance(robot, FloatingLoopRobot):
+            return _carried(robot, motion, guess=before)
+        return robot.torque_and_rate(*moved, guess=before)
 
     return torque_and_rate
 

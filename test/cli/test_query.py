@@ -191,7 +191,7 @@ def test_refusals_of_files(query, tmp_path):
         query(RR, "torque")
     with pytest.raises(InputError, match=r"no\.json: cannot be read as JSON"):
         query(RR, "torque", None, "--state", str(tmp_path / "no.json"))
-    with pytest.raises(InputError, match="holds no efforts"):
+    with pytest.raises(InputError, match="no column 'tau_joint1'"):
         query(STANFORD, "forward", None, "--state", MOTION)
 
 

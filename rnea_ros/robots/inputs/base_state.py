@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...algebra.taylor import Jet, derivative, jets
+from ...algebra.vectors import rpy
 from ...errors import InputError, shown
 from ...model.tree import frozen
 from . import validation
@@ -146,3 +147,26 @@ def along(pose: Callable[[Any], tuple[Any, Any]], t: Any) -> tuple[BaseState, np
     w, wd, wdd = (np.array([W[2, 1], W[0, 2], W[1, 0]], dtype=float) for W in (derivative(spin, k) for k in range(3)))
     velocity, acceleration, jerk = (np.concatenate((R[0].T @ x, R[0].T @ y)) for x, y in zip(p[1:], (w, wd, wdd), strict=True))
     return BaseState(p[0], quaternion(R[0]), velocity), acceleration, jerk
+
+
+def from_coordinates(motion: np.ndarray) -> tuple[BaseState, np.ndarray, np.ndarray]:
+    """State, acceleration (6,) and jerk (6,) of a base, or (samples, 6) each.
+
+    motion : (4, 6) or (4, samples, 6): x y z and roll pitch yaw [m, rad], and their first three time derivatives
+    """
+    columns = [Jet([motion[0, ..., k], motion[1, ..., k], motion[2, ..., k] / 2.0, motion[3, ..., k] / 6.0]) for k in range(6)]
+    turn = rpy(*columns[3:])
+    R = [_stacked(derivative(turn, order)) for order in range(4)]
+    Rt = [np.swapaxes(part, -1, -2) for part in R]
+    spin = (R[1] @ Rt[0], R[2] @ Rt[0] + R[1] @ Rt[1], R[3] @ Rt[0] + 2.0 * R[2] @ Rt[1] + R[1] @ Rt[2])  # of [w] = Rdot R^T
+    turns = [np.stack((W[..., 2, 1], W[..., 0, 2], W[..., 1, 0]), axis=-1) for W in spin]
+    velocity, acceleration, jerk = (
+        np.concatenate([(Rt[0] @ part[..., None])[..., 0] for part in (motion[k, ..., :3], w)], axis=-1)
+        for k, w in enumerate(turns, start=1))
+    return BaseState(motion[0, ..., :3], quaternion(R[0]), velocity), acceleration, jerk
+
+
+def _stacked(entries: np.ndarray) -> np.ndarray:
+    """(..., 3, 3) of (3, 3) entries that are arrays (...)."""
+    rows = [np.stack(np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in row)), axis=-1) for row in entries]
+    return np.stack(rows, axis=-2)
