@@ -144,7 +144,8 @@ def hua_arm():
     file = yaml.safe_load(content)
     joints = {name: {"gear_ratio": drive["gear_ratio"], "motor_inertia": drive["rotor_inertia"],
                      **{f"motor_{key}": value for key, value in file["motors"][name].items()},
-                     **file["elastic_joints"].get(name, {})} for name, drive in file["drives"].items()}
+                     **({"stiffness": file["elastic_joints"][name]["stiffness"]} if name in file["elastic_joints"] else {})}
+              for name, drive in file["drives"].items()}
     tree = Tree("hua_arm", [Written(text[text.index('<robot name="hua_arm">') + 22:text.rindex("</robot>")])])
     robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
     return robot, RotorTree(tree, joints, robot)
