@@ -62,6 +62,7 @@ setup(
             "rnea = rnea_ros.cli.main:main",
             "dynamics_node = rnea_ros.nodes.commands:dynamics_node",
             "demo_robot = rnea_ros.demo.nodes.commands:demo_robot",
+            "demo_plant = rnea_ros.demo.nodes.commands:demo_plant",
             "query_node = rnea_ros.nodes.commands:query_node",
             "scaling_node = rnea_ros.nodes.commands:scaling_node",
             "elastic_plant = rnea_ros.demo.nodes.commands:elastic_plant",

@@ -14,18 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RneaError
+from ..sim.quadrupeds import PACKAGE, example_urdf
 
 MODULES = {  # of the nodes by name
     **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
-    **{name: f"rnea_ros.demo.nodes.{name}" for name in ("demo_robot", "demo_follower", "elastic_plant", "elastic_controller")},
+    **{name: f"rnea_ros.demo.nodes.{name}"
+       for name in ("demo_robot", "demo_follower", "demo_plant", "elastic_plant", "elastic_controller")},
 }
+OTHERS = f"{PACKAGE}:"
 GRACE = 5.0  # s, for a process to end by itself
 
 
 def shared(name: str | Path) -> Path:
-    """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree; or a path as it is."""
+    """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree; of the package
+    example-robot-data, by the end of its path after a colon; or a path as it is."""
     if isinstance(name, Path):
         return name
+    if name.startswith(OTHERS):
+        return example_urdf(name.removeprefix(OTHERS))
     package = Path(__file__).resolve().parents[1]
     for path in (package.parent / name, *(folder / "share" / "rnea_ros" / name for folder in package.parents)):
         if path.is_file():

@@ -53,7 +53,7 @@ class RobotDemo:
     """A robot, how it moves, and what must be true of what dynamics_node says of it.
 
     name       : as `rnea demo --robot NAME` and launch/NAME_demo.launch.py call it
-    urdf       : in the package's share folder, or anywhere as a path
+    urdf       : in the package's share folder, after "example-robot-data:" in that package, or anywhere as a path
     robot_file : in the share folder
     player     : makes what demo_robot plays; None where other nodes move the robot
     checks     : of a recording and of what was heard beside it, by laws that do not come from the node. heard is None without
@@ -64,6 +64,7 @@ class RobotDemo:
     held       : the one of them that waits until `rnea demo` listens
     rate       : joint states per second [Hz]
     seconds    : how long `rnea demo` listens, unless it is told otherwise
+    draw       : its own picture: of the robot, the recording, what was heard, a path, and a line on how it was found
     instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
     settled    : after so long curves are shown in full; what comes before may leave the picture [s]
     view       : from where, elevation and azimuth [degrees]
@@ -80,6 +81,7 @@ class RobotDemo:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rate: float = 500.0
     seconds: float = 8.0
+    draw: Callable[[AnyRobot, DemoRecording, Heard | None, str, str], None] | None = None
     instants: tuple[float, ...] = ()
     settled: float = 0.0
     view: tuple[float, float] = (15.0, -60.0)

@@ -70,8 +70,14 @@ def run(args: argparse.Namespace) -> int:
         return 1
     recording, heard, how = found
     picture = f"demo{'_' if args.robot else ''}{args.robot or ''}.png" if args.plot is None else args.plot
-    return ended(how, demo.checks(robot, recording, heard), picture,
-                 lambda path: plot.draw(robot, recording, path, how, demo))
+
+    def draw(path: str) -> None:
+        if demo.draw:
+            demo.draw(robot, recording, heard, path, how)
+        else:
+            plot.draw(robot, recording, path, how, demo)
+
+    return ended(how, demo.checks(robot, recording, heard), picture, draw)
 
 
 # --- without ROS ----------------------------------------------------------------------------------------------------

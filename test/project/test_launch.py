@@ -23,7 +23,8 @@ yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH, CONFIG, URDF = ROOT / "launch", ROOT / "config", ROOT / "urdf"
 FILES = sorted(LAUNCH.glob("*.launch.py"))
-NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower", "elastic_plant", "elastic_controller")
+NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower", "demo_plant", "elastic_plant",
+         "elastic_controller")
 OWN_ROBOTS = {LAUNCH / f"{name}_demo.launch.py": name for name in DEMOS}
 RSP = "robot_state_publisher"
 ALONE = {"rnea_ros": NODES, "rviz2": (), RSP: ()}  # hidden, if this machine has them

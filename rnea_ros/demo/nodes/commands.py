@@ -9,6 +9,10 @@ def demo_robot() -> int:
     return start("rnea_ros.demo.nodes.demo_robot")
 
 
+def demo_plant() -> int:
+    return start("rnea_ros.demo.nodes.demo_plant")
+
+
 def demo_follower() -> int:
     return start("rnea_ros.demo.nodes.demo_follower")
 

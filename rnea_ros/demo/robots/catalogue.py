@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..robot_demo import RobotDemo
-from . import elastic, palletiser, stewart
+from . import elastic, palletiser, quadruped, stewart, touched
 
-DEMOS: dict[str, RobotDemo] = {demo.name: demo for demo in (palletiser.DEMO, stewart.DEMO, elastic.DEMO)}
+DEMOS: dict[str, RobotDemo] = {demo.name: demo for demo in (
+    palletiser.DEMO, stewart.DEMO, elastic.DEMO, quadruped.DEMO, touched.DEMO)}
 PLAYERS = {name: demo.player for name, demo in DEMOS.items() if demo.player is not None}  # what demo_robot plays
