@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.demo.processes import MODULES
+from rnea_ros.demo.processes import MODULES, shared
 from rnea_ros.demo.robots.catalogue import DEMOS
 from rnea_ros.demo.task import parameters, too_fast
 from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, module_of, prefixes, workspace
@@ -284,7 +284,7 @@ def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
     demo, result = DEMOS[name], start(f"{name}_demo")
     assert not result.error and result.programs == sorted(demo.nodes)
     for one in result.started:
-        assert one.parameters["robot_description"] == (ROOT / demo.urdf).read_text()
+        assert one.parameters["robot_description"] == shared(demo.urdf).read_text()
         if one.executable == "dynamics_node":
             assert one.parameters["robot_file"] == str(ROOT / demo.robot_file)
         else:

@@ -234,6 +234,8 @@ def _flat(parameters: Mapping[str, Any], prefix: str = "") -> Any:
             yield prefix + _text(name), value
         elif isinstance(value, ParameterValue):
             yield prefix + _text(name), value.value
+        elif isinstance(value, list) and {type(part) for part in value} == {str}:
+            yield prefix + _text(name), value
         else:
             raise TypeError(f"the stand-in has no parameters like {value!r:.80}")
 
