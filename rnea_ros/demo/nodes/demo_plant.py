@@ -8,10 +8,12 @@ Publishes, all with the stamp of their instant
     dynamics_node/wrench/<link> (geometry_msgs/WrenchStamped)   by the environment on each foot, or by the tool on the wrist
 Subscribes
     dynamics_node/model_info (rnea_msgs/ModelInfo)          the first one starts the motion
+    dynamics_node/joint_dynamics (rnea_msgs/JointDynamics)  each lets it go on
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,7 +24,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
-from rnea_msgs.msg import BaseStateStamped, JointMotion, ModelInfo
+from rnea_msgs.msg import BaseStateStamped, JointDynamics, JointMotion, ModelInfo
 from rnea_ros.demo.nodes import plant_messages
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
@@ -43,11 +45,12 @@ PARAMETERS = (
     Entry("seed", 0, "Of the noise", low=0, high=2**31 - 1, read_only=True),
 )
 QUEUE = 100
+PATIENCE = 200_000_000  # ns; a joint state without answer, lost or refused, is not waited for any longer
 
 
 class DemoPlant(Node):
-    """Plays one machine for ever, at the speed of time, or slower where the computer is too slow. It begins when dynamics_node
-    has a model, so that nobody misses how it stands."""
+    """Plays one machine for ever, at the speed of time, or slower: it goes on when dynamics_node has answered, so that numbers
+    do not depend on how fast the computer is. It begins when there is a model: nobody misses how it stands."""
 
     def __init__(self) -> None:
         super().__init__("demo_plant", automatically_declare_parameters_from_overrides=True)
@@ -66,7 +69,7 @@ class DemoPlant(Node):
         links += [device.plant.scene.tool.link] if device.plant.scene.tool else []
         self._wrenches = {link: self.create_publisher(WrenchStamped, f"dynamics_node/wrench/{link}", QUEUE) for link in links}
         every = max(1, round(1.0 / (values["rate"] * timestep)))
-        self._period, self._began = every * timestep, 0
+        self._period, self._began, self._unanswered = every * timestep, 0, 0  # the last two: since when [ns]
         self._instants = self._told(with_rates(device.instants()), every)
         self._next = next(self._instants)
         self.create_subscription(ModelInfo, "dynamics_node/model_info", self._begin, LATCHED)
@@ -76,7 +79,11 @@ class DemoPlant(Node):
     def _begin(self, info: ModelInfo) -> None:
         if not self._began:
             self._began = self.get_clock().now().nanoseconds
+            self.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", self._on_answer, QUEUE)
             self.create_timer(self._period, self._step, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def _on_answer(self, answer: JointDynamics) -> None:
+        self._unanswered = 0
 
     @staticmethod
     def _told(rates: Iterator[Rates], every: int) -> Iterator[Rates]:
@@ -87,6 +94,8 @@ class DemoPlant(Node):
 
     def _step(self) -> None:
         """What the joint state needs goes out first; it follows when the next instant has been found, milliseconds later."""
+        if self._unanswered and time.monotonic_ns() - self._unanswered < PATIENCE:
+            return
         rates = self._next
         stamp = self._began + round(rates.instant.t * 1e9)
         header = self._header(stamp, self._frame)
@@ -98,6 +107,7 @@ class DemoPlant(Node):
             self._imu.publish(plant_messages.imu(header, measured))
         self._desired.publish(plant_messages.desired_motion(header, self._names, self._motors, rates))
         self._next = next(self._instants)
+        self._unanswered = time.monotonic_ns()
         self._states.publish(plant_messages.joint_state(header, self._names, self._motors, measured))
 
     @staticmethod

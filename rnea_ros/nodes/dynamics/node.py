@@ -85,6 +85,7 @@ class DynamicsNode(Node):
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._states.served_last = True  # after topics that come with a model, too: the motion of a base
         self._deviations = Deviations()
         self._senders = Senders(self, self._states.topic_name)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, self._serve)

@@ -82,9 +82,10 @@ class LeanExecutor(SingleThreadedExecutor):
             watcher.join()
 
     def _spin_until_something_rare(self) -> None:
-        """Serve subscriptions, in the order of their creation, one message each."""
+        """Serve subscriptions, in the order of their creation but those that are `served_last`, one message each."""
         with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
-            subscriptions = {entity.handle.pointer: entity for entity in self._entities("subscriptions", held)}
+            entities = sorted(self._entities("subscriptions", held), key=lambda entity: getattr(entity, "served_last", False))
+            subscriptions = {entity.handle.pointer: entity for entity in entities}
             handles = [entity.handle for entity in subscriptions.values()]
             guards = self._handles(held, self._rare, self._sigint_gc)  # a context that ends triggers one of them
             wait_set = self._wait_set(held, NumberOfEntities(len(handles), len(guards)))
