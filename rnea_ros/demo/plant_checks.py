@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,18 @@ from ..sim.comparison import CHANGE, STANCE, SWING, phases
 from .checks import Verdict
 from .recording import DemoRecording, Heard, Series, paired
 
+PATIENT = {"desired_timeout": 1.0, "base.timeout": 1.0}  # of dynamics_node [s]: the plant may be slower than time
 PERCENT = 0.01  # of the peak torque of each motor
 WHOLE = 0.98  # of the samples had all that they needed in time
 LACK = 1e-3  # of the largest force of the feet: more has the base to get where a foot's force came late
+
+
+def touched(links: Sequence[str]) -> dict[str, Any]:
+    """Parameters of dynamics_node for a plant whose links are touched."""
+    found: dict[str, Any] = {**PATIENT, "wrenches.names": list(links)}
+    for link in links:
+        found |= {f"wrenches.{link}.link": link, f"wrenches.{link}.timeout": 1.0}
+    return found
 
 
 def exerted(states: np.ndarray, n: int) -> np.ndarray:

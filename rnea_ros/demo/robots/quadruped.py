@@ -12,7 +12,7 @@ from ...robots.protocol import AnyRobot
 from ...sim.quadrupeds import QUADRUPEDS
 from .. import plant_plot
 from ..checks import Verdict
-from ..plant_checks import by_phase
+from ..plant_checks import by_phase, touched
 from ..plant_plot import Group
 from ..recording import DemoRecording, Heard
 from ..robot_demo import RobotDemo
@@ -33,4 +33,4 @@ DEMO = RobotDemo(
            **{foot: ("geometry_msgs/WrenchStamped", f"dynamics_node/wrench/{foot}") for foot in FEET}},
     nodes=("dynamics_node", "demo_plant"), rate=250.0, seconds=5.0,
     draw=partial(plant_plot.draw, [Group(foot, range(3 * leg, 3 * leg + 3), foot) for leg, foot in enumerate(FEET)]),
-    parameters={"wrenches.names": list(FEET), **{f"wrenches.{foot}.link": foot for foot in FEET}})
+    parameters=touched(FEET))

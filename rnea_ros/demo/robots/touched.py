@@ -12,7 +12,7 @@ from ...robots.protocol import AnyRobot
 from ...sim.machines import ARM, TOOL
 from .. import plant_plot
 from ..checks import Verdict
-from ..plant_checks import same
+from ..plant_checks import same, touched
 from ..plant_plot import Group
 from ..recording import DemoRecording, Heard
 from ..robot_demo import RobotDemo
@@ -30,4 +30,4 @@ DEMO = RobotDemo(
            TOOL.link: ("geometry_msgs/WrenchStamped", f"dynamics_node/wrench/{TOOL.link}")},
     nodes=("dynamics_node", "demo_plant"), rate=250.0, seconds=6.0,
     draw=partial(plant_plot.draw, [Group("arm", range(3), TOOL.link), Group("wrist", range(3, 6), TOOL.link)]),
-    parameters={"wrenches.names": [TOOL.link], f"wrenches.{TOOL.link}.link": TOOL.link})
+    parameters=touched([TOOL.link]))
