@@ -113,7 +113,7 @@ def told(found: Fit) -> str:
             f"{robot.joint_names[k]} {gain:.4g} (+-{100.0 * off:.2g} %)" for k, gain, off in gains))
     much = 100.0 * (np.exp(found.cost) - 1.0)
     verdict = ("a physical robot explains the recording" if found.explained else "NO physical robot explains the recording as "
-               "well as least squares do: are signs, order of joints, gravity and units right?")
+               "it should: are signs, order of joints, gravity and units right?")
     lines += ["", f"{verdict}; bodies and friction that brakes make the error {max(much, 0.0):.2g} % larger"]
     if found.thin:
         lines.append(f"at the edge of what is possible: {some(found.thin)}")

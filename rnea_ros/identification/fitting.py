@@ -38,7 +38,8 @@ ROTOR = "Ia"
 RATE = 25.0  # equations per second and joint
 WEAK = 3.0  # of the size of a base parameter: the standard deviation with which it is the URDF's
 HELD_OUT = 0.3  # of the recording
-UNEXPLAINED, SMALL = 0.3, 0.02  # of the logarithm of the error; of the torque
+UNEXPLAINED = 0.3  # of the logarithm of the error
+SMALL, LARGE = 0.02, 0.5  # of the torque
 WORSE = 0.01  # of the error: what bodies like the URDF's may cost
 
 
@@ -82,8 +83,9 @@ class Fit:
 
     @property
     def explained(self) -> bool:
-        """Whether a physical robot explains the recording: its error is that of least squares, or small."""
-        return self.cost < UNEXPLAINED or bool((self.trained < SMALL * self.signal).all())
+        """Whether a physical robot explains the recording: its error is that of least squares, or small; and never large."""
+        left = np.linalg.norm(np.fmax(self.trained, self.foretold)) / (np.linalg.norm(self.signal) or 1.0)
+        return bool(left < LARGE) and (self.cost < UNEXPLAINED or bool((self.trained < SMALL * self.signal).all()))
 
 
 def fit(robot: Robot, recording: Measurements, held_out: float = HELD_OUT, rate: float = RATE,

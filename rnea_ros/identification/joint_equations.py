@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, some
 from ..inertial.base_parameters import BaseParameters
 from ..robots.inputs import validation
 from ..robots.robot import Robot
@@ -63,6 +63,8 @@ def measured(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np
     joints = tuple(np.flatnonzero(np.isfinite(tau).all(axis=0)).tolist())
     if not joints:
         raise InputError("no joint has a finite torque at every sample")
+    if still := [robot.joint_names[k] for k in joints if not np.ptp(tau[:, k])]:
+        raise InputError(f"the torque of {some(still)} never changes; leave out (NaN) what is not measured")
     return joints, q, tau
 
 

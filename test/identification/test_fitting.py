@@ -103,6 +103,11 @@ def t_and_motion():
     return t, *motion(0)(t)
 
 
+def test_joints_in_another_order_are_not_believed():
+    t, q, tau = recorded()
+    assert not fit(robots()[0], Measurements(t, q, tau[:, ::-1])).explained
+
+
 def test_unmeasured_joints_are_left_out():
     t, q, tau = recorded()
     found = fit(robots()[0], Measurements(t, q, np.where([True, True, False], tau, np.nan)))
@@ -127,6 +132,7 @@ def test_bad_questions():
     for message, recording, options in (
             ("held_out is 1.0", (t, q, tau), {"held_out": 1.0}), ("rate 0", (t, q, tau), {"rate": 0.0}),
             ("too few for", (t, q, tau), {"rate": 0.5}), ("64 are the fewest", (t[:30], q[:30], tau[:30]), {}),
+            ("the torque of j1, j2, j3 never changes", (t, q, 0.0 * tau), {}),
             ("no joint has a finite torque", (t, q, tau * np.nan), {}), ("tau .4800, 2.", (t, q, tau[:, :2]), {})):
         with pytest.raises(InputError, match=message):
             fit(robots()[0], Measurements(*recording), **options)
