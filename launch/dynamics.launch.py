@@ -202,6 +202,7 @@ def node(given, package, executable, parameters=(), arguments=(), remappings=())
     return Node(
         package=package,
         executable=executable,
+        name=executable,  # so that parameters given here go over those of a file's section for this node, not only over /**
         namespace=given["namespace"],
         parameters=[*parameters, {"use_sim_time": given["use_sim_time"] == "true"}],
         arguments=list(arguments),

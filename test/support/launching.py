@@ -100,10 +100,12 @@ def _started(command: list[str]) -> Started:
         word = words.pop(0)
         if word == "--params-file" and Path(words[0]).name.startswith("launch_params_"):
             ((who, content),) = yaml.safe_load(Path(words.pop(0)).read_text()).items()
-            assert who == "/**"
+            assert who.split("/")[-1] == found.executable  # else a file's section for the node would go over it
             found.parameters.update(content["ros__parameters"])
         elif word == "--params-file":
             found.files.append(words.pop(0))
+        elif word == "-r" and words[0].startswith("__node:="):
+            assert words.pop(0) == f"__node:={found.executable}"
         elif word == "-r" and words[0].startswith("__ns:="):
             found = found._replace(namespace=words.pop(0).removeprefix("__ns:="))
         elif word == "-r":
@@ -194,12 +196,14 @@ class ParameterValue:
 
 
 class Node:
-    def __init__(self, *, package: str, executable: str, namespace: str, parameters: list[Any], arguments: list[str],
-                 remappings: list[tuple[str, str]], ros_arguments: list[str], output: str, emulate_tty: bool):
+    def __init__(self, *, package: str, executable: str, name: str, namespace: str, parameters: list[Any],
+                 arguments: list[str], remappings: list[tuple[str, str]], ros_arguments: list[str], output: str,
+                 emulate_tty: bool):
         for text in (output, namespace, *arguments, *ros_arguments, *(side for pair in remappings for side in pair)):
             _text(text)
         assert output == "screen" and emulate_tty is True
-        self._package, self._executable, self._namespace, self._parameters = package, executable, namespace, parameters
+        self._name, self._package, self._executable = name, package, executable
+        self._namespace, self._parameters = namespace, parameters
         self._before, self._remappings = [*arguments, "--ros-args", *ros_arguments, "--ros-args"], remappings
 
     def execute(self, context: Any) -> None:
@@ -212,17 +216,19 @@ class Node:
         namespace = f"/{self._namespace}" if not self._namespace.startswith("/") else self._namespace
         if not re.fullmatch(r"/|(/[A-Za-z_]\w*)+", namespace):
             raise RuntimeError(f"Invalid namespace: {namespace}")
-        files = [word for given in self._parameters for word in ("--params-file", self._file(given, context.folder))]
+        full = f"{namespace.rstrip('/')}/{self._name}"
+        files = [word for given in self._parameters for word in ("--params-file", self._file(given, full, context.folder))]
         remappings = [word for pair in self._remappings for word in ("-r", ":=".join(pair))]
-        context.commands.append([program, *self._before, "-r", f"__ns:={namespace}", *files, *remappings])
+        who = ["-r", f"__node:={self._name}", "-r", f"__ns:={namespace}"]
+        context.commands.append([program, *self._before, *who, *files, *remappings])
 
     @staticmethod
-    def _file(given: Any, folder: Path) -> str:
-        """A file is handed on; a dictionary is written to one."""
+    def _file(given: Any, node: str, folder: Path) -> str:
+        """A file is handed on; a dictionary is written to one, for this node."""
         if not isinstance(given, Mapping):
             return _text(given)
         with tempfile.NamedTemporaryFile("w", prefix="launch_params_", dir=folder, delete=False) as file:
-            yaml.dump({"/**": {"ros__parameters": dict(_flat(given))}}, file)
+            yaml.dump({node: {"ros__parameters": dict(_flat(given))}}, file)
         return file.name
 
 
