@@ -18,6 +18,7 @@ import numpy as np
 from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO, cross
 from ..model.tree import JointDynamics
+from . import component_rate
 from . import torque_rate as newton_euler
 from .mass_matrix import composites, link_poses, mass_matrix
 from .torque_rate import BaseMotion
@@ -59,6 +60,17 @@ def coriolis(model, q, qd, x, inertias=None):
     rest, bare = q * 0.0, replace(model, links=tuple(replace(link, term=JointDynamics()) for link in model.links))
     h, _rate = newton_euler.torque_and_rate(bare, q, jets(qd, x), rest, rest, inertias=inertias)
     return derivative(h, 1) * 0.5
+
+
+def generalized_momentum(model, q, qd, gravity, inertias=None):
+    """(p, drift): p = M qd, and its rate without torques, dp/dt = tau + drift: drift = C^T qd - g - friction (n,).
+
+    With Mdot = C + C^T it is Mdot qd less the torques that keep qd constant.
+    """
+    p = momenta(model, jets(q, qd), qd, inertias=inertias)[0]
+    rest = q * 0.0
+    steady, _rate = component_rate.torque_and_rate(model, q, qd, rest, rest, gravity, inertias=inertias)
+    return derivative(p, 0), [a - b for a, b in zip(derivative(p, 1), steady, strict=True)]
 
 
 def mass_matrix_rate(model, q, qd, inertias=None):

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
+from ..algorithms.joint_dynamics import joint_dynamics
 from ..errors import InputError
-from ..model.tree import Model
+from ..model.tree import NO_COORDINATE, Model
 from .inputs import validation
 from .inputs.validation import Wrenches
 
@@ -47,8 +48,15 @@ def together(*parts: tuple[float, CenterOfMass]) -> CenterOfMass:
     return CenterOfMass(position, velocity, about)
 
 
+class GeneralizedMomentum(NamedTuple):
+    """p = M qd, and its rate without torques, dp/dt = tau + drift: (n,) or (samples, n) each [kg m^2/s, kg m/s; N m, N]."""
+
+    p: Array
+    drift: Array
+
+
 class Energetics:
-    """What follows from q and qd alone. All vectors are in the root link's frame; the root's own mass counts."""
+    """What follows from the motion, term by term. All vectors are in the root link's frame; the root's own mass counts."""
 
     if TYPE_CHECKING:
         model: Model
@@ -79,9 +87,43 @@ class Energetics:
         columns = [self._evaluate("coriolis", q, qd, unit)[0] for unit in np.eye(self.model.n)]
         return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(q), 0))
 
+    def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
+        """p = M qd and drift = C^T qd - g - friction: momentum observers tell external torques from dp/dt - tau - drift."""
+        return tuple.__new__(GeneralizedMomentum, self._evaluate("generalized_momentum", q, qd))
+
+    def link_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """(links, n) or (samples, links, n): what each moving link needs alone, the others without mass; see `moving_joints`.
+
+        They add up to the torques, but for rotors, friction and offsets.
+        """
+        return self._evaluate("link_torques", q, qd, qdd)[0]
+
+    def link_torques_and_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> tuple[Array, Array]:
+        """`link_torques` and their rates along the motion."""
+        found = self._evaluate("link_torques_and_rates", q, qd, qdd, qddd)
+        return found[0], found[1]
+
+    def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Torques of friction and offsets, and their rates: (n,) or (samples, n) each; without qdd at constant speed."""
+        speed = validation.coordinates("qd", qd, self.model.joint_names)
+        rate = np.zeros_like(speed) if qdd is None else validation.coordinates("qdd", qdd, self.model.joint_names)
+        return friction(self.model, speed, rate)
+
     def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """d M / dt (n, n) or (samples, n, n) along the motion."""
         return self._evaluate("mass_matrix_rate", q, qd)[0]
+
+
+def friction(model: Model, qd: Array, qdd: Array) -> tuple[Array, Array]:
+    """Joint dynamics without rotors; those of mimic joints count at the joint that they follow."""
+    found = np.zeros((2, *np.shape(qd)))
+    for link in model.links:
+        if link.coordinate != NO_COORDINATE:
+            m, k = link.multiplier, link.coordinate
+            rest = np.zeros_like(qd[..., k])
+            found[0, ..., k] += m * joint_dynamics(link.term, m * qd[..., k], rest, rest)[0]
+            found[1, ..., k] += m * joint_dynamics(link.term, m * qd[..., k], m * qdd[..., k], rest)[1]
+    return found[0], found[1]
 
 
 def refuse_weightless(mass: float) -> None:

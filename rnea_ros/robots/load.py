@@ -13,7 +13,7 @@ from ..model.robot_file import robot_file as reader
 from ..model.robot_file.robot_file import RobotFile, Source
 from ..model.tree import Model
 from ..model.urdf_reader import Description
-from . import declared_drives, declared_joints
+from . import declared_drives, declared_efforts, declared_joints
 from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .elastic_parameters import MOTORS
@@ -84,7 +84,8 @@ def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     motors = model.joint_names if kind(file) == "ElasticRobot" else ()
     drives = declared_drives.drive_limits(model, file)
     model = declared_joints.limited(model.with_joint_dynamics(declared_joints.joint_dynamics(model, file, motors)), file)
-    model = replace(model, drive_limits=drives, warnings=(*model.warnings, *declared_drives.doubts(file)))
+    model = replace(model, drive_limits=drives, efforts=declared_efforts.efforts(model, file),
+                    warnings=(*model.warnings, *declared_drives.doubts(file)))
     robot = Robot(model, backend, file.content.get("gravity", GRAVITY))
     for payload in declared_joints.payloads(file):
         if payload.link in model.frames:

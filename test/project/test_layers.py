@@ -37,6 +37,7 @@ LAYERS = {
     "bulk/*": ("bulk/*", "recordings/*", "motion/*", "scaling/*", *ROBOTS),
     "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),
     "identification/*": ("identification/*", *ROBOTS),
+    "sensing/*": ("sensing/*", *ROBOTS),
     "query/*": ("query/*", "identification/*", "motion/*", "planning/*", "scaling/*", *ROBOTS),
     "export/*": ("export/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),

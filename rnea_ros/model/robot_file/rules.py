@@ -133,6 +133,17 @@ def _friction(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
                                                             f"most viscous, {viscous:g}, either way [N m s/rad, N s/m]")
 
 
+def _efforts(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    drives = content["drives"]
+    for section in ("commanded_effort", "measured_effort"):
+        quantity = content[section].get("quantity", "joint_torque")
+        needed = {"motor_torque": ("gear_ratio",), "current": ("gear_ratio", "torque_constant")}.get(quantity, ())
+        for joint in (joint for model in models for joint in model.joint_names):
+            for key in needed:
+                if key not in drives.get(joint, {}):
+                    yield Problem((section, "quantity"), f"is {quantity}, which needs drives.{joint}.{key}")
+
+
 def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
     for name, supply in content["supplies"].items():
         if not {"max_power", "max_braking_power"} & set(supply):
@@ -145,4 +156,4 @@ def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
 RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
     (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
     (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("friction", "drives"), _friction),
-    (("supplies",), _supplies))
+    (("supplies",), _supplies), (("commanded_effort", "measured_effort", "drives"), _efforts))

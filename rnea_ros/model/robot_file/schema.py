@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..effort_convention import CONTENTS
+from ..effort_convention import QUANTITIES as EFFORT_QUANTITIES
+
 Schema = dict[str, Any]
 
 LARGEST = 1e12  # of any number: products of three stay finite
@@ -193,6 +196,18 @@ FRICTION = _each("any joint", "What acts at each joint beside links and drives, 
                              "way; default 0 [N m s/rad, N s/m]."),
         "load_dependent": _later("friction by transmitted torque.")}))
 
+ADDED = "all that the motor does (default), or all but what the robot's own controller adds to it."
+
+
+def _effort(text: str) -> Schema:
+    return _object(f"{text}: what they mean.", {
+        "contains": _word("As effort_convention, which is the default, where this one differs.", *CONTENTS),
+        "quantity": _word("joint_torque (default), or what the motor does before the gear: its torque or its current. These "
+                          "need drives.<joint>.gear_ratio, a current also torque_constant.", *EFFORT_QUANTITIES),
+        "reversed": {"type": "array", "items": _name("joint", "A joint."),
+                     "description": "Joints whose effort counts the other way than the URDF's axis."}})
+
+
 SCHEMA: Schema = {
     "$schema": "http://json-schema.org/draft-07/schema#",
     "title": "rnea_ros robot file",
@@ -202,8 +217,9 @@ SCHEMA: Schema = {
         "base": _word("fixed (default): held by the world; floating: held by nothing; prescribed: it follows a given motion.",
                       "fixed", "floating", "prescribed"),
         "gravity": _numbers(f"Acceleration of free fall, {ROOT_AXES}: it points down; default 0 0 -9.81 [m/s^2].", 3),
-        "effort_convention": _word("What torques contain: all (default), or all but what the robot's own controller adds.",
-                                   "total", later=("without_gravity", "without_gravity_and_friction")),
+        "effort_convention": _word(f"What efforts contain: {ADDED}", *CONTENTS),
+        "commanded_effort": _effort("Torques that the robot's controller is given"),
+        "measured_effort": _effort("Efforts that its joint states report"),
         "urdf_friction": {"type": "boolean", "description": "Whether `<dynamics damping= friction=>` of the URDF counts; "
                                                             "default false: many URDFs hold settings of simulators there."},
         "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,

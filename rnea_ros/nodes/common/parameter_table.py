@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from rnea_ros.model.effort_convention import CONTENTS
 from rnea_ros.nodes.common.parameter_entry import Entry
 
 LARGEST = 1e9  # of whatever a joint does, in SI units: beyond any machine, yet no sum or square of it overflows
@@ -62,6 +63,27 @@ DYNAMICS = (
           "stamped with that instant. Longer: nearer, later. 0: at the state itself", "s", 0.0, 0.5),
     Entry("estimator.resolution", 0.0, "Distance of the positions that the encoders can tell apart. 0: it is found in the "
           "joint states", "rad, m", 0.0, 1.0),
+    Entry("effort_convention", "robot_file", "What ~/joint_effort and ~/joint_effort_rate contain, and the efforts of the "
+          "joint states where measured_effort says nothing else: all that the motors do, or all but what the robot's own "
+          "controller adds. robot_file: as that says, or total", choices=("robot_file", *CONTENTS), read_only=True),
+    Entry("measured_effort", "robot_file", "What the efforts of the joint states contain, where they differ from "
+          "effort_convention", choices=("robot_file", *CONTENTS), read_only=True),
+    Entry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, ~/contact "
+          "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload", read_only=True),
+    Entry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. Larger: sooner, with more noise", "1/s", 1.0,
+          1e3),
+    Entry("external_effort.threshold", 3.0, "Standard deviations from which an external effort is a contact", low=1.0,
+          high=100.0),
+    Entry("external_effort.mass_uncertainty", 0.05, "Standard deviation of the mass of each link, as a share", low=0.0,
+          high=1.0),
+    Entry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction that is declared, as a share",
+          low=0.0, high=10.0),
+    Entry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts beside their noise, which "
+          "is found in them: offsets, friction that nobody declared; as a share of the effort limit", low=0.0, high=1.0),
+    Entry("external_effort.link", "", "Link of the URDF on which ~/external_wrench is; without, there is none",
+          read_only=True),
+    Entry("external_effort.wrench", "force", "What may act on that link: a force at its origin, or any wrench, which takes "
+          "six joints that tell it", choices=("force", "force_and_moment")),
     Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
     Entry("publish_markers", False, "Publish ~/markers for RViz: arrows for effort, coloured by effort rate"),
     Entry("markers.size", 0.2, "Length of a marker at the limit", "m", 1e-3, 10.0),

@@ -16,6 +16,7 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics
 from rnea_ros.errors import Rejected
+from rnea_ros.model.effort_convention import TOTAL, EffortConvention
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.joint_layouts import finite
@@ -63,10 +64,12 @@ class Sent:
 class DynamicsMessages:
     """The three messages of one model. What a sample fills is one table, a row for each array of JointDynamics."""
 
-    def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str):
+    def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str, commanded: EffortConvention = TOTAL.commanded):
+        """commanded: what ~/joint_effort and ~/joint_effort_rate mean; ~/joint_dynamics has the exact torques in any case."""
         names = list(robot.joint_names)
         self._header = Header(frame_id=frame_id or robot.root_link)  # one object, shared: one stamp to set
-        self._values = np.zeros((len(_ROWS), robot.n))
+        self._commanded = commanded
+        self._values = np.zeros((len(_ROWS) + 2, robot.n))
         self._motion_and_result = self._values[:_ROWS.index("effort_limit")].reshape(-1)
         self._efforts = self._values[_EFFORTS]
         self._flat_efforts = self._efforts.reshape(-1)
@@ -78,7 +81,9 @@ class DynamicsMessages:
         self._names = names
         self.utilization, self.rate_utilization = self.use
         self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
-        effort, rate = _EFFORTS.start, _EFFORTS.start + 1
+        self._told = self._values[len(_ROWS):]
+        effort = _EFFORTS.start if commanded.plain else len(_ROWS)
+        rate = effort + 1
         self.sent = [  # effort, effort rate, dynamics
             Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(effort, effort + 1)),
             Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(rate, rate + 1)),
@@ -113,12 +118,16 @@ class DynamicsMessages:
         return message
 
     def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray],
-             std: Sequence[np.ndarray] | None = None) -> None:
-        """motion is (q, qd, qdd, qddd), result the library's Dynamics, std its TorqueDeviations, where they are known."""
+             std: Sequence[np.ndarray] | None = None, friction: Sequence[Any] = (0.0, 0.0)) -> None:
+        """motion is (q, qd, qdd, qddd), result the library's Dynamics, std its TorqueDeviations, where they are known;
+        friction and its rate are needed where the robot adds it."""
         np.concatenate((*motion, *result), out=self._motion_and_result)
         if not finite(self._flat_efforts):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
         self.stamp = stamp.sec, stamp.nanosec
+        if not self._commanded.plain:
+            for row, share, gravity, rubbed in zip(self._told, result[:2], result[2:], friction):
+                row[:] = self._commanded.effort(share, gravity, rubbed)
         self._std[:] = np.nan if std is None else std
         np.abs(self._efforts, out=self.use)
         np.divide(self.use, self._limits, out=self.use)

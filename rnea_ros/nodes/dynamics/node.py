@@ -35,6 +35,8 @@ from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
 from rnea_ros.nodes.dynamics.deviations import Deviations
+from rnea_ros.nodes.dynamics.effort_conventions import check_friction, efforts
+from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.kinds.kinds import served
@@ -50,8 +52,8 @@ from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of watchdog and markers
-SHOWN = ("frame_id", "markers.size", "publish_speed_scaling")
-ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.")
+SHOWN = ("frame_id", "markers.size", "publish_speed_scaling", "joint_age")
+ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.")
 
 
 class DynamicsNode(Node):
@@ -69,7 +71,7 @@ class DynamicsNode(Node):
                          self.create_publisher(JointState, "~/joint_effort_rate", QUEUE),
                          self.create_publisher(JointDynamics, "~/joint_dynamics", QUEUE))
         self._raw_publishers = [RawPublisher(publisher) for publisher in self._results]
-        self._decode_state = Decoder(JointState, ("position", "velocity"))
+        self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
         self._decode_desired = Decoder(JointMotion, FIELDS)
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
@@ -80,6 +82,8 @@ class DynamicsNode(Node):
         # wrenches, desired motion first: of messages that wait together, these are taken before the state that needs them
         self._wrenches = ExternalWrenches(self, self._settings, names, SENSOR) if names else None
         self._health.streams += self._wrenches.streams if self._wrenches else []
+        self._external = ExternalEfforts(self, QUEUE) if self._settings.values["publish_external_effort"] else None
+        self._health.streams += [self._external.stream] if self._external else []
         self._streams = tuple(self._health.streams)
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
         self._states = self.create_subscription(
@@ -120,14 +124,18 @@ class DynamicsNode(Node):
         stream.received += 1
         try:
             robot, source = self._model()
-            stream.accept(began, source.read(self._decode_state(data), self._senders.sender(info)))
+            message = self._decode_state(data)
+            stream.accept(began, source.read(message, self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
             loads = self._wrenches.loads(source.stamp) if self._wrenches else untouched
             result = robot.dynamics(motion, source.optional, loads, source.stamp)
             deviations = self._deviations(robot.differentiable, motion, source.deviation)
-            self._out.fill(source.when, motion[:4], result, deviations)
+            friction = self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
+            self._out.fill(source.when, motion[:4], result, deviations, friction)
             self._publish(began)
             robot.tell(source.when)
+            if self._external:
+                self._external.on_state(message, source, motion)
             if self._scaling:
                 alone = robot.dynamics(motion, source.optional, untouched, source.stamp) if self._wrenches else result
                 self._scaler.publish(source.stamp, motion, result, alone)
@@ -164,6 +172,8 @@ class DynamicsNode(Node):
             self._robot.forget()
         if self._wrenches:
             self._wrenches.forget()
+        if self._external:
+            self._external.forget()
 
     # ------------------------------------------------------------------ model and parameters
 
@@ -173,6 +183,9 @@ class DynamicsNode(Node):
         if self._wrenches:
             self._wrenches.check(made)
         made.prepare(self._wrenches.nothing if self._wrenches else untouched)
+        check_friction(made, efforts(made, self._settings.values))
+        if self._external:
+            self._external.prepare(made, self._settings.values)
         return made
 
     def _use(self, robot: ServedRobot) -> None:
@@ -191,7 +204,7 @@ class DynamicsNode(Node):
         self._health.set_model(robot)
         self._health.streams = [*self._streams, *robot.streams]
         self._health.findings = lambda: {"kind": robot.kind, **robot.findings(), **self._motion.findings(),
-                                         **self._out.deviations()}
+                                         **self._out.deviations(), **(self._external.findings() if self._external else {})}
         self._arrange()
         process.model_is_ready(self._settings.values)
 
@@ -208,13 +221,19 @@ class DynamicsNode(Node):
         if self._robot is not None:
             values = self._settings.values
             self._limits = joint_limits(values, self._robot)
-            self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"])
+            commanded, measured = efforts(self._robot, values)
+            self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"], commanded)
+            tree = self._robot.differentiable
+            self._friction = tree.friction if tree is not None and commanded.needs_friction else None
+            if self._external:
+                self._external.use(self._robot, values, measured)
             self._marks: Markers | None = None  # made when they are first wanted
             self._scaling = values["publish_speed_scaling"] and self._robot.scalable
             if self._scaling:
                 self._scaler.configure(self._robot, self._limits, values)
             info = model_info(self._robot, self._limits, self.get_clock().now().to_msg())
             self._robot.describe(info)
+            info.effort_convention = commanded.contains
             info.warnings += self._wrenches.descriptions() if self._wrenches else []
             self._info.publish(info)
 
@@ -248,6 +267,7 @@ class DynamicsNode(Node):
             scaling = self._scaling_warnings()
             late += self._robot.warnings_now()
             late += self._wrenches.warnings() if self._wrenches else []
+            late += self._external.warnings() if self._external else []
             return senders + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
         return senders
 

@@ -16,6 +16,7 @@ import numpy as np
 from ...algorithms import component_rate
 from ...algorithms import energy as energetics
 from ...algorithms import forward_dynamics as articulated_bodies
+from ...algorithms import link_shares as shares
 from ...algorithms import mass_matrix as composite_bodies
 from ...algorithms import torque_rate as newton_euler
 from ...algorithms.world_loads import on_links
@@ -76,6 +77,20 @@ def forward_dynamics(model, gravity, options, q, qd, tau):
     return qdd, felt, composite_bodies.locked(model, q, options.get("inertias"))[1]
 
 
+def generalized_momentum(model, gravity, options, q, qd):
+    return energetics.generalized_momentum(model, q, qd, gravity, **options)
+
+
+def link_torques(model, gravity, options, q, qd, qdd):
+    """(links, n): share of each link in the torques."""
+    return shares.link_shares(model, q, qd, qdd, q * 0.0, gravity, **options)[:1]
+
+
+def link_torques_and_rates(model, gravity, options, q, qd, qdd, qddd):
+    """(links, n) each: share of each link in torques and torque rates."""
+    return shares.link_shares(model, q, qd, qdd, qddd, gravity, **options)
+
+
 def energy(model, gravity, options, q, qd):
     """(2,): kinetic and potential."""
     return [energetics.energy(model, q, qd, gravity, **options)]
@@ -112,6 +127,9 @@ KERNEL_FUNCTIONS: dict[str, KernelFunction] = {function.key: function for functi
     KernelFunction("mass_matrix_rate", mass_matrix_rate, ("q", "qd"), regrouped=True, any_base=True),
     KernelFunction("coriolis", coriolis, ("q", "qd", "x"), regrouped=True, any_base=True),
     KernelFunction("forward_dynamics", forward_dynamics, ("q", "qd", "tau")),
+    KernelFunction("generalized_momentum", generalized_momentum, ("q", "qd"), regrouped=True),
+    KernelFunction("link_torques", link_torques, ("q", "qd", "qdd")),
+    KernelFunction("link_torques_and_rates", link_torques_and_rates, ("q", "qd", "qdd", "qddd")),
     KernelFunction("energy", energy, ("q", "qd"), any_base=True),
     KernelFunction("center_of_mass", center_of_mass, ("q", "qd"), any_base=True),
     *floating_functions.KERNEL_FUNCTIONS,

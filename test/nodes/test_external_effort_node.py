@@ -1,0 +1,117 @@
+"""dynamics_node with measured efforts, as a process over DDS: external efforts, contacts, and efforts that are of no use."""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from geometry_msgs.msg import WrenchStamped
+from sensor_msgs.msg import JointState
+
+from rnea_msgs.msg import Contact, ExternalEffort
+from rnea_ros import Robot
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.dynamics.measured_effort import MeasuredEffort
+from support.node_bench import ARM, NAMES, NODE, Bench
+from support.ros_helpers import world
+
+pytestmark = pytest.mark.ros
+Q = np.array([0.1, 0.2, 0.3])  # where Bench.state holds the arm
+FORCE = np.array([4.0, -3.0, 12.0])  # on the hand, along its axes
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return Robot.from_urdf(ARM)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("external_effort")) as ros:
+        found = Bench(ros, robot_description=ARM, publish_external_effort=True, effort_convention="without_gravity",
+                      measured_effort="total", state_timeout=10.0, **{"external_effort.link": "hand"})
+        found.external = ros.listen(ExternalEffort, f"{NODE}/external_effort")
+        found.wrenches = ros.listen(WrenchStamped, f"{NODE}/external_wrench")
+        found.contacts = ros.listen(Contact, f"{NODE}/contact")
+        yield found.ready()
+
+
+def holding(robot, force=None):
+    """Efforts that hold the arm still."""
+    wrenches = {} if force is None else {"hand": [*force, 0.0, 0.0, 0.0]}
+    return robot.inverse_dynamics(Q, 0.0 * Q, 0.0 * Q, wrenches=wrenches)
+
+
+def until(bench, condition, effort, what):
+    """Send joint states with an effort until something holds."""
+    return bench.ros.until(lambda: bench.state(effort=list(effort)) or condition(), what=what, of=bench.process)
+
+
+def last(messages):
+    return messages[-1] if messages else None
+
+
+def test_efforts_become_external_efforts_contacts_and_a_wrench(bench, robot):
+    still = holding(robot)
+    quiet = until(bench, lambda: (found := last(bench.external)) and np.isfinite(found.threshold).all() and found, still,
+                  "no threshold")
+    assert quiet.joint_names == NAMES and np.abs(quiet.effort).max() < 1e-6
+    assert (np.array(quiet.threshold) > 0.0).all() and np.allclose(quiet.threshold, 3.0 * np.array(quiet.effort_std))
+    assert not bench.contacts
+
+    pushed = holding(robot, FORCE)
+    began = until(bench, lambda: last(bench.contacts), pushed, "no contact")
+    assert began.active and began.joint in NAMES and abs(began.effort) > began.threshold > 0.0
+    close = until(bench, lambda: (found := last(bench.external)) and np.allclose(found.effort, still - pushed, rtol=1e-3)
+                  and found, pushed, "the external effort is not reached")
+    assert close.header.frame_id == robot.root_link
+    wrench = until(bench, lambda: last(bench.wrenches), pushed, "no wrench")
+    wrench = until(bench, lambda: (found := last(bench.wrenches)).header.stamp != wrench.header.stamp and found, pushed, "")
+    f = wrench.wrench.force
+    assert wrench.header.frame_id == "hand" and np.allclose([f.x, f.y, f.z], FORCE, rtol=1e-2)
+
+    ended = until(bench, lambda: not last(bench.contacts).active and last(bench.contacts), still, "the contact never ends")
+    assert ended.joint == began.joint
+
+
+@pytest.mark.parametrize(("effort", "reason"), [([], "effort_missing"), ([1.0, math.nan, 2.0], "effort_not_finite"),
+                                                ([1.0, 2.0], "wrong_size")])
+def test_bad_efforts_are_counted_and_cost_nothing_else(bench, effort, reason):
+    bench.ros.spin(0.2)
+    external, results = len(bench.external), len(bench.results)
+    until(bench, lambda: int(bench.diagnostics.values.get(f"dropped.effort.{reason}", 0)) > 0, effort, f"{reason} not counted")
+    assert len(bench.results) > results
+    assert len(bench.external) == external
+    assert reason in bench.diagnostics.values["effort.last_drop"]
+
+
+def test_published_efforts_are_without_gravity(bench, robot):
+    motion = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 3))
+    bench.send(motion)
+    told = bench.efforts[-1]
+    found = robot.dynamics(*(np.array(told.position), np.array(told.velocity), *motion[2:]))
+    assert np.allclose(told.effort, found.tau - found.gravity, rtol=1e-9)
+    assert np.allclose(bench.rates[-1].effort, found.tau_rate - found.gravity_rate, rtol=1e-9)
+    assert np.allclose(bench.results[-1].effort, found.tau, rtol=1e-9)
+    assert bench.info[-1].effort_convention == "without_gravity"
+
+
+# --- efforts of joint states, in this process ---------------------------------------------------------------------------
+
+
+def test_efforts_of_several_senders_are_merged_and_kept_by_stamp():
+    efforts = MeasuredEffort(["a", "b"])
+    with pytest.raises(Rejected, match="no effort of b"):
+        efforts.read(JointState(name=["a"], effort=[1.0]), 1_000_000_000, 0.5)
+    efforts.read(JointState(name=["x", "b"], effort=[9.0, 2.0]), 1_100_000_000, 0.5)
+    efforts.read(JointState(name=["b", "a"], effort=[4.0, 3.0]), 1_200_000_000, 0.5)
+    assert efforts.at(1_100_000_000).tolist() == [1.0, 2.0]
+    assert np.allclose(efforts.at(1_150_000_000), [2.0, 3.0])
+    assert efforts.at(1_300_000_000).tolist() == [3.0, 4.0]
+    with pytest.raises(Rejected, match="no effort is known"):
+        efforts.at(1_000_000_000)
+    with pytest.raises(Rejected, match=r"no effort of b for 0\.1 s"):
+        efforts.read(JointState(name=["a"], effort=[5.0]), 1_900_000_000, 0.1)
