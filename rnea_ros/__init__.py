@@ -21,6 +21,7 @@ from .robots.springs import SpringRobot
 if TYPE_CHECKING:
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
+    from .sensing.external_effort import ExternalEffortObserver
 
 __all__ = [
     "AnyRobot",
@@ -28,6 +29,7 @@ __all__ = [
     "ClosedLoopRobot",
     "Dynamics",
     "ElasticRobot",
+    "ExternalEffortObserver",
     "FloatingLoopRobot",
     "FloatingRobot",
     "InputError",
@@ -45,7 +47,8 @@ __all__ = [
     "plan_motion",
     "retime_motion",
 ]
-_ON_DEMAND = {"plan_motion": ".motion.plan", "retime_motion": ".motion.retime"}  # a node that does not plan starts without
+_ON_DEMAND = {"plan_motion": ".motion.plan", "retime_motion": ".motion.retime",
+              "ExternalEffortObserver": ".sensing.external_effort"}  # a node that does not plan starts without
 
 
 def __getattr__(name: str) -> Any:
