@@ -19,6 +19,8 @@ from .robots.robot import Dynamics, Robot
 from .robots.springs import SpringRobot
 
 if TYPE_CHECKING:
+    from .identification.payload import estimate_payload
+    from .motion.margin import limits_share
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
     from .sensing.external_effort import ExternalEffortObserver
@@ -43,12 +45,15 @@ __all__ = [
     "RneaError",
     "Robot",
     "SpringRobot",
+    "estimate_payload",
+    "limits_share",
     "load",
     "plan_motion",
     "retime_motion",
 ]
-_ON_DEMAND = {"plan_motion": ".motion.plan", "retime_motion": ".motion.retime",
-              "ExternalEffortObserver": ".sensing.external_effort"}  # a node that does not plan starts without
+# A node that does not plan starts without.
+_ON_DEMAND = {"plan_motion": ".motion.plan", "retime_motion": ".motion.retime", "limits_share": ".motion.margin",
+              "estimate_payload": ".identification.payload", "ExternalEffortObserver": ".sensing.external_effort"}
 
 
 def __getattr__(name: str) -> Any:

@@ -34,6 +34,8 @@ SUBCOMMANDS = {
     "export": "the robot's functions as a C library without dependencies",
     "excite": "the motion that shows most of a robot's masses, within its limits",
     "identify": "masses, rotors and friction from a recording",
+    "payload": "what a robot carries, from a recording",
+    "margin": "the share of the limits to plan with, for a robot that is not quite its model",
     "gait": "predicts how a human walks",
     "query": "any of the robot's dynamics, as JSON",
     "demo": "a robot, the dynamics node and a live table over ROS 2",

@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
     parser.add_argument("--limits", metavar="LIMITS.yaml",
                         help="joint_limits as in ros2_control, and max_effort_rate, over those of URDF and robot file")
+    parser.add_argument("--limits-share", nargs=2, type=float, default=(1.0, 1.0), metavar=("TORQUE", "RATE"),
+                        help="shares of the limits of torque and torque rate to plan with, as `rnea margin` finds them; "
+                             "default 1 1")
     parser.add_argument("--rate", type=float, default=1000.0, metavar="HZ", help="rows per second of OUT.csv, default 1000")
     parser.add_argument("--plot", metavar="OUT.png", help="also draw the motion beside its limits")
     robots.add_dynamics(parser)

@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
     robot, limits, forces = motion_output.robot_and_limits(args)
     settings = Settings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
     watch = ProgressLine()
-    plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1], limits=limits,
+    plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1],
+                       limits=limits.share(*args.limits_share),
                        joint_force=forces, duration=args.duration, settings=settings, report=lambda now: watch(_said(now)))
     watch.close()
     for note in plan.notes:

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     robot, limits, _forces = motion_output.robot_and_limits(args, path)
     t, points, velocities = read(path, robot.joint_names, args.topic)
     watch = ProgressLine()
-    motion = retime_motion(robot, points, velocities, limits, args.tolerance,
+    motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"))
     watch.close()
     for note in motion.notes:

@@ -33,6 +33,7 @@ class MomentumObserver:
         """Forget what was before: the clock was set, or another model serves."""
         self.r, self.noise = np.zeros(self._n), np.full(self._n, np.inf)
         self._samples, self._variance = 0, np.zeros((2, self._n))  # of momenta and efforts
+        self._known = self._integral = np.zeros(self._n)
         self._lost = np.zeros(self._n)  # the integral of known efforts: what is left of p without it changes slowly
         self._before: list[np.ndarray] = []  # (2, n) each: momentum less that integral, effort
 

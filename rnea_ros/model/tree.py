@@ -184,6 +184,15 @@ class Limits(Frozen):
         """Those of some coordinates, by number."""
         return Limits(*(frozen(getattr(self, f.name)[coordinates]) for f in fields(self)))
 
+    def share(self, effort: float = 1.0, effort_rate: float = 1.0) -> Limits:
+        """With shares of the limits of torque and torque rate, as margins ask for. Raises InputError beyond 0 to 1."""
+        for name, share in (("effort", effort), ("effort rate", effort_rate)):
+            if not 0.0 < share <= 1.0:
+                raise InputError(f"the share of the {name} limits is {share:g}; a number above zero, at most 1, is needed")
+        if effort == effort_rate == 1.0:
+            return self
+        return replace(self, effort=frozen(effort * self.effort), effort_rate=frozen(effort_rate * self.effort_rate))
+
 
 @dataclass(frozen=True, eq=False)
 class Frame(Frozen):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.joint_dynamics import joint_dynamics
 from ..errors import InputError
+from ..model.effort_convention import EffortConvention
 from ..model.tree import NO_COORDINATE, Model
 from .inputs import validation
 from .inputs.validation import Wrenches
@@ -108,6 +109,16 @@ class Energetics:
         speed = validation.coordinates("qd", qd, self.model.joint_names)
         rate = np.zeros_like(speed) if qdd is None else validation.coordinates("qdd", qdd, self.model.joint_names)
         return friction(self.model, speed, rate)
+
+    def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,
+                        measured: EffortConvention | None = None) -> Array:
+        """All that the motors do, from efforts as the robot reports them: as its file says, or `measured`."""
+        convention = self.model.efforts.measured if measured is None else measured
+        given = validation.coordinates("effort", effort, self.model.joint_names)
+        if convention.plain:
+            return given
+        gravity: Array = self._evaluate("gravity", q)[0]
+        return convention.torque(given, gravity, self.friction(qd)[0] if convention.needs_friction else 0.0)
 
     def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """d M / dt (n, n) or (samples, n, n) along the motion."""

@@ -160,6 +160,17 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
             payloads[link] = payload
         return self._twin(payloads)
 
+    def with_masses(self, factors: ArrayLike) -> Robot:
+        """The same robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),).
+
+        Kernels are shared, as with payloads: what comes of wrong masses costs no compiling.
+        """
+        links = [link for link in self.model.links if link.joint]
+        given = validation.vector("factors", factors, len(links))
+        added = {f"mass of {link.name}": Payload.share(self.model, number, factor - 1.0) for number, link, factor in zip(
+            (k for k, link in enumerate(self.model.links) if link.joint), links, given, strict=True)}
+        return self._twin({**self.payloads, **added})
+
     def __copy__(self) -> Robot:
         return self._twin(self.payloads)
 

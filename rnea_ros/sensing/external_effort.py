@@ -67,7 +67,7 @@ class ExternalEffortObserver:
         """gain: bandwidth [1/s]; threshold: in standard deviations; measured: what efforts mean, if not what the robot file
         says."""
         self.robot, self.threshold, self.uncertainty = robot, threshold, uncertainty
-        self._measured = robot.model.efforts.measured if measured is None else measured
+        self._measured = measured
         self._observer = MomentumObserver(robot.n, gain)
         limits, drive = robot.limits.effort, [link.term for link in robot.model.links if link.joint in robot.joint_names]
         self._offsets = uncertainty.efforts * np.where(np.isfinite(limits), limits, 0.0)
@@ -94,19 +94,12 @@ class ExternalEffortObserver:
         dt, self._time = (time - self._time if np.isfinite(self._time) else 0.0), time
         p, drift = self.robot.generalized_momentum(q, qd)
         p_std = 0.0 if qd_std is None else np.sqrt(self.robot.mass_matrix(q) ** 2 @ np.square(qd_std))
-        self.torque = self._torque(q, qd, effort)
+        self.torque = self.robot.measured_torque(effort, q, qd, self._measured)
         r = self._observer.push(dt, p, drift, self.torque, p_std)
         std = np.hypot(self._observer.noise, self._doubt(q, qd, np.zeros_like(q) if qdd is None else qdd))
         found = ExternalEffort(r, std, self.threshold * std)
         self._detect(found)
         return found
-
-    def _torque(self, q: np.ndarray, qd: np.ndarray, effort: np.ndarray) -> np.ndarray:
-        measured = self._measured
-        if measured.plain:
-            return effort
-        friction = self.robot.friction(qd)[0] if measured.needs_friction else 0.0
-        return measured.torque(effort, self.robot.gravity(q), friction)
 
     def _doubt(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         """Standard deviation (n,) of the model's torques."""

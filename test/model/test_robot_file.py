@@ -59,7 +59,8 @@ def leaves(schema, path=()):
 def test_every_key_says_what_it_is(path, schema):
     text = schema.get("description", "")
     assert text.endswith(".") and "  " not in text
-    if schema.get("type") in ("number", "array") and path[-1] not in ("active", "joints", "type") and "Not yet" not in text:
+    names = ("active", "joints", "type", "reversed")
+    if schema.get("type") in ("number", "array") and path[-1] not in names and "Not yet" not in text:
         assert "[" in text, f"{path} has no unit"
 
 
@@ -77,9 +78,6 @@ def test_what_is_declared_only_is_refused_with_not_yet(path):
 
 def test_nothing_else_is_declared_only():
     assert len(LATER) == 6 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "friction", "sensors"}
-    (problem,) = refused({"effort_convention": "without_gravity"})
-    assert problem == "effort_convention: not yet: 'without_gravity' is declared but not served; allowed are total"
-    load(ARM, {"version": 1, "effort_convention": "total"}, backend="python")
 
 
 def test_cut_joints_are_those_of_the_algorithm():

@@ -12,6 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import Contact, ExternalEffort
+from rnea_msgs.srv import EstimatePayload
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.measured_effort import MeasuredEffort
@@ -55,6 +56,10 @@ def force(message):
     return f.x, f.y, f.z
 
 
+def seconds(message):
+    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
+
+
 def last(messages):
     return messages[-1] if messages else None
 
@@ -84,22 +89,54 @@ def test_efforts_become_external_efforts_contacts_and_a_wrench(bench, robot):
 @pytest.mark.parametrize(("effort", "reason"), [([], "effort_missing"), ([1.0, math.nan, 2.0], "effort_not_finite"),
                                                 ([1.0, 2.0], "wrong_size")])
 def test_bad_efforts_are_counted_and_cost_nothing_else(bench, effort, reason):
-    before, results = bench.clock, len(bench.results)
-    until(bench, lambda: int(bench.diagnostics.values.get(f"dropped.effort.{reason}", 0)) > 0, effort, f"{reason} not counted")
-    assert len(bench.results) > results
-    assert all(found.header.stamp.sec + found.header.stamp.nanosec * 1e-9 < before + 1e-3 for found in bench.external)
+    before, counted = bench.clock, bench.diagnostics.dropped("effort", reason)
+    until(bench, lambda: bench.diagnostics.dropped("effort", reason) > counted, effort, f"{reason} not counted")
+    until(bench, lambda: seconds(bench.results[-1]) > before + 1e-3, effort, "no torques beside bad efforts")
+    assert all(seconds(found) < before + 1e-3 for found in bench.external)
     assert reason in bench.diagnostics.values["effort.last_drop"]
 
 
 def test_published_efforts_are_without_gravity(bench, robot):
     motion = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 3))
-    bench.send(motion)
-    told = bench.efforts[-1]
-    found = robot.dynamics(*(np.array(told.position), np.array(told.velocity), *motion[2:]))
-    assert np.allclose(told.effort, found.tau - found.gravity, rtol=1e-9)
-    assert np.allclose(bench.rates[-1].effort, found.tau_rate - found.gravity_rate, rtol=1e-9)
-    assert np.allclose(bench.results[-1].effort, found.tau, rtol=1e-9)
+    whole = bench.send(motion)
+
+    def told(messages):
+        return bench.ros.until(lambda: next((m for m in messages if m.header.stamp == whole.header.stamp), None))
+
+    found = robot.dynamics(*motion)
+    assert np.allclose(told(bench.efforts).effort, found.tau - found.gravity, rtol=1e-9)
+    assert np.allclose(told(bench.rates).effort, found.tau_rate - found.gravity_rate, rtol=1e-9)
+    assert np.allclose(whole.effort, found.tau, rtol=1e-9)
     assert bench.info[-1].effort_convention == "without_gravity"
+
+
+def test_what_the_hand_carries(bench, robot):
+    """Held in many poses: mass and its place, no inertia. Without a payload first."""
+    com = np.array([0.02, -0.03, 0.1])
+
+    def poses(carrying, count=260):
+        start = bench.clock
+        for k in range(count):
+            q = np.array([np.sin(0.05 * k), 2.0 * np.sin(0.031 * k), 0.3 * np.sin(0.02 * k)])
+            bench.state(position=q.tolist(), velocity=[0.0] * 3, effort=list(1.02 * robot.gravity(q) + carrying.gravity(q)
+                                                                             - robot.gravity(q)))
+            bench.ros.spin(0.002)
+        seen = start + 0.9 * count * bench.dt
+        bench.ros.until(lambda: bench.external and seconds(bench.external[-1]) > seen, what="too few")
+        return count * bench.dt
+
+    service = f"{NODE}/estimate_payload"
+    window = poses(robot)
+    tare = bench.ros.call(EstimatePayload, service, EstimatePayload.Request(link="hand", window=window, tare=True))
+    assert tare.success and tare.samples > 100, tare.message
+    window = poses(robot.with_payload("hand", 1.5, com))
+    found = bench.ros.call(EstimatePayload, service, EstimatePayload.Request(link="hand", window=window, apply=True))
+    assert found.success and "with a tare" in found.message, found.message
+    assert abs(found.mass - 1.5) < 0.1 and np.allclose(found.com, com, atol=2e-2)
+    assert "inertia.xx" in found.unknown and "mass" not in found.unknown
+    bench.ros.until(lambda: abs(bench.info[-1].total_mass - robot.total_mass - found.mass) < 1e-9, what="payload not applied")
+    nothing = bench.ros.call(EstimatePayload, service, EstimatePayload.Request(link="elbow"))
+    assert not nothing.success and "link 'elbow' is not in robot" in nothing.message
 
 
 # --- efforts of joint states, in this process ---------------------------------------------------------------------------

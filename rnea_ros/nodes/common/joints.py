@@ -42,7 +42,8 @@ def described(robot: RobotFacts) -> Values:
 
 
 def joint_limits(values: Values, robot: RobotFacts) -> Limits:
-    """The limits that the declared parameters amount to. A limit of zero is unknown: no actuator has it."""
+    """The limits that the declared parameters amount to, of torques the share to plan with. A limit of zero is unknown: no
+    actuator has it."""
 
     def column(quantity: str, limit: str) -> np.ndarray:
         heads = [f"joint_limits.{joint}" for joint in robot.joint_names]
@@ -51,7 +52,8 @@ def joint_limits(values: Values, robot: RobotFacts) -> Limits:
 
     found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
     found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
-    return Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
+    limits = Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
+    return limits.share(*(values.get(f"limits_share.{quantity}", 1.0) for quantity in ("effort", "effort_rate")))
 
 
 def check_positions(values: Values) -> None:

@@ -69,7 +69,7 @@ DYNAMICS = (
     Entry("measured_effort", "robot_file", "What the efforts of the joint states contain, where they differ from "
           "effort_convention", choices=("robot_file", *CONTENTS), read_only=True),
     Entry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, ~/contact "
-          "and ~/external_wrench: what the environment does to the robot", read_only=True),
+          "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload", read_only=True),
     Entry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. Larger: sooner, with more noise", "1/s", 1.0,
           1e3),
     Entry("external_effort.threshold", 3.0, "Standard deviations from which an external effort is a contact", low=1.0,
@@ -115,6 +115,9 @@ SCALING = (
     Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
           "velocities, or also the curvature that their accelerations mean",
           choices=("positions", "velocities", "accelerations")),
+    Entry("limits_share.effort", 1.0, "Share of the effort limits to scale with, the rest is for feedback: rnea margin finds it",
+          low=0.01, high=1.0, read_only=True),
+    Entry("limits_share.effort_rate", 1.0, "The same of the effort rate limits", low=0.01, high=1.0, read_only=True),
     Entry("catch_up", True, "Whether a delay is made good: the motion may then be faster than planned, never ahead of it"),
     Entry("solve_first", False, "Begin only when the motion nearest to the plan is known, mostly in a second, instead of at "
           "once, slowed until then"),

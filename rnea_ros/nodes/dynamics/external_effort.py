@@ -1,4 +1,7 @@
-"""What the environment does to the robot: measured efforts in, ~/external_effort, ~/external_wrench and ~/contact out."""
+"""What the environment does to the robot: measured efforts in, ~/external_effort, ~/external_wrench and ~/contact out.
+
+The same efforts tell what the robot carries, if somebody asks: payload_service.py.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from rnea_ros.nodes.dynamics.kinds.served_robot import Motion, ServedRobot
 from rnea_ros.nodes.dynamics.measured_effort import MeasuredEffort
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
+from rnea_ros.nodes.dynamics.payload_service import PayloadService
 from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
 from rnea_ros.sensing.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
 
@@ -35,6 +39,7 @@ class ExternalEfforts:
         self._efforts = RawPublisher(node.create_publisher(ExternalEffort, "~/external_effort", queue))
         self._wrenches = RawPublisher(node.create_publisher(WrenchStamped, "~/external_wrench", queue))
         self._contacts = node.create_publisher(Contact, "~/contact", queue)
+        self._payload = PayloadService(node)
         self._observer: ExternalEffortObserver | None = None
         self._singular = False
 
@@ -58,6 +63,7 @@ class ExternalEfforts:
         robot = served.differentiable
         assert isinstance(robot, Robot)
         doubts = Uncertainty(*(values[f"{PREFIX}{name}_uncertainty"] for name in ("mass", "friction", "effort")))
+        self._payload.use(robot)
         self._robot, self._link, self._moment = robot, values[LINK], values[f"{PREFIX}wrench"] == "force_and_moment"
         self._observer = ExternalEffortObserver(robot, values[f"{PREFIX}gain"], values[f"{PREFIX}threshold"], doubts, measured)
         self._measured, self._age = MeasuredEffort(robot.joint_names), values["joint_age"]
@@ -65,13 +71,17 @@ class ExternalEfforts:
         self._header = Header(frame_id=values["frame_id"] or robot.root_link)
         self._sent = Sent(ExternalEffort(header=self._header, joint_names=list(robot.joint_names)), self._values, slice(0, 3))
 
+    def close(self) -> None:
+        self._payload.close()
+
     def forget(self) -> None:
+        self._payload.forget()
         if self._observer is not None:
             self._observer.clear()
             self._measured.forget()
 
-    def on_state(self, message: JointState, source: MotionSource, motion: Motion) -> np.ndarray | None:
-        """A joint state, and the motion that was made of it. Returns the torques at that motion, None where unknown."""
+    def on_state(self, message: JointState, source: MotionSource, motion: Motion) -> None:
+        """A joint state, and the motion that was made of it."""
         assert self._observer is not None
         arrival = time.monotonic_ns()
         self.stream.received += 1
@@ -80,7 +90,7 @@ class ExternalEfforts:
             effort = self._measured.at(source.stamp)
         except Rejected as refusal:
             self.stream.drop(refusal)
-            return None
+            return
         self.stream.accept(arrival, source.stamp)
         q, qd, qdd = motion[:3]
         before = self._observer.contact
@@ -96,7 +106,7 @@ class ExternalEfforts:
             told = Contact(active=contact.active, joint=contact.joint, effort=contact.effort, threshold=contact.threshold)
             told.header.stamp, told.header.frame_id = when, self._header.frame_id
             self._contacts.publish(told)
-        return self._observer.torque
+        self._payload.see(source.stamp, q, qd, qdd, self._observer.torque)
 
     def _tell_wrench(self, q, found, source: MotionSource) -> None:
         six = external_wrench(self._robot, self._link, q, found, self._moment)

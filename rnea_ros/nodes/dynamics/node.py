@@ -2,7 +2,8 @@
 
 Subscribes robot_description, joint_states, ~/desired_motion. Publishes ~/joint_effort, ~/joint_effort_rate,
 ~/joint_dynamics for every usable joint state, stamped with the instant that they are for; ~/model_info (latched);
-~/markers; ~/speed_scaling; /diagnostics. With external wrenches it subscribes their topics too, and serves ~/tare.
+~/markers; ~/speed_scaling; /diagnostics. With external wrenches it subscribes their topics too, and serves ~/tare. With
+measured efforts it publishes ~/external_effort, ~/external_wrench, ~/contact, and serves ~/estimate_payload.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ class DynamicsNode(Node):
         if self._wrenches:
             self._wrenches.close()
         self._deviations.close()
+        if self._external:
+            self._external.close()
         super().destroy_node()
 
     # ------------------------------------------------------------------ input

@@ -25,10 +25,10 @@ from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource, tried
 from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.worker import Worker
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain
 from rnea_ros.nodes.query.planning import PlanAction
-from rnea_ros.nodes.query.worker import Worker
 from rnea_ros.query.request import Request, shape
 from rnea_ros.robots import kinds
 

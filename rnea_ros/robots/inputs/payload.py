@@ -53,6 +53,12 @@ class Payload(Frozen):
         J, ms = shift(J, ms, m, frame.P)
         return np.array([m, *ms, *J[_UPPER]])
 
+    @classmethod
+    def share(cls, model: Model, number: int, share: float) -> Payload:
+        """A share of the link of that number itself, less than none too."""
+        link = model.links[number]
+        return cls(number, share * link.m, frozen(share * np.array([link.m, *link.ms, *link.J[_UPPER]])))
+
     @staticmethod
     def added(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple[Any, Any, Any]]:
         """{link number: (m, ms, J)} with the payload of the k-th carrier at block[10 k: 10 k + 10]; any scalar."""

@@ -1,0 +1,67 @@
+"""`rnea payload ROBOT.urdf MOTION.csv --link LINK`: what a robot carried, from its motion and torques."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ..errors import some
+from ..identification.identification import Measurements
+from ..identification.payload import MASSES, NAMES, PayloadEstimate, estimate_payload
+from ..model.robot_file.robot_file import RobotFile
+from ..recordings import motion_csv
+from ..robots.robot import Robot
+from . import robots
+
+UNITS = ("kg", *["m"] * 3, *["kg m^2"] * 6)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    robots.add_arguments(parser, base=False)
+    parser.add_argument("motion", metavar="MOTION.csv",
+                        help="columns t, q_<joint>, tau_<joint>; qd_ and qdd_ where both are known")
+    parser.add_argument("--link", required=True, metavar="LINK", help="link of the URDF that carries the payload")
+    parser.add_argument("--tare", metavar="TARE.csv", help="the same motion, or one like it, without the payload")
+    parser.add_argument("--known-friction", action="store_true", help="the model's friction is right: fit none beside")
+    parser.add_argument("--mass-uncertainty", type=float, default=MASSES, metavar="SHARE",
+                        help="standard deviation of the masses of the robot's own links (default: %(default)s)")
+    parser.add_argument("-o", "--output", metavar="FILE.yaml", help="the payload as a robot file")
+    motion_csv.add_window(parser)
+    robots.add_friction(parser)
+    robots.add_gravity(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    robot = robots.served(args, Robot)
+    recording, tare = (_read(path, robot) if path else None for path in (args.motion, args.tare))
+    assert recording is not None
+    found = estimate_payload(robot, args.link, recording, tare, friction=not args.known_friction, window=args.window,
+                             masses=args.mass_uncertainty)
+    print(report(found, tare is not None))
+    if args.output:
+        Path(args.output).write_text(robot_file(found).text(), encoding="utf-8")
+    return 0
+
+
+def _read(path: str, robot: Robot) -> Measurements:
+    blocks, ignored = motion_csv.columns_of(path, robot.joint_names, ("q", "qd", "qdd", "tau"), ("q", "tau"))
+    if ignored:
+        print(f"{path}: columns not used: {some(ignored, 6, quoted=True)}", file=sys.stderr)
+    return Measurements(**blocks)
+
+
+def report(found: PayloadEstimate, tared: bool) -> str:
+    """For people."""
+    lines = [f"payload on link {found.link}, from {found.samples} samples" + ("" if tared else ", without a tare"), "",
+             f"{'':<12}{'value':>12}{'std':>11}  unit"]
+    for name, unit, value, std in zip(NAMES, UNITS, found.values, found.std, strict=True):
+        mark = "  the motion does not tell" if name in found.unknown else ""
+        lines.append(f"{name:<12}{value:>12.5g}{std:>11.2g}  {unit}{mark}")
+    return "\n".join(lines)
+
+
+def robot_file(found: PayloadEstimate) -> RobotFile:
+    """With a section `payloads`."""
+    mass, com, inertia = found.mass, found.values[1:4].tolist(), found.values[4:].tolist()
+    return RobotFile({"version": 1, "payloads": {found.link: {"mass": mass, "com": com, "inertia": inertia}}}, "payload")

@@ -1,0 +1,156 @@
+"""Margins: the share of the limits of torque and torque rate to plan with, for a robot that is not quite its model.
+
+A controller adds feedback to the planned torques. Where the robot's own dynamics differ from the model's, by D(t) along the
+motion, it is off by e, and the feedback, a PD of bandwidth w whose gains are the model's inertia M, pays for D:
+
+    M' e'' + M (2 w e' + w^2 e) = D,    u = tau + M (2 w (e' + noise') + w^2 (e + noise))
+
+M' is the robot's true inertia, e = wanted - actual. It begins at rest with e = 0, while gravity is wrong from the first
+instant: that start-up, and noise, are what the torque rate feels most. The share is the use of the limits as planned, by that
+of u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.tree import Limits
+from ..robots.robot import Robot
+
+STEP, WINDOW = 1e-3, 0.02  # s: of the simulation; over which a rate is measured
+DRAWS = 20  # of masses
+SEED = 13
+
+
+class Motion(Protocol):
+    """As retime_motion gives it."""
+
+    @property
+    def duration(self) -> float: ...
+
+    def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+
+
+class Doubts(NamedTuple):
+    """What is not known of a robot, and how it is controlled.
+
+    masses     : each link's mass may be off by this share, either way, independently
+    all_masses : all of them together may be off by this share
+    payload    : mass that it may carry without anyone's knowledge, at `com` of `link` [kg]
+    friction   : share of the declared friction that may be missing, or too much
+    resolution : of the encoders in the loop [rad, m]
+    cutoff     : of the low-pass on the measured velocities [Hz]
+    bandwidth  : of the feedback [rad/s]
+    """
+
+    masses: float = 0.05
+    all_masses: float = 0.0
+    payload: float = 0.0
+    link: str = ""
+    com: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    friction: float = 0.0
+    resolution: float = 0.0
+    cutoff: float = np.inf
+    bandwidth: float = 50.0
+
+
+class Shares(NamedTuple):
+    """Of the limits, for planning: at most 1."""
+
+    effort: float
+    effort_rate: float
+
+
+class Margin(NamedTuple):
+    """shares: with all doubts together; by_doubt: with each alone."""
+
+    shares: Shares
+    by_doubt: dict[str, Shares]
+
+
+def limits_share(robot: Robot, motions: Sequence[Motion], doubts: Doubts, limits: Limits | None = None) -> Margin:
+    """The shares of the limits with which motions like these keep the whole limits, in spite of the doubts.
+
+    motions : as they would be planned with the whole limits, of retime_motion for instance
+    limits  : default those of the robot
+    """
+    limits = robot.limits if limits is None else limits
+    bounds = np.array((limits.effort, limits.effort_rate))
+    if not motions or np.isnan(bounds).all():
+        raise InputError("motions are needed, and limits of effort or effort rate, to know a margin")
+    if doubts.payload and not doubts.link:
+        raise InputError(f"the link that may carry {doubts.payload:g} kg is needed")
+    given = [name for name in KINDS if getattr(doubts, name)]
+    alone = {name: doubts._replace(**{other: 0.0 for other in given if other != name}) for name in given}
+    found = {name: _worst(robot, motions, one, bounds) for name, one in alone.items()}
+    return Margin(_worst(robot, motions, doubts, bounds), found)
+
+
+KINDS = ("masses", "all_masses", "payload", "friction", "resolution")
+
+
+def _worst(robot: Robot, motions: Sequence[Motion], doubts: Doubts, bounds: np.ndarray) -> Shares:
+    shares = np.array([_shares(robot, motion, doubts, bounds) for motion in motions])
+    return Shares(*map(float, shares.min(axis=0)))
+
+
+def _shares(robot: Robot, motion: Motion, doubts: Doubts, bounds: np.ndarray) -> np.ndarray:
+    """(2,): of effort and effort rate, for one motion."""
+    t = np.arange(0.0, motion.duration + 0.1, STEP)
+    q, qd, qdd, _ = wanted = motion(t)
+    tau, M = robot.inverse_dynamics(q, qd, qdd), robot.mass_matrix(q)
+    seen = _noise(wanted, doubts)
+    planned, worst = _use(tau, bounds), np.zeros(2)
+    for true, rubbed in _robots(robot, doubts):
+        D = true.inverse_dynamics(q, qd, qdd) - tau + rubbed * true.friction(qd)[0]
+        u = tau + _feedback(M, true.mass_matrix(q), D, seen, doubts.bandwidth)
+        worst = np.fmax(worst, _use(u, bounds))
+    return np.minimum(np.where(worst > 0.0, planned / np.where(worst > 0.0, worst, 1.0), 1.0), 1.0)
+
+
+def _robots(robot: Robot, doubts: Doubts) -> Iterator[tuple[Robot, float]]:
+    """The robot as it may be, and the share of friction that it has too much."""
+    rng, count = np.random.default_rng(SEED), len(robot.moving_joints)
+    for k in range(DRAWS if doubts.masses else 2):
+        sign = 1.0 if k % 2 == 0 else -1.0
+        factors = (1.0 + doubts.masses * rng.uniform(-1.0, 1.0, count)) * (1.0 + sign * doubts.all_masses)
+        true = robot.with_masses(factors)
+        if doubts.payload:
+            true = true.with_payload(doubts.link, doubts.payload, doubts.com)
+        yield true, sign * doubts.friction
+
+
+def _feedback(M: np.ndarray, true: np.ndarray, D: np.ndarray, seen: np.ndarray, w: float) -> np.ndarray:
+    """(samples, n): what the feedback adds, by implicit steps; seen: 2 w noise' + w^2 noise."""
+    e, v, found = np.zeros(D.shape[1]), np.zeros(D.shape[1]), np.zeros_like(D)
+    inverse = np.linalg.inv(true + M * (2.0 * w * STEP + (w * STEP) ** 2))
+    for k in range(len(D)):
+        found[k] = M[k] @ (2.0 * w * v + w**2 * e + seen[k])
+        push = D[k] - M[k] @ (2.0 * w * v + w**2 * (e + STEP * v) + seen[k])
+        v = v + STEP * (inverse[k] @ push)
+        e = e + STEP * v
+    return found
+
+
+def _noise(motion: Sequence[np.ndarray], doubts: Doubts) -> np.ndarray:
+    """2 w noise' + w^2 noise along a motion; velocities are low-passed differences, late and in steps."""
+    q, qd = motion[:2]
+    if not doubts.resolution:
+        return np.zeros_like(q)
+    seen, w = doubts.resolution * np.round(q / doubts.resolution), doubts.bandwidth
+    speed, filtered = np.diff(seen, axis=0, prepend=seen[:1]) / STEP, np.zeros_like(q)
+    share = 1.0 - np.exp(-2.0 * np.pi * doubts.cutoff * STEP)
+    for k in range(1, len(q)):
+        filtered[k] = filtered[k - 1] + share * (speed[k] - filtered[k - 1])
+    return 2.0 * w * (qd - filtered) + w**2 * (q - seen)
+
+
+def _use(tau: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """(2,): largest use of the limits of effort, and of effort rate over WINDOW; of unknown ones none."""
+    steps = round(WINDOW / STEP)
+    rate = np.abs(tau[steps:] - tau[:-steps]) / WINDOW
+    return np.array([np.nanmax(np.append(np.abs(x).max(axis=0) / bound, 0.0)) for x, bound in zip((tau, rate), bounds)])

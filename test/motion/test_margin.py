@@ -1,0 +1,67 @@
+"""Shares of the limits to plan with, by a plant that is not quite the model. Campaign: benchmark/margins.py."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, limits_share
+from rnea_ros.cli.main import main
+from rnea_ros.motion.margin import Doubts
+from support.plant import Plant, panda
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmark"))
+import margins  # the same cases, all of them
+
+
+@pytest.fixture(scope="module")
+def bare():
+    return margins.robot(False)
+
+
+@pytest.fixture(scope="module")
+def motions():
+    return margins.motions(1, seed=5)
+
+
+@pytest.mark.parametrize("name", ["all masses 5 %", "payload of 1 kg", "encoder 2^-20, velocity 60 Hz"])
+def test_what_is_predicted_is_what_a_plant_needs(bare, motions, name):
+    doubts = margins.DOUBTS[name]
+    found = limits_share(bare, motions, doubts).shares
+    needed = np.min([margins.needed(bare, motion, plant, doubts) for plant in margins.plants(doubts) for motion in motions],
+                    axis=0)
+    assert abs(found.effort - needed[0]) < 0.03 and abs(found.effort_rate - needed[1]) < 0.1
+
+
+def test_the_share_falls_with_the_doubt(bare, motions):
+    shares = [limits_share(bare, motions, Doubts(masses=0.0, all_masses=x)).shares for x in (0.0, 0.05, 0.1)]
+    assert shares[0] == (1.0, 1.0)
+    assert shares[1].effort > shares[2].effort and shares[1].effort_rate > shares[2].effort_rate
+    both = limits_share(bare, motions, Doubts(masses=0.05, payload=1.0, link=margins.HAND))
+    assert set(both.by_doubt) == {"masses", "payload"}
+    assert both.shares.effort < min(one.effort for one in both.by_doubt.values())
+
+
+def test_masses_are_scaled_link_by_link(bare):
+    factors = np.random.default_rng(0).uniform(0.8, 1.2, len(bare.moving_joints))
+    other, plant = bare.with_masses(factors), Plant(panda(), factors[:7])
+    q, v, tau = np.random.default_rng(1).uniform(-1.0, 1.0, (3, 7))
+    after = plant.step(1e-6, q, v, tau)[1]
+    assert np.allclose((after - v) / 1e-6, other.forward_dynamics(q, v, tau), rtol=1e-4, atol=1e-4)
+    assert other.total_mass != bare.total_mass and bare.with_masses(np.ones(7)).total_mass == pytest.approx(bare.total_mass)
+
+
+def test_what_is_refused(bare, motions):
+    with pytest.raises(InputError, match="the link that may carry 1 kg is needed"):
+        limits_share(bare, motions, Doubts(payload=1.0))
+    with pytest.raises(InputError, match="motions are needed"):
+        limits_share(bare, [], Doubts())
+    with pytest.raises(InputError, match=r"the share of the effort rate limits is 1\.5"):
+        bare.limits.share(0.9, 1.5)
+
+
+def test_command(tmp_path, capsys):
+    assert main(["margin", "urdf/stanford.urdf", "--masses", "0.1"]) == 0
+    said = capsys.readouterr().out
+    assert "masses" in said and "plan with --limits-share 0." in said
