@@ -115,7 +115,7 @@ SCALING = (
     Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
           "velocities, or also the curvature that their accelerations mean",
           choices=("positions", "velocities", "accelerations")),
-    Entry("limits_share.effort", 1.0, "Share of the effort limits to scale with, the rest is for feedback: rnea margin finds it",
+    Entry("limits_share.effort", 1.0, "Share of the effort limits to scale with; rnea margin finds what feedback needs",
           low=0.01, high=1.0, read_only=True),
     Entry("limits_share.effort_rate", 1.0, "The same of the effort rate limits", low=0.01, high=1.0, read_only=True),
     Entry("catch_up", True, "Whether a delay is made good: the motion may then be faster than planned, never ahead of it"),
