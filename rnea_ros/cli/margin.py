@@ -26,11 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             ("masses", "SHARE", "each link's mass may be off by this share, independently"),
             ("all-masses", "SHARE", "all masses together may be off by this share"),
             ("payload", "KG", "mass that it may carry without anyone's knowledge"),
-            ("friction", "SHARE", "share of the declared friction that may be missing, or too much"),
+            ("friction-doubt", "SHARE", "share of the declared friction that may be missing, or too much"),
             ("resolution", "RAD", "of the encoders in the loop"),
             ("cutoff", "HZ", "of the low-pass on measured velocities"),
             ("bandwidth", "RAD/S", "of the feedback, a PD; default 50")):
-        default = getattr(NONE, name.replace("-", "_"))
+        default = getattr(NONE, name.removesuffix("-doubt").replace("-", "_"))
         parser.add_argument(f"--{name}", type=float, default=default, metavar=unit, help=text)
     parser.add_argument("--link", default="", metavar="LINK", help="that may carry the payload")
     parser.add_argument("--com", nargs=3, type=float, default=NONE.com, metavar=("X", "Y", "Z"), help="where on that link [m]")
@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     robot = robots.served(args, Robot)
     limits, _forces = robots.limits(robot, args)
-    doubts = Doubts(**{name: getattr(args, name) for name in Doubts._fields} | {"com": tuple(args.com)})
+    given = {name: getattr(args, name) for name in Doubts._fields} | {"friction": args.friction_doubt, "com": tuple(args.com)}
+    doubts = Doubts(**given)
     motions = [retime_motion(robot, *retime.read(path, robot.joint_names)[1:], limits=limits) for path in args.trajectories]
     found = limits_share(robot, motions or random_motions(robot, limits), doubts, limits)
     print(f"{'doubt':<14}{'torque':>8}{'rate':>8}")

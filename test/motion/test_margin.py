@@ -65,3 +65,12 @@ def test_command(tmp_path, capsys):
     assert main(["margin", "urdf/stanford.urdf", "--masses", "0.1"]) == 0
     said = capsys.readouterr().out
     assert "masses" in said and "plan with --limits-share 0." in said
+
+
+def test_scaling_node_plans_with_the_share(bare):
+    joints = pytest.importorskip("rnea_ros.nodes.common.joints", exc_type=ImportError)
+    values = joints.described(bare)
+    whole = joints.joint_limits(values, bare)
+    some = joints.joint_limits(values | {"limits_share.effort": 0.9, "limits_share.effort_rate": 0.8}, bare)
+    assert np.allclose(some.effort, 0.9 * whole.effort) and np.allclose(some.effort_rate, 0.8 * whole.effort_rate)
+    assert np.array_equal(some.velocity, whole.velocity) and whole.effort[0] == 87.0
