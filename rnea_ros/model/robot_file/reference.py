@@ -43,6 +43,5 @@ def _rows(properties: dict[str, Schema], prefix: str) -> Iterator[tuple[str, str
 
 
 def _choice(schema: Schema) -> str:
-    later = schema.get("not", {}).get("enum", [])
-    words = [f"`{word}`" + (" (not yet)" if word in later else "") for word in schema.get("enum", [])]
+    words = [f"`{word}`" for word in schema.get("enum", [])]
     return f" {', '.join(words)}." if len(words) > 1 else ""

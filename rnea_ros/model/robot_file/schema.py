@@ -40,9 +40,8 @@ def _name(kind: str, text: str) -> Schema:
     return {"type": "string", "format": kind, "description": text}
 
 
-def _word(text: str, *allowed: str, later: tuple[str, ...] = ()) -> Schema:
-    found: Schema = {"enum": [*allowed, *later], "description": text}
-    return found | {"not": {"enum": list(later)}} if later else found
+def _word(text: str, *allowed: str) -> Schema:
+    return {"enum": [*allowed], "description": text}
 
 
 def _object(text: str, properties: dict[str, Schema], required: tuple[str, ...] = (), **rest: Any) -> Schema:

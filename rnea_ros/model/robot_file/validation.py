@@ -108,7 +108,7 @@ def _told(error: Any, content: Any) -> Iterator[tuple[Path, str]]:
     elif error.validator == "format":
         yield (*path, value) if "propertyNames" in steps else path, f": {error.cause}"
     elif error.validator == "not" and "const" not in error.validator_value:
-        yield path, f": {_not_yet(schema, value)}"
+        yield path, f": {schema['description'][0].lower()}{schema['description'][1:]}"
     elif error.validator == "minProperties" or (error.validator == "minItems" and not value):
         yield path, "is empty; at least one entry is needed"
     else:
@@ -128,13 +128,6 @@ def _missing(error: Any, path: Path, value: Mapping, schema: Schema) -> Iterator
                 yield (*path, other), f"is missing, which {key} needs; {needed(properties[other], None)}"
 
 
-def _not_yet(schema: Schema, value: Any) -> str:
-    text = schema["description"]
-    if text.startswith("Not yet"):
-        return text[0].lower() + text[1:]
-    return f"not yet: '{value}' is declared but not served; {needed(schema, value)}"
-
-
 def _at(inside: Any, steps: Sequence[str | int]) -> Any:
     for step in steps:
         inside = inside[step]
@@ -146,8 +139,7 @@ def needed(schema: Schema, value: Any) -> str:
     text = schema.get("description", "")
     unit = f" {text[text.index('['):].rstrip('.')}" if "[" in text else ""
     if "enum" in schema:
-        later = schema.get("not", {}).get("enum", [])
-        allowed = [str(word) for word in schema["enum"] if word not in later]
+        allowed = [str(word) for word in schema["enum"]]
         return f"allowed are {', '.join(allowed)}{near(value, allowed) if isinstance(value, str) else ''}"
     kind = schema.get("type")
     if kind == "array" and schema["items"]["type"] == "number":
