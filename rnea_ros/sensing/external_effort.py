@@ -69,10 +69,11 @@ class ExternalEffortObserver:
         self.robot, self.threshold, self.uncertainty = robot, threshold, uncertainty
         self._measured = measured
         self._observer = MomentumObserver(robot.n, gain)
-        limits, drive = robot.limits.effort, [link.term for link in robot.model.links if link.joint in robot.joint_names]
+        limits, terms = robot.limits.effort, {link.joint: link.term for link in robot.model.links}
+        own = [terms[name] for name in robot.joint_names]
         self._offsets = uncertainty.efforts * np.where(np.isfinite(limits), limits, 0.0)
-        self._coulomb, self._viscous, self._smoothing = np.array(
-            [(term.coulomb, term.viscous, term.smoothing) for term in drive]).reshape(robot.n, 3).T
+        self._coulomb, self._viscous, self._smoothing = (np.array([getattr(term, name) for term in own])
+                                                         for name in ("coulomb", "viscous", "smoothing"))
         self.clear()
 
     def clear(self) -> None:
