@@ -85,7 +85,8 @@ def limits_share(robot: Robot, motions: Sequence[Motion], doubts: Doubts, limits
     if doubts.payload and not doubts.link:
         raise InputError(f"the link that may carry {doubts.payload:g} kg is needed")
     given = [name for name in KINDS if getattr(doubts, name)]
-    alone = {name: doubts._replace(**{other: 0.0 for other in given if other != name}) for name in given}
+    without = doubts._asdict() | dict.fromkeys(given, 0.0)
+    alone = {name: Doubts(**without | {name: getattr(doubts, name)}) for name in given}
     found = {name: _worst(robot, motions, one, bounds) for name, one in alone.items()}
     return Margin(_worst(robot, motions, doubts, bounds), found)
 
