@@ -104,12 +104,12 @@ def _shares(robot: Robot, motion: Motion, doubts: Doubts, bounds: np.ndarray) ->
     t = np.arange(0.0, motion.duration + 0.1, STEP)
     q, qd, qdd, _ = wanted = motion(t)
     tau, M = robot.inverse_dynamics(q, qd, qdd), robot.mass_matrix(q)
-    seen = _noise(wanted, doubts)
-    planned, worst = _use(tau, bounds), np.zeros(2)
+    D, inertia = [], []
     for true, rubbed in _robots(robot, doubts):
-        D = true.inverse_dynamics(q, qd, qdd) - tau + rubbed * true.friction(qd)[0]
-        u = tau + _feedback(M, true.mass_matrix(q), D, seen, doubts.bandwidth)
-        worst = np.fmax(worst, _use(u, bounds))
+        D.append(true.inverse_dynamics(q, qd, qdd) - tau + rubbed * true.friction(qd)[0])
+        inertia.append(true.mass_matrix(q))
+    u = tau[:, None] + _feedback(M, np.stack(inertia, axis=1), np.stack(D, axis=1), _noise(wanted, doubts), doubts.bandwidth)
+    planned, worst = _use(tau, bounds), np.max([_use(u[:, k], bounds) for k in range(u.shape[1])], axis=0)
     return np.minimum(np.where(worst > 0.0, planned / np.where(worst > 0.0, worst, 1.0), 1.0), 1.0)
 
 
@@ -126,13 +126,14 @@ def _robots(robot: Robot, doubts: Doubts) -> Iterator[tuple[Robot, float]]:
 
 
 def _feedback(M: np.ndarray, true: np.ndarray, D: np.ndarray, seen: np.ndarray, w: float) -> np.ndarray:
-    """(samples, n): what the feedback adds, by implicit steps; seen: 2 w noise' + w^2 noise."""
-    e, v, found = np.zeros(D.shape[1]), np.zeros(D.shape[1]), np.zeros_like(D)
-    inverse = np.linalg.inv(true + M * (2.0 * w * STEP + (w * STEP) ** 2))
+    """(samples, robots, n): what the feedback adds, by implicit steps; M (samples, n, n) of the model, true and D of each
+    robot; seen: 2 w noise' + w^2 noise."""
+    e, v, found = np.zeros(D.shape[1:]), np.zeros(D.shape[1:]), np.zeros_like(D)
+    inverse = np.linalg.inv(true + M[:, None] * (2.0 * w * STEP + (w * STEP) ** 2))
     for k in range(len(D)):
-        found[k] = M[k] @ (2.0 * w * v + w**2 * e + seen[k])
-        push = D[k] - M[k] @ (2.0 * w * v + w**2 * (e + STEP * v) + seen[k])
-        v = v + STEP * (inverse[k] @ push)
+        found[k] = (2.0 * w * v + w**2 * e + seen[k]) @ M[k]
+        push = D[k] - found[k] - w**2 * STEP * v @ M[k]
+        v = v + STEP * (inverse[k] @ push[..., None])[..., 0]
         e = e + STEP * v
     return found
 
