@@ -1,16 +1,15 @@
-"""`rnea payload ROBOT.urdf MOTION.csv --link LINK`: what a robot carried, from its motion and torques."""
+"""`rnea payload ROBOT.urdf RECORDING --link LINK`: what a robot carried, from its motion and torques."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from ..errors import some
 from ..identification.identification import Measurements
 from ..identification.payload import MASSES, NAMES, PayloadEstimate, estimate_payload
 from ..model.robot_file.robot_file import RobotFile
 from ..recordings import motion_csv
+from ..recordings.recording import Wanted
 from ..robots.robot import Robot
 from . import robots
 
@@ -19,10 +18,12 @@ UNITS = ("kg", *["m"] * 3, *["kg m^2"] * 6)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser, base=False)
-    parser.add_argument("motion", metavar="MOTION.csv",
-                        help="columns t, q_<joint>, tau_<joint>; qd_ and qdd_ where both are known")
+    parser.add_argument("motion", metavar="RECORDING",
+                        help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a "
+                             "ROS 2 bag")
+    robots.add_topic(parser)
     parser.add_argument("--link", required=True, metavar="LINK", help="link of the URDF that carries the payload")
-    parser.add_argument("--tare", metavar="TARE.csv", help="the same motion, or one like it, without the payload")
+    parser.add_argument("--tare", metavar="RECORDING", help="the same motion, or one like it, without the payload")
     parser.add_argument("--known-friction", action="store_true", help="the model's friction is right: fit none beside")
     parser.add_argument("--mass-uncertainty", type=float, default=MASSES, metavar="SHARE",
                         help="standard deviation of the masses of the robot's own links (default: %(default)s)")
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     robot = robots.served(args, Robot)
-    recording, tare = (_read(path, robot) if path else None for path in (args.motion, args.tare))
+    recording, tare = (_read(path, robot, args.topic) if path else None for path in (args.motion, args.tare))
     assert recording is not None
     found = estimate_payload(robot, args.link, recording, tare, friction=not args.known_friction, window=args.window,
                              masses=args.mass_uncertainty)
@@ -44,11 +45,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str, robot: Robot) -> Measurements:
-    blocks, ignored = motion_csv.columns_of(path, robot.joint_names, ("q", "qd", "qdd", "tau"), ("q", "tau"))
-    if ignored:
-        print(f"{path}: columns not used: {some(ignored, 6, quoted=True)}", file=sys.stderr)
-    return Measurements(**blocks)
+def _read(path: str, robot: Robot, topic: str | None) -> Measurements:
+    return Measurements(**robots.read(path, Wanted(robot.joint_names, ("q", "qd", "qdd", "tau"), ("q", "tau"), topic)))
 
 
 def report(found: PayloadEstimate, tared: bool) -> str:
