@@ -17,6 +17,7 @@ from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..model.robot_file.robot_file import Source
 from .closed_loops import LoopKinematics, accelerations
+from .closure.loop_equations import LoopMotion
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
 from .floating import BASE_NAMES, FloatingRobot, FreeMotion, FreeRates, FreeResponse, PrescribedBase
@@ -195,11 +196,23 @@ class FloatingLoopRobot(LoopKinematics):
                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                         wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> PrescribedBase:
         """Torques, rates and base wrench where the base's motion is given too."""
-        motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        return self.prescribed_along(self.motion(q, qd, qdd, qddd, guess=guess), base=base,
+                                     base_acceleration=base_acceleration, base_jerk=base_jerk, wrenches=wrenches,
+                                     wrench_rates=wrench_rates, world_wrenches=world_wrenches)
+
+    def prescribed_along(self, motion: LoopMotion, *, base: BaseState | None = None,
+                         base_acceleration: ArrayLike = (0.0,) * 6, base_jerk: ArrayLike = (0.0,) * 6,
+                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None) -> PrescribedBase:
+        """`prescribed_base` of a motion whose loops are closed already, as `motion` or a tracker gives it."""
         found = self.free.prescribed_base(*motion[:4], base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
                                           wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         tau, tau_rate = closed_loops.active_torque(motion.G, motion.Gd, found.tau, found.tau_rate)
         return found._replace(tau=tau, tau_rate=tau_rate)
+
+    def gravity_along(self, motion: LoopMotion, *, base: BaseState | None = None) -> tuple[Array, Array]:
+        """Torques (N,) that hold the joints still against gravity on a held base, and their rates, of such a motion."""
+        return closed_loops.active_torque(motion.G, motion.Gd, *self.free.gravity_and_rate(motion.q, motion.qd, base=base))
 
 
 def _of_all(G: Array, of_base: Array) -> Array:

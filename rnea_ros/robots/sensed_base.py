@@ -70,7 +70,12 @@ def from_twist(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
     (v, w), (vd, wd), (vdd, wdd) = signals.reshape(3, 2, 3)
     a, ad = vd + cross(w, v), vdd + cross(wd, v) + cross(w, vd)
     acceleration, jerk = np.concatenate((a, wd)), np.concatenate((ad + cross(w, a), wdd + cross(w, wd)))  # (a)
-    return SensedMotion(np.concatenate((v - cross(w, r), w)), *of_place(-r, w, acceleration, jerk))
+    return SensedMotion(velocity_of_origin(r, signals[0]), *of_place(-r, w, acceleration, jerk))
+
+
+def velocity_of_origin(r: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+    """(6,), from that of the point at r."""
+    return np.concatenate((velocity[:3] - cross(velocity[3:], r), velocity[3:]))
 
 
 def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -92,6 +97,13 @@ def carried_on(base: BaseState, seconds: float) -> BaseState:
     end = product(halfway.quaternion, _turn(0.5 * seconds * base.velocity[3:]))
     step = halfway.into_world(base.velocity[:3]) * seconds
     return BaseState(base.position + step, end / np.linalg.norm(end), base.velocity)
+
+
+def apart(one: BaseState, other: BaseState) -> tuple[float, float]:
+    """How far, and by what angle, one base is from another [m, rad]."""
+    turn = product(inverse(one.quaternion), other.quaternion)
+    angle = 2.0 * np.arctan2(np.linalg.norm(turn[:3]), abs(turn[3]))
+    return float(np.linalg.norm(other.position - one.position)), float(angle)
 
 
 def _turn(vector: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
 
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped
@@ -11,6 +12,8 @@ from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along
 from support.free_flyer import FreeFlyer
 from support.live_bench import URDF, LiveBench
+from support.machines import solve
+from support.moving_robots import MovingLoops
 from support.oracles import difference, pin
 from support.ros_helpers import stamp
 
@@ -71,6 +74,66 @@ class Ship:
             message.orientation_covariance[0] = -1.0
         return message
 
+    def odometry(self, t):
+        """Pose and twist of the mast, by Pinocchio."""
+        base, *_ = base_at(t, self.pace)
+        model, data, rest = self.oracle.model, self.oracle.data, np.zeros(self.robot.n)
+        pin.forwardKinematics(model, data, self.oracle.configuration(base, rest), self.oracle.velocity(base, rest))
+        frame = model.getFrameId(SENSOR)
+        pose = pin.updateFramePlacement(model, data, frame)
+        twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
+        message = Odometry(child_frame_id=SENSOR)
+        for part, values in ((message.pose.pose.position, pose.translation), (message.twist.twist.linear, twist.linear),
+                             (message.twist.twist.angular, twist.angular),
+                             (message.pose.pose.orientation, pin.Quaternion(pose.rotation).coeffs())):
+            for axis, value in zip("xyzw", values):
+                setattr(part, axis, float(value))
+        return message
+
+    def state(self, t, seconds):
+        """Of the base, stamped so."""
+        base, acceleration, jerk = base_at(t, self.pace)
+        found = BaseStateStamped()
+        found.header.stamp = stamp(seconds)
+        p, o, six = found.state.pose.position, found.state.pose.orientation, found.state
+        p.x, p.y, p.z = map(float, base.position)
+        o.x, o.y, o.z, o.w = map(float, base.quaternion)
+        for part, values in ((six.twist, base.velocity), (six.acceleration, acceleration), (six.jerk, jerk)):
+            for axis, linear, angular in zip("xyz", values[:3], values[3:]):
+                setattr(part.linear, axis, float(linear))
+                setattr(part.angular, axis, float(angular))
+        return found
+
+
+class FiveBarOnShip(Ship):
+    """The loops hold no power, so what the motors feel is the tree's torque seen through the passive joints' velocities."""
+
+    def __init__(self):
+        self.pace, self.bar = 1.0, MovingLoops("five_bar")
+        self.robot = FloatingRobot.from_urdf(self.bar.urdf, gravity=GRAVITY)
+        self.oracle, self.names = FreeFlyer(self.bar.urdf, self.robot), self.bar.joints
+        assert list(self.robot.joint_names) == self.bar.tree
+
+    def file_content(self):
+        """Of its robot file."""
+        return {"version": 1, **self.bar.content, "base": "prescribed", "gravity": list(GRAVITY)}
+
+    def joints(self, t):
+        return self.bar.swing(t)
+
+    def forces(self, t):
+        """(6 + N,): base wrench and torques of the motors."""
+        (q, qd), kkt = self.bar.state(t), self.bar.kkt
+        passive = np.setdiff1d(np.arange(len(q)), kkt.active)
+        *_, J, drift = kkt.equations(q, qd)
+        qdd = np.zeros(len(q))
+        qdd[kkt.active] = self.joints(t)[2]
+        qdd[passive] = solve(J[:, passive], -drift - J @ qdd)
+        base, acceleration, _ = base_at(t)
+        tree = self.oracle.forces(base, acceleration, q, qd, qdd)
+        through = solve(J[:, passive], -J[:, kkt.active])
+        return np.concatenate((tree[:6], tree[6:][kkt.active] + through.T @ tree[6:][passive]))
+
 
 class ShipBench(LiveBench):
     """Base states are sent before the joint states that need them."""
@@ -85,17 +148,7 @@ class ShipBench(LiveBench):
         self.ship = ship
 
     def message(self, t, seconds):
-        base, acceleration, jerk = base_at(t)
-        found = BaseStateStamped()
-        found.header.stamp = stamp(seconds)
-        p, o, six = found.state.pose.position, found.state.pose.orientation, found.state
-        p.x, p.y, p.z = map(float, base.position)
-        o.x, o.y, o.z, o.w = map(float, base.quaternion)
-        for part, values in ((six.twist, base.velocity), (six.acceleration, acceleration), (six.jerk, jerk)):
-            for axis, linear, angular in zip("xyz", values[:3], values[3:]):
-                setattr(part.linear, axis, float(linear))
-                setattr(part.angular, axis, float(angular))
-        return found
+        return self.ship.state(t, seconds)
 
     def told_at(self, t, agrees, *beside):
         """The answer to the robot's motion at t, and what is told of the base. The base state, and messages (publisher,

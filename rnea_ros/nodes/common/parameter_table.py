@@ -40,11 +40,13 @@ DYNAMICS = (
     ROBOT_FILE,
     Entry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before that is "
           "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
-    Entry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state or ~/base_imu",
-          choices=("state", "imu"), read_only=True),
+    Entry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state, ~/base_imu, "
+          "~/base_odometry", choices=("state", "imu", "odometry", "odometry+imu"), read_only=True),
     Entry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as far as "
           "they are not measured, are estimated from the sensors or are those that come on ~/base_state",
           choices=("estimated", "desired"), read_only=True),
+    Entry("base.odometry_tolerance", 0.1, "By how much poses of the odometry may differ, from message to message, from what "
+          "its twist says; what leaps further is refused", "m, rad", 1e-6, 100.0, read_only=True),
     Entry("base.timeout", 0.1, "Of a robot whose base moves: where the newest message about it is older than this, by "
           "arrival, joint states are refused", "s", 1e-3, 10.0, read_only=True),
     Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, or an "

@@ -65,12 +65,16 @@ class BaseSensor(BaseTopic[SensedSample]):
         if not self._estimator.ready:
             raise Rejected(f"{self.name}_history_too_short", f"the estimator needs more messages on {self.topic}; this is "
                                                              "normal for an instant after the start or a gap", passing=True)
+        self.check_clock(stamp)
+        return self._estimator.estimate(stamp).motion[:3]
+
+    def check_clock(self, stamp: int) -> None:
+        """Raise Rejected where a stamp [ns] is not among those of the messages: it is by another clock."""
         ahead = (stamp - self._kept[-1][0]) * 1e-9
         if not -self._lag - LATE <= ahead <= self._timeout:
             raise Rejected(f"{self.name}_apart", f"the motion is for an instant {abs(ahead):.3f} s "
                                                  f"{'after' if ahead > 0.0 else 'before'} the newest message on "
                                                  f"{self.topic}: are stamps of both by the same clock?")
-        return self._estimator.estimate(stamp).motion[:3]
 
     def findings(self) -> dict[str, object]:
         """For people: what the estimator has found out."""

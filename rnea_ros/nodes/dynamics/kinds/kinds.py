@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rnea_ros import AnyRobot, ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, SpringRobot
+from rnea_ros import (
+    AnyRobot,
+    ClosedLoopRobot,
+    ElasticRobot,
+    FloatingLoopRobot,
+    FloatingRobot,
+    InputError,
+    ParallelRobot,
+    Robot,
+    SpringRobot,
+)
 from rnea_ros.errors import some
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
 from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
-from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingBase
+from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingTree
+from rnea_ros.nodes.dynamics.kinds.moving_loops import ServedMovingLoops
 from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.trees import ServedSprings, ServedTree
@@ -21,7 +32,8 @@ SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     SpringRobot: lambda robot, values: ServedSprings(robot),
     ClosedLoopRobot: lambda robot, values: ServedLoops(robot, values["loops.tolerance"]),
     ElasticRobot: lambda robot, values: ServedElastic(robot),
-    FloatingRobot: lambda robot, values: ServedMovingBase(robot, base_source(values)),
+    FloatingRobot: lambda robot, values: ServedMovingTree(robot, base_source(values)),
+    FloatingLoopRobot: lambda robot, values: ServedMovingLoops(robot, base_source(values), values["loops.tolerance"]),
     ParallelRobot: lambda robot, values: ServedPlatform(robot),
 }
 

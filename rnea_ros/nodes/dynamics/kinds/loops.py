@@ -6,42 +6,36 @@ import math
 
 import numpy as np
 
-from rnea_ros import ClosedLoopRobot
+from rnea_ros import ClosedLoopRobot, FloatingLoopRobot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
+from rnea_ros.robots.closure.loop_equations import LoopMotion
 from rnea_ros.robots.closure.tracking import TrackedMotion
 from rnea_ros.robots.robot import Dynamics
 
 
-class ServedLoops(ServedRobot):
-    """ClosedLoopRobot."""
+class FollowedLoops:
+    """The loops of a robot along the stream of its samples, and what is to be said of them."""
 
-    def __init__(self, robot: ClosedLoopRobot, tolerance: float):
+    def __init__(self, robot: ClosedLoopRobot | FloatingLoopRobot, tolerance: float):
         """tolerance: by how much a passive joint may differ from its sensor."""
-        super().__init__(robot, [robot.tree])
-        self.optional = self.solved = robot.passive_joints
-        self._along, self._tracker = robot.along, robot.tracker(tolerance)
+        self._robot, self._tracker = robot, robot.tracker(tolerance)
         self._last: TrackedMotion | None = None
 
-    def prepare(self, loads: Loads) -> None:
-        assert isinstance(self.robot, ClosedLoopRobot)
-        rest = np.zeros((3, self.n))
-        found = self.robot.motion(self.robot.start[[*map(self.model.joint_names.index, self.joint_names)]], *rest)
-        for given in ({}, loads(found.q, found.qd)):
-            self._along(found, **given)
+    def resting(self) -> LoopMotion:
+        """At the pose where they are sought first."""
+        start = self._robot.start[[*map(self._robot.tree.joint_names.index, self._robot.joint_names)]]
+        return self._robot.motion(start, *np.zeros((3, self._robot.n)))
 
-    def take_over(self, before: ServedRobot) -> None:
-        if isinstance(before, ServedLoops) and before.model is self.model:
-            self._tracker, self._last = before._tracker, before._last
+    def follow(self, motion: Motion, optional: np.ndarray) -> LoopMotion:
+        """Arguments as of ServedRobot.dynamics. Raises Rejected."""
+        self._last = followed(self._tracker.follow, *motion, None if np.isnan(optional[0]).all() else optional[0])
+        return self._last.motion
 
-    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
-        found = self._last = followed(self._tracker.follow, *motion, None if np.isnan(optional[0]).all() else optional[0])
-        return self._along(found.motion, **loads(found.motion.q, found.motion.qd))
-
-    def warnings_now(self) -> list[str]:
+    def warnings(self) -> list[str]:
         if self._last is None or self._last.agrees:
             return []
-        differing = {name: value for name, value in zip(self.solved, self._last.disagreement) if not math.isnan(value)}
+        differing = dict(self._compared(self._last))
         worst = max(differing, key=lambda name: abs(differing[name]))
         return [f"the loops have {worst} {differing[worst]:+.4g} from where it is measured: is it the loops' other branch, a "
                 "sensor's zero or sign, or the robot file that is wrong?"]
@@ -51,8 +45,40 @@ class ServedLoops(ServedRobot):
             return {}
         found: dict[str, object] = {f"loops.{reason.replace(' ', '_')}": count
                                     for reason, count in sorted(self._tracker.counts.items())}
-        compared = ((name, value) for name, value in zip(self.solved, self._last.disagreement) if not math.isnan(value))
-        return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in compared}
+        return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in self._compared(self._last)}
+
+    def _compared(self, found: TrackedMotion) -> list[tuple[str, float]]:
+        """Passive joints that are measured, and how they differ from that."""
+        return [(name, value) for name, value in zip(self._robot.passive_joints, found.disagreement) if not math.isnan(value)]
+
+
+class ServedLoops(ServedRobot):
+    """ClosedLoopRobot."""
+
+    def __init__(self, robot: ClosedLoopRobot, tolerance: float):
+        """tolerance: by how much a passive joint may differ from its sensor."""
+        super().__init__(robot, [robot.tree])
+        self.optional = self.solved = robot.passive_joints
+        self._along, self._loops = robot.along, FollowedLoops(robot, tolerance)
+
+    def prepare(self, loads: Loads) -> None:
+        found = self._loops.resting()
+        for given in ({}, loads(found.q, found.qd)):
+            self._along(found, **given)
+
+    def take_over(self, before: ServedRobot) -> None:
+        if isinstance(before, ServedLoops) and before.model is self.model:
+            self._loops = before._loops
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        found = self._loops.follow(motion, optional)
+        return self._along(found, **loads(found.q, found.qd))
+
+    def warnings_now(self) -> list[str]:
+        return self._loops.warnings()
+
+    def findings(self) -> dict[str, object]:
+        return self._loops.findings()
 
 
 def followed(follow, *sample):

@@ -9,24 +9,26 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Wrench, WrenchStamped
 
 from rnea_msgs.msg import BaseDynamics
-from rnea_ros import BaseState, FloatingRobot
+from rnea_ros import AnyRobot, BaseState, FloatingRobot
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
-from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.robots.floating import PrescribedBase
 from rnea_ros.robots.robot import Dynamics
 
+Evaluated = tuple[PrescribedBase, tuple[np.ndarray, np.ndarray]]  # and gravity's shares of the torques, and their rates
+
 
 class ServedMovingBase(ServedRobot):
-    """FloatingRobot: torques for the motion of joints and base. The wrench that the base needs is on ~/base_wrench, and with
-    its rate on ~/base_dynamics."""
+    """Torques for the motion of joints and base. The wrench that the base needs is on ~/base_wrench, and with its rate on
+    ~/base_dynamics. Subclasses evaluate one kind of robot."""
 
-    def __init__(self, robot: FloatingRobot, source: BaseSource):
-        """source: of the motion of the base."""
-        super().__init__(robot, [robot.robot])
-        self._floating = robot
+    def __init__(self, robot: AnyRobot, floating: FloatingRobot, source: BaseSource):
+        """floating: the tree of the robot; source: of the motion of the base."""
+        super().__init__(robot, [floating.robot])
+        self._floating = floating
         self._take(source)
         self._last: tuple[BaseMotion, PrescribedBase] | None = None
 
@@ -36,12 +38,6 @@ class ServedMovingBase(ServedRobot):
     def describe(self, info: Any) -> None:
         super().describe(info)
         info.base = "floating"
-
-    def prepare(self, loads: Loads) -> None:
-        rest = np.zeros((4, self.n))
-        for given in ({}, loads(*rest[:2])):
-            self._floating.prescribed_base(*rest, base=BaseState(), **given)
-        self._floating.gravity_and_rate(*rest[:2], base=BaseState())
 
     def configure(self, values: Values) -> None:
         lag = values["estimator.lag"] if values["motion_source"] == "estimated" else 0.0
@@ -67,12 +63,13 @@ class ServedMovingBase(ServedRobot):
 
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
         base = self._source.at(stamp)
-        found = self._floating.prescribed_base(*motion, base=base.state, base_acceleration=base.acceleration,
-                                               base_jerk=base.jerk, **loads(motion[0], motion[1]))
+        found, held = self._evaluate(motion, optional, loads, base)
         self._last = base, found
-        unknown = np.full(self.n, np.nan)
-        held = self._floating.gravity_and_rate(*motion[:2], base=base.state) if base.oriented else (unknown, unknown)
-        return Dynamics(found.tau, found.tau_rate, *held)
+        return Dynamics(found.tau, found.tau_rate, *(held if base.oriented else np.full((2, self.n), np.nan)))
+
+    def _evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion) -> Evaluated:
+        """Arguments as of `dynamics`. Raises Rejected, RneaError."""
+        raise NotImplementedError
 
     def tell(self, when: Time) -> None:
         if self._last is None:
@@ -94,6 +91,23 @@ class ServedMovingBase(ServedRobot):
 
     def findings(self) -> dict[str, object]:
         return self._source.findings()
+
+
+class ServedMovingTree(ServedMovingBase):
+    """FloatingRobot."""
+
+    def __init__(self, robot: FloatingRobot, source: BaseSource):
+        super().__init__(robot, robot, source)
+
+    def prepare(self, loads: Loads) -> None:
+        rest, still = np.zeros((4, self.n)), BaseMotion(BaseState(), *np.zeros((2, 6)))
+        for given in (untouched, loads):
+            self._evaluate(tuple(rest), np.zeros((4, 0)), given, still)
+
+    def _evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion) -> Evaluated:
+        found = self._floating.prescribed_base(*motion, base=base.state, base_acceleration=base.acceleration,
+                                               base_jerk=base.jerk, **loads(motion[0], motion[1]))
+        return found, self._floating.gravity_and_rate(motion[0], motion[1], base=base.state)
 
 
 def _wrench(six: np.ndarray) -> Wrench:

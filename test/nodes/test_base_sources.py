@@ -1,0 +1,171 @@
+"""Where the motion of a base comes from, without a node: streams of sensors, at any instant; and what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+pytest.importorskip("nav_msgs")
+pytest.importorskip("pinocchio")
+
+from rclpy.serialization import serialize_message
+
+from rnea_ros import load
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
+from rnea_ros.nodes.dynamics.kinds.kinds import served
+from rnea_ros.nodes.dynamics.kinds.served_robot import untouched
+from rnea_ros.robots.sensed_base import apart
+from support.oracles import worst
+from support.ros_helpers import stamp
+from support.ship_bench import FiveBarOnShip, Ship, base_at
+
+STEP, START, LAG = 0.004, 1000.0, 0.03
+PACE = 3.0
+
+
+class Desk:
+    """A robot on a base as the node serves it. Sensors tell what the ship does; there is no node."""
+
+    def __init__(self, ship, robot=None, **values):
+        self.ship, self.heard = ship, {}
+        values = {entry.name: entry.default for entry in DYNAMICS_TABLE} | {"base.timeout": 100.0} | values
+        self.served = served(robot or ship.robot, values)
+        self.served.configure(values)
+        self.served.connect(SimpleNamespace(publisher=lambda kind, name: None, clock=time.time_ns,
+                                            hear=lambda kind, name, callback: self.heard.__setitem__(name, callback)))
+
+    def hear(self, topic, message, t):
+        message.header.stamp = stamp(START + t)
+        self.heard[topic](serialize_message(message))
+
+    def hear_all(self, t):
+        for topic in self.heard:
+            self.hear(topic, {"~/base_odometry": self.ship.odometry, "~/base_state": lambda t: self.ship.state(t, START + t),
+                              "~/base_imu": lambda t: self.ship.imu(t, orientation=False)}[topic](t), t)
+
+    def dynamics(self, t):
+        unmeasured = np.full((4, len(self.served.optional)), np.nan)
+        return self.served.dynamics(self.ship.joints(t), unmeasured, untouched, round((START + t) * 1e9))
+
+    @property
+    def base(self):
+        return self.served._last[0]
+
+    def errors(self, t):
+        """Of torque and rate."""
+        found = self.dynamics(t)
+        return worst(found.tau, self.ship.forces(t)[6:]), worst(found.tau_rate, self.ship.rates(t)[6:])
+
+    @property
+    def drops(self):
+        return {stream.name: dict(stream.dropped) for stream in self.served.streams}
+
+
+@pytest.fixture(scope="module")
+def ship():
+    return Ship(PACE)
+
+
+@pytest.mark.parametrize("source", ["imu", "odometry", "odometry+imu"])
+def test_of_even_streams_all_is_estimated_at_the_instant_asked_for(ship, source):
+    """Without noise; how near it is with noise, test_base_imu_node.py shows."""
+    desk = Desk(ship, **{"base.source": source, "motion_source": "estimated"})
+    found = []
+    for k in range(300):
+        desk.hear_all(k * STEP)
+        if k > 200:
+            found.append(desk.errors(k * STEP - LAG))
+            base, acceleration, _jerk = base_at(k * STEP - LAG, PACE)
+            w = base.velocity[3:]
+            assert worst(desk.base.state.velocity[3:], w) < 1e-4
+            if source != "imu":
+                assert max(apart(desk.base.state, base)) < 1e-3 and worst(desk.base.acceleration, acceleration) < 1e-3
+            assert (desk.base.oriented, desk.base.placed) == (source != "imu",) * 2
+    assert np.max(found, axis=0)[0] < 1e-3 and np.max(found, axis=0)[1] < 3e-2
+    assert not any(desk.drops.values()) and "readings_hz" in str(desk.served.findings())
+
+
+@pytest.mark.parametrize("source", ["state", "imu", "odometry", "odometry+imu"])
+def test_with_rates_that_are_given_all_is_exact(ship, source):
+    desk = Desk(ship, **{"base.source": source, "base.motion_source": "desired"})
+    for t in np.linspace(0.0, 2.0, 9):
+        desk.hear_all(t)
+        assert max(desk.errors(t)) < 1e-8
+        found = desk.base.message()
+        assert math.isnan(found.pose.position.x) is (source == "imu")
+        assert worst(desk.base.jerk, base_at(t, PACE)[2]) < 1e-12
+
+
+def test_a_five_bar_on_a_ship():
+    ship = FiveBarOnShip()
+    robot = load(ship.bar.urdf.encode(), ship.file_content())
+    desk = Desk(ship, robot)
+    desk.served.prepare(untouched)
+    assert desk.served.kind == "FloatingLoopRobot" and set(desk.served.solved) == {"left_elbow", "right_elbow"}
+    for t in np.linspace(0.0, 2.0, 9):
+        desk.hear_all(t)
+        assert max(desk.errors(t)) < 1e-8
+    assert "loops.followed" in desk.served.findings()
+
+
+def test_odometry_that_leaps_costs_a_message(ship):
+    desk = Desk(ship, **{"base.source": "odometry"})
+    for k in range(62):
+        message = ship.odometry(k * STEP)
+        message.pose.pose.position.x += 5.0 if k >= 50 else 0.0
+        desk.hear("~/base_odometry", message, k * STEP)
+    assert desk.drops == {"base_odometry": {"base_odometry_jumped": 1}}
+    before, after = (desk.served._source._odometry.pose(round((START + k * STEP) * 1e9)).position for k in (49, 60))
+    assert abs(before[0] - base_at(49 * STEP, PACE)[0].position[0]) < 1e-9
+    assert abs(after[0] - base_at(60 * STEP, PACE)[0].position[0] - 5.0) < 1e-9
+
+
+def test_stamps_of_another_clock(ship):
+    desk = Desk(ship, **{"base.source": "imu", "base.timeout": 1.0})
+    for k in range(100):
+        desk.hear("~/base_imu", ship.imu(k * STEP), k * STEP)
+    for t in (-10.0, 10.0):
+        with pytest.raises(Rejected, match=r"9\.6|10\.") as refused:
+            desk.dynamics(t)
+        assert refused.value.reason == "base_imu_apart"
+
+
+def test_a_unit_that_knows_no_orientation_fills_it_with_zeros(ship):
+    desk = Desk(ship, **{"base.source": "imu"})
+    message = ship.imu(0.0)
+    for axis in "xyzw":
+        setattr(message.orientation, axis, 0.0)
+    desk.hear("~/base_imu", message, 0.0)
+    message.header.frame_id = ""  # of the root link
+    desk.hear("~/base_imu", message, STEP)
+    assert not any(desk.drops.values())
+
+
+def test_what_was_is_forgotten_with_the_clock(ship):
+    desk = Desk(ship, **{"base.source": "odometry+imu"})
+    for k in range(100):
+        desk.hear_all(k * STEP)
+    assert desk.dynamics(99 * STEP)
+    desk.served.forget()
+    with pytest.raises(Rejected, match="nothing usable"):
+        desk.dynamics(99 * STEP)
+    desk.hear_all(0.0)  # which is no step back now
+    assert not any(desk.drops.values())
+
+
+def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
+    desk = Desk(ship, **{"base.source": "odometry+imu", "base.motion_source": "desired", "base.timeout": 10.0})
+    desk.hear_all(0.0)
+    assert max(desk.errors(0.0)) < 1e-8 and not desk.served.warnings_now()
+    for topic, message in (("~/base_imu", ship.imu(0.5, orientation=False)), ("~/base_state", ship.state(0.5, START + 20.0))):
+        desk.hear(topic, message, 20.0)
+    found = desk.served.dynamics(ship.joints(0.5), None, untouched, round((START + 20.0) * 1e9))
+    assert worst(found.tau, ship.forces(0.5)[6:]) < 1e-8 and np.isnan(found.gravity).all()
+    assert not desk.base.placed and "only what needs no pose is told" in desk.served.warnings_now()[0]
