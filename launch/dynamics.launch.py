@@ -120,7 +120,7 @@ def start(context, more=(), beside=()):
     params_file = file_of(given, "params_file")  # launch would only warn, and the node start with its defaults
     check_robots(given, [*(name for name, wanted in COMPUTING.items() if given[wanted] == "true"), *beside])
     root = read_robot(given)
-    declared = robot_file(given, beside)
+    declared = robot_file(given)
     robot = {**described(given), **dict(more)}
     motion = {"motion_source": given["motion_source"]} if given["motion_source"] else {}
     markers = {"publish_markers": True} if given["rviz"] == "true" else {}
@@ -167,13 +167,10 @@ def described(given):
     return {"robot_description": ParameterValue(given["robot_description"], value_type=str)}
 
 
-def robot_file(given, others):
-    """The robot file as a parameter, if there is one; others: names of nodes that would compute with the same robot."""
+def robot_file(given):
+    """The robot file as a parameter, if there is one."""
     if not given["robot_file"]:
         return {}
-    if others:
-        raise RuntimeError(f"robot_file:={given['robot_file']}: {', '.join(others)} cannot read it yet, and would compute "
-                           "with another robot than dynamics_node; start them without it")
     return {"robot_file": ParameterValue(str(Path(file_of(given, "robot_file")).absolute()), value_type=str)}
 
 

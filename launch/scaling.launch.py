@@ -2,6 +2,7 @@
 
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf params_file:=mine.yaml
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf controller:=/joint_trajectory_controller
+    ros2 launch rnea_ros scaling.launch.py urdf:=palletiser.urdf robot_file:=palletiser.robot.yaml
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf forward_controller:=/forward_position_controller
 
 Trajectories go to scaling_node/joint_trajectory. With `controller` the references go to that joint_trajectory_controller as
@@ -56,7 +57,7 @@ def start(context, more=()):
     """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead."""
     actions = dynamics.start(context, more, beside=("scaling_node",))
     given = context.launch_configurations
-    parameters = {**dynamics.described(given), **dict(more)}
+    parameters = {**dynamics.described(given), **dynamics.robot_file(given), **dict(more)}
     remappings = []
     if given["controller"]:
         remappings.append(("~/reference", f"{given['controller']}/joint_trajectory"))

@@ -16,7 +16,8 @@ from ..motion.limit_use import LimitUse, Peaks, own_limits
 from ..output import figures
 from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
-from ..robots.robot import Robot
+from ..robots.link_side import level, link_side
+from ..robots.protocol import AnyRobot
 from . import robots
 
 BLOCKS = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
@@ -37,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def robot_and_limits(args: argparse.Namespace,
-                     recording: Path | None = None) -> tuple[Robot, Limits, dict[str, float]]:
-    """The robot, its limits, and the largest internal joint forces by joint. recording: may describe the robot."""
+                     recording: Path | None = None) -> tuple[AnyRobot, Limits, dict[str, float]]:
+    """The robot, of any kind, its limits, and the largest internal joint forces by joint. recording: may describe the
+    robot."""
     if not (args.rate > 0.0 and math.isfinite(args.rate)):
         raise InputError(f"--rate is {args.rate:g}; a number of rows per second above zero is needed")
     for path in filter(None, (args.output, args.plot)):  # before the work, which may take a minute
@@ -46,16 +48,17 @@ def robot_and_limits(args: argparse.Namespace,
             raise InputError(f"{path}: cannot be written: " + ("it is a folder" if os.path.isdir(path) else "no such folder"))
     if args.plot:
         figures.check_format(args.plot)
-    robot = robots.served(args, Robot, urdf=robots.described(args, recording) if recording else None)
+    robot = robots.loaded(args, robots.described(args, recording) if recording else None)
+    link_side(robot, level(robot))  # or says why it cannot be moved along a path
     return robot, *robots.limits(robot, args)
 
 
-def write(args: argparse.Namespace, robot: Robot, motion: TimedMotion, limits: Limits) -> str:
+def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits: Limits) -> str:
     """CSV and picture. Returns what was written, and how near the samples come to each limit, in words."""
     count = math.ceil(motion.duration * args.rate * (1.0 - 1e-9))  # steps; the last one may be shorter
     if count > MOST_ROWS:
         raise InputError(f"--rate {args.rate:g} makes {count} rows of {motion.duration:.6g} s; {MOST_ROWS} are the most")
-    t = np.append(np.arange(count) / args.rate, motion.duration)
+    t, robot = np.append(np.arange(count) / args.rate, motion.duration), link_side(moved, level(moved))
     peaks = Peaks(LimitUse(robot.joint_names, own_limits(robot, limits), robot.drive_limits))
 
     def rows() -> Iterator[np.ndarray]:

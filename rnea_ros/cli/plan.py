@@ -7,6 +7,7 @@ import sys
 
 from ..motion.plan import plan_motion
 from ..planning import Settings, SolverProgress
+from ..robots.link_side import level
 from . import motion_output, robots
 from .progress import ProgressLine
 
@@ -35,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     watch = ProgressLine()
     plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1],
                        limits=limits.share(*args.limits_share),
-                       joint_force=forces, duration=args.duration, settings=settings, report=lambda now: watch(_said(now)))
+                       joint_force=forces, duration=args.duration, settings=settings, report=lambda now: watch(_said(now)),
+                       base=level(robot))
     watch.close()
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)

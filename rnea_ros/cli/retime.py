@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..motion.retime import retime_motion
 from ..recordings.recording import Wanted
+from ..robots.link_side import level
 from . import motion_output, robots
 from .progress import ProgressLine
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     t, points, velocities = read(path, robot.joint_names, args.topic)
     watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
-                           lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"))
+                           lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"), base=level(robot))
     watch.close()
     for note in motion.notes:
         print(f"note: {note}", file=sys.stderr)

@@ -20,11 +20,10 @@ from ..robots.declared_joints import joint_forces, limited
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.floating_closed_loops import FloatingLoopRobot
-from ..robots.kinds import tree
+from ..robots.kinds import tree, trees
 from ..robots.load import load
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
-from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
 
 URDF = "URDF; or, where xacro is installed, a .xacro, which is a program and is run"
@@ -129,10 +128,13 @@ def declared(path: str) -> RobotFile:
     return file
 
 
-def limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[str, float]]:
+def limits(robot: AnyRobot, args: argparse.Namespace) -> tuple[Limits, dict[str, float]]:
     """Limits of the joints, and the largest internal joint forces by joint; a file of --limits goes over --robot-file."""
     forces = joint_forces(robot_file.draft(args.robot_file)) if args.robot_file else {}
     if not args.limits:
         return robot.limits, forces
-    file = declared(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(robot.model)
-    return limited(robot.model, file).limits, forces | joint_forces(file)
+    model = tree(robot).model
+    file = declared(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(
+        *(part.model for part in trees(robot)))
+    found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
+    return found, forces | joint_forces(file)

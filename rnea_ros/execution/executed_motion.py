@@ -9,7 +9,9 @@ import numpy as np
 from ..errors import Rejected
 from ..model.tree import Limits
 from ..motion.limit_use import LimitUse, Nearest
-from ..robots.robot import Robot
+from ..motion.torque_stream import TorqueStream
+from ..robots import kinds
+from ..robots.link_side import LinkSideRobot
 from ..scaling.reference import Reference
 from ..scaling.trajectory_scaler import TrajectoryScaler
 from .goal import Goal
@@ -44,17 +46,19 @@ class ExecutedMotion:
     stopped : why it is not to go on; empty while it is
     """
 
-    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: Robot, limits: Limits):
+    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits):
         self.number, self.goal, self.scaler = number, goal, scaler
         self.joint_names = robot.joint_names
         self.stopped = ""
         self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
         self._schedule = Schedule(scaler.plan.law)
+        self._torques: TorqueStream | None = None
         self.carry(robot, limits)
 
-    def carry(self, robot: Robot, limits: Limits) -> None:
+    def carry(self, robot: LinkSideRobot, limits: Limits) -> None:
         """Another payload, other limits."""
-        self.robot, self.turns = robot, turning(robot.joint_types, limits)
+        self._torques, self.turns = TorqueStream(robot, self._torques), turning(robot.joint_types, limits)
+        self.root_link = kinds.tree(robot).root_link
         if (use := LimitUse(robot.joint_names, limits, robot.drive_limits)).labels:
             self._use = use
 
@@ -73,7 +77,8 @@ class ExecutedMotion:
 
     def tick(self, dt: float) -> Sample:
         reference = self.scaler.tick(dt)
-        tau, tau_rate = self.robot.dynamics(reference.q, reference.qd, reference.qdd, reference.qddd)[:2]
+        assert self._torques is not None
+        tau, tau_rate = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
         binding = self._use.nearest(tau, tau_rate, reference.qd, reference.qdd, reference.qddd)
         planned, speed = self._schedule.at(reference.s)
         delay = self.scaler.due - planned

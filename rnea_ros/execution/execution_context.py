@@ -10,8 +10,9 @@ import numpy as np
 
 from ..errors import InputError, in_words, some
 from ..model.tree import Limits
+from ..motion.limit_use import own_limits
 from ..motion.path_dynamics import PathDynamics
-from ..robots.robot import Robot
+from ..robots.link_side import LinkSideRobot
 from ..scaling.path import Path
 from ..scaling.points import plan_from_waypoints
 from ..scaling.terms import Constraints
@@ -26,7 +27,7 @@ STILL = 1e-9  # rad, m; between points that are all the same
 class ExecutionContext(NamedTuple):
     """`dynamics` is None where there can be none; `problem` says why."""
 
-    robot: Robot
+    robot: LinkSideRobot
     limits: Limits
     dynamics: PathDynamics | None
     problem: str = ""
@@ -54,8 +55,8 @@ class ExecutionContext(NamedTuple):
         """Raises InputError."""
         if self.dynamics is None:
             raise InputError(self.problem)
-        return Constraints(path, self.dynamics, self.dynamics.limits(self.limits), self.robot.joint_names,
-                           self.dynamics.drives())
+        dynamics = self.dynamics.along(path)
+        return Constraints(path, dynamics, dynamics.limits(self.limits), self.robot.joint_names, dynamics.drives())
 
     def unknown(self) -> dict[str, str]:
         """What to say of limits that are not known, by quantity; empty where all are."""
@@ -68,10 +69,10 @@ class ExecutionContext(NamedTuple):
         return found
 
 
-def execution_context(robot: Robot, limits: Limits) -> ExecutionContext:
+def execution_context(robot: LinkSideRobot, limits: Limits) -> ExecutionContext:
     """Raises nothing: who moves by another context must hear that it is no longer right."""
     try:
-        dynamics = PathDynamics(robot)
+        dynamics, limits = PathDynamics(robot), own_limits(robot, limits)
         dynamics.limits(limits)
         _check_ranges(robot, limits)
         dynamics.drives()
@@ -80,7 +81,7 @@ def execution_context(robot: Robot, limits: Limits) -> ExecutionContext:
         return ExecutionContext(robot, limits, None, in_words(error))
 
 
-def _check_ranges(robot: Robot, limits: Limits) -> None:
+def _check_ranges(robot: LinkSideRobot, limits: Limits) -> None:
     """InputError where a joint has no position to be at."""
     for name, lower, upper in zip(robot.joint_names, limits.lower, limits.upper, strict=True):
         if lower > upper:

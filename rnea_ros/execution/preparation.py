@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Rejected, RneaError, in_words
 from ..model.tree import Limits
 from ..motion.path_dynamics import PathDynamics
-from ..robots.robot import Robot
+from ..robots.link_side import LinkSideRobot
 from ..scaling.profile import Progress
 from .executed_motion import ExecutedMotion
 from .execution_context import ExecutionContext, execution_context
@@ -33,11 +33,11 @@ class Preparation:
         self._worker, self._solver, self._start = worker, solver, start
         self._on_context, self._on_motion, self._on_refused = on_context, on_motion, on_refused
         self._on_failure = on_failure
-        self._wanted: tuple[Robot, Limits] | None = None
+        self._wanted: tuple[LinkSideRobot, Limits] | None = None
         self._context: ExecutionContext | None = None
         self._count = 0  # of motions
 
-    def use(self, robot: Robot, limits: Limits) -> None:
+    def use(self, robot: LinkSideRobot, limits: Limits) -> None:
         """For what moves, and for what will."""
         self._wanted = wanted = robot, limits
         self._worker.submit(self._guarded, self._make_context, wanted)
@@ -52,7 +52,7 @@ class Preparation:
         except BaseException as error:
             self._on_failure(error)
 
-    def _make_context(self, wanted: tuple[Robot, Limits]) -> None:
+    def _make_context(self, wanted: tuple[LinkSideRobot, Limits]) -> None:
         if wanted is not self._wanted:  # overtaken while it waited
             return
         self._context = context = execution_context(*wanted)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import InputError, Rejected, in_words
 from ..model.tree import Limits
-from ..robots.robot import Robot
+from ..robots.link_side import LinkSideRobot
 from .executed_motion import ExecutedMotion, Sample
 from .execution_context import ExecutionContext
 from .goal import Goal, OnEnd, Outcome
@@ -93,7 +93,7 @@ class TrajectoryExecutor:
 
     # ------------------------------------------------------------------ what is asked of it
 
-    def use(self, robot: Robot, limits: Limits) -> None:
+    def use(self, robot: LinkSideRobot, limits: Limits) -> None:
         """A robot, a payload, limits: for what moves, and for what will."""
         with self._lock:
             others = self._joint_names not in ((), robot.joint_names)

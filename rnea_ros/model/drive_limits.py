@@ -38,6 +38,13 @@ class DriveLimit(NamedTuple):
         return f"{self.quantity.replace('_', ' ')} of {self.owner}"
 
 
+def of(limits: Sequence[DriveLimit], coordinates: Sequence[int] | np.ndarray) -> tuple[DriveLimit, ...]:
+    """Those of some coordinates, by number, in the numbers that they have among these; joints beside them drive nothing."""
+    places = {int(coordinate): place for place, coordinate in enumerate(coordinates)}
+    kept = [limit._replace(joints=tuple(places[joint] for joint in limit.joints if joint in places)) for limit in limits]
+    return tuple(limit for limit in kept if limit.joints)
+
+
 class Factors(NamedTuple):
     """What torque, torque rate, speed and power of each joint count in each limit: (limits, n) each."""
 

@@ -47,12 +47,3 @@ class JointShares:
         pairs = [joint_dynamics(term, v, a, 0.0) for term, v, a in zip(terms, speeds, accelerations, strict=True)]
         torque, rate = (from_links(self._model, column) for column in zip(*pairs))
         return np.array(torque), np.array(rate)
-
-
-def coulomb(model: Model) -> np.ndarray:
-    """(n,) the largest that Coulomb friction can take of each coordinate's torque, its mimic joints' included."""
-    friction = np.zeros(model.n)
-    for link in model.links:
-        if link.coordinate >= 0:
-            friction[link.coordinate] += abs(link.multiplier) * link.term.breakaway
-    return friction

@@ -10,21 +10,23 @@ import numpy as np
 
 from ..model.drive_limits import DriveLimit, uses
 from ..model.tree import Limits
+from ..robots.link_side import LinkSideRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.terms import QUANTITIES
 
 
-def own_limits(robot: Robot, given: Limits | None) -> Limits:
-    """The limits given; or the robot's, with the wider of two effort limits that differ up and down, which its drive limits
-    keep apart."""
-    if given is not None and given is not robot.limits:
+def own_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
+    """The limits given, or the robot's; where the effort limits are its own, with the wider of two that differ up and down,
+    which its drive limits keep apart."""
+    given = given or robot.limits
+    if not np.array_equal(given.effort, robot.limits.effort, equal_nan=True):
         return given
-    effort = robot.limits.effort.copy()
+    effort = given.effort.copy()
     for limit in robot.drive_limits:
         if limit.quantity == "effort":
             effort[limit.joints[0]] = max(-limit.lower, limit.upper)
-    return replace(robot.limits, effort=effort)
+    return replace(given, effort=effort)
 
 
 class Nearest(NamedTuple):

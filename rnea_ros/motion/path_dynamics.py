@@ -1,29 +1,52 @@
-"""A Robot as scaling/ wants it: torque and torque rate along a path, from one compiled kernel.
-
-The kernel is traced from the text of scaling.terms itself, whose five evaluations of the recursion share everything that
-depends on q alone.
-"""
+"""A robot as scaling/ wants it: torque and torque rate along a path, and the limits that it keeps there."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..algorithms import component_rate
-from ..codegen import kernel
 from ..errors import InputError
 from ..model.drive_limits import DriveLimit, factors
-from ..model.tree import Limits, Model
-from ..robots.inputs import validation
-from ..robots.inputs.payload import Payload
+from ..model.tree import Limits
+from ..robots.closed_loops import ClosedLoopRobot
+from ..robots.elastic import ElasticRobot
+from ..robots.followed import FollowedLoops, FollowedPlatform
+from ..robots.link_side import LinkSideRobot
+from ..robots.parallel import ParallelRobot
 from ..robots.robot import Robot
 from ..scaling.drive_rows import DriveRows
-from ..scaling.terms import Terms, terms
-from .joint_shares import coulomb
+from ..scaling.path import Path
+from ..scaling.terms import Terms
+from .followed_terms import FollowedTerms
+from .ridden_terms import RiddenTerms
+from .tree_terms import TreeTerms
+
+
+class PathTerms(Protocol):
+    """Of one robot, Coulomb friction left out: call with q, q', q'', q''' (samples, n) each.
+
+    friction : (n,) what Coulomb friction can take of each torque, anywhere on the path
+    """
+
+    @property
+    def friction(self) -> np.ndarray: ...
+
+    def along(self, path: Path) -> PathTerms:
+        """The same, made ready for a path. Raises InputError where the robot cannot follow it."""
+
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms: ...
+
+    def compile(self) -> None: ...
+
+
+TERMS: dict[type, Callable[[Any], PathTerms]] = {
+    Robot: TreeTerms, ElasticRobot: RiddenTerms,
+    ClosedLoopRobot: lambda robot: FollowedTerms(FollowedLoops(robot)),
+    ParallelRobot: lambda robot: FollowedTerms(FollowedPlatform(robot))}
 
 
 class PathDynamics:
@@ -31,40 +54,28 @@ class PathDynamics:
 
     Coulomb friction jumps where a joint turns round, so no motion keeps its torque rate finite; smoothed, it is no polynomial
     in the speed. It is left out of the terms and taken off the effort limits instead: see `limits`.
-
-    The kernel is compiled at the first call, once in a process for all of the same robot with payloads on the same links. So
-    another payload costs microseconds, and so does a copy that is sent to another process.
     """
 
-    def __init__(self, robot: Robot):
-        validation.held_base(robot.model)
+    def __init__(self, robot: LinkSideRobot):
         self.robot = robot
-        self._carriers = tuple(payload.link_number for payload in robot.payloads.values())
-        self._payloads = np.concatenate([payload.parameters for payload in robot.payloads.values()] or [np.zeros(0)])
+        self.terms = TERMS[type(robot)](robot)
+
+    def along(self, path: Path) -> PathDynamics:
+        """The same, for this path: closed loops are followed along it. Raises InputError where they cannot be."""
+        found = copy.copy(self)
+        found.terms = self.terms.along(path)
+        return found
 
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
-        carried = [np.broadcast_to(self._payloads, (len(q), len(self._payloads)))] if self._carriers else []
-        return Terms(*self._kernel(np.concatenate((q, q1, q2, q3, *carried), axis=1)))
+        return self.terms(q, q1, q2, q3)
 
     def compile(self) -> None:
-        """Have the kernel now, for many samples too, and not at the first call."""
-        self(*np.zeros((4, kernel.MANY, self.robot.n)))
-
-    @property
-    def _kernel(self) -> kernel.Kernel:
-        robot = self.robot
-        kernels = _kernels(robot.model.model_id, tuple(robot.gravity_vector.tolist()), robot.backend)
-        if self._carriers not in kernels:
-            inputs = dict.fromkeys(("q", "q1", "q2", "q3"), robot.n)
-            if self._carriers:
-                inputs["payloads"] = 10 * len(self._carriers)
-            kernels[self._carriers] = kernel.build(_traced(robot, self._carriers), inputs, robot.backend)
-        return kernels[self._carriers]
+        """Have the kernels now, for many samples too, and not at the first call."""
+        self.terms.compile()
 
     def limits(self, limits: Limits | None = None) -> Limits:
         """The robot's limits, or those given, less Coulomb friction. InputError where it leaves nothing of an effort limit."""
-        limits = limits or self.robot.limits
-        friction = coulomb(self.robot.model)
+        limits, friction = limits or self.robot.limits, self.terms.friction
         effort = limits.effort - friction
         if (taken := (effort <= 0.0) & (friction > 0.0)).any():
             joint = int(np.argmax(taken))
@@ -78,36 +89,7 @@ class PathDynamics:
         limits = self.robot.drive_limits if limits is None else limits
         if not limits:
             return None
-        rows = DriveRows(limits, factors(limits, self.robot.n)._asdict(), coulomb(self.robot.model))
+        rows = DriveRows(limits, factors(limits, self.robot.n)._asdict(), self.terms.friction)
         if (rows.left <= 0.0).any():
             raise InputError(f"Coulomb friction takes all of the {rows.limits[int(np.argmin(rows.left))].description}")
         return rows
-
-
-@lru_cache(maxsize=8)
-def _kernels(model_id: str, gravity: tuple[float, ...], backend: str) -> dict[tuple[int, ...], kernel.Kernel]:
-    """Of one robot, by the numbers of the links that carry payloads."""
-    return {}
-
-
-def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., Terms]:
-    """The function that a kernel is made of. payloads: ten numbers for each carrier."""
-    model, gravity = _smooth(robot.model), robot.gravity_vector
-
-    def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> Terms:
-        inertias = Payload.added(model, carriers, payloads) if carriers else None
-
-        def rate(q, qd, qdd, qddd):
-            return component_rate.torque_and_rate(model, q, qd, qdd, qddd, gravity, inertias=inertias)
-
-        return terms(rate, q, q1, q2, q3)
-
-    return traced
-
-
-def _smooth(model: Model) -> Model:
-    """Without Coulomb friction, and as viscous as the worse way of each joint."""
-    rough = [(link.joint, link.term) for link in model.links if link.term.breakaway or link.term.asymmetry]
-    bare = dict.fromkeys(("coulomb", "stribeck", "asymmetry"), 0.0)
-    return model.with_joint_dynamics({joint: replace(term, viscous=term.viscous + abs(term.asymmetry), **bare)
-                                      for joint, term in rough})

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from ..planning.planner import PlannedMotion, plan
 from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, of_motion
 from ..planning.settings import Report, Settings
 from ..robots.inputs import validation
+from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.validation import Wrenches
+from ..robots.link_side import LinkSideRobot, link_side, unkept
+from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.path import FARTHEST
 from .limit_use import own_limits
@@ -27,46 +31,59 @@ from .limit_use import own_limits
 FORCE = slice(0, 3)  # of a joint wrench
 
 
-def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
+def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
                 joint_force: Mapping[str, float] | None = None, duration: float | tuple[float, float] | None = None,
                 wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, settings: Settings = Settings(),
-                report: Report = lambda progress: None) -> PlannedMotion:
+                report: Report = lambda progress: None, base: BaseState | None = None) -> PlannedMotion:
     """The motion from start to goal that minimises the integral of  time + sum effort_j tau_j^2  inside all known limits.
 
+    Of robots of all kinds the joints with motors are moved; torques are those of robots.link_side: where a joint is elastic,
+    that of its spring.
     start, goal : (n,) at rest there; or (2, n) with the velocity; or (3, n) with the acceleration too. Where none is given it
                   is the plan's to choose; zero where torque rates are limited, for a torque must not jump at the ends either
     time, effort: weights; effort for all joints or (n,) for each. Time alone: the fastest motion
     limits      : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown. Those
                   of drives are always the robot's
-    joint_force : {joint: largest internal force [N], norm of all that the joint transmits}, names as in robot.moving_joints
+    joint_force : {joint: largest internal force [N], norm of all that the joint transmits}, names as in robot.moving_joints;
+                  of trees alone
     duration    : [s]; given, or (shortest, longest)
     wrenches, world_wrenches : constant loads, see Robot.torque_and_rate
     report      : called with the progress after each iteration of the solver
+    base        : of a robot whose base moves: how it stands, at rest
     Raises InputError for what makes no sense and PlanningError where no motion is found; both say why.
     """
-    if robot.model.base == "floating":
-        raise InputError(f"the base of robot '{robot.name}' is free; motions are planned for a base that is held")
     if not robot.n:
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
-    limits = validation.limits(own_limits(robot, limits), robot.joint_names)
+    moved = link_side(robot, base)
+    limits = validation.limits(own_limits(moved, limits), moved.joint_names)
     loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
+    quantities, tau = _quantities(moved, limits, loads, joint_force)
+    weights = np.broadcast_to(validation.numbers("effort", effort), (moved.n,)) if np.size(effort) in (1, moved.n) else None
+    if weights is None:
+        raise InputError(f"effort has {np.size(effort)} weights; one, or one for each of {some(moved.joint_names)}")
+    smooth = len(quantities[5].enforced) > 0 or any(limit.effort_rate for limit in moved.drive_limits)
+    problem = Problem(_state(moved, "start", start, smooth), _state(moved, "goal", goal, smooth), quantities,
+                      Cost(validation.vector("time", [time], 1)[0], weights, tau
+                           if weights.any() else None), _durations(duration))
+    found = plan(problem, settings, report)
+    return replace(found, notes=(*found.notes, *unkept(robot)))
+
+
+def _quantities(robot: LinkSideRobot, limits: Limits, loads: Mapping[str, Any],
+                joint_force: Mapping[str, float] | None) -> tuple[list[Quantity], Quantity]:
+    """All that is limited, and torque."""
     tau = torque(robot, limits.effort, loads)
     quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]
     if robot.drive_limits:
         quantities.append(drives(robot, loads))
     if joint_force:
+        if not isinstance(robot, Robot):
+            raise InputError(f"joint_force limits joints of trees; robot '{robot.name}' is a {type(robot).__name__}")
         quantities.append(joint_force_squared(robot, joint_force, loads))
-    weights = np.broadcast_to(validation.numbers("effort", effort), (robot.n,)) if np.size(effort) in (1, robot.n) else None
-    if weights is None:
-        raise InputError(f"effort has {np.size(effort)} weights; one, or one for each of {some(robot.joint_names)}")
-    smooth = len(quantities[5].enforced) > 0 or any(limit.effort_rate for limit in robot.drive_limits)
-    problem = Problem(_state(robot, "start", start, smooth), _state(robot, "goal", goal, smooth), quantities,
-                      Cost(validation.vector("time", [time], 1)[0], weights, tau
-                           if weights.any() else None), _durations(duration))
-    return plan(problem, settings, report)
+    return quantities, tau
 
 
-def motion_limits(robot: Robot, limits: Limits) -> list[Quantity]:
+def motion_limits(robot: LinkSideRobot, limits: Limits) -> list[Quantity]:
     """Position, velocity, acceleration and jerk of the joints as quantities. Continuous joints have no position limits."""
     turning = np.array([kind == "continuous" for kind in robot.joint_types])
     lower = np.where(turning & np.isnan(limits.lower), -np.inf, limits.lower)
@@ -76,17 +93,17 @@ def motion_limits(robot: Robot, limits: Limits) -> list[Quantity]:
             *(of_motion(order, robot.joint_names, -limit, limit) for order, limit in enumerate(symmetric, start=1))]
 
 
-def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
+def torque(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, **loads),
                     lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit)
 
 
-def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
+def torque_rate(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque rate", robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
                     lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit)
 
 
-def drives(robot: Robot, loads: Mapping[str, Any]) -> Quantity:
+def drives(robot: LinkSideRobot, loads: Mapping[str, Any]) -> Quantity:
     """Voltage, current, motor speed and power, as far as the robot file limits them."""
     limits, by = robot.drive_limits, factors(robot.drive_limits, robot.n)
     lower, upper = (np.array([getattr(limit, end) for limit in limits]) for end in ("lower", "upper"))
@@ -126,7 +143,7 @@ def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mappin
     return Quantity("squared joint force", robot.moving_joints, 2, value, slope, np.full(len(upper), -np.inf), upper**2)
 
 
-def _state(robot: Robot, name: str, given: Any, smooth: bool) -> EndState:
+def _state(robot: LinkSideRobot, name: str, given: Any, smooth: bool) -> EndState:
     rows = np.atleast_2d(validation.numbers(name, given))
     if rows.ndim != 2 or len(rows) > 3:
         raise InputError(f"{name} has shape {rows.shape}; ({robot.n},) is needed, or rows q, qd or q, qd, qdd")

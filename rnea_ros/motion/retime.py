@@ -1,6 +1,6 @@
 """Retiming a robot's motion: the fastest way along a given path, as far as torque, torque rate and the other limits allow.
 
-    motion = retime_motion(robot, points)
+    motion = retime_motion(robot, points)     # of any kind: the joints with motors are moved, the others follow
     q, qd, qdd, qddd = motion(np.arange(0.0, motion.duration, 1e-3))
 
 scaling/retime.py does it; here it gets the robot's dynamics and limits.
@@ -18,7 +18,9 @@ from ..errors import InputError, some
 from ..model.drive_limits import DriveLimit
 from ..model.tree import Limits
 from ..robots.inputs import validation
-from ..robots.robot import Robot
+from ..robots.inputs.base_state import BaseState
+from ..robots.link_side import link_side, unkept
+from ..robots.protocol import AnyRobot
 from ..scaling.law import TimeLaw
 from ..scaling.profile import Progress
 from ..scaling.retime import Route, route, time_optimal
@@ -50,21 +52,23 @@ class Retimed:
         return q, q1 * sd, q2 * sd**2 + q1 * sdd, q3 * sd**3 + 3.0 * q2 * sd * sdd + q1 * sddd
 
 
-def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Limits | None = None, tolerance: float = 1e-6,
-                  progress: Progress | None = None, drive_limits: Sequence[DriveLimit] | None = None) -> Retimed:
+def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: Limits | None = None, tolerance: float = 1e-6,
+                  progress: Progress | None = None, drive_limits: Sequence[DriveLimit] | None = None,
+                  base: BaseState | None = None) -> Retimed:
     """The fastest motion through points (count, n), at rest at both ends, inside all known limits but those of position.
 
+    Torques are those of robots.link_side: where a joint is elastic, that of its spring.
     velocities : (count, n); tells where it stops on its way. It also stops where points repeat
     limits     : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown
     drive_limits : of voltage, current, power, ...; default those of the robot file
     tolerance  : how far points may lie off the path [rad, m]: more, for noisy recordings
     progress   : called with what is being done and the duration so far
+    base       : of a robot whose base moves: how it stands, at rest
     Raises InputError for what makes no sense, and where gravity alone exceeds a limit.
     """
-    if robot.model.base == "floating":
-        raise InputError(f"the base of robot '{robot.name}' is free; motions are retimed for a base that is held")
     if not robot.n:
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to retime")
+    moved = link_side(robot, base)
     points = validation.coordinates("points", points, robot.joint_names)
     if points.ndim != 2 or len(points) < 2:
         raise InputError(f"points have shape {points.shape}; (count, {robot.n}) with two points at least are needed")
@@ -74,10 +78,11 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
             raise InputError(f"velocities have shape {velocities.shape}, points {points.shape}; they must be the same")
     if not (np.isfinite(validation.numbers("tolerance", tolerance)) and tolerance >= 0.0):
         raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
-    limits = validation.limits(own_limits(robot, limits), robot.joint_names)
-    way, dynamics = route(points, velocities, tolerance), PathDynamics(robot)
+    limits = validation.limits(own_limits(moved, limits), robot.joint_names)
+    way = route(points, velocities, tolerance)
+    dynamics = PathDynamics(moved).along(way.path)
     constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names, dynamics.drives(drive_limits))
-    notes = (*_unknown(constraints), *_off_the_path(way, tolerance), *_outside(robot, limits, way))
+    notes = (*_unknown(constraints), *unkept(robot), *_off_the_path(way, tolerance), *_outside(robot, limits, way))
     return Retimed(way, time_optimal(constraints, progress), notes)
 
 
@@ -98,7 +103,7 @@ def _off_the_path(way: Route, tolerance: float) -> list[str]:
             "more closely"]
 
 
-def _outside(robot: Robot, limits: Limits, way: Route) -> list[str]:
+def _outside(robot: AnyRobot, limits: Limits, way: Route) -> list[str]:
     """The path is given: where it leaves position limits can only be said."""
     q = way.path(np.linspace(0.0, way.path.length, LOOKS))[0]
     low, high = q.min(axis=0), q.max(axis=0)

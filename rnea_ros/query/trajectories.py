@@ -1,6 +1,7 @@
 """Requests for motions: a path retimed, a motion planned; plain names and lists in, samples of the motion out.
 
-Of trees on a base that is held. A trajectory in an answer is {joint_names, times (points,), positions, velocities,
+Of robots of every kind: their joints with motors move, torques are those of robots.link_side; a base that something carries
+counts as level and at rest. A trajectory in an answer is {joint_names, times (points,), positions, velocities,
 accelerations, effort (points, n)}; jerk and effort_rate stand beside it.
 """
 
@@ -17,11 +18,12 @@ from ..motion.plan import plan_motion
 from ..motion.retime import Retimed, retime_motion
 from ..planning.result import PlannedMotion
 from ..planning.settings import Report, Settings
+from ..robots.link_side import LinkSideRobot, level, link_side
 from ..robots.protocol import AnyRobot
-from ..robots.robot import Robot
-from .ask import Answer, only
+from .ask import Answer
 from .request import Request, RequestedState, read
 
+LEVEL = "the base counts as level and at rest; where it is tilted, gravity says so, in the frame of the root link"
 MOST_POINTS = 1_000_000
 TRAJECTORY = ("positions", "velocities", "accelerations")
 
@@ -29,35 +31,35 @@ TRAJECTORY = ("positions", "velocities", "accelerations")
 def retime(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
     """request: trajectory, of joint_names, positions and velocities (empty: none), rows of both; tolerance [rad, m]; rate
     [Hz]."""
-    tree = only(robot, "retiming", Robot)
-    rate = _rate(request)
+    base, rate = level(robot), _rate(request)
     given = request["trajectory"]
     rows, moving = given["positions"], given.get("velocities") or []
     if moving and len(moving) != len(rows):
         raise InputError(f"{len(moving)} of {len(rows)} points have velocities; all of them must have some, or none")
     samples = [{"position": row} | ({"velocity": moving[k]} if moving else {}) for k, row in enumerate(rows)]
-    state = read({"joint_names": given.get("joint_names"), "samples": samples}, tree.joint_names, ("position", "velocity"))
-    motion = retime_motion(tree, state.q, state.qd if moving else None, limits, float(request["tolerance"]))
-    return {**_sampled(tree, motion, rate, state), "notes": motion.notes}
+    state = read({"joint_names": given.get("joint_names"), "samples": samples}, robot.joint_names, ("position", "velocity"))
+    motion = retime_motion(robot, state.q, state.qd if moving else None, limits, float(request["tolerance"]), base=base)
+    return {**_sampled(link_side(robot, base), motion, rate, state), "notes": _notes(robot, motion)}
 
 
 def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> Answer:
     """request: the fields of rnea_msgs/action/PlanMotion. What report raises ends the planning."""
-    tree, rate = only(robot, "planning", Robot), _rate(request)
-    (start, state), (goal, _) = (_end(tree, request, end) for end in ("start", "goal"))
+    base, rate = level(robot), _rate(request)
+    (start, state), (goal, _) = (_end(robot, request, end) for end in ("start", "goal"))
     loads = state.loads
     if loads.wrench_rates:
         raise InputError(f"wrenches on {', '.join(loads.wrench_rates)} have rates; a plan is made under constant ones: leave "
                          "rate empty")
     duration: Any = list(request.get("duration") or ()) or None
     motion = plan_motion(
-        tree, start, goal, time=request["time_weight"], effort=request["effort_weight"], limits=limits,
+        robot, start, goal, time=request["time_weight"], effort=request["effort_weight"], limits=limits,
         duration=duration, wrenches=loads.wrenches, world_wrenches=loads.world_wrenches,
-        settings=Settings(best_of=int(request["best_of"])), report=report)
-    return {**_sampled(tree, motion, rate, state), "objective": motion.objective, "notes": motion.notes}
+        settings=Settings(best_of=int(request["best_of"])), report=report, base=base)
+    sampled = _sampled(link_side(robot, base), motion, rate, state)
+    return {**sampled, "objective": motion.objective, "notes": _notes(robot, motion)}
 
 
-def _end(robot: Robot, request: Request, end: str) -> tuple[np.ndarray, RequestedState]:
+def _end(robot: AnyRobot, request: Request, end: str) -> tuple[np.ndarray, RequestedState]:
     """q, qd and, where it is given, qdd: (2, n) or (3, n); and all that the request says with it."""
     sample = request[end]
     fields = ("position", "velocity", "acceleration") if len(sample.get("acceleration", ())) else ("position", "velocity")
@@ -69,6 +71,10 @@ def _end(robot: Robot, request: Request, end: str) -> tuple[np.ndarray, Requeste
     return np.concatenate((state.q, state.qd, state.qdd))[:len(fields)], state
 
 
+def _notes(robot: AnyRobot, motion: Retimed | PlannedMotion) -> tuple[str, ...]:
+    return (*motion.notes, *(() if level(robot) is None else (LEVEL,)))
+
+
 def _rate(request: Request) -> float:
     rate = float(request["rate"])
     if not (rate > 0.0 and math.isfinite(rate)):
@@ -76,7 +82,7 @@ def _rate(request: Request) -> float:
     return rate
 
 
-def _sampled(robot: Robot, motion: Retimed | PlannedMotion, rate: float, state: RequestedState) -> Answer:
+def _sampled(robot: LinkSideRobot, motion: Retimed | PlannedMotion, rate: float, state: RequestedState) -> Answer:
     """In the order of the request; the last point is at the end."""
     count = math.ceil(motion.duration * rate * (1.0 - 1e-9))
     if count > MOST_POINTS:

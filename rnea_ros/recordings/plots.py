@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.tree import Limits
 from ..output.figures import picture
-from ..robots.robot import Robot
+from ..robots.link_side import LinkSideRobot
 
 SAMPLES = 2001
 NEAR = 0.6  # of the range of a curve: how far off a limit may be to be shown
@@ -25,7 +25,7 @@ class TimedMotion(Protocol):
     def __call__(self, t: np.ndarray, /) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
 
 
-def draw(path: str | Path, robot: Robot, motion: TimedMotion, limits: Limits) -> None:
+def draw(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Limits) -> None:
     """Position, velocity, torque and torque rate of every joint over time; dashed lines are limits that come near."""
     t = np.linspace(0.0, motion.duration, SAMPLES if motion.duration else 1)
     state = motion(t)

@@ -18,6 +18,8 @@ from ..algebra.linalg import pivots
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..errors import InputError
+from ..model import drive_limits
+from ..model.drive_limits import DriveLimit
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
 from .closure import loops as declared_loops
@@ -73,6 +75,11 @@ class LoopKinematics(LoopDerivatives):
         return self.tree.limits.of(self._closure.active)
 
     @property
+    def drive_limits(self) -> tuple[DriveLimit, ...]:
+        """Of the active joints' drives and supplies, as the robot file says; nothing drives the others."""
+        return drive_limits.of(self.tree.drive_limits, self._closure.active)
+
+    @property
     def passive_joints(self) -> tuple[str, ...]:
         return tuple(self.tree.joint_names[k] for k in self._closure.passive)
 
@@ -89,8 +96,16 @@ class LoopKinematics(LoopDerivatives):
     def with_payload(self: Kinematics, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> Kinematics:
         """The same machine carrying a rigid body, as Robot.with_payload."""
-        robot = object.__new__(type(self))
-        robot.tree, robot._closure = self.tree.with_payload(link, mass, com, inertia), self._closure
+        return self.with_tree(self.tree.with_payload(link, mass, com, inertia))
+
+    def with_tree(self: Kinematics, tree: Robot) -> Kinematics:
+        """The same loops of a tree of the same joints and frames: with another payload, with other joint dynamics."""
+        return self._made(tree, self._closure)
+
+    @classmethod
+    def _made(cls: type[Kinematics], tree: Robot, closure: LoopClosure) -> Kinematics:
+        robot = object.__new__(cls)
+        robot.tree, robot._closure = tree, closure
         return robot
 
     def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:

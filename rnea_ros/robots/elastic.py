@@ -15,6 +15,7 @@ from ..algebra.taylor import derivative
 from ..algorithms import mixed_joints, motor_motion
 from ..algorithms.mixed_joints import Motor
 from ..errors import InputError, some
+from ..model.drive_limits import DriveLimit
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits, Model
 from . import elastic_parameters
@@ -116,6 +117,11 @@ class ElasticRobot(ElasticDerivatives, ElasticEnergetics, LinkKinematics, Measur
     def limits(self) -> Limits:
         """Of the joints, NaN where unknown; effort is that of the motors behind their gears."""
         return self.robot.limits
+
+    @property
+    def drive_limits(self) -> tuple[DriveLimit, ...]:
+        """Of drives and supplies, as the robot file says."""
+        return self.robot.drive_limits
 
     @property
     def elastic_motors(self) -> list[Motor]:

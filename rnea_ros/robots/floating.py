@@ -68,10 +68,11 @@ class FloatingRobot(FreeDerivatives):
 
     order = 3  # derivatives of q that the torque rate needs
 
-    def __init__(self, robot: Robot):
+    def __init__(self, robot: Robot, carried: bool = False):
+        """carried: whether something else moves the base, as robot files say it by `base: prescribed`."""
         if robot.model.base != "floating":
             raise InputError(f"robot '{robot.name}' has a fixed base; load it with base='floating'")
-        self.robot = robot
+        self.robot, self.carried = robot, carried
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike[str], backend: str = "llvm", gravity: ArrayLike = GRAVITY,
@@ -103,7 +104,7 @@ class FloatingRobot(FreeDerivatives):
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> FloatingRobot:
         """The same robot carrying a rigid body on a URDF link, the base perhaps; arguments as in Robot.with_payload."""
-        return FloatingRobot(self.robot.with_payload(link, mass, com, inertia))
+        return FloatingRobot(self.robot.with_payload(link, mass, com, inertia), self.carried)
 
     # ------------------------------------------------------------------ free base
 

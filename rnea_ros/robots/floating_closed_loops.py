@@ -16,7 +16,7 @@ from ..algebra.arrays import Array
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..model.robot_file.robot_file import Source
-from .closed_loops import LoopKinematics, accelerations
+from .closed_loops import ClosedLoopRobot, LoopKinematics, accelerations
 from .closure.loop_equations import LoopMotion
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
@@ -46,6 +46,10 @@ class FloatingLoopRobot(LoopKinematics):
     def free(self) -> FloatingRobot:
         """The tree with open loops: ground reaction, zero-moment point at motions that `motion` has closed."""
         return FloatingRobot(self.tree)
+
+    def held(self, gravity: ArrayLike) -> ClosedLoopRobot:
+        """The same robot on a base that does not move; gravity (3,) in the frame of its root link."""
+        return ClosedLoopRobot._made(self.tree.held(gravity), self._closure)
 
     # ------------------------------------------------------------------ where links are
 

@@ -32,7 +32,7 @@ SERVED = {frozenset(declared): kind for kind, declared in {
     "ElasticRobot": (ELASTIC,), "SpringRobot": (SPRINGS,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
 MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
     "Robot": lambda robot, file: robot,
-    "FloatingRobot": lambda robot, file: FloatingRobot(robot),
+    "FloatingRobot": lambda robot, file: FloatingRobot(robot, file.content.get("base") == "prescribed"),
     "ClosedLoopRobot": lambda robot, file: ClosedLoopRobot(robot, file.only([LOOPS])),
     "FloatingLoopRobot": lambda robot, file: FloatingLoopRobot(robot, file.only([LOOPS])),
     "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
@@ -55,7 +55,7 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
     if robot_file is None:
         robot = Robot.from_urdf(source, "floating" if base in MOVING_BASES else base or "fixed", backend,
                                 GRAVITY if gravity is None else gravity, bool(friction), allow_xacro=allow_xacro)
-        return FloatingRobot(robot) if base in MOVING_BASES else robot
+        return FloatingRobot(robot, base == "prescribed") if base in MOVING_BASES else robot
     file = reader.draft(robot_file).over({"base": base, "gravity": gravity, "urdf_friction": friction})
     description, content = urdf_reader.read(source, allow_xacro), file.content
     options: dict[str, Any] = {"base": "floating" if content.get("base") in MOVING_BASES else "fixed",

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
 from ..errors import InputError, near, shown, some
+from ..model import drive_limits
+from ..model.drive_limits import DriveLimit
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
 from .closure import loops
@@ -83,6 +85,11 @@ class ParallelKinematics:
         return self.legs.limits.of(self._closure.active)
 
     @property
+    def drive_limits(self) -> tuple[DriveLimit, ...]:
+        """Of the active joints' drives and supplies, as the robot file says."""
+        return drive_limits.of(self.legs.drive_limits, self._closure.active)
+
+    @property
     def loops(self) -> Loops:
         """The cut and active joints, in numbers of the legs."""
         return self._closure.loops
@@ -101,12 +108,17 @@ class ParallelKinematics:
     def with_payload(self: Machine, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> Machine:
         """The same machine carrying a rigid body on a link of the platform or of a leg, as Robot.with_payload."""
-        robot = copy.copy(self)
         if self.on_legs(link):
-            robot.legs = self.legs.with_payload(link, mass, com, inertia)
-        else:
-            robot.platform = self.platform.with_payload(link, mass, com, inertia)
-            robot.body = PlatformBody(robot.platform, self._closure, self.legs.gravity_vector)
+            return self.with_legs(self.legs.with_payload(link, mass, com, inertia))
+        robot = copy.copy(self)
+        robot.platform = self.platform.with_payload(link, mass, com, inertia)
+        robot.body = PlatformBody(robot.platform, self._closure, self.legs.gravity_vector)
+        return robot
+
+    def with_legs(self: Machine, legs: Robot) -> Machine:
+        """The same machine on legs of the same joints and frames: with another payload, with other joint dynamics."""
+        robot = copy.copy(self)
+        robot.legs = legs
         return robot
 
     # ------------------------------------------------------------------ how it moves

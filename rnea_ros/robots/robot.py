@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,6 +171,14 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         added = {f"mass of {link.name}": Payload.share(self.model, number, factor - 1.0) for number, link, factor in zip(
             (k for k, link in enumerate(self.model.links) if link.joint), links, given, strict=True)}
         return self._twin({**self.payloads, **added})
+
+    def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> Robot:
+        """The same robot with other joint dynamics, by joint name (mimic joints included)."""
+        return Robot(self.model.with_joint_dynamics(terms), self.backend, self.gravity_vector)._twin(self.payloads)
+
+    def held(self, gravity: ArrayLike) -> Robot:
+        """The same robot on a base that does not move; gravity (3,) in the frame of its root link."""
+        return Robot(replace(self.model, base="fixed"), self.backend, gravity)._twin(self.payloads)
 
     def __copy__(self) -> Robot:
         return self._twin(self.payloads)

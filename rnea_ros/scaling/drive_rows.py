@@ -59,6 +59,14 @@ class DriveRows:
     def third_order(self) -> bool:
         return "effort_rate" in self._factors
 
+    def alone(self, name: str) -> np.ndarray:
+        """(n,) the largest that these limits leave of a joint's "effort" or "effort_rate" where all else is zero; NaN if none
+        limits it."""
+        if name not in self._factors:
+            return np.full(len(self._coulomb), np.nan)
+        table = np.abs(self._factors[name])
+        return np.fmin.reduce(np.divide(self._half, table, out=np.full(table.shape, np.nan), where=table > 0.0), axis=1)
+
     def fill(self, rows: np.ndarray, weights: Coefficients, q1: np.ndarray) -> None:
         """rows (samples, 7, limits), zeros: their coefficients, from those of effort, effort_rate and velocity."""
         for name, table in self._factors.items():

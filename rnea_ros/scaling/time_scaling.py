@@ -41,9 +41,12 @@ def horizon(constraints: Constraints) -> float:
 
     Where the rate alone is limited nobody knows how far that is: the longest time. In a short one hardly any change fits.
     """
-    limits = constraints.limits
-    ends = (np.where(np.isnan(limit), np.inf, limit) for limit in (limits.effort, limits.acceleration))
-    swings = 2.0 * np.concatenate([end / rate for end, rate in zip(ends, (limits.effort_rate, limits.jerk))])
+    limits, drives = constraints.limits, constraints.drives
+    effort, rate = limits.effort, limits.effort_rate
+    if drives:
+        effort, rate = np.fmin(effort, drives.alone("effort")), np.fmin(rate, drives.alone("effort_rate"))
+    ends = (np.where(np.isnan(limit), np.inf, limit) for limit in (effort, limits.acceleration))
+    swings = 2.0 * np.concatenate([end / rate for end, rate in zip(ends, (rate, limits.jerk))])
     return float(np.clip(HORIZON * np.fmax.reduce(swings, initial=0.0), SHORTEST, LONGEST))
 
 

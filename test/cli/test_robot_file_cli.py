@@ -158,12 +158,38 @@ ENDS = ["--from", "0", "0", "--to", "1", "1", "-o", "out.csv"]
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["plan", *beside("five_bar"), *ENDS], "robot 'five_bar' has closed loops (ClosedLoopRobot); rnea plan serves Robot"),
-    (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "'hua_arm' has elastic joints or motors on links (Elast"),
     (["identify", *beside("branched"), MOTION], "the base of robot 'branched' is free (FloatingRobot); rnea identify serves")])
 def test_what_a_command_does_not_serve_is_said(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err and "rnea_ros.load" in err
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["plan", *beside("branched"), *ENDS], "the base of robot 'branched' is free: a motion of the joints alone does not say"),
+    (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "the motor of elastic joint 'joint3' rides on link1, which feels")])
+def test_what_a_motion_of_the_joints_does_not_decide(capsys, words, said):
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "") and said in err
+
+
+@pytest.mark.parametrize("words", [["retime"], ["plan", "--from", "1.9", "1.0", "--to", "1.7", "1.2", "--spans", "5",
+                                                "--refinements", "0"]], ids=lambda words: words[0])
+def test_a_robot_with_loops_is_moved_by_its_motors(capsys, tmp_path, words):
+    t = np.linspace(0.0, 1.0, 9)
+    points = np.column_stack((t, 1.9 - 0.2 * t, 1.0 + 0.2 * t**2))
+    np.savetxt(tmp_path / "motion.csv", points, delimiter=",", header="t,q_left_motor,q_right_motor", comments="")
+    (tmp_path / "own.yaml").write_text("joint_limits: {left_motor: {max_acceleration: 4.0}, right_motor: {max_effort: 8.0}}")
+    motion = [tmp_path / "motion.csv"] if words[0] == "retime" else []
+    code, out, err = run(capsys, words[0], *beside("five_bar"), *motion, *words[1:], "-o", tmp_path / "out.csv", "--rate", "200",
+                         "--limits", tmp_path / "own.yaml", "--plot", tmp_path / "out.png")
+    assert code == 0 and "acceleration   at most" in out, err
+    rows = np.genfromtxt(tmp_path / "out.csv", delimiter=",", names=True)
+    robot = load(*[URDF / f"five_bar{ending}" for ending in (".urdf", ".robot.yaml")], backend="python")
+    q, qd, qdd, qddd, tau = (np.stack([rows[f"{block}_{name}"] for name in robot.joint_names], axis=-1)
+                             for block in ("q", "qd", "qdd", "qddd", "tau"))
+    np.testing.assert_allclose(q[[0, -1]], [[1.9, 1.0], [1.7, 1.2]], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(tau[::20], robot.torque_and_rate(q, qd, qdd, qddd)[0][::20], rtol=1e-9, atol=1e-9)
+    assert 0.97 < max(np.abs(qdd[:, 0]).max() / 4.0, np.abs(tau[:, 1]).max() / 8.0) <= 1.001
 
 
 def test_a_query_of_a_file_and_options_over_it(capsys, tmp_path):

@@ -273,8 +273,7 @@ def test_the_robot_file_is_read_by_all_who_can(start):
     both = start("dynamics", **given, query_node="true")
     assert [both.one(name).parameters["robot_file"] for name in ("dynamics_node", "query_node")] == [path, path]
     assert "robot_file" not in start("dynamics", urdf=RR).one("dynamics_node").parameters
-    result = start("scaling", **given)
-    assert "scaling_node cannot read it yet" in result.error and not result.started
+    assert start("scaling", **given).one("scaling_node").parameters["robot_file"] == path
     result = start("dynamics", **given | {"robot_file": "no.yaml"})
     assert "robot_file:=no.yaml: no such file" in result.error and not result.started
 

@@ -70,10 +70,10 @@ def test_another_payload_compiles_nothing():
     robot = dynamics("seven_r").robot
     link = list(robot.model.frames)[-1]
     light, heavy = (PathDynamics(robot.with_payload(link, mass)) for mass in (1.0, 3.0))
-    assert heavy._kernel is light._kernel
+    assert heavy.terms.kernel is light.terms.kernel
     motion = through(waypoints(robot, 0))(np.linspace(0.0, 5.0, 5))
     assert np.abs(heavy(*motion).g - light(*motion).g).max() > 1.0
-    assert PathDynamics(robot)._kernel is not light._kernel  # nothing carried: another kernel
+    assert PathDynamics(robot).terms.kernel is not light.terms.kernel  # nothing carried: another kernel
 
 
 def test_a_copy_for_another_process_is_small_and_the_same():
@@ -83,7 +83,7 @@ def test_a_copy_for_another_process_is_small_and_the_same():
     wanted = carrying(*motion)
     text = pickle.dumps(carrying)
     copy = pickle.loads(text)
-    assert len(text) < 20_000 and copy._kernel is carrying._kernel  # once in each process
+    assert len(text) < 20_000 and copy.terms.kernel is carrying.terms.kernel  # once in each process
     for a, b in zip(copy(*motion), wanted):
         np.testing.assert_array_equal(a, b)
 

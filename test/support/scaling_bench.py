@@ -49,11 +49,12 @@ def message(points=POINTS, duration: float = DURATION, first: float = 0.0, names
 class Bench:
     """A world with one scaling node."""
 
-    def __init__(self, ros: World, namespace: str = "", description: bool = True, **parameters: Any):
+    def __init__(self, ros: World, namespace: str = "", description: bool = True, own: bool = False, **parameters: Any):
+        """own: whether the parameters say all of the robot, which is another one."""
         prefix = f"/{namespace}" if namespace else ""
         self.ros, self.node = ros, prefix + NODE
-        text = {"robot_description": TEXT} if description else {}
-        self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, **text, **limits(), **parameters}, namespace)
+        robot = {} if own else {**({"robot_description": TEXT} if description else {}), **limits()}
+        self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, **robot, **parameters}, namespace)
         self.diagnostics = Diagnostics(ros, self.node, "scaling")
         self.heard: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
         self.trajectories = ros.node.create_publisher(JointTrajectory, f"{self.node}/joint_trajectory", 10)

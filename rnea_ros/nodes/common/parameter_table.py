@@ -111,6 +111,7 @@ PROCESS = (
 )
 
 SCALING = (
+    ROBOT_FILE,
     Entry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
     Entry("longest_step", 5.0, "A reference that comes later than this many periods moves on by no more than that: the motion "
           "is delayed rather than jumps. Not with use_sim_time", low=1.0, high=100.0),

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from std_msgs.msg import Header
 
-from rnea_ros import Robot
 from rnea_ros.errors import Rejected, some
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import Phase
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
+from rnea_ros.nodes.common.parameter_table import DERIVATIVES
+from rnea_ros.nodes.common.robot_facts import RobotFacts
 
 FEW = 0.01  # share of missed ticks that is not worth a warning
 
@@ -29,7 +32,7 @@ class ScalingHealth:
         self._node, self._executor, self._rate_loop, self._solver = node, executor, rate_loop, solver
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.trajectories, self.states = Stream("trajectory"), Stream("joint_states")
-        self.robot: Robot | None = None
+        self.robot: RobotFacts | None = None
         self.model_error = ""
         self.preparing = False  # the first model
         self.not_enforced: dict[str, list[str]] = {}
@@ -39,6 +42,12 @@ class ScalingHealth:
         self._shown, self._dropped = Phase.NO_MODEL, 0
         self._reported, self._cpu = time.monotonic(), time.process_time()
         self._began, self._console = self._reported, Throttle()
+
+    def limits(self, joint_names: Sequence[str], limits: Limits) -> None:
+        """Those in force."""
+        unknown = {quantity: np.isnan(getattr(limits, quantity)) for quantity in DERIVATIVES}
+        self.not_enforced = {quantity: [name for name, missing in zip(joint_names, missed) if missing]
+                             for quantity, missed in unknown.items()}
 
     def sent(self, motion: ExecutedMotion, sample: Sample) -> None:
         self.last = motion, sample

@@ -53,7 +53,7 @@ class ScalingMessages:
                "effort": sample.tau, "effort_rate": sample.tau_rate}
         if _has_subscribers(self._scaled):
             message = self._message
-            message.header.stamp, message.header.frame_id = stamp, values["frame_id"] or motion.robot.root_link
+            message.header.stamp, message.header.frame_id = stamp, values["frame_id"] or motion.root_link
             message.phase = ScaledMotion.ENDED if reference.done else PHASES.get(phase, ScaledMotion.MOVING)
             for field, view in self._views.items():
                 view[:] = now[field]

@@ -22,7 +22,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.srv import SetOverride
-from rnea_ros import InputError, Robot
+from rnea_ros import InputError
 from rnea_ros.errors import Rejected, in_words
 from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.joint_state_buffer import JointStateBuffer
@@ -32,7 +32,7 @@ from rnea_ros.execution.state_machine import REPLACED
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.joints import check_positions, joint_limits
-from rnea_ros.nodes.common.parameter_table import DERIVATIVES, SCALING_TABLE
+from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
@@ -40,6 +40,7 @@ from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
 from rnea_ros.nodes.scaling.health import ScalingHealth
 from rnea_ros.nodes.scaling.messages import ScalingMessages, goal
+from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot, served
 
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 LOOK = 0.1  # s; between looks at the health
@@ -51,7 +52,7 @@ class ScalingNode(Node):
 
     def __init__(self) -> None:
         super().__init__("scaling_node", automatically_declare_parameters_from_overrides=True)
-        self._robot: Robot | None = None
+        self._robot: ScaledRobot | None = None
         self._joint_states = JointStateBuffer()
         self._simulated = SimulatedTime()
         self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
@@ -80,7 +81,7 @@ class ScalingNode(Node):
         self._action: FollowAction | None = None  # offered when there is a model for its goals
         if FollowJointTrajectory is None:
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
-        self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse)
+        self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, served)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         self.create_timer(LOOK, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -243,7 +244,7 @@ class ScalingNode(Node):
 
     # ------------------------------------------------------------------ model and parameters
 
-    def _use(self, robot: Robot) -> None:
+    def _use(self, robot: ScaledRobot) -> None:
         self._robot = self._health.robot = robot
         self._health.model_error = ""
         self._joint_states.attend(robot.joint_names)
@@ -266,10 +267,8 @@ class ScalingNode(Node):
     def _use_limits(self) -> None:
         if self._robot is not None:
             limits = joint_limits(self._settings.values, self._robot)
-            unknown = {quantity: np.isnan(getattr(limits, quantity)) for quantity in DERIVATIVES}
-            self._health.not_enforced = {quantity: [name for name, missing in zip(self._robot.joint_names, missed) if missing]
-                                         for quantity, missed in unknown.items()}
-            self._trajectory_executor.use(self._robot, limits)
+            self._health.limits(self._robot.joint_names, limits)
+            self._trajectory_executor.use(self._robot.moved, limits)
             self._hold()
 
     def _hold(self) -> None:

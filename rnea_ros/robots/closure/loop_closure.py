@@ -38,6 +38,13 @@ class LoopClosure(LoopEquations):
             raise too_large("motion of the passive joints")
         return motion
 
+    def motions(self, poses: np.ndarray, *rates: np.ndarray) -> LoopMotion:
+        """The same of many: closed poses (samples, n), rates of the active joints (samples, N)."""
+        found = self._motion.samples((poses, *rates), len(poses))
+        if found is not None and found[-1].max(initial=0.0) <= EASY:
+            return LoopMotion(poses, *found[:-1])
+        return LoopMotion(*map(np.array, zip(*map(self.motion, poses, *rates), strict=True)))
+
     def _passive_inverse(self, q: np.ndarray) -> Inverse:
         return self.solver(inverse, self.gaps(q)[1], self.passive)[0]
 

@@ -17,6 +17,7 @@ from ...algorithms.kinematics import base_poses
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
 from ...errors import PoseError
+from ..inputs.platform_motion import PlatformMotion
 from ..inputs.validation import too_large
 from .following import RATES, FollowingEquations
 from .inverses import EASY, MAX_CONDITION, TracedInverse, inverse
@@ -140,6 +141,15 @@ class PlatformClosure(FollowingEquations):
             raise too_large("motion of platform and legs")
         twists, *legs, _condition = found
         return np.concatenate((pose, twists)), LegMotion(q, *legs)
+
+    def motions(self, q: np.ndarray, poses: np.ndarray, *rates: np.ndarray) -> tuple[PlatformMotion, LegMotion]:
+        """The same of many: joints of the legs (samples, n), poses (samples, 12), rates (samples, N)."""
+        found = self._motion.samples((q, poses, *rates), len(q))
+        if found is not None and found[-1].max(initial=0.0) <= EASY:
+            twists, *legs, _conditions = found
+            return PlatformMotion.from_rows(np.concatenate((poses, twists), axis=-1)), LegMotion(q, *legs)
+        rows, moving = zip(*map(self.motion, q, poses, *rates), strict=True)
+        return PlatformMotion.from_rows(np.array(rows)), LegMotion(*map(np.array, zip(*moving, strict=True)))
 
     # ------------------------------------------------------------------ what went wrong
 

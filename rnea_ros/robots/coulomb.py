@@ -1,0 +1,51 @@
+"""Coulomb friction, whose jump where a joint turns round no motion passes at a finite torque rate: robots without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from ..algebra.arrays import Array
+from ..model.tree import Model
+from .closed_loops import ClosedLoopRobot
+from .elastic import ElasticRobot
+from .parallel import ParallelRobot
+from .robot import Robot
+
+Kind = TypeVar("Kind", Robot, ClosedLoopRobot, ParallelRobot, ElasticRobot)
+
+
+def coulomb(model: Model) -> Array:
+    """(n,) the largest that Coulomb friction can take of each coordinate's torque, its mimic joints' included."""
+    friction = np.zeros(model.n)
+    for link in model.links:
+        if link.coordinate >= 0:
+            friction[link.coordinate] += abs(link.multiplier) * link.term.breakaway
+    return friction
+
+
+def coulomb_with_motors(robot: ElasticRobot) -> Array:
+    """(n,) the same where motors have friction of their own."""
+    friction = coulomb(robot.model)
+    for motor in robot.motors:
+        friction[motor.coordinate] += motor.term.coulomb
+    return friction
+
+
+def without_coulomb(robot: Kind) -> Kind:
+    """The same robot without Coulomb friction, as viscous as the worse way of each joint; an ElasticRobot without that of its
+    motors, too."""
+    if isinstance(robot, ClosedLoopRobot):
+        return robot.with_tree(without_coulomb(robot.tree))
+    if isinstance(robot, ParallelRobot):
+        return robot.with_legs(without_coulomb(robot.legs))
+    if isinstance(robot, ElasticRobot):
+        drives = {joint: {key: value for key, value in drive.items() if key != "coulomb"}
+                  for joint, drive in robot._parameters.section("drives").items()}
+        return ElasticRobot(without_coulomb(robot.robot), robot._parameters.over({"drives": drives}))
+    rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry}
+    bare = dict.fromkeys(("coulomb", "stribeck", "asymmetry"), 0.0)
+    smooth = {joint: replace(term, viscous=term.viscous + abs(term.asymmetry), **bare) for joint, term in rough.items()}
+    return robot.with_joint_dynamics(smooth) if rough else robot

@@ -1,0 +1,95 @@
+"""The robot that a motion with bounded jerk decides: its torques, and their rates, follow from q, qd, qdd and qddd.
+
+A path and a time law give three derivatives. They are enough for trees, closed loops and platforms. Where a joint is elastic
+they are enough for the torque that its spring must carry, that of the links beyond: limits of effort and effort rate are those
+of the spring then. The motor's own torque takes two derivatives more; its speed, qd + tau_rate / stiffness, is known again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import InputError, some
+from ..model.drive_limits import DriveLimit
+from ..model.tree import JointDynamics
+from .closed_loops import ClosedLoopRobot
+from .elastic import ElasticRobot
+from .floating import FloatingRobot
+from .floating_closed_loops import FloatingLoopRobot
+from .inputs.base_state import BaseState
+from .parallel import ParallelRobot
+from .protocol import AnyRobot
+from .robot import Robot
+from .springs import SpringRobot
+
+LinkSideRobot = Robot | ClosedLoopRobot | ParallelRobot | ElasticRobot  # the last one with rigid joints alone
+OF_LINKS = ("effort", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
+
+
+def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
+    """What a motion of a robot of any kind is made for, with its limits; a tree, loops and platforms are that themselves.
+
+    base : of a robot whose base moves: how it stands, at rest, for nobody knows how it will move
+    InputError where such a motion does not decide the torques.
+    """
+    if isinstance(robot, FloatingRobot | FloatingLoopRobot):
+        if base is None:
+            raise InputError(f"the base of robot '{robot.name}' is free: a motion of the joints alone does not say how it "
+                             "moves. Declare base: prescribed where something carries it, base: fixed where it is held; in "
+                             "Python, base=BaseState(position, quaternion) holds it so")
+        tree = robot.tree if isinstance(robot, FloatingLoopRobot) else robot.robot
+        return (robot if isinstance(robot, FloatingLoopRobot) else tree).held(base.into_base(tree.gravity_vector))
+    if base is not None:
+        raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
+    if isinstance(robot, SpringRobot):
+        raise InputError(f"{some(robot.spring_joints)} of robot '{robot.name}' is held by a spring alone: nothing drives it "
+                         "along a path. Its motion follows from that of the others, as `spring_motion` finds it")
+    if isinstance(robot, ElasticRobot):
+        return _behind_springs(robot)
+    assert isinstance(robot, Robot | ClosedLoopRobot | ParallelRobot)
+    return robot
+
+
+def level(robot: AnyRobot) -> BaseState | None:
+    """How the base stands where nobody tells: a base that something carries, level and at rest."""
+    return BaseState() if isinstance(robot, FloatingRobot) and robot.carried else None
+
+
+def unkept(robot: AnyRobot) -> tuple[str, ...]:
+    """Limits of drives that no motion of `link_side` can keep, one sentence each."""
+    if not isinstance(robot, ElasticRobot):
+        return ()
+    return tuple(f"{limit.description} is not enforced: behind a spring it is a limit of the motor's own torque, which the "
+                 "fourth derivative of the position decides" for limit in robot.drive_limits if not _of_links(robot, limit))
+
+
+def _of_links(robot: ElasticRobot, limit: DriveLimit) -> bool:
+    springs = {motor.coordinate for motor in robot.elastic_motors}
+    return limit.quantity in OF_LINKS or not springs.intersection(limit.joints)
+
+
+def _behind_springs(robot: ElasticRobot) -> Robot | ElasticRobot:
+    """The links and the motors of rigid joints: a tree, unless one of these rides on a link."""
+    for joint, motor in zip(robot.elastic_joints, robot.elastic_motors, strict=True):
+        if motor.link:
+            link = robot.model.links[motor.link].name
+            raise InputError(f"the motor of elastic joint '{joint}' rides on {link}, which feels how it spins behind its "
+                             "spring: the fourth derivative of the position decides that, and no time law bounds it. To leave "
+                             f"this out, name no link: remove motors.{joint} from the robot file")
+    kept = tuple(limit for limit in robot.drive_limits if _of_links(robot, limit))
+    tree = Robot(replace(robot.robot.model, drive_limits=kept), robot.robot.backend, robot.robot.gravity_vector)
+    tree = tree._twin(robot.robot.payloads)
+    rigid = [motor for motor in robot.motors if motor not in robot.elastic_motors]
+    if any(motor.link for motor in rigid):
+        left = {name: {joint: entry for joint, entry in robot._parameters.section(name).items()
+                       if joint not in robot.elastic_joints} for name in ("motors", "drives")}
+        return ElasticRobot(tree, robot._parameters.only(left).over(left))
+    terms = {link.joint: link.term for link in tree.model.links}
+    named = {robot.joint_names[motor.coordinate]: motor.term for motor in rigid}
+    return tree.with_joint_dynamics({joint: _together(terms[joint], term) for joint, term in named.items()}) if named else tree
+
+
+def _together(joint: JointDynamics, motor: JointDynamics) -> JointDynamics:
+    """Of a rigid joint: its own friction, and rotor and friction of its motor in the base."""
+    return replace(joint, rotor_inertia=motor.rotor_inertia, gear_ratio=motor.gear_ratio,
+                   coulomb=joint.coulomb + motor.coulomb, viscous=joint.viscous + motor.viscous)

@@ -1,0 +1,221 @@
+"""Motions of robots of every kind keep to limits of torque and torque rate, and use them.
+
+Oracles: multipliers on Pinocchio, Pinocchio with every rotor a body, Pinocchio with turned gravity.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pinocchio")
+
+from rnea_ros import BaseState, ElasticRobot, InputError, Robot, load
+from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.motion.retime import retime_motion
+from rnea_ros.motion.torque_stream import TorqueStream
+from rnea_ros.robots.link_side import link_side, unkept
+from rnea_ros.robots.parallel_machines import planar_3rrr
+from rnea_ros.scaling.path import through
+from rnea_ros.scaling.terms import terms
+from support.machines import LoopOracle
+from support.oracles import PinocchioOracle, along, difference, worst
+from support.robot_kinds import ARM, BASE, GRAVITY, case
+from support.rotor_trees import four_joints
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+LOOKS = 4000
+TIGHT = 0.99  # of the limit that binds is used at least
+POINTS = {"five_bar": [[2.0, 1.0], [1.7, 1.2], [1.9, 0.8]],
+          "palletiser": [[0.0, 0.0, 0.0, 0.0], [0.5, 0.3, -0.2, 1.0], [1.0, -0.2, 0.3, 0.5], [0.6, 0.4, 0.1, -1.0]]}
+
+
+def both(name, **options):
+    return load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml", **options)
+
+
+def limited(robot, points, base=None):
+    """Limits of torque, rate and speed that all have their say: gravity uses 60 % of the torque."""
+    path, still = through(np.asarray(points, dtype=float)), np.zeros(robot.n)
+    side = link_side(robot, base)
+    gravity = np.max([np.abs(side.gravity(q)[:robot.n]) for q in path(np.linspace(0.0, path.length, 40))[0]], axis=0)
+    effort = np.maximum(gravity, 0.1 * gravity.max()) / 0.6
+    return replace(robot.limits, effort=effort, effort_rate=20.0 * effort, velocity=still + 2.0, acceleration=still + 40.0)
+
+
+def used(side, motion, limits):
+    """The largest share of each limit at LOOKS instants, and these instants."""
+    stream = TorqueStream(side)
+    _, qd, qdd, _ = samples = motion(np.linspace(0.0, motion.duration, LOOKS))
+    tau, rate = map(np.array, zip(*(stream(*sample) for sample in zip(*samples))))
+    shares = {name: np.nanmax(np.abs(values) / getattr(limits, name)) for name, values in (
+        ("effort", tau), ("effort_rate", rate), ("velocity", qd), ("acceleration", qdd))}
+    return shares, (tau, rate), samples
+
+
+def check(side, motion, limits):
+    shares, *rest = used(side, motion, limits)
+    assert max(shares.values()) <= 1.0 and max(shares["effort"], shares["effort_rate"]) > TIGHT, shares
+    return rest
+
+
+# ------------------------------------------------------------------ closed loops, platforms
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_loops_keep_their_limits(name):
+    """Against equations of motion with multipliers, on Pinocchio."""
+    robot = both(name)
+    limits = limited(robot, POINTS[name])
+    motion = retime_motion(robot, POINTS[name], limits=limits)
+    (tau, rate), samples = check(robot, motion, limits)
+    content = pytest.importorskip("yaml").safe_load((URDF / f"{name}.robot.yaml").read_text())["loops"]
+    oracle = LoopOracle((URDF / f"{name}.urdf").read_text(), {"active": content["active"], "loops": content["cut_joints"]},
+                        robot.tree.joint_names)
+    for k in range(50, LOOKS, LOOKS // 12):
+        sample = [x[k] for x in samples]
+
+        def torque(t, sample=sample):
+            qa, qad, qadd = along(*sample, t)
+            state = robot.motion(qa, qad, 0.0 * qa, 0.0 * qa)
+            return oracle.inverse(state.q, state.qd, qadd)[0]
+
+        assert worst(tau[k], torque(0.0)) < 1e-9 and worst(rate[k], difference(torque)) < 1e-6
+
+
+def test_a_platform_keeps_the_limits_of_its_actuators():
+    robot = planar_3rrr().robot(gravity=GRAVITY)
+    points = np.array([[0.0, 0.0, 0.0], [0.1, -0.05, 0.08], [0.02, 0.1, -0.05]])
+    limits = limited(robot, points)
+    check(robot, retime_motion(robot, points, limits=limits), limits)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_terms_of_loops_are_those_of_their_exact_rate(name):
+    robot, path = both(name), through(np.array(POINTS[name]))
+    dynamics, s = PathDynamics(robot).along(path), np.array([0.7, 0.1, 0.4]) * path.length
+    for found, wanted in zip(pickle.loads(pickle.dumps(dynamics))(*path(s)), terms(robot.torque_and_rate, *path(s))):
+        assert worst(found, wanted) < 1e-10
+
+
+def test_friction_of_passive_joints_is_taken_off_as_the_active_ones_feel_it():
+    file = pytest.importorskip("yaml").safe_load((URDF / "palletiser.robot.yaml").read_text())
+    rough = load(URDF / "palletiser.urdf", file | {"friction": {"elbow": {"coulomb": 3.0}, "joint1": {"coulomb": 1.0}}})
+    smooth, path = both("palletiser"), through(np.array(POINTS["palletiser"]))
+    one, other = (PathDynamics(robot).along(path) for robot in (rough, smooth))
+    np.testing.assert_allclose(smooth.limits.effort - one.limits().effort, [1.0, 3.0, 3.0, 0.0], rtol=1e-9)  # elbow: 3 less 2
+    s = np.linspace(0.0, path.length, 5)
+    for a, b in zip(one(*path(s)), other(*path(s))):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * max(1.0, np.abs(b).max()))
+
+
+def test_a_path_that_loops_cannot_follow_is_refused():
+    robot = both("five_bar")
+    with pytest.raises(InputError, match="cannot follow the path beyond s = "):
+        retime_motion(robot, [[2.0, 1.0], [2.9, -0.6]], limits=limited(robot, POINTS["five_bar"]))
+
+
+# ------------------------------------------------------------------ elastic joints
+
+
+def test_springs_carry_no_more_than_their_limits_and_motors_keep_their_speed():
+    robot, oracle = four_joints()
+    points = np.array([[0.0, 0.2, 0.0, 0.1], [0.6, -0.4, 0.2, 0.5], [-0.3, 0.5, 0.1, -0.6]])
+    limits = limited(robot, points)
+    side = link_side(robot)
+    assert type(side) is Robot
+    (tau, rate), samples = check(side, retime_motion(robot, points, limits=limits), limits)
+    for k in range(40, LOOKS, LOOKS // 12):
+        sample = [x[k] for x in samples]
+
+        def load(t, sample=sample):
+            """Of the links alone: where motors stand does not matter to what is beyond the springs."""
+            joints, motors = along(*sample, t), np.zeros(4)
+            x, v, a = (np.concatenate((part, motors)) for part in joints)
+            return oracle.torques(x, v, a)[:4] - (oracle.stiffness @ x)[:4]
+
+        assert worst(tau[k], load(0.0)) < 1e-10 and worst(rate[k], difference(load)) < 1e-8
+
+
+def test_the_motors_speed_behind_a_spring_binds():
+    arm, points = Robot.from_urdf(ARM), np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
+    file = {"version": 1, "elastic_joints": {"j2": {"stiffness": 60.0}},
+            "drives": {"j2": {"gear_ratio": 50.0, "rotor_inertia": 1e-4, "max_motor_velocity": 40.0, "max_current": 3.0,
+                              "torque_constant": 0.1}}}
+    robot = load(ARM, file)
+    limits = replace(limited(arm, points), velocity=np.full(3, 4.0))
+    side = link_side(robot)
+    motion = retime_motion(robot, points, limits=limits)
+    _, rate, (_, qd, *_) = (lambda shares, torques, samples: (shares, torques[1], samples))(*used(side, motion, limits))
+    assert TIGHT < np.abs(50.0 * (qd[:, 1] + rate[:, 1] / 60.0)).max() / 40.0 <= 1.0
+    assert [limit.quantity for limit in side.drive_limits] == ["motor_velocity"]
+    assert [note for note in motion.notes if note in unkept(robot)] == list(unkept(robot)) and len(unkept(robot)) == 1
+    assert "current of j2 is not enforced" in unkept(robot)[0]
+
+
+def test_motors_that_ride_on_links():
+    """Of rigid joints they count; of an elastic one they ask for more derivatives than a time law has."""
+    with pytest.raises(InputError, match="the motor of elastic joint 'joint3' rides on link1, which feels how it spins"):
+        link_side(both("hua_arm"))
+    ridden = {"version": 1, "elastic_joints": {"j1": {"stiffness": 90.0}}, "motors": {"j3": {"link": "l2", "axis": [0, 0, 1]}},
+              "drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4, "coulomb": 0.5} for joint in ("j1", "j3")}}
+    robot = load(ARM, ridden)
+    side = link_side(robot)
+    assert type(side) is ElasticRobot and side.order == 3 and not side.elastic_joints
+    motion = np.random.default_rng(3).normal(size=(6, 3))
+    found = robot.elastic_rates(*motion)  # of all five derivatives; the springs' torques need three
+    torques = (np.array([pair[0][0], *pair[1][1:]]) for pair in ((found.load, found.tau), (found.load_rate, found.tau_rate)))
+    for ours, wanted in zip(side.torque_and_rate(*motion[:4]), torques):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-12, atol=1e-12)
+    points = np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
+    dynamics = pickle.loads(pickle.dumps(PathDynamics(side)))
+    np.testing.assert_allclose(dynamics.limits(limited(robot, points)).effort, limited(robot, points).effort - [0, 0, 0.5])
+    path = through(points)
+    smooth = load(ARM, ridden | {"drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4} for joint in ("j1", "j3")}})
+    for ours, wanted in zip(dynamics(*path([0.1, 0.5])), terms(link_side(smooth).torque_and_rate, *path([0.1, 0.5]))):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)
+
+
+# ------------------------------------------------------------------ a base that moves; what has no meaning
+
+
+def test_a_base_that_stands_tilted():
+    robot, points = case_of("FloatingRobot"), np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
+    base = BaseState(quaternion=BASE.quaternion)
+    limits = limited(robot, points, base)
+    side = link_side(robot, base)
+    (tau, rate), samples = check(side, retime_motion(robot, points, limits=limits, base=base), limits)
+    oracle = PinocchioOracle(ARM, side)
+    assert np.abs(side.gravity_vector - BASE.rotation.T @ robot.robot.gravity_vector).max() < 1e-12
+    for k in range(40, LOOKS, LOOKS // 12):
+        for ours, wanted in zip((tau[k], rate[k]), oracle.torque_and_rate(*(x[k] for x in samples))):
+            assert worst(ours, wanted) < 1e-9
+
+
+def case_of(name):
+    import rnea_ros
+
+    return case(getattr(rnea_ros, name)).robot
+
+
+@pytest.mark.parametrize(("name", "base", "words"), [
+    ("FloatingRobot", None, "the base of robot 'arm' is free: a motion of the joints alone does not say how"),
+    ("FloatingLoopRobot", None, "is free: a motion of the joints alone"),
+    ("Robot", BaseState(), "stands on a fixed base: base has no meaning"),
+    ("SpringRobot", None, "j2 of robot 'arm' is held by a spring alone: nothing drives it along a path")])
+def test_what_has_no_meaning_is_said(name, base, words):
+    robot = case_of(name)
+    with pytest.raises(InputError, match=words):
+        retime_motion(robot, np.stack((case(type(robot)).at, np.asarray(case(type(robot)).at) + 0.1)), base=base)
+
+
+def test_loops_on_a_base_that_stands():
+    robot = case_of("FloatingLoopRobot")
+    held, motion = link_side(robot, BASE), [np.array(case(type(robot)).at), *np.random.default_rng(0).normal(size=(3, 2))]
+    wanted = robot.prescribed_base(*motion, base=BaseState(quaternion=BASE.quaternion))
+    for ours, theirs in zip(held.torque_and_rate(*motion), wanted[:2]):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)

@@ -1,0 +1,133 @@
+"""scaling_node with a robot file, in a process of its own over DDS: loops, springs, drives; and what it refuses.
+
+Oracles: multipliers on Pinocchio for loops, Pinocchio and the rotors' inertia for the spring's side of an elastic joint.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+pytest.importorskip("pinocchio")
+
+import pinocchio as pin
+import yaml
+
+from rnea_ros.scaling.points import plan_from_waypoints
+from support.machines import LoopOracle
+from support.oracles import along, difference, worst
+from support.ros_helpers import world
+from support.scaling_bench import Bench, Samples, message
+
+pytestmark = pytest.mark.ros
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+CHECKED = 12  # samples of each motion, against what is not ours
+PALLETISER = np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.3, -0.2, 1.0], [1.0, -0.2, 0.3, 0.5]])
+TREE = ["joint1", "joint2", "joint3", "joint4", "elbow", "wrist_joint", "levelling_plate", "levelling_rod_joint",
+        "fore_rod_joint", "drive_rod_joint"]
+SEA = {"version": 1, "elastic_joints": {"joint3": {"stiffness": 100.0}},
+       "drives": {joint: {"gear_ratio": 10.0, "rotor_inertia": 0.004} | more for joint, more in (
+           ("joint1", {}), ("joint2", {}), ("joint3", {"max_motor_velocity": 12.0}))}}
+BENT = np.array([[0.0, 0.3, -0.4], [0.8, -0.2, 0.5], [0.3, 0.6, 0.1]])
+
+
+@pytest.fixture(scope="module")
+def ros(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("kinds")) as made:
+        yield made
+
+
+def started(ros, name, file, efforts, **parameters):
+    """A node on a robot of this package, torques limited, and their rates to 20 / s of that."""
+    limits = {}
+    for joint, effort in efforts.items():
+        head = f"joint_limits.{joint}"
+        limits |= {f"{head}.has_effort_limits": True, f"{head}.max_effort": effort,
+                   f"{head}.has_effort_rate_limits": True, f"{head}.max_effort_rate": 20.0 * effort}
+    return Bench(ros, name, own=True, robot_description=(URDF / f"{name}.urdf").read_text(), robot_file=str(file), **limits,
+                 **parameters).ready()
+
+
+def moved(bench, points, names, duration, efforts):
+    """A motion that was planned too fast, on its path and inside its limits, which it uses."""
+    bench.trajectories.publish(message(points, duration, names=names))
+    motion: Samples = bench.end()
+    assert list(motion.messages[0].joint_names) == list(names)
+    path = plan_from_waypoints(points, np.linspace(0.0, duration, len(points))).path
+    assert np.abs(motion.position - path(motion.s)[0]).max() < 1e-9 and np.abs(motion.position[-1] - points[-1]).max() < 1e-9
+    limit = np.array([efforts[name] for name in names])
+    used = max(np.abs(motion.effort / limit).max(), np.abs(motion.effort_rate / (20.0 * limit)).max())
+    assert used <= 1.0 + 1e-6 and motion.t[-1] > duration
+    return motion, used
+
+
+def compared(motion, torque):
+    """Largest errors of torque and rate, of some samples. torque: q, qd, qdd -> (n,), not ours"""
+    errors = []
+    for k in np.linspace(1, len(motion.t) - 2, CHECKED).astype(int):
+        sample = [values[k] for values in (motion.position, motion.velocity, motion.acceleration, motion.jerk)]
+
+        def at(t, sample=sample):
+            return torque(*along(*sample, t))
+
+        errors.append([worst(motion.effort[k], at(0.0)), worst(motion.effort_rate[k], difference(at))])
+    return np.max(errors, axis=0)
+
+
+def test_the_palletisers_motors_keep_their_limits(ros):
+    content = yaml.safe_load((URDF / "palletiser.robot.yaml").read_text())["loops"]
+    names, efforts = TREE[:4], {"joint1": 400.0, "joint2": 900.0, "joint3": 500.0, "joint4": 20.0}
+    bench = started(ros, "palletiser", URDF / "palletiser.robot.yaml", efforts, solve_first=True)
+    motion, used = moved(bench, PALLETISER, names, 0.8, efforts)
+    oracle = LoopOracle((URDF / "palletiser.urdf").read_text(), {"active": content["active"], "loops": content["cut_joints"]},
+                        TREE)
+    fold = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, -1, 1, 0], [0, 0, -1, 0], [0, -1, 0, 0],
+                     [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, -1, 0]])  # opposite sides of parallelograms stay parallel
+    errors = compared(motion, lambda q, qd, qdd: oracle.inverse(fold @ q, fold @ qd, qdd)[0])
+    print(f"palletiser: {len(motion.t)} samples, {used:.4f} of a limit used, errors {errors}")
+    assert used > 0.985 and errors[0] < 1e-8 and errors[1] < 1e-6
+
+
+def test_springs_of_an_elastic_arm_and_its_motors_speed(ros, tmp_path):
+    file = tmp_path / "sea.robot.yaml"
+    file.write_text(yaml.safe_dump(SEA))
+    names, efforts = ["joint1", "joint2", "joint3"], {"joint1": 40.0, "joint2": 90.0, "joint3": 40.0}
+    bench = started(ros, "hua_arm", file, efforts)
+    motion, used = moved(bench, BENT, names, 0.4, efforts)
+    model = pin.buildModelFromUrdf(str(URDF / "hua_arm.urdf"))
+    data, rotors = model.createData(), np.array([0.4, 0.4, 0.0])
+
+    def torque(q, qd, qdd):
+        return pin.rnea(model, data, q, qd, qdd) + rotors * qdd
+
+    errors = compared(motion, torque)
+    speed = 10.0 * (motion.velocity[:, 2] + motion.effort_rate[:, 2] / 100.0)
+    print(f"SEA arm: {used:.4f} of a limit used, motor {np.abs(speed).max() / 12.0:.4f}, errors {errors}")
+    assert np.abs(speed).max() <= 12.0 * (1.0 + 1e-6) and max(used, np.abs(speed).max() / 12.0) > 0.97
+    assert errors[0] < 1e-9 and errors[1] < 1e-7
+
+
+def test_the_robot_file_is_swapped_and_what_has_no_meaning_is_refused(ros, tmp_path):
+    """Motors that ride on links, springs without motors, a base that nothing holds: the model before stays, and moves."""
+    file = tmp_path / "first.robot.yaml"
+    file.write_text(yaml.safe_dump(SEA))
+    bench = started(ros, "hua_arm", file, {})
+    bad = {"free.robot.yaml": ({"base": "floating"}, "is free: a motion of the joints alone"),
+           "flap.robot.yaml": ({"springs": {"joint2": {"stiffness": 3.0}}}, "joint2 of robot"),
+           "none.robot.yaml": ({"elastic_joints": {"joint9": {"stiffness": 3.0}}}, "joint9")}
+    for name, (content, words) in bad.items():
+        (tmp_path / name).write_text(yaml.safe_dump({"version": 1, **content}))
+        answer = ros.set(bench.node, robot_file=str(tmp_path / name))
+        ros.until(lambda words=words, answer=answer: words in answer or words in bench.diagnostics.values["model_error"],
+                  of=bench.process)
+        ros.until(lambda: ros.get(bench.node, "robot_file") == str(file), of=bench.process)
+    ros.until(lambda: bench.diagnostics.state == "IDLE")
+    assert not ros.set(bench.node, robot_file=str(URDF / "hua_arm.robot.yaml"))
+    ros.until(lambda: "rides on link1" in bench.diagnostics.values["model_error"], of=bench.process)
+    bench.trajectories.publish(message(BENT, 2.0, names=["joint1", "joint2", "joint3"]))
+    assert np.abs(bench.end().position[-1] - BENT[-1]).max() < 1e-9
