@@ -7,14 +7,12 @@ torques are projected on the active joints. Beyond the paper: the rates of these
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from ..algebra.linalg import pivots
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..errors import InputError
@@ -272,7 +270,7 @@ class ClosedLoopRobot(LoopKinematics):
         given = validation.coordinates("tau", tau, self.joint_names)
         H = self.bias(q, qd, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches)
         validation.samples([given, H])  # refuses different numbers of samples
-        return accelerations(self.mass_matrix(q, guess=guess), given - H, self.joint_names)
+        return singularity.accelerations(self.mass_matrix(q, guess=guess), given - H, self.joint_names)
 
     def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, guess: ArrayLike | None = None,
                       wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
@@ -296,11 +294,3 @@ class ClosedLoopRobot(LoopKinematics):
         """
         motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)) if qddd is None else qddd, guess=guess)
         return self._transmitted(self.tree, motion, qddd is not None, wrenches, wrench_rates, world_wrenches=world_wrenches)
-
-
-def accelerations(A: Array, force: Array, names: Sequence[str]) -> Array:
-    """Solves A x = force, (n,) or (samples, n); InputError names what moves no mass."""
-    with np.errstate(all="ignore"):
-        felt = np.stack(pivots(np.moveaxis(A, (-2, -1), (0, 1))), axis=-1)
-    singularity.check_nonsingular(felt, np.diagonal(A, axis1=-2, axis2=-1), names)
-    return np.asarray(np.linalg.solve(A, force[..., None])[..., 0], dtype=float)

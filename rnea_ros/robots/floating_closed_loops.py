@@ -16,7 +16,7 @@ from ..algebra.arrays import Array
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
 from ..model.robot_file.robot_file import Source
-from .closed_loops import ClosedLoopRobot, LoopKinematics, accelerations
+from .closed_loops import ClosedLoopRobot, LoopKinematics
 from .closure.loop_equations import LoopMotion
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
@@ -24,6 +24,7 @@ from .floating import BASE_NAMES, FloatingRobot, FreeMotion, FreeRates, FreeResp
 from .inputs import validation
 from .inputs.base_state import BaseState
 from .inputs.validation import Wrenches
+from .kernels import singularity
 from .robot import Dynamics, Robot
 
 
@@ -127,7 +128,7 @@ class FloatingLoopRobot(LoopKinematics):
         H = self.bias(q, qd, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches)
         validation.samples([given, H])  # refuses different numbers of samples
         force = np.concatenate((np.zeros((*given.shape[:-1], 6)), given), axis=-1) - H
-        found = accelerations(self.mass_matrix(q, guess=guess), force, (*BASE_NAMES, *self.joint_names))
+        found = singularity.accelerations(self.mass_matrix(q, guess=guess), force, (*BASE_NAMES, *self.joint_names))
         return FreeResponse(found[..., :6], found[..., 6:])
 
     # ------------------------------------------------------------------ the equations of all that moves

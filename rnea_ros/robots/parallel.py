@@ -25,12 +25,12 @@ from ..model.robot_file.robot_file import RobotFile, Source
 from ..model.tree import JointDynamics, Model
 from ..model.urdf_parts import apart
 from ..model.urdf_reader import Description
-from .closed_loops import accelerations
 from .closure.leg_closure import LegMotion
 from .energy import CenterOfMass, Energy, together
 from .inputs import validation
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
+from .kernels import singularity
 from .parallel_derivatives import ParallelDerivatives
 from .robot import GRAVITY, Dynamics, Robot
 
@@ -207,4 +207,4 @@ class ParallelRobot(ParallelDerivatives):
         given = validation.coordinates("tau", tau, self.joint_names)
         bias = self._forces(*state, wrenches, None, world_wrenches)[0]
         validation.samples([given, bias])  # refuses different numbers of samples
-        return accelerations(self._mass_matrix(*state), given - bias, self.joint_names)
+        return singularity.accelerations(self._mass_matrix(*state), given - bias, self.joint_names)

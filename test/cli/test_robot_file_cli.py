@@ -166,7 +166,7 @@ def test_what_a_command_does_not_serve_is_said(capsys, words, said):
 
 @pytest.mark.parametrize(("words", "said"), [
     (["plan", *beside("branched"), *ENDS], "the base of robot 'branched' is free: a motion of the joints alone does not say"),
-    (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "the motor of elastic joint 'joint3' rides on link1, which feels")])
+    (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "the motor of elastic joint 'joint3' rides on link1")])
 def test_what_a_motion_of_the_joints_does_not_decide(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err
@@ -180,8 +180,8 @@ def test_a_robot_with_loops_is_moved_by_its_motors(capsys, tmp_path, words):
     np.savetxt(tmp_path / "motion.csv", points, delimiter=",", header="t,q_left_motor,q_right_motor", comments="")
     (tmp_path / "own.yaml").write_text("joint_limits: {left_motor: {max_acceleration: 4.0}, right_motor: {max_effort: 8.0}}")
     motion = [tmp_path / "motion.csv"] if words[0] == "retime" else []
-    code, out, err = run(capsys, words[0], *beside("five_bar"), *motion, *words[1:], "-o", tmp_path / "out.csv", "--rate", "200",
-                         "--limits", tmp_path / "own.yaml", "--plot", tmp_path / "out.png")
+    code, out, err = run(capsys, words[0], *beside("five_bar"), *motion, *words[1:], "-o", tmp_path / "out.csv", "--rate",
+                         "200", "--limits", tmp_path / "own.yaml", "--plot", tmp_path / "out.png")
     assert code == 0 and "acceleration   at most" in out, err
     rows = np.genfromtxt(tmp_path / "out.csv", delimiter=",", names=True)
     robot = load(*[URDF / f"five_bar{ending}" for ending in (".urdf", ".robot.yaml")], backend="python")

@@ -21,7 +21,7 @@ from rnea_ros.motion.torque_stream import TorqueStream
 from rnea_ros.robots.link_side import link_side, unkept
 from rnea_ros.robots.parallel_machines import planar_3rrr
 from rnea_ros.scaling.path import through
-from rnea_ros.scaling.terms import terms
+from rnea_ros.scaling.terms import Constraints, terms
 from support.machines import LoopOracle
 from support.oracles import PinocchioOracle, along, difference, worst
 from support.robot_kinds import ARM, BASE, GRAVITY, case
@@ -117,6 +117,17 @@ def test_a_path_that_loops_cannot_follow_is_refused():
     robot = both("five_bar")
     with pytest.raises(InputError, match="cannot follow the path beyond s = "):
         retime_motion(robot, [[2.0, 1.0], [2.9, -0.6]], limits=limited(robot, POINTS["five_bar"]))
+
+
+def test_loops_are_as_fast_as_another_solver_finds_them():
+    """IPOPT on another formulation of the same limits, which it keeps at the nodes only."""
+    from support.scaling_optimum import optimum
+
+    robot = both("five_bar")
+    motion = retime_motion(robot, POINTS["five_bar"], limits=(limits := limited(robot, POINTS["five_bar"])))
+    dynamics = PathDynamics(robot).along(motion.route.path)
+    best = optimum(Constraints(motion.route.path, dynamics, dynamics.limits(limits), robot.joint_names), 200, 3.0)
+    assert 0.99 < motion.duration / best < 1.02
 
 
 # ------------------------------------------------------------------ elastic joints

@@ -41,3 +41,11 @@ def _error(felt: np.ndarray, locked: np.ndarray, names: Sequence[str]) -> InputE
     which = ", ".join(f"'{name}'" for name, free in zip(names, loose, strict=True) if free) or "some joint"
     return InputError(f"the mass matrix is singular: {which} moves no mass (joints beyond it give way), so its acceleration "
                       "has no answer; give its links mass and inertia, or its joint a rotor inertia")
+
+
+def accelerations(A: np.ndarray, force: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Solves A x = force, (n,) or (samples, n); InputError names what moves no mass."""
+    with np.errstate(all="ignore"):
+        felt = np.stack(pivots(np.moveaxis(A, (-2, -1), (0, 1))), axis=-1)
+    check_nonsingular(felt, np.diagonal(A, axis1=-2, axis2=-1), names)
+    return np.asarray(np.linalg.solve(A, force[..., None])[..., 0], dtype=float)
