@@ -42,15 +42,15 @@ def ros(tmp_path_factory):
         yield made
 
 
-def started(ros, name, file, efforts, **parameters):
+def started(ros, name, file, efforts, space="", **parameters):
     """A node on a robot of this package, torques limited, and their rates to 20 / s of that."""
     limits = {}
     for joint, effort in efforts.items():
         head = f"joint_limits.{joint}"
         limits |= {f"{head}.has_effort_limits": True, f"{head}.max_effort": effort,
                    f"{head}.has_effort_rate_limits": True, f"{head}.max_effort_rate": 20.0 * effort}
-    return Bench(ros, name, own=True, robot_description=(URDF / f"{name}.urdf").read_text(), robot_file=str(file), **limits,
-                 **parameters).ready()
+    text = (URDF / f"{name}.urdf").read_text()
+    return Bench(ros, space or name, own=True, robot_description=text, robot_file=str(file), **limits, **parameters).ready()
 
 
 def moved(bench, points, names, duration, efforts):
@@ -116,7 +116,7 @@ def test_the_robot_file_is_swapped_and_what_has_no_meaning_is_refused(ros, tmp_p
     """Motors that ride on links, springs without motors, a base that nothing holds: the model before stays, and moves."""
     file = tmp_path / "first.robot.yaml"
     file.write_text(yaml.safe_dump(SEA))
-    bench = started(ros, "hua_arm", file, {})
+    bench = started(ros, "hua_arm", file, {}, space="swapped")
     bad = {"free.robot.yaml": ({"base": "floating"}, "is free: a motion of the joints alone"),
            "flap.robot.yaml": ({"springs": {"joint2": {"stiffness": 3.0}}}, "joint2 of robot"),
            "none.robot.yaml": ({"elastic_joints": {"joint9": {"stiffness": 3.0}}}, "joint9")}
