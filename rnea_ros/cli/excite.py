@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..identification.excitation import ACCELERATION, FourierMotion, excite
 from ..model import yaml_file
+from ..robots.robot import Robot
 from . import motion_output, robots
 
 POINTS = 50.0  # per second, in a JointTrajectory
@@ -36,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.periods < 1:
         raise InputError(f"--periods is {args.periods}; at least 1 is needed")
-    robot, limits, _ = motion_output.robot_and_limits(args)
+    moved, limits, _ = motion_output.robot_and_limits(args)
+    robot = robots.of_kind(args, moved, Robot)
     found = excite(robot, args.period, args.harmonics, margin=args.share, acceleration=args.acceleration,
                    iterations=args.iterations, seed=args.seed, limits=limits)
     motion = _Repeated(found.motion, args.periods)

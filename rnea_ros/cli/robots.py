@@ -112,7 +112,11 @@ def loaded(args: argparse.Namespace, urdf: str | bytes | None = None) -> AnyRobo
 
 def served(args: argparse.Namespace, *kinds: type[Kind], urdf: str | bytes | None = None) -> Kind:
     """The same, if it is of a kind that the command serves; InputError says which it is."""
-    robot = loaded(args, urdf)
+    return of_kind(args, loaded(args, urdf), *kinds)
+
+
+def of_kind(args: argparse.Namespace, robot: AnyRobot, *kinds: type[Kind]) -> Kind:
+    """A robot that is loaded already, if it is of such a kind."""
     if not isinstance(robot, kinds):
         names = [kind.__name__ for kind in kinds]
         raise InputError(f"{WHY[type(robot)].format(name=tree(robot).name)} ({type(robot).__name__}); rnea {args.command} "
