@@ -10,6 +10,7 @@ import numpy as np
 
 from ..model.drive_limits import DriveLimit, uses
 from ..model.tree import Limits
+from ..robots.inputs import validation
 from ..robots.link_side import LinkSideRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
@@ -19,7 +20,7 @@ from ..scaling.terms import QUANTITIES
 def own_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
     """The limits given, or the robot's; where the effort limits are its own, with the wider of two that differ up and down,
     which its drive limits keep apart."""
-    given = given or robot.limits
+    given = validation.limits(robot.limits if given is None else given, robot.joint_names)
     if not np.array_equal(given.effort, robot.limits.effort, equal_nan=True):
         return given
     effort = given.effort.copy()

@@ -55,7 +55,7 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     if not robot.n:
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
     moved = link_side(robot, base)
-    limits = validation.limits(own_limits(moved, limits), moved.joint_names)
+    limits = own_limits(moved, limits)
     loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
     quantities, tau = _quantities(moved, limits, loads, joint_force)
     weights = np.broadcast_to(validation.numbers("effort", effort), (moved.n,)) if np.size(effort) in (1, moved.n) else None

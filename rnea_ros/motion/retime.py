@@ -78,7 +78,7 @@ def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: 
             raise InputError(f"velocities have shape {velocities.shape}, points {points.shape}; they must be the same")
     if not (np.isfinite(validation.numbers("tolerance", tolerance)) and tolerance >= 0.0):
         raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
-    limits = validation.limits(own_limits(moved, limits), robot.joint_names)
+    limits = own_limits(moved, limits)
     way = route(points, velocities, tolerance)
     dynamics = PathDynamics(moved).along(way.path)
     constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names, dynamics.drives(drive_limits))

@@ -254,7 +254,7 @@ def test_a_payload_on_the_way_and_one_too_heavy(bench):
     assert (motion.used(loaded)[late] <= 1.0 + 1e-6).all() and motion.messages[-1].progress == pytest.approx(1.0)
     state = (x[late] for x in (motion.position, motion.velocity, motion.acceleration, motion.jerk))
     np.testing.assert_allclose(motion.effort[late], loaded.torque_and_rate(*state)[0], rtol=1e-9, atol=1e-9)
-    bench.send(START[None], first=2.0)
+    bench.send(START[None], first=8.0)  # long enough for a busy machine to find out that it cannot go on
     bench.moving(0.3)
     assert not bench.ros.set(bench.node, payload__mass=30.0)
     stopped = bench.end()
