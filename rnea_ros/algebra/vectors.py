@@ -39,6 +39,14 @@ def rpy(roll, pitch, yaw):
     return rot_z(cy, sy) @ rot_y @ rot_x(cr, sr)
 
 
+def rpy_angles(R):
+    """URDF's rpy of a rotation; at pitch = 90 degrees roll is taken as zero."""
+    pitch = float(np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])))
+    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:
+        return 0.0, pitch, float(np.arctan2(-R[0, 1], R[1, 1]))
+    return float(np.arctan2(R[2, 1], R[2, 2])), pitch, float(np.arctan2(R[1, 0], R[0, 0]))
+
+
 def quaternion(x, y, z, w):
     """Rotation of a quaternion of any length above zero, scalar last as in ROS."""
     v, s = np.array([x, y, z]), 2.0 / (x * x + y * y + z * z + w * w)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algebra.vectors import rot_z
+from ..algebra.vectors import rot_z, rpy_angles
 from ..errors import InputError
 from .parallel import ParallelRobot
 from .robot import Robot
@@ -39,7 +39,7 @@ class Machine(NamedTuple):
         legs, platform = (text.splitlines()[1:-1] for text in (self.legs, self.platform))
         root = self.legs.splitlines()[1].split('"')[1]
         position, rotation = self.home
-        origin = f'<origin xyz="{_text(position)}" rpy="{_text(_angles(np.asarray(rotation)))}"/>'
+        origin = f'<origin xyz="{_text(position)}" rpy="{_text(rpy_angles(np.asarray(rotation)))}"/>'
         ends = f'<parent link="{root}"/><child link="platform"/>'
         name = self.legs.split('"')[1].removesuffix("_legs")
         return "\n".join([f'<robot name="{name}">', *legs, *platform,
@@ -156,7 +156,7 @@ class _Urdf:
             inertial: str = "") -> None:
         (R0, P0), (R, P) = self.poses[parent], pose
         self.poses[link] = pose
-        origin = f'<origin xyz="{_text(R0.T @ (P - P0))}" rpy="{_text(_angles(R0.T @ R))}"/>'
+        origin = f'<origin xyz="{_text(R0.T @ (P - P0))}" rpy="{_text(rpy_angles(R0.T @ R))}"/>'
         limit = f'<limit lower="-3.14" upper="3.14" effort="{EFFORT}" velocity="{SPEED}"/>'
         self.parts += [f'  <link name="{link}">{inertial}</link>',
                        f'  <joint name="{joint}" type="{kind}"><parent link="{parent}"/><child link="{link}"/>{origin}'
@@ -210,14 +210,6 @@ def _on_circle(radius: float, angle: float, height: float) -> np.ndarray:
 
 def _cos_sin(angle: float) -> tuple[float, float]:
     return float(np.cos(angle)), float(np.sin(angle))
-
-
-def _angles(R: np.ndarray) -> tuple[float, float, float]:
-    """URDF's rpy of a rotation; at pitch = 90 degrees roll is taken as zero."""
-    pitch = float(np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])))
-    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:
-        return 0.0, pitch, float(np.arctan2(-R[0, 1], R[1, 1]))
-    return float(np.arctan2(R[2, 1], R[2, 2])), pitch, float(np.arctan2(R[1, 0], R[0, 0]))
 
 
 def _text(numbers: Any) -> str:

@@ -49,6 +49,9 @@ DYNAMICS = (
           "its twist says; what leaps further is refused", "m, rad", 1e-6, 100.0, read_only=True),
     Entry("base.timeout", 0.1, "Of a robot whose base moves: where the newest message about it is older than this, by "
           "arrival, joint states are refused", "s", 1e-3, 10.0, read_only=True),
+    Entry("platform.source", "actuators", "Of a parallel robot: what tells how it moves: the joint states of its actuators; "
+          "~/platform_state, which has the whole motion of its platform; or ~/platform_pose_measured, of whose poses that "
+          "motion is estimated", choices=("actuators", "state", "pose"), read_only=True),
     Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, or an "
           "estimate of the whole motion from the positions in the joint states", choices=("desired", "estimated")),
     Entry("on_desired_timeout", "zero_jerk", "What happens while no desired motion arrives: keep the acceleration "

@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
@@ -41,14 +42,16 @@ from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.kinds.kinds import served
-from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot, untouched
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.nodes.dynamics.motion_source import MotionSource
+from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
+from rnea_ros.robots.derivatives import TorqueDeviations
+from rnea_ros.robots.robot import Dynamics
 
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -77,7 +80,7 @@ class DynamicsNode(Node):
         self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
-        self._topics = Topics(self, QUEUE, SENSOR)
+        self._topics = Topics(self, QUEUE, SENSOR, self._on_moved)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
         # wrenches, desired motion first: of messages that wait together, these are taken before the state that needs them
@@ -114,12 +117,9 @@ class DynamicsNode(Node):
         stream = self._health.desired
         stream.received += 1
         try:
-            source = self._model()[1]
-            stream.accept(time.monotonic_ns(), source.desired.read(self._decode_desired(data)))
-        except Rejected as refusal:
-            stream.drop(refusal)
+            stream.accept(time.monotonic_ns(), self._model()[1].desired.read(self._decode_desired(data)))
         except Exception as error:  # whatever a message contains, the node stays up and says so
-            self._fail(stream, error)
+            self._refused(stream, error)
 
     def _on_state(self, data: bytes, info: MessageInfo) -> None:
         began = time.monotonic_ns()
@@ -127,44 +127,54 @@ class DynamicsNode(Node):
         stream.received += 1
         try:
             robot, source = self._model()
+            if robot.told_by:
+                raise Rejected("joint_states_unused", f"{robot.told_by} says how the robot moves", passing=True)
             message = self._decode_state(data)
             stream.accept(began, source.read(message, self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
-            loads = self._wrenches.loads(source.stamp) if self._wrenches else untouched
-            result = robot.dynamics(motion, source.optional, loads, source.stamp)
-            deviations = self._deviations(robot.differentiable, motion, source.deviation)
-            friction = self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
-            self._out.fill(source.when, motion[:4], result, deviations, friction)
-            self._publish(began)
-            robot.tell(source.when)
+            result = robot.dynamics(motion, source.optional, self._loads(source.stamp), source.stamp)
+            self._answer(began, source.when, motion, result, self._deviations(robot.differentiable, motion, source.deviation))
             if self._external:
                 self._external.on_state(message, source, motion)
             if self._scaling:
                 alone = robot.dynamics(motion, source.optional, untouched, source.stamp) if self._wrenches else result
                 self._scaler.publish(source.stamp, motion, result, alone)
-        except Rejected as refusal:
-            stream.drop(refusal)
-            if isinstance(refusal, Jumped):
-                self._senders.jumped()
-        except RneaError as error:  # the library refuses the motion
-            stream.drop(Rejected("motion_refused", str(error)))
         except Exception as error:
-            self._fail(stream, error)
+            self._refused(stream, error)
+
+    def _on_moved(self, stream: Stream, began: int) -> None:
+        """A topic that comes with the model told how the robot moves."""
+        try:
+            stamp, motion, result = self._model()[0].moved(self._loads)
+            self._answer(began, Time(sec=stamp // SECOND, nanosec=stamp % SECOND), motion, result)
+        except Exception as error:
+            self._refused(stream, error)
+
+    def _loads(self, stamp: int) -> Loads:
+        return self._wrenches.loads(stamp) if self._wrenches else untouched
 
     def _model(self) -> tuple[ServedRobot, MotionSource]:
         if self._robot is None:
             raise Rejected("no_model", "there is no model yet", passing=True)  # which the node's state says
         return self._robot, self._motion
 
-    def _publish(self, began: int) -> None:
+    def _answer(self, began: int, when: Time, motion: Motion, result: Dynamics, std: TorqueDeviations | None = None) -> None:
         out = self._out
+        out.fill(when, motion[:4], result, std, self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0))
         for publisher, sent in zip(self._raw_publishers, out.sent):
             if publisher.has_subscribers():
                 publisher.send(sent.packed(out.stamp))
         self._health.done(began, out.use)
+        self._model()[0].tell(when)
 
-    def _fail(self, stream: Stream, error: Exception) -> None:
-        if self.context.ok():  # a signal ends the context at any point of a callback; that is no failure
+    def _refused(self, stream: Stream, error: Exception) -> None:
+        if isinstance(error, Rejected):
+            stream.drop(error)
+            if isinstance(error, Jumped) and stream is self._health.states:
+                self._senders.jumped()
+        elif isinstance(error, RneaError):  # the library refuses the motion
+            stream.drop(Rejected("motion_refused", str(error)))
+        elif self.context.ok():  # a signal ends the context at any point of a callback; that is no failure
             stream.drop(Rejected("internal_error", repr(error)))
             self._health.fault = f"internal error, please report it: {error!r}"
             self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
@@ -261,19 +271,19 @@ class DynamicsNode(Node):
         if state is NodeState.WAITING_MODEL:
             return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
         if state is NodeState.WAITING_STATE:
-            return [f"{self._states.topic_name} has {counted(self.count_publishers(self._states.topic_name), 'publisher')}"]
+            topic = self.resolve_topic_name((self._robot and self._robot.told_by) or "joint_states")
+            return [f"{topic} has {counted(self.count_publishers(topic), 'publisher')}"]
         senders = self._senders.warnings(self._motion.state) if self._robot is not None else []
         if state is NodeState.ACTIVE and self._robot is not None:
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
-            late = self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
+            late = [] if self._robot.told_by else self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
             scaling = self._scaling_warnings()
             late += self._robot.warnings_now()
             late += self._wrenches.warnings() if self._wrenches else []
             late += self._external.warnings() if self._external else []
             return senders + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
         return senders
-
 
     def _scaling_warnings(self) -> list[str]:
         wanted = self._settings.values["publish_speed_scaling"]

@@ -14,17 +14,17 @@ from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
 class BaseStates(BaseTopic[BaseMotion]):
     """rnea_msgs/BaseStateStamped."""
 
-    def __init__(self, timeout: float):
-        super().__init__("~/base_state", BaseStateStamped, timeout)
+    def __init__(self, timeout: float, topic: str = "~/base_state"):
+        super().__init__(topic, BaseStateStamped, timeout)
 
     def _sample(self, message: BaseStateStamped) -> BaseMotion:
         given = message.state
         try:
             state = BaseState(three(given.pose.position), four(given.pose.orientation), six(given.twist))
         except InputError as error:
-            raise Rejected("base_state_unusable", str(error)) from None
+            raise Rejected(f"{self.name}_unusable", str(error)) from None
         acceleration, jerk = np.array(six(given.acceleration)), np.array(six(given.jerk))
         if not (np.isfinite(acceleration).all() and np.isfinite(jerk).all()):
-            raise Rejected("base_state_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is not "
-                                                  "finite")
+            raise Rejected(f"{self.name}_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is "
+                                                    "not finite")
         return BaseMotion(state, acceleration, jerk, as_told=given)

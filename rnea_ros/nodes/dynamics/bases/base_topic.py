@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from rnea_ros.errors import Rejected
@@ -26,6 +27,7 @@ class BaseTopic(Generic[Sample]):
         self.topic, self.name, self._kind, self._timeout = topic, topic.removeprefix("~/"), kind, timeout
         self.stream, self._read = Stream(self.name), Reader(kind)
         self._kept: deque[tuple[int, Sample]] = deque(maxlen=KEPT)
+        self.then: Callable[[int], None] | None = None  # called after each message that is kept, with its arrival [ns]
 
     def connect(self, topics: Topics) -> None:
         self._timeline = Timeline(topics.clock)
@@ -61,6 +63,9 @@ class BaseTopic(Generic[Sample]):
             self.stream.drop(refusal)
             if isinstance(refusal, Jumped):
                 self._clear()
+        else:
+            if self.then:
+                self.then(arrival)
 
     def _sample(self, message: Any) -> Sample:
         """What the message says. Raises Rejected."""

@@ -23,8 +23,8 @@ from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
 from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
 from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingTree
 from rnea_ros.nodes.dynamics.kinds.moving_loops import ServedMovingLoops
-from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
+from rnea_ros.nodes.dynamics.kinds.told_platforms import served_platform
 from rnea_ros.nodes.dynamics.kinds.trees import ServedSprings, ServedTree
 
 SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
@@ -34,7 +34,7 @@ SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     ElasticRobot: lambda robot, values: ServedElastic(robot),
     FloatingRobot: lambda robot, values: ServedMovingTree(robot, base_source(values)),
     FloatingLoopRobot: lambda robot, values: ServedMovingLoops(robot, base_source(values), values["loops.tolerance"]),
-    ParallelRobot: lambda robot, values: ServedPlatform(robot),
+    ParallelRobot: lambda robot, values: served_platform(robot, values),
 }
 
 

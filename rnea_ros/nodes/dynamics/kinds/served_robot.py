@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -21,6 +21,14 @@ Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
 Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the first tree's joints: wrenches, wrench_rates
 
 
+class Moved(NamedTuple):
+    """Motion of joint_names at a stamp [ns], and what it takes."""
+
+    stamp: int
+    motion: Motion
+    result: Dynamics
+
+
 def untouched(q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
     """No loads."""
     return {}
@@ -35,6 +43,7 @@ class ServedRobot:
     order    : how many derivatives of position desired motions may have; those beyond the jerk NaN where unknown
     solved   : joints whose motion follows from that of joint_names
     differentiable : the Robot whose sensitivities are those of these torques; None where they are not known
+    told_by  : the topic that says how the robot moves, where joint states do not
     scalable : whether its torques at another speed follow from those at this one, as speed scaling needs it
     """
 
@@ -42,6 +51,7 @@ class ServedRobot:
     solved: tuple[str, ...] = ()
     order = 3
     differentiable: Robot | None = None
+    told_by = ""
     scalable = False
 
     def __init__(self, robot: AnyRobot, trees: Sequence[Robot]):
@@ -139,6 +149,13 @@ class ServedRobot:
         optional : (4, len(self.optional)), position, velocity, acceleration and jerk of those joints, NaN where unknown
         stamp    : of the motion [ns]
         Raises Rejected, or RneaError, if there are none.
+        """
+        raise NotImplementedError
+
+    def moved(self, loads_at: Callable[[int], Loads]) -> Moved:
+        """As `dynamics`, where another topic than joint_states says how the robot moves: of its newest message.
+
+        loads_at : of a stamp [ns]
         """
         raise NotImplementedError
 

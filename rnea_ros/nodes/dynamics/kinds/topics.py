@@ -8,13 +8,16 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
 
 
 class Topics:
     """Of one node. Whoever asks for a topic that is there already gets that one."""
 
-    def __init__(self, node: Node, outgoing: int, incoming: QoSProfile):
+    def __init__(self, node: Node, outgoing: int, incoming: QoSProfile, moved: Callable[[Stream, int], None]):
+        """moved(stream, arrival [ns]) is to be called when a message of a stream has told how the robot moves."""
+        self.moved = moved
         self._node, self._outgoing, self._incoming = node, outgoing, incoming
         self._publishers: dict[str, RawPublisher] = {}
         self._heard: dict[str, Callable[[bytes], None]] = {}

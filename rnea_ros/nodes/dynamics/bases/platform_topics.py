@@ -1,0 +1,89 @@
+"""How the platform of a parallel robot moves: ~/platform_state says all of it, ~/platform_pose_measured where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+
+from rnea_ros import BaseState, InputError, PlatformMotion
+from rnea_ros.algebra.vectors import rpy_angles
+from rnea_ros.errors import Rejected
+from rnea_ros.estimation.motion_estimator import MotionEstimator
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, four, three
+from rnea_ros.nodes.dynamics.bases.base_states import BaseStates
+from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+
+UNTIMED = float("inf")  # each message is answered when it comes; none grows old
+TURNS = (3, 5)  # roll and yaw may be told a whole turn away
+
+
+class PlatformStates(BaseStates):
+    """rnea_msgs/BaseStateStamped, with the platform for the base and the root link for the world."""
+
+    def __init__(self, root: str):
+        super().__init__(UNTIMED, "~/platform_state")
+        self._root = root
+
+    def _sample(self, message: Any) -> BaseMotion:
+        check_frame(message.header.frame_id, self._root)
+        return super()._sample(message)
+
+    def motion(self) -> tuple[int, PlatformMotion]:
+        """Of the newest message, with its stamp [ns]."""
+        stamp, (state, acceleration, jerk, *_) = self._kept[-1]
+        return stamp, PlatformMotion(state.position, state.rotation,
+                                     *map(state.into_world, (state.velocity, acceleration, jerk)))
+
+
+class PlatformPoses(BaseTopic[PlatformMotion]):
+    """geometry_msgs/PoseStamped, of the platform in the root link. Place and angles go through the filters of the joints; the
+    angles are those of the turn from the home pose, so they are singular only a quarter turn away from it."""
+
+    def __init__(self, root: str, home: np.ndarray, reach: Callable[[PlatformMotion], object]):
+        """home: rotation (3, 3) of the home pose; reach(pose) raises Rejected where the legs do not allow it: such a pose is
+        kept from the filters."""
+        super().__init__("~/platform_pose_measured", PoseStamped, UNTIMED)
+        self._root, self._home, self._reach = root, home, reach
+        self._lag, self._estimator = 0.0, MotionEstimator(6, 0.0, turning=TURNS)
+
+    def configure(self, lag: float) -> None:
+        if lag != self._lag:
+            self._lag, self._estimator = lag, MotionEstimator(6, lag, turning=TURNS)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._estimator.clear()
+
+    def _sample(self, message: PoseStamped) -> PlatformMotion:
+        check_frame(message.header.frame_id, self._root)
+        try:
+            state = BaseState(three(message.pose.position), four(message.pose.orientation))
+        except InputError as error:
+            raise Rejected(f"{self.name}_unusable", str(error)) from None
+        pose = PlatformMotion(state.position, state.rotation)
+        self._reach(pose)
+        return pose
+
+    def _keep(self, stamp: int, sample: PlatformMotion) -> None:
+        super()._keep(stamp, sample)
+        self._estimator.push(stamp, np.append(sample.position, rpy_angles(sample.rotation @ self._home.T)))
+
+    def motion(self) -> tuple[int, PlatformMotion]:
+        """Estimated, and the stamp [ns] that it is for. Raises Rejected."""
+        if not self._estimator.ready:
+            raise Rejected("history_too_short", f"the estimator needs more messages on {self.topic}; this is normal for an "
+                                                "instant after the start or a gap", passing=True)
+        stamp = self._kept[-1][0] - round(self._lag * 1e9)
+        place, angles = np.split(self._estimator.estimate(stamp).motion[:4], 2, axis=1)
+        found = PlatformMotion.from_rpy([*place], [*angles])
+        return stamp, found._replace(rotation=found.rotation @ self._home)
+
+
+def check_frame(frame: str, root: str) -> None:
+    """Raise Rejected for a frame_id that is not the root link."""
+    if frame not in ("", root):
+        raise Rejected("unknown_frame", f"frame '{frame:.80}' is not '{root}', the root link, in whose frame the platform's "
+                                        "motion is told; an empty one is that, too")
