@@ -18,10 +18,9 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.serialization import serialize_message
 
 from rnea_msgs.msg import BaseStateStamped
-from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
-from rnea_ros.nodes.dynamics.kinds.kinds import served
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses
 from rnea_ros.robots.inputs.base_state import quaternion
-from rnea_ros.robots.parallel_machines import delta
 from support.live_bench import LiveBench
 from support.moving_bench import fill
 from support.moving_robots import MovingPlatform
@@ -150,15 +149,17 @@ def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_pa
 
 
 def test_a_pose_that_the_legs_do_not_allow_never_reaches_the_filters():
-    """Without a node. Legs that are slides, as above, reach everything."""
-    robot, heard, answered = delta().robot(), {}, []
-    made = served(robot, {entry.name: entry.default for entry in DYNAMICS_TABLE} | {"platform.source": "pose"})
-    made.connect(SimpleNamespace(publisher=lambda kind, name: None, clock=time.time_ns, moved=lambda *told: answered.append(told),
-                                 hear=lambda kind, name, callback: heard.__setitem__(name, callback)))
-    for number, height in enumerate((0.0, 9.0)):
+    """Without a node or a robot. Legs that are slides, as above, reach everything."""
+    def reach(pose):
+        if pose.position[2] > 5.0:
+            raise Rejected("out_of_reach", "too high")
+
+    topic, answered = PlatformPoses("base", np.eye(3), reach), []
+    topic.then = answered.append
+    topic.connect(SimpleNamespace(clock=time.time_ns, hear=lambda kind, name, callback: None))
+    for number, height in enumerate((1.0, 9.0, 1.0)):
         message = PoseStamped()
-        place(message.pose, robot.home[0] + [0.0, 0.0, height], np.asarray(robot.home[1]))
+        place(message.pose, [0.0, 0.0, height], np.eye(3))
         message.header.stamp = stamp(1.0 + 0.01 * number)
-        heard["~/platform_pose_measured"](serialize_message(message))
-    stream, = made.streams
-    assert stream.received == 2 and len(answered) == 1 and dict(stream.dropped) == {"out_of_reach": 1}
+        topic.on_message(serialize_message(message))
+    assert topic.stream.received == 3 and len(answered) == 2 and dict(topic.stream.dropped) == {"out_of_reach": 1}
