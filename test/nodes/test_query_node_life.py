@@ -136,4 +136,4 @@ def test_bad_parameters_at_the_start(ros):
     process = ros.start("query_node", {"backend": "fortran"})
     ros.until(lambda: not process.alive)
     assert process.stop() == 1
-    assert "llvm, python, reference" in process.log and "Traceback" not in process.log
+    assert "llvm, c, python, reference" in process.log and "Traceback" not in process.log

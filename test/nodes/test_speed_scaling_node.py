@@ -42,6 +42,7 @@ def motion_with(robot: Robot, seed: int, low: float, high: float) -> np.ndarray:
 
 def answered(bench: Bench, heard: list[Float64], motion: np.ndarray) -> float:
     """The factor that the node tells with its answer to a motion."""
+    bench.ros.spin(0.05)  # what was told of the last one may be on its way
     heard.clear()
     bench.results.clear()
     assert bench.send(motion)

@@ -108,7 +108,7 @@ def test_a_wrench_rate_without_its_wrench(robot):
 
 
 def test_wrong_settings():
-    with pytest.raises(InputError, match=r"backend is 'fortran'; allowed are llvm, python, reference"):
+    with pytest.raises(InputError, match=r"backend is 'fortran'; allowed are llvm, c, python, reference"):
         Robot.from_urdf(TEXT, backend="fortran")
     with pytest.raises(InputError, match=r"base is 'flying'; allowed are fixed, floating"):
         Robot.from_urdf(TEXT, base="flying")
