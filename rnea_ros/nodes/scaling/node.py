@@ -268,7 +268,7 @@ class ScalingNode(Node):
         if self._robot is not None:
             limits = joint_limits(self._settings.values, self._robot)
             self._health.limits(self._robot.joint_names, limits)
-            self._trajectory_executor.use(self._robot.moved, limits)
+            self._trajectory_executor.use(self._robot.planned, limits)
             self._hold()
 
     def _hold(self) -> None:

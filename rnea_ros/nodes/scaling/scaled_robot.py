@@ -15,13 +15,13 @@ HELD = ("its base moves, and nobody knows how it will while a trajectory is exec
 
 
 class ScaledRobot(ServedRobot):
-    """moved : what motions are made for; a base that something carries counts as level and at rest"""
+    """planned : what motions are made for; a base that something carries counts as level and at rest"""
 
     def __init__(self, robot: AnyRobot):
         """Raises InputError for a robot that no motion of the joints alone decides."""
         super().__init__(robot, kinds.trees(robot))
         self.carried = level(robot) is not None
-        self.moved = link_side(robot, level(robot))
+        self.planned = link_side(robot, level(robot))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -31,8 +31,8 @@ class ScaledRobot(ServedRobot):
 def served(robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
     """The robot with what ticks need compiled, in the thread that builds models. Raises RneaError."""
     made = ScaledRobot(robot)
-    if isinstance(made.moved, Robot):
-        tried(made.moved)
+    if isinstance(made.planned, Robot):
+        tried(made.planned)
     else:
-        TorqueStream(made.moved)(*kinds.rest(made.moved))
+        TorqueStream(made.planned)(*kinds.rest(made.planned))
     return made
