@@ -99,7 +99,8 @@ def _started(command: list[str]) -> Started:
     while words:
         word = words.pop(0)
         if word == "--params-file" and Path(words[0]).name.startswith("launch_params_"):
-            ((who, content),) = yaml.safe_load(Path(words.pop(0)).read_text()).items()
+            text = Path(words.pop(0)).read_text().replace("!!python/tuple", "")  # launch tags its lists so; rcl passes over it
+            ((who, content),) = yaml.safe_load(text).items()
             assert who.split("/")[-1] == found.executable  # else a file's section for the node would go over it
             found.parameters.update(content["ros__parameters"])
         elif word == "--params-file":
