@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import c
 from ..codegen.ir.program import Program, trace
+from ..errors import InputError
 from ..robots import kinds
 from ..robots.exported_functions import ExportedFunction, exported, payload_parameters
 from ..robots.protocol import AnyRobot
@@ -113,7 +114,11 @@ def library(robot: AnyRobot, name: str, payload_link: str | None = None, links: 
     payload_link : one that carries things, which become an argument; links : those whose poses and Jacobians are wanted
     """
     carrier = robot.with_payload(payload_link, 1.0) if payload_link else robot
-    functions = [function for function in exported(carrier, links) if wanted(function.name)]
+    every = exported(carrier, links)
+    if payload_link and "payloads" not in every[0].inputs:  # else it is carried for good
+        raise InputError(f"what link '{payload_link}' of a {type(robot).__name__} carries can be no argument: declare it in "
+                         "`payloads` of the robot file")
+    functions = [function for function in every if wanted(function.name)]
     if payload_link:
         functions.insert(0, payload_parameters(kinds.tree(robot).model, payload_link))
     traced = [CFunction(one, trace(one.__call__, one.inputs)) for one in functions]

@@ -270,6 +270,12 @@ def test_payloads_are_arguments(tmp_path):
     close(call("gravity", payloads=np.zeros(10), q=q)["tau"], robot.gravity(q))
 
 
+@pytest.mark.parametrize(("name", "link"), [("elastic 0", "tool"), ("springs 0", "l3"), ("parallel 0", "platform")])
+def test_payloads_that_cannot_be_arguments_are_refused(name, link):
+    with pytest.raises(InputError, match="can be no argument: declare it in `payloads`"):
+        c_library.library(machine(name), "x", link)
+
+
 def test_names_of_joints_cannot_break_out_of_the_text(tmp_path):
     urdf = (ROOT / "urdf" / "pr.urdf").read_text()
     name = Robot.from_urdf(urdf).joint_names[0]

@@ -17,6 +17,8 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 import yaml
 
+from rnea_ros import load
+from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.machines import LoopOracle
 from support.oracles import along, difference, worst
@@ -131,3 +133,9 @@ def test_the_robot_file_is_swapped_and_what_has_no_meaning_is_refused(ros, tmp_p
     ros.until(lambda: "rides on link1" in bench.diagnostics.values["model_error"], of=bench.process)
     bench.trajectories.publish(message(BENT, 2.0, names=["joint1", "joint2", "joint3"]))
     assert np.abs(bench.end().position[-1] - BENT[-1]).max() < 1e-9
+
+
+@pytest.mark.parametrize(("contains", "told"), [("total", 0), ("without_gravity", 1)])
+def test_who_leaves_gravity_to_the_robot_is_told_that_efforts_are_whole(contains, told):
+    robot = ScaledRobot(load(URDF / "seven_r.urdf", {"version": 1, "effort_convention": contains}))
+    assert sum("count it twice" in warning for warning in robot.warnings) == told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rnea_ros import AnyRobot, Robot
+from rnea_ros.model.effort_convention import TOTAL
 from rnea_ros.motion.torque_stream import TorqueStream
 from rnea_ros.nodes.common.model_request import ModelRequest
 from rnea_ros.nodes.common.robot_description import tried
@@ -12,6 +13,8 @@ from rnea_ros.robots.link_side import level, link_side, unkept
 
 HELD = ("its base moves, and nobody knows how it will while a trajectory is executed: it counts as level and at rest; where "
         "it is tilted, parameter gravity says so, in the frame of the root link")
+WHOLE = ("efforts here are whole torques of the joints, gravity and friction included, whatever effort_convention and "
+         "commanded_effort of the robot file say: a controller that adds gravity itself would count it twice")
 
 
 class ScaledRobot(ServedRobot):
@@ -25,7 +28,8 @@ class ScaledRobot(ServedRobot):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return (*super().warnings, *((HELD,) if self.carried else ()), *unkept(self.robot))
+        said = ((HELD, self.carried), (WHOLE, self.model.efforts.commanded != TOTAL.commanded))
+        return (*super().warnings, *(text for text, holds in said if holds), *unkept(self.robot))
 
 
 def served(robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
