@@ -26,7 +26,7 @@ from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.parameter_table import PROCESS
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.messages import DRIVE_ROWS, SUPPLY_ROWS, DynamicsMessages
 from rnea_ros.nodes.fastpath import executor as lean
 from rnea_ros.nodes.fastpath import raw_messages
 from support.node_bench import ARM, NAMES, NODE, Bench
@@ -245,22 +245,33 @@ def test_an_unknown_layout_goes_by_whole_messages(monkeypatch):
     sent = state("ab", (1.0, 2.0), (3.0, 4.0))
     decode = raw_messages.Decoder(JointState, ("position",))
     assert decode(serialize_message(sent)) == sent == decode(serialize_message(sent))
-    assert raw_messages.Encoder(sent).rows is None
+    assert raw_messages.Encoder(sent).blocks is None
 
 
-@pytest.mark.parametrize("n", [1, 2, 7])
-def test_bytes_are_written_as_the_middleware_writes_them(n):
+@pytest.mark.parametrize("n, drives, supplies", [(1, 0, 0), (2, 2, 1), (7, 7, 2), (3, 3, 3), (2, 0, 2)])
+def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
     arrays = raw_messages.float_arrays(JointDynamics())
-    message = JointDynamics(joint_names=[f"joint{k}" for k in range(n)], **{name: [0.0] * n for name in arrays})
+    lengths = [len(arrays) - len(DRIVE_ROWS) - len(SUPPLY_ROWS), len(DRIVE_ROWS), len(SUPPLY_ROWS)]
+    assert arrays[lengths[0]:] == [*DRIVE_ROWS, *SUPPLY_ROWS]
+    sizes = np.repeat([n, drives, supplies], lengths).tolist()
+    message = JointDynamics(joint_names=[f"joint{k}" for k in range(n)],
+                            **{name: [0.0] * size for name, size in zip(arrays, sizes)})
     message.header.frame_id = "base_link"
-    encoder = raw_messages.Encoder(message)
-    assert encoder.rows is not None and encoder.rows.shape == (len(arrays), n) == (14, n)
-    values = np.random.default_rng(n).normal(size=(14, n))
-    encoder.rows[:] = values
-    for name, row in zip(arrays, values):
+    encoder = raw_messages.Encoder(message, lengths)
+    assert encoder.blocks is not None
+    assert [block.shape for block in encoder.blocks] == list(zip(lengths, (n, drives, supplies)))
+    rng = np.random.default_rng(n)
+    for block in encoder.blocks:
+        block[:] = rng.normal(size=block.shape)
+    for name, row in zip(arrays, (row for block in encoder.blocks for row in block)):
         setattr(message, name, array.array("d", row))
     message.header.stamp = Time(sec=3, nanosec=4)
     assert significant(encoder.stamped(3, 4), len(arrays)) == significant(serialize_message(message), len(arrays))
+
+
+def test_arrays_of_unlike_sizes_make_no_block():
+    message = JointDynamics(joint_names=["a", "b"], position=[0.0, 0.0], velocity=[0.0])
+    assert raw_messages.Encoder(message).blocks is None
 
 
 def test_messages_go_whole_where_bytes_cannot(monkeypatch):
@@ -283,7 +294,7 @@ def test_messages_go_whole_where_bytes_cannot(monkeypatch):
 
 
 def test_a_robot_without_joints_has_no_rows():
-    assert raw_messages.Encoder(JointDynamics()).rows is None
+    assert raw_messages.Encoder(JointDynamics()).blocks is None
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ def model_info(robot: RobotFacts, limits: Limits, stamp: Time) -> ModelInfo:
     info.effort_units = ["N.m" if turns else "N" for turns in rotary]
     info.effort_rate_units = ["N.m/s" if turns else "N/s" for turns in rotary]
     info.effort_limit, info.effort_rate_limit = limits.effort.tolist(), limits.effort_rate.tolist()
+    info.velocity_limit = limits.velocity.tolist()
     columns = [list(column) for column in zip(*robot.mdh_table())] or [[] for _ in range(9)]
     (info.frame_names, info.parent, info.sigma, info.gamma, info.b, info.alpha, info.d, info.theta, info.r) = columns
     info.reconstruction_error = float(robot.reconstruction_error)

@@ -69,7 +69,7 @@ class ExternalEfforts:
         self._measured, self._age = MeasuredEffort(robot.joint_names), values["joint_age"]
         self._values = np.zeros((3, robot.n))
         self._header = Header(frame_id=values["frame_id"] or robot.root_link)
-        self._sent = Sent(ExternalEffort(header=self._header, joint_names=list(robot.joint_names)), self._values, slice(0, 3))
+        self._sent = Sent(ExternalEffort(header=self._header, joint_names=list(robot.joint_names)), self._values)
 
     def close(self) -> None:
         self._payload.close()

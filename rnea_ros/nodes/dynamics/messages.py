@@ -23,36 +23,39 @@ from rnea_ros.nodes.dynamics.joint_layouts import finite
 from rnea_ros.nodes.fastpath import raw_messages
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
-         "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization",
-         "effort_std", "effort_rate_std")  # of JointDynamics
+         "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization", "velocity_utilization",
+         "effort_std", "effort_rate_std")  # of JointDynamics, for each joint; those of drives and supplies follow
 _EFFORTS, _LIMITS, _USE, _STD = (slice(_ROWS.index(name), _ROWS.index(name) + 2)
                                  for name in ("effort", "effort_limit", "effort_utilization", "effort_std"))
+_VELOCITY, _VELOCITY_USE = _ROWS.index("velocity"), _ROWS.index("velocity_utilization")
+DRIVE_ROWS = ("current", "voltage", "motor_velocity", "power", "current_utilization", "voltage_utilization",
+              "motor_velocity_utilization", "power_utilization", "speed_torque_utilization", "thermal_load",
+              "thermal_time_left")
+SUPPLY_ROWS = ("supply_power", "supply_utilization")
 
 
 class Sent:
     """One outgoing message with its arrays: as an object to look at, as bytes to send."""
 
-    def __init__(self, message: JointState | JointDynamics, values: np.ndarray, *parts: slice):
-        """parts: the rows of `values` that its arrays show, in their order."""
+    def __init__(self, message: Any, *parts: np.ndarray):
+        """parts (arrays, size): what its arrays show, in their order; each part's are of one size."""
         self._message = message
-        for name in raw_messages.float_arrays(message):
-            setattr(message, name, array.array("d", bytes(8 * values.shape[1])))
-        views = (np.frombuffer(getattr(message, name)) for name in raw_messages.float_arrays(message))
-        self._shown = list(zip(views, (row for part in parts for row in values[part])))
-        self._encoder = raw_messages.Encoder(message)
-        self._written: list[tuple[np.ndarray, np.ndarray]] = []
-        if self._encoder.rows is not None:
-            ends = np.cumsum([part.stop - part.start for part in parts])
-            targets = np.split(self._encoder.rows, ends[:-1])
-            self._written = [(target, values[part]) for target, part in zip(targets, parts)]
+        rows = [row for part in parts for row in part]
+        for name, row in zip(raw_messages.float_arrays(message), rows, strict=True):
+            setattr(message, name, array.array("d", bytes(row.nbytes)))
+        self._shown = [(np.frombuffer(getattr(message, name)), row)
+                       for name, row in zip(raw_messages.float_arrays(message), rows) if row.size]
+        self._encoder = raw_messages.Encoder(message, [len(part) for part in parts])
+        self._written = [(block, part) for block, part in zip(self._encoder.blocks or (), parts) if part.size]
 
-    def message(self) -> JointState | JointDynamics:
+    def message(self) -> Any:
         for view, row in self._shown:
             view[:] = row
         return self._message
 
-    def packed(self, stamp: tuple[int, int]) -> bytes | JointState | JointDynamics:
-        if self._encoder.rows is None:
+    def packed(self, stamp: tuple[int, int]) -> Any:
+        """Bytes, or the message where they cannot be written."""
+        if self._encoder.blocks is None:
             message = self.message()
             message.header.stamp.sec, message.header.stamp.nanosec = stamp
             return message
@@ -76,18 +79,20 @@ class DynamicsMessages:
         self._limits = self._values[_LIMITS]
         self._limits[:] = limits.effort, limits.effort_rate
         self.use = self._values[_USE]
+        self._velocity, self._velocity_limit = self._values[_VELOCITY], limits.velocity
+        self._velocity_use = self._values[_VELOCITY_USE]
         self._std = self._values[_STD]
         self._std[:] = np.nan
         self._names = names
         self.utilization, self.rate_utilization = self.use
         self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
         self._told = self._values[len(_ROWS):]
-        effort = _EFFORTS.start if commanded.plain else len(_ROWS)
-        rate = effort + 1
+        effort, rate = self._values[_EFFORTS, None] if commanded.plain else self._told[:, None]
+        drives, supplies = np.zeros((len(DRIVE_ROWS), 0)), np.zeros((len(SUPPLY_ROWS), 0))
         self.sent = [  # effort, effort rate, dynamics
-            Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(effort, effort + 1)),
-            Sent(JointState(header=self._header, name=names), self._values, slice(0, 2), slice(rate, rate + 1)),
-            Sent(JointDynamics(header=self._header, joint_names=names), self._values, slice(0, len(_ROWS)))]
+            Sent(JointState(header=self._header, name=names), self._values[:2], effort),
+            Sent(JointState(header=self._header, name=names), self._values[:2], rate),
+            Sent(JointDynamics(header=self._header, joint_names=names), self._values[:len(_ROWS)], drives, supplies)]
 
     @property
     def header(self) -> Header:
@@ -131,3 +136,5 @@ class DynamicsMessages:
         self._std[:] = np.nan if std is None else std
         np.abs(self._efforts, out=self.use)
         np.divide(self.use, self._limits, out=self.use)
+        np.abs(self._velocity, out=self._velocity_use)
+        np.divide(self._velocity_use, self._velocity_limit, out=self._velocity_use)

@@ -149,36 +149,49 @@ class RawPublisher:
 
 
 class Encoder:
-    """A message of n joints, serialized once: `rows` (arrays, n) are its numbers, in place. None: not laid out as expected."""
+    """A message of n joints, serialized once: `blocks` are its numbers, in place. None: not laid out as expected.
 
-    def __init__(self, message: Any):
+    lengths : how many arrays, one after the other, make each block (arrays, size); default one block of all
+    """
+
+    def __init__(self, message: Any, lengths: Sequence[int] = ()):
         arrays = float_arrays(message)
-        size = len(getattr(message, arrays[0]))
         self._data = memoryview(bytearray(_STAMP_AT) + serialize_message(message))[_STAMP_AT:]  # doubles then lie aligned
-        self.rows: np.ndarray | None = None
+        self.blocks: list[np.ndarray] | None = None
         try:
             _, found = spans(bytes(self._data), len(arrays))
         except struct.error:
             return
-        starts = np.array([a for a, _ in found])
-        stride = int(starts[1] - starts[0])
-        if size and found[-1][1] <= len(self._data) and (np.diff(starts) == stride).all():
-            self.rows = np.ndarray((len(arrays), size), float, self._data, int(starts[0]), (stride, 8))
-            if not self._proved(type(message), arrays):
-                self.rows = None
+        if found[-1][1] > len(self._data) or not len(getattr(message, arrays[0])):
+            return
+        ends = np.cumsum(lengths or [len(arrays)]).tolist()
+        blocks = [block for a, b in zip([0, *ends], ends) if (block := self._block(found[a:b])) is not None]
+        if len(blocks) == len(ends) and self._proved(type(message), arrays, blocks):
+            self.blocks = blocks
 
-    def _proved(self, kind: Any, arrays: Sequence[str]) -> bool:
+    def _block(self, places: Sequence[Span]) -> np.ndarray | None:
+        """The numbers of arrays that are as long as each other, and as far from each other."""
+        starts = np.array([a for a, _ in places])
+        sizes = {(b - a) // 8 for a, b in places}
+        strides = set(np.diff(starts).tolist()) or {0}
+        if len(sizes) > 1 or len(strides) > 1:
+            return None
+        return np.ndarray((len(places), sizes.pop()), float, self._data, int(starts[0]), (strides.pop(), 8))
+
+    def _proved(self, kind: Any, arrays: Sequence[str], blocks: Sequence[np.ndarray]) -> bool:
         """Whether the middleware reads the numbers that were written."""
-        assert self.rows is not None
-        before = self.rows.copy()
-        self.rows[:] = np.arange(1.0, self.rows.size + 1.0).reshape(self.rows.shape)
+        before = [block.copy() for block in blocks]
+        for number, block in enumerate(blocks, start=1):
+            block[:] = number * np.arange(1.0, block.size + 1.0).reshape(block.shape)
         try:
             read = deserialize_message(self.stamped(17, 23), kind)
         except Exception:  # whatever it says of bytes that it does not understand
             return False
+        rows = (row for block in blocks for row in block)
         right = (read.header.stamp.sec, read.header.stamp.nanosec) == (17, 23) and all(
-            getattr(read, name).tobytes() == row.tobytes() for name, row in zip(arrays, self.rows))
-        self.rows[:] = before
+            getattr(read, name).tobytes() == row.tobytes() for name, row in zip(arrays, rows))
+        for block, numbers in zip(blocks, before):
+            block[:] = numbers
         return right
 
     def stamped(self, sec: int, nanosec: int) -> bytes:

@@ -38,7 +38,7 @@ class ServedElastic(ServedRobot):
             self._follows = str(unknown)
         self._values = np.zeros((len(ElasticRates._fields), self.n))
         self._told = Sent(ElasticDynamics(header=Header(frame_id=self.root_link), joint_names=list(self.joint_names)),
-                          self._values, slice(0, len(self._values)))
+                          self._values)
 
     def prepare(self, loads: Loads) -> None:
         rest, motors = np.zeros((self.order + 1, self.n)), np.zeros((4, len(self._elastic.elastic_joints)))
