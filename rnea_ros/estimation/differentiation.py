@@ -38,11 +38,12 @@ class Window(NamedTuple):
     samples: int  # in half of the windows or more
     fewest: int  # in any of them
     widened: bool  # from WINDOW, which would hold too few
+    times: str = ""  # where stamps are not the times of the readings: what was found, for people
 
     @property
     def method(self) -> str:
         """How derivatives were estimated, for people."""
-        return f"polynomials over {self}"
+        return f"polynomials over {self}" + with_times(self.times)
 
     def __str__(self) -> str:
         notes = [f"{self.samples} samples"]
@@ -51,6 +52,11 @@ class Window(NamedTuple):
         if self.widened:
             notes.append(f"{WINDOW:g} s would hold too few")
         return f"windows of {self.seconds:.3g} s ({', '.join(notes)})"
+
+
+def with_times(words: str) -> str:
+    """What was found of the times of readings, behind how derivatives were estimated."""
+    return words and f"; {words}"
 
 
 class Estimates(NamedTuple):

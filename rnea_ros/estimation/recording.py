@@ -2,7 +2,8 @@
 
 Measured positions have noise, if only the steps of an encoder: they are smoothed (smoother.py). Positions without noise,
 sparse or uneven ones, and those that come with accelerations are of a plan: polynomials reproduce them (differentiation.py),
-and are fitted too where a window is given. Each block of a long recording (blocks.py) is estimated by itself.
+and are fitted too where a window is given. Where stamps are not the times of the readings, these are found first
+(reading_times.py). Each block of a long recording (blocks.py) is estimated by itself.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .blocks import Blocks
-from .differentiation import ORDERS, Window, checked, estimate_derivatives
+from .differentiation import ORDERS, Window, checked, estimate_derivatives, with_times
+from .reading_times import FEWEST, ReadingTimes, parts, reading_times
 from .sample_clock import line_through
-from .smoother import GAP, GAP_PERIODS, parts, smooth
+from .smoother import smooth
 
-FEWEST = 64  # samples of a stretch that is smoothed
 _EVEN = 0.33  # of a period: stamps that are off even times by less than that, in the mean, are of a robot that is read evenly
 _EXACT = 2e-8  # rad, m: noise below that is rounding
 _DIFFERENCE = 7  # order of the differences in which noise is seen: motion has vanished from them
@@ -29,17 +30,18 @@ class Smoothing(NamedTuple):
 
     rate: float  # of the samples [Hz]
     noise: float  # largest standard deviation of a position that was found [rad, m]
+    times: str = ""  # where stamps are not the times of the readings: what was found, for people
 
     @property
     def method(self) -> str:
         """How derivatives were estimated, for people."""
-        return f"Kalman smoothing ({self.rate:.4g} Hz, positions known to {self.noise:.2g})"
+        return f"Kalman smoothing ({self.rate:.4g} Hz, positions known to {self.noise:.2g})" + with_times(self.times)
 
 
 class RecordingEstimate(NamedTuple):
     """qd, qdd, qddd (N, n) of a recording, and how far off they may be.
 
-    centred   : (N,) whether there are samples on both sides of each, near enough to matter
+    centred   : (N,) whether each is a reading of its own, with others on both sides, near enough to matter
     how       : what was done to estimate them, with the largest noise in a long recording
     deviation : (4, N, n) standard deviations of q, qd, qdd, qddd as they were estimated; None: by polynomials
     """
@@ -51,8 +53,8 @@ class RecordingEstimate(NamedTuple):
     how: Window | Smoothing
     deviation: np.ndarray | None = None
 
-    def only(self, samples: slice) -> RecordingEstimate:
-        """Some of the samples."""
+    def only(self, samples: slice | np.ndarray) -> RecordingEstimate:
+        """Some of the samples, by number."""
         qd, qdd, qddd, centred = (block[samples] for block in self[:4])
         known = None if self.deviation is None else self.deviation[:, samples]
         return RecordingEstimate(qd, qdd, qddd, centred, self.how, known)
@@ -86,24 +88,25 @@ def estimate_block(t: np.ndarray, known: dict[int, np.ndarray], window: float | 
         unknown = np.full((ORDERS, *known[0].shape), np.nan)
         return RecordingEstimate(known.get(1, unknown[1]), known.get(2, unknown[2]), unknown[3], np.zeros(len(t), dtype=bool),
                                  Smoothing(0.0, 0.0), unknown)
-    since, q = checked(t, known, degree), known[0]
-    counted = q.copy()
+    since, counted = checked(t, known, degree), known[0].copy()
     turning = [k for k, kind in enumerate(joint_types) if kind == "continuous"]
     counted[:, turning] = np.unwrap(counted[:, turning], axis=0)
+    if 2 not in known and (found := reading_times(since, counted)):
+        return _at_reading_times(found, known, window, degree, joint_types)
     stretches = [] if window is not None or 2 in known else _measured(since, counted)
     if not stretches:
-        fitted = estimate_derivatives(t, q, known.get(1), known.get(2), window, degree, joint_types)
+        fitted = estimate_derivatives(t, known[0], known.get(1), known.get(2), window, degree, joint_types)
         return RecordingEstimate(fitted.qd, fitted.qdd, fitted.qddd, fitted.centred, fitted.window)
-    motion, deviation, centred, found = smooth(since, counted, stretches)
+    motion, deviation, centred, smoothed = smooth(since, counted, stretches)
     short = np.isnan(deviation).any(axis=(0, 2))
     if short.any():
-        fitted = estimate_derivatives(t, q, known.get(1), None, None, degree, joint_types)
+        fitted = estimate_derivatives(t, known[0], known.get(1), None, None, degree, joint_types)
         motion[1:, short], centred[short] = [block[short] for block in fitted[:3]], fitted.centred[short]
     for order, block in known.items():
         motion[order] = block
-    noise = float(np.sqrt(found.noise.variance(np.zeros(counted.shape[1])).max(initial=0.0)))
+    noise = float(np.sqrt(smoothed.noise.variance(np.zeros(counted.shape[1])).max(initial=0.0)))
     _, qd, qdd, qddd = motion
-    return RecordingEstimate(qd, qdd, qddd, centred, Smoothing(1.0 / found.clock.period, noise), deviation)
+    return RecordingEstimate(qd, qdd, qddd, centred, Smoothing(1.0 / smoothed.clock.period, noise), deviation)
 
 
 def joined(found: Sequence[RecordingEstimate]) -> RecordingEstimate:
@@ -121,10 +124,18 @@ def what(hows: Sequence[Window | Smoothing]) -> Window | Smoothing:
     return max(smoothed, key=lambda how: how.noise) if smoothed else hows[0]
 
 
+def _at_reading_times(found: ReadingTimes, known: dict[int, np.ndarray], window: float | None, degree: int,
+                      joint_types: Sequence[str]) -> RecordingEstimate:
+    """The estimate of each reading at its own time; a sample that repeats it has the same."""
+    read = {order: block[found.new] for order, block in known.items()}
+    own = estimate_block(found.times[found.new], read, window, degree, joint_types)
+    every = own.only(np.cumsum(found.new) - 1)
+    return every._replace(centred=every.centred & found.new, how=own.how._replace(times=found.words))
+
+
 def _measured(t: np.ndarray, q: np.ndarray) -> list[slice]:
     """The stretches to be smoothed: long enough, of even samples, with noise; none where that is a plan."""
-    period = float(np.median(np.diff(t)))
-    long = [part for part in parts(t, max(GAP, GAP_PERIODS * period)) if part.stop - part.start >= FEWEST]
+    long = [part for part in parts(t) if part.stop - part.start >= FEWEST]
     if not long or not q.shape[1] or not all(_even(t[part]) for part in long):
         return []
     rests = np.concatenate([np.diff(q[part], _DIFFERENCE, axis=0) for part in long])

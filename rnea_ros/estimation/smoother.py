@@ -6,7 +6,6 @@ Where a part begins, they first run backwards through its beginning: that tells 
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from .motion_estimator import MotionEstimator
 _LATER, _LATER_PERIODS = 0.2, 70  # s, and at least so many samples: later ones say nothing more about an instant
 _BEGINNING = 2000  # samples of a part that are first run through backwards
 _BACKWARDS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None, None]  # derivatives by time that runs backwards
-GAP, GAP_PERIODS = 0.05, 5  # s, and so many periods: a stretch ends where samples are missing for longer
 _EDGE = 0.05  # s, at both ends of a part, in which the motion is not known so well
 
 
@@ -35,14 +33,8 @@ class Smoothed(NamedTuple):
     estimator: MotionEstimator
 
 
-def parts(t: np.ndarray, longest: float) -> list[slice]:
-    """The stretches of a recording without a gap longer than that [s]."""
-    ends = [0, *(np.flatnonzero(np.diff(t) > longest) + 1).tolist(), len(t)]
-    return [slice(a, b) for a, b in itertools.pairwise(ends)]
-
-
 def smooth(t: np.ndarray, q: np.ndarray, stretches: list[slice]) -> Smoothed:
-    """t (samples,) [s] strictly increasing, q (samples, n) with turns counted; stretches without gaps, as `parts` finds."""
+    """t (samples,) [s] strictly increasing, q (samples, n) with turns counted; stretches: without gaps."""
     period = float(np.median(np.diff(t)))
     estimator = MotionEstimator(q.shape[1], max(_LATER, _LATER_PERIODS * period))
     stamps = np.round((t - t[0]) * 1e9).astype(np.int64)

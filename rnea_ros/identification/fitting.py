@@ -18,8 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import InputError
+from ..estimation.preparation import Prepared, prepare
 from ..inertial.base_parameters import BaseParameters, base_parameters
 from ..inertial.inertial_parameters import Parameter, inertia, values
+from ..model.effort_convention import EffortConvention, Efforts
 from ..model.tree import Model, frozen
 from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
@@ -30,7 +32,6 @@ from .friction_choice import choose
 from .identification import Measurements
 from .joint_equations import Recorded, Rows, equations, foretold, measured
 from .physical_consistency import NearestValues, nearer
-from .preparation import Prepared, prepare
 from .regressor_kernel import Regressor
 from .weighted_fit import WeightedFit, solve
 
@@ -92,18 +93,20 @@ def fit(robot: Robot, recording: Measurements, held_out: float = HELD_OUT, rate:
         window: float | None = None, currents: bool = False) -> Fit:
     """The robot that a recording shows. robot: its geometry, and bodies that what is not shown is taken from.
 
-    recording : t, q, tau; qd and qdd count if both are there. A column of NaN in tau: that joint is not measured
+    recording : t, q, tau as robot.model.efforts.measured has it; qd and qdd count if both are there. A column of NaN in
+                tau: that joint is not measured
     held_out  : share of the recording, at its end, that is not used
     rate      : equations per second and joint
     window    : of polynomials instead of Kalman smoothing, see estimate_recording [s]
-    currents  : tau holds currents, or torques before gears, whose gains are unknown too
+    currents  : tau holds currents, or torques before gears, whose gains are unknown too; robot.model.efforts.measured of
+                the robot found has them
     """
     validation.held_base(robot.model)
     if not 0.0 <= held_out <= 0.9 or not rate > 0.0:
         raise InputError(f"held_out is {held_out}, rate {rate}; 0 to 0.9, and a number above zero are needed")
     joints, q, tau = measured(robot, recording)
     qd, qdd = (None if block is None else np.asarray(block, dtype=float) for block in (recording.qd, recording.qdd))
-    data = prepare(recording.t, q, np.nan_to_num(tau), qd, qdd, window, robot.joint_types)
+    data = _read(robot, prepare(recording.t, q, np.nan_to_num(tau), qd, qdd, window, robot.joint_types), currents)
     body = _without_friction(unified(robot.model, tuple(robot.payloads.values())))
     base = base_parameters(body, robot.gravity_vector, (ROTOR,), free_root=False)
     regressor = Regressor(Robot(body, robot.backend, robot.gravity_vector), [base.parameters[k] for k in base.kept])
@@ -122,8 +125,28 @@ def fit(robot: Robot, recording: Measurements, held_out: float = HELD_OUT, rate:
     whole = _with_friction(robot, given, models)
     start = np.concatenate((_with_rotors(base, listed, least.x), _brakes(models, least.x[len(base):])))
     near = _likely(list(nearer(start, whole, least.x, least.covariance)), whole, least)
-    found = Robot(_model(body, given, models, near.parameters), robot.backend, robot.gravity_vector)
+    model = replace(_model(body, given, models, near.parameters), efforts=_efforts(robot, joints, gains))
+    found = Robot(model, robot.backend, robot.gravity_vector)
     return replace(_judged(found, given, models, whole, prior, least, near), gains=gains)
+
+
+def _read(robot: Robot, data: Prepared, currents: bool) -> Prepared:
+    """Efforts as the robot file means them, in torques; those whose gains are to be found stay as they are."""
+    if not currents:
+        return replace(data, tau=robot.measured_torque(data.tau, data.q, data.qd))
+    if (contains := robot.model.efforts.measured.contains) != "total":
+        raise InputError(f"the robot file says that measured efforts are {contains}; gains are found of efforts that hold all "
+                         "that the motors do: total")
+    return data
+
+
+def _efforts(robot: Robot, joints: tuple[int, ...], gains: Gains | None) -> Efforts:
+    """What efforts mean, by the gains that were found."""
+    if not gains:
+        return robot.model.efforts
+    per_unit = np.ones(robot.n)
+    per_unit[list(joints)] = gains.values
+    return robot.model.efforts._replace(measured=EffortConvention("total", "current", tuple(per_unit.tolist())))
 
 
 def _in_torques(rows: Rows, gains: Gains | None) -> Rows:

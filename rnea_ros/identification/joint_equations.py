@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError, some
+from ..estimation.preparation import Prepared
 from ..inertial.base_parameters import BaseParameters
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .friction import FrictionModel, candidates
 from .identification import CHUNK, Measurements
 from .parallel_filter import filtered, low_pass
-from .preparation import Prepared
 from .regressor_kernel import Regressor
 
 MOST = 20_000  # equations of a joint

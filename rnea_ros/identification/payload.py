@@ -15,7 +15,7 @@ import numpy as np
 
 from ..algebra.vectors import rotate_inertia, shift
 from ..errors import InputError
-from ..estimation.recording import estimate_recording
+from ..estimation.preparation import prepare
 from ..inertial.inertial_parameters import INERTIAL, Parameter
 from ..model.tree import Frame
 from ..robots.inputs import validation
@@ -138,13 +138,8 @@ def estimate_payload(robot: Robot, link: str, recording: Measurements, tare: Mea
 
     def raw(of: Measurements) -> Raw:
         q, tau = (validation.coordinates(name, getattr(of, name), robot.joint_names) for name in ("q", "tau"))
-        if of.qd is not None and of.qdd is not None:
-            qd, qdd = np.asarray(of.qd), np.asarray(of.qdd)
-            return estimator.raw(q, qd, qdd, robot.measured_torque(tau, q, qd), friction)
-        found = estimate_recording(of.t, q, window=window, joint_types=robot.joint_types)
-        good = found.centred
-        q, qd, qdd, tau = q[good], found.qd[good], found.qdd[good], tau[good]
-        return estimator.raw(q, qd, qdd, robot.measured_torque(tau, q, qd), friction)
+        data = prepare(of.t, q, tau, of.qd, of.qdd, window, robot.joint_types)
+        return estimator.raw(data.q, data.qd, data.qdd, robot.measured_torque(data.tau, data.q, data.qd), friction)
 
     return estimator.estimate(raw(recording), None if tare is None else raw(tare), masses)
 

@@ -14,6 +14,7 @@ from ..algorithms.joint_dynamics import joint_dynamics
 from ..model import urdf_writer
 from ..model.robot_file.robot_file import RobotFile
 from ..output.figures import picture
+from ..robots.robot import Robot
 from . import knowledge
 from .fitting import Fit
 
@@ -40,25 +41,36 @@ def write(folder: str | os.PathLike[str], found: Fit, urdf: str, given: Mapping[
 
 
 def robot_file(found: Fit, given: Mapping[str, Any]) -> RobotFile:
-    """The robot file of before with drives and friction as found; payloads are in the bodies now."""
+    """The robot file of before with drives and friction as found, and gains, by which efforts are read from then on;
+    payloads are in the bodies now."""
     robot = found.robot
     content = {"version": 1, "robot": robot.name, **given}
     content.pop("payloads", None)
     drives, frictions = ({name: dict(entry) for name, entry in content.get(section, {}).items()}
                          for section in ("drives", "friction"))
     terms = {link.joint: link.term for link in robot.model.links if link.joint}
-    for k, joint in enumerate(robot.joint_names[k] for k in found.joints):
+    for joint in (robot.joint_names[k] for k in found.joints):
         term = terms[joint]
         drive = {key: value for key, value in drives.get(joint, {}).items() if key not in ("coulomb", "viscous")}
         drives[joint] = drive | {"gear_ratio": term.gear_ratio, "rotor_inertia": _short(term.rotor_inertia)}
-        if found.gains:
-            behind = abs(term.gear_ratio) * drives[joint].get("efficiency", 1.0)
-            drives[joint]["torque_constant"] = _short(abs(float(found.gains.values[k])) / behind)
         unused = () if term.stribeck else ("stribeck", "stribeck_velocity")
         frictions[joint] = {key: _short(getattr(term, key)) for key in TERMS
                             if key not in unused and (key != "asymmetry" or term.asymmetry)}
+    if found.gains:
+        content["measured_effort"] = _currents(robot, drives)
     gravity = [] if robot.gravity_vector.tolist() == [0.0, 0.0, -9.81] else [("gravity", robot.gravity_vector.tolist())]
     return RobotFile({**content, **dict(gravity), "drives": drives, "friction": frictions}, ROBOT_FILE)
+
+
+def _currents(robot: Robot, drives: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What efforts mean whose gains were found; torque constants go into the drives. What was not measured is a torque."""
+    measured = robot.model.efforts.measured
+    for joint, gain in zip(robot.joint_names, measured.per_unit, strict=True):
+        drive = drives.setdefault(joint, {"gear_ratio": 1.0})
+        drive["torque_constant"] = _short(abs(gain) / abs(drive["gear_ratio"] * drive.get("efficiency", 1.0)))
+    turned = [joint for joint, gain in zip(robot.joint_names, measured.per_unit, strict=True)
+              if gain * drives[joint]["gear_ratio"] < 0.0]
+    return {"contains": measured.contains, "quantity": measured.quantity, **({"reversed": turned} if turned else {})}
 
 
 def _short(value: float) -> float:

@@ -114,3 +114,26 @@ def test_few_and_uneven_samples_are_fitted():
     few, uneven = np.arange(40) * 0.01, np.cumsum(rng.integers(1, 10, 400)) * 0.001 + rng.uniform(0.0, 0.0005, 400)
     for t in (few, uneven):
         assert "polynomials" in estimate_recording(t, encoded(rng, np.sin(t)[:, None])).how.method
+
+
+@pytest.mark.parametrize("window", [None, 0.4])
+def test_stamps_of_publishing_are_no_times_of_reading(window):
+    """A reading every 34 ms, a message with the newest one every 33.3 ms."""
+    rng, read, t = np.random.default_rng(13), np.arange(0.0, 21.0, 0.034), np.arange(0.1, 20.0, 1.0 / 30.0)
+    motion, newest = sines(rng, read, 3, fastest=1.5), np.searchsorted(read, t, side="right") - 1
+    found = estimate_recording(t, encoded(rng, motion[0])[newest], window=window)
+    assert "even times, 34 ms apart" in found.how.method
+    twice = np.flatnonzero(np.diff(newest) == 0) + 1
+    assert len(twice) > 5 and not found.centred[twice].any()
+    assert np.array_equal(found.qddd[twice], found.qddd[twice - 1])
+    speed, acceleration, _ = of(motion[:, newest], found)
+    assert speed < 0.01 and acceleration < 0.1
+
+
+def test_stamps_of_reading_are_believed():
+    """A plan with uneven points, and a robot that rests between its motions, published twice as often as it is read."""
+    rng = np.random.default_rng(14)
+    plan, t = np.cumsum(rng.uniform(0.8, 1.2, 300)) * 0.01, np.arange(0.0, 20.0, 0.004)
+    resting = np.where((t > 5.0) & (t < 8.0), 5.0, np.where(t >= 8.0, t - 3.0, t))
+    for stamps, q in ((plan, np.sin(plan)[:, None]), (t, encoded(rng, np.sin(resting)[:, None])[np.arange(len(t)) // 2 * 2])):
+        assert "even times" not in estimate_recording(stamps, q).how.method

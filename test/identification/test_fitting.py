@@ -12,12 +12,12 @@ import pytest
 import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.cli import identify as identify_cli
+from rnea_ros.estimation.preparation import prepare
 from rnea_ros.identification import knowledge, result_files
 from rnea_ros.identification.fitting import fit
 from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
 from rnea_ros.identification.physical_consistency import impossible_bodies
-from rnea_ros.identification.preparation import prepare
 from rnea_ros.identification.weighted_fit import alike
 from support.oracles import difference
 from support.recorded_robot import NOISE, URDF, motion, recorded, robots, write_csv
@@ -122,9 +122,35 @@ def test_gains_of_drives():
     shares = found.gains.values / gains
     assert np.ptp(shares) < 0.08 * shares.mean() and 0.7 < shares.mean() < 1.3
     assert np.all(found.foretold < 1.3 * NOISE * shares) and found.explained
-    drives = result_files.robot_file(found, {}).section("drives")
-    assert drives["j2"]["torque_constant"] == pytest.approx(-found.gains.values[1], rel=1e-5)
+    file = result_files.robot_file(found, {"version": 1, "drives": {"j2": {"gear_ratio": 1.0, "efficiency": 0.8}}})
+    assert file.section("drives")["j2"]["torque_constant"] == pytest.approx(-found.gains.values[1] / 0.8, rel=1e-5)
+    again = rnea_ros.load(URDF, file.content)
+    for robot in (found.robot, again):
+        efforts = robot.model.efforts.measured
+        assert efforts.quantity == "current" and efforts.per_unit == pytest.approx(found.gains.values, rel=1e-5)
+    next_run = fit(again, Measurements(t, q, tau / gains))
+    assert next_run.gains is None and np.all(next_run.foretold < 1.3 * NOISE * shares)
+    with pytest.raises(InputError, match="measured efforts are without_gravity"):
+        fit(rnea_ros.load(URDF, {"version": 1, "effort_convention": "without_gravity"}), Measurements(t, q, tau), 0.3,
+            currents=True)
     assert "torque for one unit of effort: j1" in identify_cli.told(found) and result_files.as_json(found)["gains"]["j2"] < 0.0
+
+
+def test_efforts_mean_what_the_robot_file_says():
+    t, q, tau = recorded()
+    robot = rnea_ros.load(URDF, {"version": 1, "measured_effort": {"reversed": ["j2"]}})
+    found = fit(robot, Measurements(t, q, tau * [1.0, -1.0, 1.0]))
+    np.testing.assert_allclose(found.foretold, fitted().foretold, rtol=1e-6)
+    assert result_files.robot_file(found, {"measured_effort": {"reversed": ["j2"]}}).content["measured_effort"] == {
+        "reversed": ["j2"]}
+
+
+def test_gains_where_a_joint_is_not_measured():
+    """Its effort stays a torque, and the robot file can be read."""
+    t, q, tau = recorded()
+    found = fit(robots()[0], Measurements(t, q, tau / [80.0, -50.0, np.nan]), currents=True)
+    again = rnea_ros.load(URDF, result_files.robot_file(found, {}).content)
+    assert again.model.efforts.measured.per_unit == pytest.approx((*found.gains.values, 1.0), rel=1e-5)
 
 
 def test_bad_questions():
@@ -147,7 +173,7 @@ def test_repeated_readings_are_left_out_and_times_are_even():
     last = np.searchsorted(read, t) - 1
     q, *_ = motion(0)(read)
     found = prepare(t, q[last], q[last] * 2.0)
-    assert "repeat the reading before" in found.notes[0] and "even times, 34 ms apart" in found.notes[1]
+    assert "repeat the reading before" in found.notes[0] and "even times, 34 ms apart" in found.how.method
     inner = slice(30, -30)
     true = np.array([motion(0)(read[np.flatnonzero((q == row).all(axis=1))])[1][0] for row in found.q[inner]])
     assert np.abs(found.qd[inner] - true).max() < 0.05 * np.abs(true).max()
