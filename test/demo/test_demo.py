@@ -23,12 +23,12 @@ from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
 from rnea_ros.demo.elastic_plant import ElasticPlant
 from rnea_ros.demo.processes import MODULES
-from rnea_ros.demo.quintics import Quintics
 from rnea_ros.demo.recording import DemoRecording, Series, paired, played
 from rnea_ros.demo.robots import any_tree, elastic
 from rnea_ros.demo.robots.catalogue import DEMOS, PLAYERS
 from rnea_ros.demo.table import LiveTable
 from rnea_ros.demo.task import motion, parameters, too_fast
+from rnea_ros.execution.trajectory_spline import TrajectorySpline
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.robots.elastic_control import InverseDynamicsController
 from rnea_ros.scaling.plan import follow
@@ -260,13 +260,13 @@ def test_a_trajectory_between_its_points():
     def motion(t, count):
         return [np.array([p.deriv(k)(t) for p in polynomials]) for k in range(count)]
 
-    course = Quintics(times, *(np.array([motion(t, 3)[k] for t in times]) for k in range(3)))
+    course = TrajectorySpline(times, *(np.array([motion(t, 3)[k] for t in times]) for k in range(3)))
     for t in (0.5, 0.6, 1.0, 1.3, 1.9999, 2.0):
         np.testing.assert_allclose(course(t, 5), motion(t, 5), rtol=1e-7, atol=1e-8)
     np.testing.assert_array_equal(course(3.0, 5), course(2.0, 5))
     for bad in ([0.0, 0.0, 1.0, 2.0], [0.0, np.nan, 1.0, 2.0], [0.0]):
         with pytest.raises(InputError, match="ascending times"):
-            Quintics(np.array(bad), *np.zeros((3, len(bad), 2)))
+            TrajectorySpline(np.array(bad), *np.zeros((3, len(bad), 2)))
 
 
 # --- with scaling -----------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
 from rnea_ros.nodes.scaling.action import TOLERANCES, FollowAction
-from rnea_ros.nodes.scaling.messages import goal
+from rnea_ros.nodes.trajectories import goal
 from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import free_domain, world
 from support.scaling_bench import NAMES, Bench, message

@@ -37,7 +37,7 @@ from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
 from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
-from rnea_ros.nodes.scaling.messages import goal
+from rnea_ros.nodes.trajectories import goal
 
 LARGEST = 1 << 16  # bytes
 HEADERS = [b"\0\1\0\0"] * 6 + [b"\0\0\0\0", b"\0\2\0\0", b"\0\3\0\0", b"\0\7\0\0", b"\0\x08\0\2", b"\0\x09\0\0", b"\1\1\1\1"]

@@ -20,8 +20,8 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_ros import ElasticRobot, InputError, RneaError, load
-from rnea_ros.demo.quintics import Quintics
 from rnea_ros.demo.robots.elastic import GAINS
+from rnea_ros.execution.trajectory_spline import TrajectorySpline
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.run import run
@@ -51,7 +51,7 @@ class ElasticController(Node):
             raise InputError(f"'{robot.name}' needs elastic joints in its robot file, each with a motor_joint")
         self._joints, self._motors = list(robot.joint_names), [robot.motor_joints[name] for name in robot.elastic_joints]
         self._law = InverseDynamicsController(robot, **{name: values[name] for name in GAINS})
-        self._courses: deque[tuple[int, Quintics]] = deque()  # begin [ns], in this order
+        self._courses: deque[tuple[int, TrajectorySpline]] = deque()  # begin [ns], in this order
         self._commands = self.create_publisher(JointState, "joint_commands", 10)
         self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
         self.create_subscription(JointState, "encoders", self._on_encoders, 10)
@@ -68,7 +68,7 @@ class ElasticController(Node):
             self._courses.pop()
         self._courses.append((begin, course))
 
-    def _course(self, message: JointTrajectory) -> Quintics:
+    def _course(self, message: JointTrajectory) -> TrajectorySpline:
         """Raises InputError."""
         if sorted(message.joint_names) != sorted(self._joints):
             raise InputError(f"it names {list(message.joint_names)}; {self._joints} are needed, in any order")
@@ -77,7 +77,7 @@ class ElasticController(Node):
         parts = [[getattr(point, field) for point in message.points] for field in ("positions", "velocities", "accelerations")]
         if any(len(row) != len(order) for part in parts for row in part):
             raise InputError("each point needs positions, velocities and accelerations of all joints")
-        return Quintics(np.array(times), *(np.array(part).reshape(-1, len(order))[:, order] for part in parts))
+        return TrajectorySpline(np.array(times), *(np.array(part).reshape(-1, len(order))[:, order] for part in parts))
 
     def _on_encoders(self, message: JointState) -> None:
         now = nanoseconds(message.header.stamp)

@@ -1,14 +1,14 @@
-"""Desired motions as controllers send them: acceleration and jerk by name, kept by stamp."""
+"""Motions as controllers send them, kept by stamp: desired ones are acceleration and jerk by name."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from rnea_msgs.msg import JointMotion
 from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.dynamics.joint_layouts import JointMap, not_finite
@@ -16,21 +16,19 @@ from rnea_ros.nodes.dynamics.joint_layouts import JointMap, not_finite
 FIELDS = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")  # of JointMotion; those from snap on may be empty
 
 
-class DesiredReader:
-    """The latest desired motions by stamp: acceleration, jerk and higher derivatives, a row each."""
+class StampedMotions:
+    """The latest motions by stamp: fields of a message by joint, a row each."""
 
-    _KEPT = 16
-
-    def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (),
-                 order: int = 3):
-        """optional: joints that need not be named, NaN then; order: of the highest derivative of position that is read."""
+    def __init__(self, joint_names: Sequence[str], fields: Sequence[str], clock: Callable[[], int] = time.time_ns,
+                 optional: Sequence[str] = (), lacking: Sequence[str] = (), kept: int = 16):
+        """optional: joints that need not be named, NaN then; lacking: fields that may be empty, NaN then; so many are kept."""
         self._map, self._timeline = JointMap(joint_names, optional), Timeline(clock)
-        self._needed, self._fields = len(joint_names), FIELDS[:order - 1]
+        self._needed, self._fields, self._lacking, self._most = len(joint_names), tuple(fields), tuple(lacking), kept
         self.held: frozenset[int] = frozenset()  # joints that need not be named: they rest
         self._spare = np.zeros((len(self._fields), len(joint_names) + len(optional)))
         self._kept: deque[tuple[int, np.ndarray]] = deque()
 
-    def read(self, message: JointMotion) -> int:
+    def read(self, message: Any) -> int:
         """The stamp [ns]. Raises Rejected; what was read before stays then, unless time jumped."""
         names = self._map.joint_names
         layout = self._map.locate(message.joint_names)
@@ -43,7 +41,7 @@ class DesiredReader:
             self._spare[:, self._needed:] = np.nan
         for row, what in zip(self._spare, self._fields):
             values = getattr(message, what)
-            if not values and what in FIELDS[2:]:
+            if not values and what in self._lacking:
                 row.fill(np.nan)
                 continue
             given = row if layout.every else np.empty(len(layout.joints))
@@ -56,16 +54,13 @@ class DesiredReader:
             self._kept.clear()
             raise
         self._kept.append((stamp, self._spare))
-        full = len(self._kept) > self._KEPT
+        full = len(self._kept) > self._most
         self._spare = self._kept.popleft()[1] if full else np.zeros_like(self._spare)
         return stamp
 
-    def at(self, stamp: int) -> np.ndarray | None:
-        """Acceleration, jerk ... of the last motion that is not after this stamp, else of the nearest; None if none came."""
-        for when, motion in reversed(self._kept):
-            if when <= stamp:
-                return motion
-        return self._kept[0][1] if self._kept else None
+    def before(self, stamp: int) -> tuple[int, np.ndarray] | None:
+        """The last motion that is not after this stamp, and its own stamp."""
+        return next((kept for kept in reversed(self._kept) if kept[0] <= stamp), None)
 
     def clear(self) -> None:
         """Forget the motions: the states' clock jumped."""
@@ -74,3 +69,17 @@ class DesiredReader:
     def forget(self) -> None:
         self._timeline.forget()
         self.clear()
+
+
+class DesiredReader(StampedMotions):
+    """The latest desired motions by stamp: acceleration, jerk and higher derivatives, a row each."""
+
+    def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (),
+                 order: int = 3):
+        """order: of the highest derivative of position that is read."""
+        super().__init__(joint_names, FIELDS[:order - 1], clock, optional, lacking=FIELDS[2:])
+
+    def at(self, stamp: int) -> np.ndarray | None:
+        """Acceleration, jerk ... of the last motion that is not after this stamp, else of the nearest; None if none came."""
+        found = self.before(stamp) or (self._kept[0] if self._kept else None)
+        return None if found is None else found[1]

@@ -28,8 +28,8 @@ class Health:
 
     def __init__(self, name: str):
         self.name = name
-        self.states, self.desired = Stream("joint_states"), Stream("desired_motion")
-        self.streams = [self.states, self.desired]
+        self.states, self.desired, self.reference = Stream("joint_states"), Stream("desired_motion"), Stream("reference")
+        self.streams = [self.states, self.desired, self.reference]
         self.findings: Callable[[], dict[str, object]] = dict  # what else there is to say
         self.robot: RobotFacts | None = None
         self.model_error = ""

@@ -1,4 +1,4 @@
-"""Which motion the model is evaluated with: measured positions and velocities, and acceleration and jerk by policy."""
+"""Which motion the model is evaluated with: the measured one, with acceleration and jerk by policy; or a reference."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
 from rnea_ros.nodes.dynamics.joint_states import Part, StateReader
+from rnea_ros.nodes.dynamics.references import References
 
 Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd, and further derivatives where they are desired
 NO_JOINTS = np.zeros((4, 0))
@@ -38,6 +39,7 @@ class MotionSource:
         self.desired = DesiredReader(joint_names, clock, optional, order)
         self._joint_names = tuple(joint_names)
         self._turning = {k for k, kind in enumerate(joint_types) if kind == "continuous"}
+        self.references = References(joint_names, self.state, sorted(self._turning), clock, order)
         self._zeros = np.zeros((order - 1, len(joint_names) + len(optional)))
         self._wanted = self._zeros  # of the desired motion in use, all joints
         self._found = np.full((2, 4, len(joint_names) + len(optional)), np.nan)  # motion, and how far off it may be
@@ -63,6 +65,7 @@ class MotionSource:
         """The clock was set, or the input was silent: nothing of the past says anything about now."""
         self.state.forget()
         self.desired.forget()
+        self.references.forget()
 
     def read(self, message: JointState, sender: bytes = b"") -> int:
         """A joint state of a sender. Returns the stamp of the robot's state with it [ns]; raises Rejected."""
@@ -70,8 +73,10 @@ class MotionSource:
             part = self.state.read(message, sender)
         except Jumped:
             self.desired.clear()
+            self.references.clear()
             raise
-        if self._values["motion_source"] == "estimated" or not self.state.has_velocity:
+        source = self._values["motion_source"]
+        if source == "estimated" or (source == "desired" and not self.state.has_velocity):
             self._follow(part)
         self.state.merge(part)
         return self.state.stamp
@@ -81,6 +86,8 @@ class MotionSource:
         the last desired motion arrived [s]."""
         state, estimated = self.state, self._values["motion_source"] == "estimated"
         self.stamp, self.when, self.deviation = state.stamp, state.when, None
+        if self._values["motion_source"] == "reference":
+            return self.references.motion(self._values["reference.source"], self._values["desired_timeout"])
         if not state.has_velocity and self._values["missing_velocity"] == "refuse" and not estimated:
             raise Rejected("velocity_missing", f"{state.velocity_gap()} (parameter missing_velocity can differentiate)")
         if not estimated and state.has_velocity:
@@ -117,6 +124,8 @@ class MotionSource:
             return NO_JOINTS
         if self._values["motion_source"] == "estimated":
             return np.where(np.isnan(measured[0]), np.nan, self._found[0, :, n:])
+        if self._values["motion_source"] == "reference":
+            return np.concatenate((measured, np.full_like(measured, np.nan)))
         return np.concatenate((measured, self._wanted[:2, n:]))
 
     def warnings(self, desired_age: float) -> list[str]:

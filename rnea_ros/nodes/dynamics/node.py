@@ -1,9 +1,6 @@
 """dynamics_node: joint states and desired motion in, exact joint torques and torque rates out.
 
-Subscribes robot_description, joint_states, ~/desired_motion. Publishes ~/joint_effort, ~/joint_effort_rate,
-~/joint_dynamics for every usable joint state, stamped with the instant that they are for; ~/model_info (latched);
-~/markers; ~/speed_scaling; /diagnostics. With external wrenches it subscribes their topics too, and serves ~/tare. With
-measured efforts it publishes ~/external_effort, ~/external_wrench, ~/contact, and serves ~/estimate_payload.
+docs/dynamics_node.md lists topics and services. Each result is stamped with the instant that it is for.
 """
 
 from __future__ import annotations
@@ -11,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from collections.abc import Callable
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
@@ -47,6 +45,7 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
+from rnea_ros.nodes.dynamics.references import listen
 from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
@@ -90,6 +89,7 @@ class DynamicsNode(Node):
         self._health.streams += [self._external.stream] if self._external else []
         self._streams = tuple(self._health.streams)
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
+        listen(self, lambda read: self._take(self._health.reference, read))
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
@@ -103,21 +103,20 @@ class DynamicsNode(Node):
         self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results[-1].topic_name}")
 
     def destroy_node(self) -> None:
-        self._intake.close()
-        if self._wrenches:
-            self._wrenches.close()
-        self._deviations.close()
-        if self._external:
-            self._external.close()
+        for part in (self._intake, self._wrenches, self._deviations, self._external):
+            if part:
+                part.close()
         super().destroy_node()
 
     # ------------------------------------------------------------------ input
 
     def _on_desired(self, data: bytes) -> None:
-        stream = self._health.desired
+        self._take(self._health.desired, lambda source: source.desired.read(self._decode_desired(data)))
+
+    def _take(self, stream: Stream, read: Callable[[MotionSource], int]) -> None:
         stream.received += 1
         try:
-            stream.accept(time.monotonic_ns(), self._model()[1].desired.read(self._decode_desired(data)))
+            stream.accept(time.monotonic_ns(), read(self._model()[1]))
         except Exception as error:  # whatever a message contains, the node stays up and says so
             self._refused(stream, error)
 

@@ -16,21 +16,13 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
-from rnea_ros.execution.goal import Goal, TrajectoryPoint, read
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.stamps import duration, nanoseconds
+from rnea_ros.nodes.common.stamps import duration
 
 QUEUE = 10
 GONE = 0.2  # s
 PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPING}
-
-
-def goal(message: JointTrajectory, joint_names: tuple[str, ...]) -> Goal:
-    """Raises Rejected."""
-    points = [TrajectoryPoint(nanoseconds(p.time_from_start) * 1e-9, p.positions, p.velocities, p.accelerations)
-              for p in message.points]
-    return read(joint_names, list(message.joint_names), points, nanoseconds(message.header.stamp))
 
 
 class ScalingMessages:

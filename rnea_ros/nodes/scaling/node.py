@@ -39,8 +39,9 @@ from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
 from rnea_ros.nodes.scaling.health import ScalingHealth
-from rnea_ros.nodes.scaling.messages import ScalingMessages, goal
+from rnea_ros.nodes.scaling.messages import ScalingMessages
 from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot, served
+from rnea_ros.nodes.trajectories import goal
 
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 LOOK = 0.1  # s; between looks at the health

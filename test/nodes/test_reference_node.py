@@ -1,0 +1,170 @@
+"""dynamics_node with a reference, over DDS: that of scaling_node, and a trajectory as a controller executes it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_msgs.msg import ScaledMotion
+from rnea_ros import Robot
+from rnea_ros.nodes.common.stamps import duration
+from support import node_bench, scaling_bench
+from support.node_bench import ARM, NAMES, NODE
+from support.ros_helpers import stamp, world
+
+pytestmark = pytest.mark.ros
+TIMES = (0.0, 0.3, 0.7, 1.0)
+MOTION = [np.polynomial.Polynomial(c) for c in np.random.default_rng(3).normal(size=(3, 6))]
+
+
+def truth(t: float, count: int = 4) -> np.ndarray:
+    return np.array([[p.deriv(k)(t) for p in MOTION] for k in range(count)])
+
+
+def trajectory(begin: float, names=NAMES, times=TIMES, **fields) -> JointTrajectory:
+    made = JointTrajectory(joint_names=list(names))
+    made.header.stamp = stamp(begin)
+    for t in times:
+        q, qd, qdd = truth(t, 3).tolist()
+        point = JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd, time_from_start=duration(t))
+        for name, values in fields.items():
+            setattr(point, name, values)
+        made.points.append(point)
+    return made
+
+
+def scaled(when: float, phase: int = ScaledMotion.MOVING, **fields) -> ScaledMotion:
+    made = ScaledMotion(phase=phase, joint_names=NAMES, position=[0.1] * 3, velocity=[0.2] * 3, acceleration=[0.3] * 3,
+                        jerk=[0.4] * 3)
+    made.header.stamp = stamp(when)
+    for name, values in fields.items():
+        setattr(made, name, values)
+    return made
+
+
+class ReferenceBench(node_bench.Bench):
+    """A node that has no reference yet."""
+
+    def begin(self) -> ReferenceBench:
+        create = self.ros.node.create_publisher
+        self.scaled = create(ScaledMotion, f"{NODE}/scaled_motion", 10)
+        self.trajectories = create(JointTrajectory, f"{NODE}/joint_trajectory", 10)
+        self.ready()
+        self.ros.until(lambda: self.scaled.get_subscription_count() and self.trajectories.get_subscription_count())
+        assert not self.ros.set(NODE, motion_source="reference", reference__source="trajectory")
+        return self
+
+    def tell(self, publisher, message) -> None:
+        """Until the node has it: topics do not wait for each other."""
+        before = int(self.diagnostics.next()["reference.received"])
+        publisher.publish(message)
+        self.ros.until(lambda: int(self.diagnostics.values["reference.received"]) > before, of=self.process)
+
+    def at(self, seconds: float):
+        """The result at a joint state of that stamp, which says nothing of the motion."""
+        self.clock = seconds - self.dt
+        self.state(velocity=[])
+        return self.answer(stamp(seconds))
+
+    def refused(self, reason: str, seconds: float) -> None:
+        before = int(self.diagnostics.next().get(f"dropped.joint_states.{reason}", 0))
+        self.clock = seconds - self.dt
+        self.state()
+        self.ros.until(lambda: self.diagnostics.dropped("joint_states", reason) == before + 1, of=self.process)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("ros")) as ros:
+        yield ReferenceBench(ros, robot_description=ARM).begin()
+
+
+def check(result, motion: np.ndarray, tolerance: float = 1e-9) -> None:
+    expected = Robot.from_urdf(ARM).dynamics(*motion)
+    for found, wanted in zip((result.position, result.velocity, result.acceleration, result.jerk), motion):
+        np.testing.assert_allclose(found, wanted, rtol=0.0, atol=tolerance)
+    np.testing.assert_allclose(result.effort, expected.tau, rtol=1e-9, atol=1e3 * tolerance)
+    np.testing.assert_allclose(result.effort_rate, expected.tau_rate, rtol=1e-9, atol=1e3 * tolerance)
+
+
+def test_a_trajectory_that_a_controller_executes(bench):
+    bench.refused("reference_missing", bench.tick())
+    begin = bench.clock + 0.02
+    bench.tell(bench.trajectories, trajectory(begin))
+    for t in (0.0, 0.1, 0.3, 0.55, 0.99):
+        check(bench.at(begin + t), truth(t))
+    check(bench.at(begin + 1.3), np.concatenate((truth(1.0, 1), np.zeros((3, 3)))))
+
+
+@pytest.mark.parametrize(("reason", "names", "times", "fields"), [
+    ("empty", NAMES, (), {}),
+    ("unknown_joint", ["turn", "spin", "other"], TIMES, {}),
+    ("duplicate_joint", ["turn", "spin", "turn"], TIMES, {}),
+    ("times", NAMES, (0.0, 0.3, 0.3, 1.0), {}),
+    ("not_finite", NAMES, TIMES, {"positions": [0.0, math.nan, 0.0]}),
+    ("wrong_size", NAMES, TIMES, {"velocities": [0.0]}),
+    ("velocity_missing", NAMES, TIMES, {"velocities": []}),
+])
+def test_a_bad_trajectory_is_refused_and_counted_and_the_one_before_stays(bench, reason, names, times, fields):
+    bench.tell(bench.trajectories, trajectory(bench.clock + 1.0, names, times, **fields))
+    assert bench.diagnostics.dropped("reference", reason) >= 1
+    assert bench.at(bench.tick()) is not None
+
+
+@pytest.mark.parametrize(("reason", "later"), [("trajectory_past", -50.0), ("trajectory_far", 1e6)])
+def test_a_trajectory_of_another_time_is_refused(bench, reason, later):
+    bench.tell(bench.trajectories, trajectory(bench.clock + later))
+    assert bench.diagnostics.dropped("reference", reason) == 1
+
+
+def test_scaled_motions_that_cease_or_say_nonsense(bench):
+    assert not bench.ros.set(NODE, reference__source="scaled_motion")
+    bench.refused("reference_missing", bench.tick())
+    when = bench.clock + 1.0
+    bench.tell(bench.scaled, scaled(when))
+    check(bench.at(when), np.array([[value] * 3 for value in (0.1, 0.2, 0.3, 0.4)]))
+    bad = [("unknown_joint", {"joint_names": [*NAMES[:2], "other"]}), ("joint_missing", {"joint_names": NAMES[:2]}),
+           ("jerk_not_finite", {"jerk": [0.0, math.nan, 0.0]}), ("wrong_size", {"velocity": [0.0]})]
+    for reason, fields in bad:
+        bench.tell(bench.scaled, scaled(when + 0.01, **fields))
+        assert bench.diagnostics.dropped("reference", reason) >= 1
+    dt = 0.03  # carried on by its own derivatives
+    course = np.polynomial.Polynomial([0.1, 0.2, 0.3 / 2.0, 0.4 / 6.0])
+    check(bench.at(when + dt), np.array([[course.deriv(k)(dt)] * 3 for k in range(4)]))
+    bench.refused("reference_timeout", when + 0.2)
+    rest = dict.fromkeys(("velocity", "acceleration", "jerk"), [0.0] * 3)
+    bench.tell(bench.scaled, scaled(when + 0.3, ScaledMotion.ENDED, **rest))
+    check(bench.at(when + 0.7), np.array([[0.1] * 3, *np.zeros((3, 3))]))  # what has ended rests
+
+
+def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):
+    with world(tmp_path) as ros:
+        bench = scaling_bench.Bench(ros, control_rate=200.0).ready()
+        node = node_bench.Bench.__new__(node_bench.Bench)
+        node.ros, node.node = ros, NODE
+        given = {"robot_description": scaling_bench.TEXT, "motion_source": "reference", "diagnostics.period": 0.1}
+        node.process = ros.start("dynamics_node", given, "", "-r", f"~/scaled_motion:={bench.node}/scaled_motion")
+        node.results = ros.listen(node_bench.JointDynamics, f"{NODE}/joint_dynamics")
+        node.diagnostics = node_bench.Diagnostics(ros, NODE)
+        ros.until(lambda: bench.states.get_subscription_count() == 2 and ros.node.count_subscribers(
+            f"{bench.node}/scaled_motion") == 2 and node.diagnostics.state == "WAITING_STATE", of=node.process)
+        bench.send()
+        ros.until(lambda: bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED, of=bench.process)
+        ros.until(lambda: int(node.diagnostics.values["reference.received"]) > 0.9 * len(bench.heard), of=node.process)
+        exact, asked = 0, bench.heard[5::len(bench.heard) // 20]
+        for message in asked:
+            state = node_bench.JointState(name=scaling_bench.NAMES, position=[0.0] * 7)
+            state.header.stamp = message.header.stamp
+            bench.states.publish(state)
+            result = node.answer(message.header.stamp, timeout=5.0)
+            exact += result is not None and list(result.jerk) == list(message.jerk) and all(
+                np.allclose(getattr(result, name), getattr(message, name), rtol=1e-9, atol=1e-9)
+                for name in ("effort", "effort_rate"))
+        assert exact >= 0.8 * len(asked)  # best effort may lose a message on a busy machine
