@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,22 +65,33 @@ class ReferenceBench(node_bench.Bench):
         return self
 
     def tell(self, publisher, message) -> None:
-        """Until the node has it: topics do not wait for each other."""
+        """Until the node has it: topics do not wait for each other, and best effort may lose a message."""
         before = int(self.diagnostics.next()["reference.received"])
-        publisher.publish(message)
-        self.ros.until(lambda: int(self.diagnostics.values["reference.received"]) > before, of=self.process)
+        self._again(lambda: publisher.publish(message),
+                    lambda: int(self.diagnostics.values["reference.received"]) > before)
 
     def at(self, seconds: float):
         """The result at a joint state of that stamp, which says nothing of the motion."""
-        self.clock = seconds - self.dt
-        self.state(velocity=[])
-        return self.answer(stamp(seconds))
+        return self._again(lambda: self._state(seconds, velocity=[]), lambda: self.answer(stamp(seconds), timeout=0.5))
 
     def refused(self, reason: str, seconds: float) -> None:
         before = int(self.diagnostics.next().get(f"dropped.joint_states.{reason}", 0))
+        self._again(lambda: self._state(seconds), lambda: self.diagnostics.dropped("joint_states", reason) > before)
+
+    def _state(self, seconds: float, **fields) -> None:
         self.clock = seconds - self.dt
-        self.state()
-        self.ros.until(lambda: self.diagnostics.dropped("joint_states", reason) == before + 1, of=self.process)
+        self.state(**fields)
+
+    def _again(self, send: Callable[[], None], done: Callable[[], Any]) -> Any:
+        """Send the same until something comes of it."""
+        for _ in range(20):
+            send()
+            end = time.monotonic() + 1.0
+            while time.monotonic() < end:
+                if found := done():
+                    return found
+                self.ros.step(0.02)
+        raise AssertionError(f"nothing comes of it\n{self.process.log}")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +135,7 @@ def test_a_bad_trajectory_is_refused_and_counted_and_the_one_before_stays(bench,
 @pytest.mark.parametrize(("reason", "later"), [("trajectory_past", -50.0), ("trajectory_far", 1e6)])
 def test_a_trajectory_of_another_time_is_refused(bench, reason, later):
     bench.tell(bench.trajectories, trajectory(bench.clock + later))
-    assert bench.diagnostics.dropped("reference", reason) == 1
+    assert bench.diagnostics.dropped("reference", reason) >= 1
 
 
 def test_scaled_motions_that_cease_or_say_nonsense(bench):
@@ -156,14 +170,15 @@ def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):
         ros.until(lambda: bench.states.get_subscription_count() == 2 and ros.node.count_subscribers(
             f"{bench.node}/scaled_motion") == 2 and node.diagnostics.state == "WAITING_STATE", of=node.process)
         bench.send()
-        ros.until(lambda: bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED, of=bench.process)
+        ros.until(lambda: bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED, timeout=40.0,
+                  of=bench.process)
         ros.until(lambda: int(node.diagnostics.values["reference.received"]) > 0.3 * len(bench.heard), of=node.process)
         exact, asked = 0, bench.heard[5::len(bench.heard) // 20]
         for message in asked:
             state = node_bench.JointState(name=scaling_bench.NAMES, position=[0.0] * 7)
             state.header.stamp = message.header.stamp
             bench.states.publish(state)
-            result = node.answer(message.header.stamp, timeout=5.0)
+            result = node.answer(message.header.stamp, timeout=2.0)
             exact += result is not None and list(result.jerk) == list(message.jerk) and all(
                 np.allclose(getattr(result, name), getattr(message, name), rtol=1e-9, atol=1e-9)
                 for name in ("effort", "effort_rate"))
