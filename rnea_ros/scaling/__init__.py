@@ -10,6 +10,9 @@
     time_scaling  the rate at which that motion is played, which can be changed at any time
     lookahead     what other limits or another payload mean for it, and the law that takes over
     trajectory_scaler  one step at a control rate: pause, resume, override, changes
+    forecast      what it will do if nothing new is asked; foreseeable: a scaler that can be ticked ahead of its time
+    spacing       points between which a controller's quintics ask for hardly more than is planned
+    committed     a motion handed out to its end as such points, and replaced from a place ahead when it changes
     retime        points in, the fastest motion out
 
 Nothing here knows a robot: dynamics come as functions of arrays, a Robot's from rnea_ros.motion.path_dynamics, any other's by

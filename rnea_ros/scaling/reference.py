@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,12 +27,19 @@ class Reference(NamedTuple):
     done: bool
 
 
+def along(rows: Any, sd: Any, sdd: Any, sddd: Any) -> tuple[Any, Any, Any, Any]:
+    """q, qd, qdd, qddd from q, q', q'', q''' and the motion along the path; see terms.py."""
+    q, q1, q2, q3 = rows
+    return q, q1 * sd, q2 * (sd * sd) + q1 * sdd, q3 * sd**3 + q2 * (3.0 * sd * sdd) + q1 * sddd
+
+
+def played(motion: Any, k: Any, kappa: Any, w: Any) -> tuple[Any, Any, Any, Any]:
+    """s, sd, sdd, sddd of a law that is at s, v, a, u and played at a rate k."""
+    s, v, a, u = motion
+    return s, v * k, a * k * k + v * kappa, (u * k * k + 3.0 * a * kappa) * k + v * w
+
+
 def reference(path: Path, law: TimeLaw, scaling: TimeScaling, t: float, done: bool) -> Reference:
-    """sd = v k, sdd = a k^2 + v kappa, sddd = u k^3 + 3 a k kappa + v w; qd, qdd, qddd as in terms.py."""
-    s, v, a, u = law.at(scaling.sigma)
-    k, kappa = scaling.k, scaling.kappa
-    sd, sdd, sddd = v * k, a * k * k + v * kappa, (u * k * k + 3.0 * a * kappa) * k + v * scaling.w
-    q, q1, q2, q3 = path.at(s)
-    qdd = q2 * (sd * sd) + q1 * sdd
-    qddd = q3 * sd**3 + q2 * (3.0 * sd * sdd) + q1 * sddd
-    return Reference(t, q, q1 * sd, qdd, qddd, s, sd, sdd, sddd, k, done)
+    """Where to be now."""
+    s, sd, sdd, sddd = played(law.at(scaling.sigma), scaling.k, scaling.kappa, scaling.w)
+    return Reference(t, *along(path.at(s), sd, sdd, sddd), s, sd, sdd, sddd, scaling.k, done)

@@ -147,6 +147,11 @@ class TimeScaling:
         return self._cubic[0] if self.left > 0.0 else 0.0
 
     @property
+    def slope(self) -> float:
+        """w'."""
+        return self._cubic[1] if self.left > 0.0 else 0.0
+
+    @property
     def reach(self) -> float:
         """sigma at the end of the transition."""
         t, (w, j) = self.left, self._cubic

@@ -138,7 +138,13 @@ class TrajectoryScaler:
         """Where to be dt later. Does not wait for the worker, if there is one."""
         if not 0.0 < dt < np.inf:
             raise InputError(f"dt is {dt}; it must be a finite time above zero")
-        self._collect()
+        self.decide()
+        self.advance(dt)
+        return self.reference()
+
+    def decide(self) -> None:
+        """What a tick begins with: take over what is ready, and steer."""
+        self.collect()
         scaling = self.time_scaling
         if scaling.steady:
             self._at_steady_rate()
@@ -149,10 +155,12 @@ class TrajectoryScaler:
             self._take_over(self._next)
         if self._new is None:
             scaling.steer(self._wanted)
-        scaling.advance(dt)
+
+    def advance(self, dt: float) -> None:
+        """Move on as was decided."""
+        self.time_scaling.advance(dt)
         self.t += dt
-        self._waited += dt * max(0.0, 1.0 - scaling.k / self._most)
-        return self.reference()
+        self._waited += dt * max(0.0, 1.0 - self.time_scaling.k / self._most)
 
     @property
     def _wanted(self) -> float:
@@ -202,7 +210,8 @@ class TrajectoryScaler:
             raise
         job.then(found)
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
+        """Take what the worker has found, if it is done."""
         job = self._job
         if job is None or job.future is None or not job.future.done():
             return

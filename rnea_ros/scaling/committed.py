@@ -1,0 +1,102 @@
+"""A motion that somebody else executes: handed out to its end, as points, and replaced from a place ahead when it changes.
+
+Whoever follows the points, a controller with a clock of its own, needs nothing more to come to rest on the path: it does not
+matter when the next call comes here, or whether one comes at all. The points are those of a forecast. When something is asked
+of the scaler (a pause, other limits), when its worker has found a better law, or when there is more to foresee, the scaler is
+put where the motion will be a moment ahead, is told, and foresees again: the new points begin there, at one of the old ones.
+What is handed out begins in the past, with the old points up to there. So whoever takes over from one to the other, and
+whenever, is on the same polynomial; provided it does so before the two part, and `lead` is how long it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .forecast import Forecast
+from .foreseeable import ForeseeableScaler
+from .reference import Reference
+from .spacing import Points, Quantities, spaced
+from .terms import Constraints
+
+LEAD, LONGEST_LEAD = 0.1, 2.0  # s; between asking for a change and the place where it begins; doubled when it was too short
+MARGIN = 0.05  # s of that are left for those who are told
+OVERLAP = 0.5  # s of old points
+AHEAD = 30.0  # s, that is handed out at most: then the motion would come to rest
+
+
+class CommittedMotion:
+    """The motion of a scaler, at times from its beginning [s].
+
+    quantities : see spacing.spaced
+    horizon    : time that is handed out before the motion would come to rest of itself [s]
+    points     : what is handed out
+    fresh      : whether that is something new
+    """
+
+    def __init__(self, scaler: ForeseeableScaler, quantities: Quantities, horizon: float = AHEAD, lead: float = LEAD):
+        self.scaler, self.lead = scaler, lead
+        self._quantities, self._horizon = quantities, min(horizon, AHEAD)
+        self._changes: list[Constraints] = []
+        forecast = Forecast(scaler, 0.0, self._horizon)
+        self._forecasts = [forecast]  # each holds until the next one begins
+        self.points = spaced(forecast, 0.0, forecast.end, forecast.corners(), quantities)
+        self.fresh = True
+        forecast.place(scaler, 0.0)
+
+    def change(self, constraints: Constraints) -> None:
+        """Other limits, or another payload, on the same path, as soon as it can be."""
+        self._changes.append(constraints)
+
+    def at(self, t: float) -> Reference:
+        """Where to be; the scaler is left there."""
+        self._place(max(t, 0.0))
+        return self.scaler.reference()
+
+    def stale(self, t: float) -> bool:
+        """Whether there is a reason to foresee again."""
+        last, scaler, soon = self._forecasts[-1], self.scaler, t + self.lead
+        asked = bool(self._changes) or scaler.wishes != last.wishes or scaler.answered
+        short = last.end > last.stop_at and soon > last.stop_at - 0.5 * self._horizon
+        return asked or last.due <= soon or short
+
+    def renew(self, clock: Callable[[], float]) -> bool:
+        """Foresee again; whether that was done in time, else it will be tried again with more of it."""
+        scaler, saved = self.scaler, self.scaler.saved()
+        at = self._splice(clock() + self.lead)
+        try:
+            self._place(at)
+            scaler.catch_up_with_worker()
+            for constraints in self._changes:
+                scaler.change(constraints)
+            forecast = Forecast(scaler, at, at + self._horizon)
+            points = spaced(forecast, at, forecast.end, forecast.corners(), self._quantities, self.points.peaks)
+            in_time = clock() + MARGIN <= at
+        except BaseException:
+            vars(scaler).update(saved)
+            raise
+        if in_time:
+            self._commit(forecast, points)
+        else:
+            vars(scaler).update(saved)
+            self.lead = min(2.0 * self.lead, LONGEST_LEAD)
+        return in_time
+
+    def _splice(self, t: float) -> float:
+        """The first point from t on; t itself, where the motion rests by then."""
+        times = self.points.times
+        return float(times[times.searchsorted(t)]) if t <= times[-1] else t
+
+    def _commit(self, forecast: Forecast, points: Points) -> None:
+        old, at = self.points, forecast.begin
+        kept = slice(max(int(old.times.searchsorted(at - self.lead - OVERLAP)) - 1, 0), int(old.times.searchsorted(at)))
+        times, q, qd, qdd = (np.concatenate((before[kept], new)) for before, new in zip(old[:4], points[:4]))
+        self.points = Points(times, q, qd, qdd, max(old.excess, points.excess), points.peaks)
+        self._forecasts = [*self._forecasts[-2:], forecast]
+        self._changes.clear()
+        self.fresh = True
+
+    def _place(self, t: float) -> None:
+        number = max((k for k, forecast in enumerate(self._forecasts) if forecast.begin <= t), default=0)
+        self._forecasts[number].place(self.scaler, t)
