@@ -63,7 +63,7 @@ class RobotDemo:
                  `parameters`, the others `rate` and, as `motion`, the name of the demo
     held       : the one of them that waits until `rnea demo` listens
     rate       : joint states per second [Hz]
-    seconds    : how long `rnea demo` listens, unless it is told otherwise
+    seconds    : how long `rnea demo` listens, unless it is told otherwise; `least`, what its checks need
     draw       : its own picture: of the robot, the recording, what was heard, a path, and a line on how it was found
     instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
     settled    : after so long curves are shown in full; what comes before may leave the picture [s]
@@ -81,6 +81,7 @@ class RobotDemo:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rate: float = 500.0
     seconds: float = 8.0
+    least: float = 0.5
     draw: Callable[[AnyRobot, DemoRecording, Heard | None, str, str], None] | None = None
     instants: tuple[float, ...] = ()
     settled: float = 0.0

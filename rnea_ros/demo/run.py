@@ -65,6 +65,9 @@ def run(args: argparse.Namespace) -> int:
     if robot.n == 0:
         raise RneaError(f"{args.urdf} has no joints that move, so there is nothing to show")
     seconds = args.seconds or demo.seconds
+    if seconds < demo.least:
+        raise RneaError(f"--seconds {seconds:g}: the checks of --robot {demo.name} need {demo.least:g} s of its motion; leave "
+                        f"it out for {demo.seconds:g}")
     found = _play(demo, robot, seconds) if args.no_ros else _listen(demo, robot, seconds)
     if found is None:
         return 1

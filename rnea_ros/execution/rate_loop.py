@@ -92,3 +92,30 @@ class SimulatedTime:
         leap = step > max(LEAP, 2.0 * self._usual)
         self._usual = min(step, COARSEST)
         return (period, step - period) if leap else (step, 0.0)
+
+
+class Pace:
+    """How far a motion moves on at each tick: by the steady clock, or by a simulated one.
+
+    lost : what it left out [s]: of ticks that came late, and of leaps
+    """
+
+    def __init__(self, report: Callable[[bool, str], None]):
+        """report(whether all is well, a sentence)"""
+        self._report, self._simulated, self.lost = report, SimulatedTime(), 0.0
+
+    def rest(self) -> None:
+        """Nothing moves until the next call of `passed`."""
+        self._simulated.rest()
+
+    def passed(self, elapsed: float, period: float, longest: float, now: int | None = None) -> float:
+        """The step [s]. elapsed: since the last tick; longest: in periods; now: what the simulated clock shows [ns], if it is
+        by that."""
+        if now is None:
+            step, left_out = limited(elapsed, longest * period)
+        else:
+            step, left_out = self._simulated.passed(now, period)
+            if left_out:
+                self._report(False, f"simulated time leapt ahead by {step + left_out:.3f} s: the motion does not")
+        self.lost += left_out
+        return step

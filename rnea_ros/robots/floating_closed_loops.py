@@ -32,11 +32,15 @@ class FloatingLoopRobot(LoopKinematics):
     """As ClosedLoopRobot, with the base of FloatingRobot: see there for motions of the active joints, and of the base.
 
     tree  : a Robot loaded with base='floating', cut open; loops : as for ClosedLoopRobot
+    carried : whether something else moves the base, as robot files say it by `base: prescribed`
     """
 
-    def __init__(self, tree: Robot, loops: Source):
+    carried = False
+
+    def __init__(self, tree: Robot, loops: Source, carried: bool = False):
         FloatingRobot(tree)  # refuses a fixed base
         super().__init__(tree, loops)
+        self.carried = carried
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike[str], loops: Source, **options: Any) -> FloatingLoopRobot:
@@ -46,7 +50,13 @@ class FloatingLoopRobot(LoopKinematics):
     @property
     def free(self) -> FloatingRobot:
         """The tree with open loops: ground reaction, zero-moment point at motions that `motion` has closed."""
-        return FloatingRobot(self.tree)
+        return FloatingRobot(self.tree, self.carried)
+
+    def with_tree(self, tree: Robot) -> FloatingLoopRobot:
+        """The same loops of a tree of the same joints and frames, on the same base."""
+        robot = super().with_tree(tree)
+        robot.carried = self.carried
+        return robot
 
     def held(self, gravity: ArrayLike) -> ClosedLoopRobot:
         """The same robot on a base that does not move; gravity (3,) in the frame of its root link."""

@@ -52,7 +52,7 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
 
 def level(robot: AnyRobot) -> BaseState | None:
     """How the base stands where nobody tells: a base that something carries, level and at rest."""
-    return BaseState() if isinstance(robot, FloatingRobot) and robot.carried else None
+    return BaseState() if isinstance(robot, FloatingRobot | FloatingLoopRobot) and robot.carried else None
 
 
 def unkept(robot: AnyRobot) -> tuple[str, ...]:

@@ -32,9 +32,9 @@ SERVED = {frozenset(declared): kind for kind, declared in {
     "ElasticRobot": (ELASTIC,), "SpringRobot": (SPRINGS,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
 MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
     "Robot": lambda robot, file: robot,
-    "FloatingRobot": lambda robot, file: FloatingRobot(robot, file.content.get("base") == "prescribed"),
+    "FloatingRobot": lambda robot, file: FloatingRobot(robot, _carried(file)),
     "ClosedLoopRobot": lambda robot, file: ClosedLoopRobot(robot, file.only([LOOPS])),
-    "FloatingLoopRobot": lambda robot, file: FloatingLoopRobot(robot, file.only([LOOPS])),
+    "FloatingLoopRobot": lambda robot, file: FloatingLoopRobot(robot, file.only([LOOPS]), _carried(file)),
     "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
     "SpringRobot": lambda robot, file: SpringRobot(robot, file.only([SPRINGS]))}
 
@@ -91,6 +91,10 @@ def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
         if payload.link in model.frames:
             robot = robot.with_payload(*payload)
     return robot
+
+
+def _carried(file: RobotFile) -> bool:
+    return file.content.get("base") == "prescribed"
 
 
 def _motors(robot: Robot, file: RobotFile) -> RobotFile:

@@ -23,6 +23,8 @@ from ..algebra.vectors import cross
 from ..model.tree import Model
 from .inputs.base_state import BaseState, quaternion
 
+UPSIDE_DOWN = 1e-9  # rad; so near to half a turn its axis is lost in rounding
+
 
 class SensedMotion(NamedTuple):
     """velocity, acceleration, jerk of the base, (6,) each, as base_state.py has them. Where an accelerometer was asked,
@@ -76,6 +78,18 @@ def from_twist(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
 def velocity_of_origin(r: np.ndarray, velocity: np.ndarray) -> np.ndarray:
     """(6,), from that of the point at r."""
     return np.concatenate((velocity[:3] - cross(velocity[3:], r), velocity[3:]))
+
+
+def upright(felt: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+    """The quaternion of a base at rest whose accelerometer shows `felt` (3,), along its axes: the shortest turn that takes
+    this to where gravity (3,) of the world is borne from. About the vertical, any other turn would do as well."""
+    lengths = np.linalg.norm(felt) * np.linalg.norm(gravity)
+    if not lengths:
+        return np.array([0.0, 0.0, 0.0, 1.0])
+    turn = np.append(cross(felt, -gravity), lengths - felt @ gravity) / lengths
+    if np.linalg.norm(turn) < UPSIDE_DOWN:  # half a turn about whatever axis lies across
+        turn = np.append(cross(felt, np.eye(3)[np.argmin(np.abs(felt))]), 0.0)
+    return turn / np.linalg.norm(turn)
 
 
 def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -353,6 +353,11 @@ def children(line):
 
 @pytest.mark.ros
 @pytest.mark.slow
+def test_a_demo_says_how_long_it_needs(capsys):
+    assert main.main(["demo", "--elastic", "--seconds", "5", "--plot", ""]) == 2
+    assert "--robot elastic need 10.5 s of its motion; leave it out for 11" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words, said", [(("--seconds", "3"), "to the last bit"), (("--elastic",), "the paper's to"),
                                          (("--robot", "palletiser", "--seconds", "3"), "virtual work")])
 def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path, words, said):

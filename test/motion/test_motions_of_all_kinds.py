@@ -14,17 +14,17 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, ElasticRobot, InputError, Robot, load
+from rnea_ros import BaseState, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, InputError, Robot, load
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.motion.retime import retime_motion
 from rnea_ros.motion.torque_stream import TorqueStream
-from rnea_ros.robots.link_side import link_side, unkept
+from rnea_ros.robots.link_side import level, link_side, unkept
 from rnea_ros.robots.parallel_machines import planar_3rrr
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.terms import Constraints, terms
 from support.machines import LoopOracle
 from support.oracles import PinocchioOracle, along, difference, worst
-from support.robot_kinds import ARM, BASE, GRAVITY, case
+from support.robot_kinds import ARM, BASE, FIVE_BAR, GRAVITY, case
 from support.rotor_trees import four_joints
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
@@ -205,6 +205,14 @@ def test_a_base_that_stands_tilted():
     for k in range(40, LOOKS, LOOKS // 12):
         for ours, wanted in zip((tau[k], rate[k]), oracle.torque_and_rate(*(x[k] for x in samples))):
             assert worst(ours, wanted) < 1e-9
+
+
+def test_loops_on_a_base_that_something_carries_stand_level():
+    robot = case_of("FloatingLoopRobot")
+    assert level(robot) is None
+    carried = FloatingLoopRobot(robot.tree, FIVE_BAR[1], carried=True)
+    heavy = carried.with_payload(robot.tree.model.links[-1].name, 0.3)
+    assert all(isinstance(link_side(one, level(one)), ClosedLoopRobot) for one in (carried, heavy))
 
 
 def case_of(name):

@@ -14,82 +14,20 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 pytest.importorskip("pinocchio")
 
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.serialization import serialize_message
 
 from rnea_msgs.msg import BaseStateStamped
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses
-from rnea_ros.robots.inputs.base_state import quaternion
-from support.live_bench import LiveBench
-from support.moving_bench import fill
 from support.moving_robots import MovingPlatform
 from support.oracles import worst
+from support.platform_bench import PlatformBench, place, shares, state, twist
 from support.ros_helpers import stamp, world
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(900)]
 
 SAMPLES = 40
-BAD = [("unknown_frame", lambda m, pose: setattr(m.header, "frame_id", "moon")),
-       ("unusable", lambda m, pose: setattr(pose.position, "y", math.nan)),
-       ("unusable", lambda m, pose: setattr(pose.orientation, "w", 7.0))]
-
-
-class PlatformBench(LiveBench):
-    """The platform of a Gough-Stewart machine tells how it moves; stamps are the time of the motion, from `began` on."""
-
-    def __init__(self, ros, folder, moving, source, topic, kind):
-        self.moving, self.topic, self.kind = moving, topic, kind
-        super().__init__(ros, "stewart", self.moving.joints, robot_description=self.moving.urdf,
-                         robot_file=self.moving.file(folder), **{"platform.source": source})
-        self.teller, self.began = ros.node.create_publisher(kind, f"{self.node}/{topic}", 100), self.clock
-        self.prepared()
-        ros.until(self.teller.get_subscription_count)
-
-    def tell(self, message):
-        """At the next stamp, which is returned."""
-        message.header.stamp = when = stamp(self.tick())
-        self.teller.publish(message)
-        return when
-
-    def answered(self, message):
-        """The answer to a message, which is sent until there is one."""
-        return self.ros.until(lambda: self.answer(self.tell(message), timeout=2.0), what="no answer", of=self.process)
-
-    def refuses(self, make):
-        """Bad messages are counted, each by its reason, and the joint states that nobody asked for."""
-        for reason, spoil in BAD:
-            reason = f"{self.topic}_{reason}" if reason == "unusable" else reason
-            before, bad = int(self.diagnostics.values.get(f"dropped.{self.topic}.{reason}", 0)), make()
-            spoil(bad, bad.pose if self.kind is PoseStamped else bad.state.pose)
-
-            def dropped(reason=reason, before=before, bad=bad):
-                self.tell(bad)
-                return self.diagnostics.dropped(self.topic, reason) > before
-
-            self.ros.until(dropped, of=self.process)
-
-        def unused():
-            self.publish(self.moving.motion(0.0))
-            return self.diagnostics.dropped("joint_states", "joint_states_unused")
-
-        self.ros.until(unused, of=self.process)
-        assert self.process.alive
-
-
-def state(platform):
-    message, R = BaseStateStamped(), np.asarray(platform.rotation)
-    place(message.state.pose, platform.position, R)
-    for part, six in ((message.state.twist, platform.velocity), (message.state.acceleration, platform.acceleration),
-                      (message.state.jerk, platform.jerk)):
-        fill(part.linear, part.angular, np.concatenate((R.T @ six[:3], R.T @ six[3:])))
-    return message
-
-
-def place(pose, position, R):
-    p, o = pose.position, pose.orientation
-    p.x, p.y, p.z = map(float, position)
-    o.x, o.y, o.z, o.w = map(float, quaternion(R))
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +61,7 @@ def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_pa
         moving, bench.dt = bench.moving, 0.004
 
         def measured(t):
-            message, platform, turn = PoseStamped(), moving.platform(t), rng.normal(0.0, 2e-5, 3)
-            skew = np.cross(np.eye(3), turn)
-            place(message.pose, platform.position + rng.normal(0.0, 1e-5, 3), platform.rotation @ (np.eye(3) - skew))
-            return message
+            return posed(moving.platform(t), rng.normal(0.0, 1e-5, 3), rng.normal(0.0, 2e-5, 3))
 
         def told():
             bench.tell(measured(bench.clock + bench.dt - bench.began))
@@ -134,18 +69,82 @@ def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_pa
             return len(bench.results) >= 600
 
         ros.until(told, of=bench.process)
-        errors, sizes = [], []
-        for found in bench.results[200:600:10]:
-            t = found.header.stamp.sec + found.header.stamp.nanosec * 1e-9 - bench.began
-            truth = moving.torque(t), moving.rate(t)
-            errors.append(np.array((found.effort, found.effort_rate)) - truth)
-            sizes.append(truth)
-        shares = np.sqrt(np.mean(np.square(errors), axis=(0, 2)) / np.mean(np.square(sizes), axis=(0, 2)))
-        print(f"RMS errors of force and rate as shares of their RMS {shares}")
-        assert shares[0] < 0.02 and shares[1] < 0.2
+        force, rate = shares(bench, bench.results[200:600:10])
+        assert force < 0.02 and rate < 0.2
         bench.refuses(lambda: measured(0.0))
         before = len(bench.results)
         ros.until(lambda: told() and len(bench.results) > before, of=bench.process)
+
+
+class TwistedBench(PlatformBench):
+    """Poses and twists, with or without a desired motion; the twist comes last."""
+
+    def __init__(self, ros, folder, moving, motion_source):
+        super().__init__(ros, folder, moving, "pose+twist", "platform_pose_measured", PoseStamped,
+                         **{"platform.motion_source": motion_source})
+        self.desired_motion, self.twists = (ros.node.create_publisher(kind, f"{self.node}/{topic}", 100) for kind, topic in (
+            (BaseStateStamped, "platform_state"), (TwistStamped, "platform_twist_measured")))
+        ros.until(self.twists.get_subscription_count)
+        if motion_source == "desired":
+            ros.until(self.desired_motion.get_subscription_count)
+
+    def tell_all(self, pose, twist, desired=None):
+        """At the next stamp, which is returned."""
+        when = stamp(self.tick())
+        for publisher, message in ((self.desired_motion, desired), (self.teller, pose), (self.twists, twist)):
+            if message is not None:
+                message.header.stamp = when
+                publisher.publish(message)
+                self.ros.spin(0.001)
+        return when
+
+
+def posed(platform, position=0.0, turn=(0.0, 0.0, 0.0)):
+    message, skew = PoseStamped(), np.cross(np.eye(3), turn)
+    place(message.pose, platform.position + position, platform.rotation @ (np.eye(3) - skew))
+    return message
+
+
+def test_measured_pose_and_twist_with_desired_acceleration_and_jerk_are_exact(stewart, tmp_path):
+    with world(tmp_path) as ros:
+        bench, errors = TwistedBench(ros, tmp_path, stewart, "desired"), []
+        for t in np.linspace(0.0, 3.0, SAMPLES):
+            platform = bench.moving.platform(t)
+            elsewhere = platform._replace(position=platform.position + 0.1, velocity=2.0 * np.asarray(platform.velocity))
+            found = bench.ros.until(lambda p=platform, e=elsewhere: bench.answer(
+                bench.tell_all(posed(p), twist(p), state(e)), timeout=2.0), what="no answer", of=bench.process)
+            errors.append((worst(found.effort, bench.moving.torque(t)), worst(found.effort_rate, bench.moving.rate(t))))
+        print(f"largest errors of force and rate {np.max(errors, axis=0)}")
+        assert np.max(errors) < 1e-8
+
+        def dropped(reason, spoil):
+            bad = twist(platform)
+            spoil(bad)
+            bench.tell_all(posed(platform), bad, state(platform))
+            return bench.diagnostics.dropped("platform_twist_measured", reason)
+
+        for reason, spoil in (("unknown_frame", lambda m: setattr(m.header, "frame_id", "moon")),
+                              ("platform_twist_measured_unusable", lambda m: setattr(m.twist.linear, "z", math.inf))):
+            ros.until(lambda reason=reason, spoil=spoil: dropped(reason, spoil), of=bench.process)
+
+
+def test_rates_of_a_measured_twist_are_nearer_than_those_of_poses(stewart, tmp_path):
+    """Noise of the pose as above; of the twist, that of an optical flow of 0.1 mm/s and 0.2 mrad/s."""
+    rng = np.random.default_rng(6)
+    with world(tmp_path) as ros:
+        bench = TwistedBench(ros, tmp_path, stewart, "estimated")
+        bench.dt = 0.004
+
+        def told():
+            platform = bench.moving.platform(bench.clock + bench.dt - bench.began)
+            noisy = np.asarray(platform.velocity) + rng.normal(0.0, [1e-4] * 3 + [2e-4] * 3)
+            bench.tell_all(posed(platform, rng.normal(0.0, 1e-5, 3), rng.normal(0.0, 2e-5, 3)),
+                           twist(platform._replace(velocity=noisy)))
+            return len(bench.results) >= 600
+
+        ros.until(told, of=bench.process)
+        force, rate = shares(bench, bench.results[200:600:10])
+        assert force < 0.01 and rate < 0.1
 
 
 def test_a_pose_that_the_legs_do_not_allow_never_reaches_the_filters():

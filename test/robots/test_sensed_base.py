@@ -8,7 +8,7 @@ import pytest
 from rnea_ros import BaseState, FloatingRobot
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along, quaternion
-from rnea_ros.robots.sensed_base import carried_on, from_imu, from_twist, inverse, mounts, of_place, product
+from rnea_ros.robots.sensed_base import carried_on, from_imu, from_twist, inverse, mounts, of_place, product, upright
 from support.free_flyer import FreeFlyer
 from support.oracles import difference, pin, worst
 
@@ -119,3 +119,13 @@ def test_a_base_goes_on_for_a_moment():
     both = BaseState(velocity=(0.3, -0.4, 0.5, 0.7, -2.0, 0.4))
     half = carried_on(both, 1e-3)
     assert worst(carried_on(half, 1e-3).position, carried_on(both, 2e-3).position) < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_base_at_rest_stands_as_its_accelerometer_says(seed):
+    """But for turns about the vertical; upside down, and without gravity, too."""
+    R = Tumbling(seed).R if seed < 3 else rpy(np.pi, 0.0, 0.0) if seed == 3 else np.eye(3)
+    vertical, force = (GRAVITY, -R.T @ GRAVITY) if seed < 4 else (np.zeros(3), np.zeros(3))
+    if seed == 3:
+        vertical, force = np.array([0.0, 0.0, -9.81]), np.array([0.0, 0.0, -9.81])
+    np.testing.assert_allclose(BaseState(quaternion=upright(force, vertical)).into_base(vertical), -force, atol=1e-12)

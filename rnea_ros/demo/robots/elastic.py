@@ -55,5 +55,5 @@ def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> li
 DEMO = RobotDemo(
     "elastic", "urdf/hua_arm.urdf", "urdf/hua_arm.robot.yaml", None, checks,
     heard={"states": ("sensor_msgs/JointState", "joint_states")},
-    nodes=("dynamics_node", "elastic_plant", "elastic_controller"), held="elastic_plant", seconds=11.0,
+    nodes=("dynamics_node", "elastic_plant", "elastic_controller"), held="elastic_plant", seconds=11.0, least=DURATION + 0.5,
     instants=(2.5, 3.5, 4.5), settled=1.5, view=(12.0, -75.0))

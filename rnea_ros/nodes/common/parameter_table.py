@@ -32,6 +32,12 @@ MODEL = (
           "as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
 )
 
+BASE_TOPICS = (
+    Entry("base.odometry_tolerance", 0.1, "By how much poses of the odometry may differ, from message to message, from what "
+          "its twist says; what leaps further is refused", "m, rad", 1e-6, 100.0, read_only=True),
+    Entry("base.timeout", 0.1, "Where the newest message about how the base moves is older than this, by arrival, what needs "
+          "it is refused; the same of the desired motion of a platform", "s", 1e-3, 10.0, read_only=True),
+)
 ROBOT_FILE = Entry("robot_file", "", "Path of the robot file, which says what a URDF cannot: loops, a platform, springs, "
                    "motors, drives, limits, payloads, whether the base moves. Setting it reads it again; one that cannot be "
                    "used is refused and the old model stays")
@@ -45,13 +51,13 @@ DYNAMICS = (
     Entry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as far as "
           "they are not measured, are estimated from the sensors or are those that come on ~/base_state",
           choices=("estimated", "desired"), read_only=True),
-    Entry("base.odometry_tolerance", 0.1, "By how much poses of the odometry may differ, from message to message, from what "
-          "its twist says; what leaps further is refused", "m, rad", 1e-6, 100.0, read_only=True),
-    Entry("base.timeout", 0.1, "Of a robot whose base moves: where the newest message about it is older than this, by "
-          "arrival, joint states are refused", "s", 1e-3, 10.0, read_only=True),
+    *BASE_TOPICS,
     Entry("platform.source", "actuators", "Of a parallel robot: what tells how it moves: the joint states of its actuators; "
-          "~/platform_state, which has the whole motion of its platform; or ~/platform_pose_measured, of whose poses that "
-          "motion is estimated", choices=("actuators", "state", "pose"), read_only=True),
+          "~/platform_state, which has the whole motion of its platform; ~/platform_pose_measured, where that is; or this and "
+          "~/platform_twist_measured", choices=("actuators", "state", "pose", "pose+twist"), read_only=True),
+    Entry("platform.motion_source", "estimated", "Of a platform that is measured: whether what is not (acceleration and jerk, "
+          "and without ~/platform_twist_measured its twist) is estimated or comes on ~/platform_state",
+          choices=("estimated", "desired"), read_only=True),
     Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, an estimate of the "
           "whole motion from the positions in the joint states, or the reference that the robot follows, instead of what it "
           "is measured to do", choices=("desired", "estimated", "reference")),
@@ -119,6 +125,10 @@ PROCESS = (
 
 SCALING = (
     ROBOT_FILE,
+    Entry("base.source", "level", "Of a robot whose base something carries (base: prescribed): what tells how it is turned "
+          "when a trajectory comes: nothing, it is level; or the topic ~/base_state, ~/base_imu, ~/base_odometry",
+          choices=("level", "state", "imu", "odometry"), read_only=True),
+    *BASE_TOPICS,
     Entry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
     Entry("longest_step", 5.0, "A reference that comes later than this many periods moves on by no more than that: the motion "
           "is delayed rather than jumps. Not with use_sim_time", low=1.0, high=100.0),

@@ -13,14 +13,14 @@ from std_msgs.msg import Header
 
 from rnea_ros.errors import Rejected, some
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
-from rnea_ros.execution.rate_loop import RateLoop
+from rnea_ros.execution.rate_loop import Pace, RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import Phase
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES
-from rnea_ros.nodes.common.robot_facts import RobotFacts
+from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 
 FEW = 0.01  # share of missed ticks that is not worth a warning
 
@@ -28,15 +28,15 @@ FEW = 0.01  # share of missed ticks that is not worth a warning
 class ScalingHealth:
     """Counts what happens and publishes it: at once if something was refused or the phase changed, else from time to time."""
 
-    def __init__(self, node: Node, executor: TrajectoryExecutor, rate_loop: RateLoop, solver: SolverProcess):
-        self._node, self._executor, self._rate_loop, self._solver = node, executor, rate_loop, solver
+    def __init__(self, node: Node, executor: TrajectoryExecutor, rate_loop: RateLoop, solver: SolverProcess,
+                 pace: Pace):
+        self._node, self._executor, self._rate_loop, self._solver, self._pace = node, executor, rate_loop, solver, pace
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.trajectories, self.states = Stream("trajectory"), Stream("joint_states")
-        self.robot: RobotFacts | None = None
+        self.robot: ServedRobot | None = None
         self.model_error = ""
         self.preparing = False  # the first model
         self.not_enforced: dict[str, list[str]] = {}
-        self.lost = 0.0  # s by which motions were delayed, since the control rate was not held
         self.last: tuple[ExecutedMotion, Sample] | None = None
         self._notes: deque[str] = deque(maxlen=4)
         self._shown, self._dropped = Phase.NO_MODEL, 0
@@ -94,7 +94,7 @@ class ScalingHealth:
                   "model_id": robot.model_id if robot else "", "model_error": self.model_error,
                   **self._motion_values(), **self._tick_values(elapsed, notes), "cpu_percent": f"{100.0 * used / elapsed:.1f}",
                   "solver.losses": self._solver.losses}
-        for stream in (self.trajectories, self.states):
+        for stream in (self.trajectories, self.states, *(robot.streams if robot else ())):
             received, dropped = stream.since_last_report()
             values |= {f"{stream.name}.received": stream.received, f"{stream.name}.rate_hz": f"{received / elapsed:.1f}",
                        f"{stream.name}.last_drop": stream.last_drop}
@@ -129,4 +129,5 @@ class ScalingHealth:
         if missed > FEW * (count + missed):
             notes.append(f"{missed} of {count + missed} ticks missed: control_rate {self._rate_loop.rate:g} Hz is not held")
         return {"tick.count": count, "tick.missed": missed, "tick.interval_p50_ms": f"{p50:.3f}",
-                "tick.interval_p99_ms": f"{p99:.3f}", "tick.interval_max_ms": f"{most:.3f}", "tick.lost_s": f"{self.lost:.3f}"}
+                "tick.interval_p99_ms": f"{p99:.3f}", "tick.interval_max_ms": f"{most:.3f}",
+                "tick.lost_s": f"{self._pace.lost:.3f}"}

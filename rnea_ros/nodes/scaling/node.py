@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
@@ -26,7 +27,7 @@ from rnea_ros import InputError
 from rnea_ros.errors import Rejected, in_words
 from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.joint_state_buffer import JointStateBuffer
-from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime, limited
+from rnea_ros.execution.rate_loop import Pace, RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.state_machine import REPLACED
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
@@ -36,6 +37,7 @@ from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
 from rnea_ros.nodes.scaling.health import ScalingHealth
@@ -55,7 +57,7 @@ class ScalingNode(Node):
         super().__init__("scaling_node", automatically_declare_parameters_from_overrides=True)
         self._robot: ScaledRobot | None = None
         self._joint_states = JointStateBuffer()
-        self._simulated = SimulatedTime()
+        self._pace = Pace(self._on_event)
         self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
         self._on_rest: Callable[[], None] | None = None  # to be called at rest, when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
@@ -68,7 +70,7 @@ class ScalingNode(Node):
         self._trajectory_executor = TrajectoryExecutor(
             values, self._measured, self._on_event, lambda rejected: self._health.reject(rejected), self._rate_loop.wake,
             lambda names: self._joint_states.age(names, time.monotonic()), solver=solver)
-        self._health = ScalingHealth(self, self._trajectory_executor, self._rate_loop, solver)
+        self._health = ScalingHealth(self, self._trajectory_executor, self._rate_loop, solver, self._pace)
         self._out = ScalingMessages(self)
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, ("position",))
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
@@ -82,7 +84,8 @@ class ScalingNode(Node):
         self._action: FollowAction | None = None  # offered when there is a model for its goals
         if FollowJointTrajectory is None:
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
-        self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, served)
+        self._topics = Topics(self, 10, SENSOR, lambda _stream, _arrival: None)
+        self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, partial(served, values))
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         self.create_timer(LOOK, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -132,6 +135,8 @@ class ScalingNode(Node):
             raise Rejected("ending", "the node was asked to end")
         if self._robot is None:
             raise Rejected("no_model", "there is no robot description yet")
+        if self._robot.stand():
+            self._use_limits()
         return goal(message, self._robot.joint_names)
 
     def _attempt(self, act: Callable[[], object]) -> Rejected | None:
@@ -195,7 +200,8 @@ class ScalingNode(Node):
         found = None
         try:
             now = self.get_clock().now()
-            dt = self._passed(now.nanoseconds, elapsed)
+            simulated = now.nanoseconds if self.get_clock().ros_time_is_active else None
+            dt = self._pace.passed(elapsed, 1.0 / self._rate_loop.rate, self._settings.values["longest_step"], simulated)
             found = self._trajectory_executor.tick(now.nanoseconds, dt) if dt > 0.0 else None
             if found is not None:
                 self._health.sent(*found)
@@ -210,7 +216,7 @@ class ScalingNode(Node):
             self._trajectory_executor.failed("sending a reference", error, found[0] if found else None)
         if self._trajectory_executor.active:
             return True
-        self._simulated.rest()
+        self._pace.rest()
         if self._on_rest is not None:
             self._end(self._on_rest)
         return False
@@ -225,28 +231,22 @@ class ScalingNode(Node):
         finally:
             then()
 
-    def _passed(self, now: int, elapsed: float) -> float:
-        """How far the motion moves on [s]: by the steady clock, or by the simulated one."""
-        if self.get_clock().ros_time_is_active:
-            step, left_out = self._simulated.passed(now, 1.0 / self._rate_loop.rate)
-            if left_out:
-                self._health.report(False, f"simulated time leapt ahead by {step + left_out:.3f} s: the motion does not")
-        else:
-            step, left_out = limited(elapsed, self._settings.values["longest_step"] / self._rate_loop.rate)
-        self._health.lost += left_out
-        return step
-
     def _report(self, error: BaseException) -> None:
         self.get_logger().error("".join(traceback.format_exception(error)), throttle_duration_sec=10.0)
 
     def _on_jump(self, _jump: TimeJump) -> None:
         self._joint_states.forget()
+        if self._robot is not None:
+            self._robot.forget()
         self._trajectory_executor.abort("the clock was set back")
 
     # ------------------------------------------------------------------ model and parameters
 
     def _use(self, robot: ScaledRobot) -> None:
+        if self._robot is not None:
+            robot.take_over(self._robot)
         self._robot = self._health.robot = robot
+        robot.connect(self._topics)
         self._health.model_error = ""
         self._joint_states.attend(robot.joint_names)
         self._use_limits()

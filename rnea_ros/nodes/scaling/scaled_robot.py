@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
-from rnea_ros import AnyRobot, Robot
+import numpy as np
+
+from rnea_ros import AnyRobot, BaseState, Robot
 from rnea_ros.model.effort_convention import TOTAL
 from rnea_ros.motion.torque_stream import TorqueStream
 from rnea_ros.nodes.common.model_request import ModelRequest
+from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import tried
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.scaling.base_tilt import BaseTilt, base_tilt
 from rnea_ros.robots import kinds
 from rnea_ros.robots.link_side import level, link_side, unkept
 
-HELD = ("its base moves, and nobody knows how it will while a trajectory is executed: it counts as level and at rest; where "
-        "it is tilted, parameter gravity says so, in the frame of the root link")
+HELD = "its base moves, and nobody knows how it will while a trajectory is executed: it counts as at rest, "
+LEVEL = "and level; where it is tilted, base.source names who tells, or gravity says so, in the frame of the root link"
+TILTED = "and as it is turned when the trajectory comes"
 WHOLE = ("efforts here are whole torques of the joints, gravity and friction included, whatever effort_convention and "
          "commanded_effort of the robot file say: a controller that adds gravity itself would count it twice")
 
 
 class ScaledRobot(ServedRobot):
-    """planned : what motions are made for; a base that something carries counts as level and at rest"""
+    """planned : what motions are made for; a base that something carries counts as at rest"""
 
-    def __init__(self, robot: AnyRobot):
-        """Raises InputError for a robot that no motion of the joints alone decides."""
+    def __init__(self, robot: AnyRobot, tilt: BaseTilt | None = None):
+        """tilt: of a base that something carries, as long as it does; default level. Raises InputError for a robot that no
+        motion of the joints alone decides."""
         super().__init__(robot, kinds.trees(robot))
         self.carried = level(robot) is not None
-        self.planned = link_side(robot, level(robot))
+        self.planned, self._turned = link_side(robot, level(robot)), BaseState().quaternion
+        self._take(tilt if tilt is not None and self.carried else BaseTilt())
+
+    def _take(self, tilt: BaseTilt) -> None:
+        self._tilt, self.streams = tilt, [tilt.topic.stream] if tilt.topic else []
+
+    def connect(self, topics: Topics) -> None:
+        if self._tilt.topic:
+            self._tilt.topic.use(self.model)
+            self._tilt.topic.connect(topics)
+
+    def take_over(self, before: ServedRobot) -> None:
+        if isinstance(before, ScaledRobot) and before.carried and self.carried:
+            self._take(before._tilt)
+
+    def forget(self) -> None:
+        if self._tilt.topic:
+            self._tilt.topic.forget()
+
+    def stand(self) -> bool:
+        """As the base does now; whether `planned` is another one for it. Raises Rejected where nobody tells."""
+        if not self._tilt.topic:
+            return False
+        base = self._tilt.now(self.gravity_vector)
+        if np.array_equal(base.quaternion, self._turned):
+            return False
+        self._turned, self.planned = base.quaternion, link_side(self.robot, base)
+        return True
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        said = ((HELD, self.carried), (WHOLE, self.model.efforts.commanded != TOTAL.commanded))
+        held = HELD + (TILTED if self._tilt.topic else LEVEL)
+        said = ((held, self.carried), (WHOLE, self.model.efforts.commanded != TOTAL.commanded))
         return (*super().warnings, *(text for text, holds in said if holds), *unkept(self.robot))
 
 
-def served(robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
+def served(values: Values, robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
     """The robot with what ticks need compiled, in the thread that builds models. Raises RneaError."""
-    made = ScaledRobot(robot)
+    made = ScaledRobot(robot, base_tilt(values))
     if isinstance(made.planned, Robot):
         tried(made.planned)
     else:

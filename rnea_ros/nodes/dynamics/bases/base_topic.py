@@ -20,7 +20,12 @@ Sample = TypeVar("Sample")
 
 
 class BaseTopic(Generic[Sample]):
-    """Subclasses read a sample from each message."""
+    """Subclasses read a sample from each message.
+
+    mover : whose motion it is, in words
+    """
+
+    mover = "the base"
 
     def __init__(self, topic: str, kind: Any, timeout: float):
         """timeout: how old the newest message may be, by arrival [s]."""
@@ -85,12 +90,21 @@ class BaseTopic(Generic[Sample]):
     def check(self) -> None:
         """Raise Rejected where nothing has come, or nothing lately."""
         if not self._kept:
-            raise Rejected(f"{self.name}_missing", f"how the base moves is not known: nothing usable on {self.topic} yet",
+            raise Rejected(f"{self.name}_missing", f"how {self.mover} moves is not known: nothing usable on {self.topic} yet",
                            passing=True)
         age = self.stream.age(time.monotonic_ns())
         if age > self._timeout:
             raise Rejected(f"{self.name}_timeout", f"the newest message on {self.topic} came {age:.3f} s ago, base.timeout "
                                                    f"is {self._timeout:g} s")
+
+    @property
+    def last(self) -> int | None:
+        """Stamp of the newest message [ns]."""
+        return self._kept[-1][0] if self._kept else None
+
+    def since(self, stamp: int) -> list[Sample]:
+        """Those whose stamps [ns] are not before this."""
+        return [sample for when, sample in self._kept if when >= stamp]
 
     def newest(self, stamp: int) -> tuple[int, Sample]:
         """The newest that is not after the stamp [ns], with its own. Raises Rejected."""

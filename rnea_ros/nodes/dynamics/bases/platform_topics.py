@@ -1,4 +1,5 @@
-"""How the platform of a parallel robot moves: ~/platform_state says all of it, ~/platform_pose_measured where it is."""
+"""How the platform of a parallel robot moves: ~/platform_state says all of it, ~/platform_pose_measured where it is,
+~/platform_twist_measured how fast it goes."""
 
 from __future__ import annotations
 
@@ -6,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, TwistStamped
 
 from rnea_ros import BaseState, InputError, PlatformMotion
 from rnea_ros.algebra.vectors import rpy_angles
 from rnea_ros.errors import Rejected
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, four, three
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, four, six, three
+from rnea_ros.nodes.dynamics.bases.base_sensor import BaseSensor, Sensed
 from rnea_ros.nodes.dynamics.bases.base_states import BaseStates
 from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
 
@@ -23,24 +25,27 @@ TURNS = (3, 5)  # roll and yaw may be told a whole turn away
 class PlatformStates(BaseStates):
     """rnea_msgs/BaseStateStamped, with the platform for the base and the root link for the world."""
 
-    def __init__(self, root: str):
-        super().__init__(UNTIMED, "~/platform_state")
+    mover = "the platform"
+
+    def __init__(self, root: str, timeout: float = UNTIMED):
+        super().__init__(timeout, "~/platform_state")
         self._root = root
 
     def _sample(self, message: Any) -> BaseMotion:
         check_frame(message.header.frame_id, self._root)
         return super()._sample(message)
 
-    def motion(self) -> tuple[int, PlatformMotion]:
-        """Of the newest message, with its stamp [ns]."""
-        stamp, (state, acceleration, jerk, *_) = self._kept[-1]
-        return stamp, PlatformMotion(state.position, state.rotation,
-                                     *map(state.into_world, (state.velocity, acceleration, jerk)))
+    def motion(self, stamp: int) -> PlatformMotion:
+        """Of the newest message that is not after a stamp [ns]. Raises Rejected."""
+        state, acceleration, jerk, *_ = self.newest(stamp)[1]
+        return PlatformMotion(state.position, state.rotation, *map(state.into_world, (state.velocity, acceleration, jerk)))
 
 
-class PlatformPoses(BaseTopic[PlatformMotion]):
+class PlatformPoses(BaseTopic[BaseState]):
     """geometry_msgs/PoseStamped, of the platform in the root link. Place and angles go through the filters of the joints; the
     angles are those of the turn from the home pose, so they are singular only a quarter turn away from it."""
+
+    mover = "the platform"
 
     def __init__(self, root: str, home: np.ndarray, reach: Callable[[PlatformMotion], object]):
         """home: rotation (3, 3) of the home pose; reach(pose) raises Rejected where the legs do not allow it: such a pose is
@@ -57,29 +62,44 @@ class PlatformPoses(BaseTopic[PlatformMotion]):
         super()._clear()
         self._estimator.clear()
 
-    def _sample(self, message: PoseStamped) -> PlatformMotion:
+    def _sample(self, message: PoseStamped) -> BaseState:
         check_frame(message.header.frame_id, self._root)
         try:
             state = BaseState(three(message.pose.position), four(message.pose.orientation))
         except InputError as error:
             raise Rejected(f"{self.name}_unusable", str(error)) from None
-        pose = PlatformMotion(state.position, state.rotation)
-        self._reach(pose)
-        return pose
+        self._reach(PlatformMotion(state.position, state.rotation))
+        return state
 
-    def _keep(self, stamp: int, sample: PlatformMotion) -> None:
+    def _keep(self, stamp: int, sample: BaseState) -> None:
         super()._keep(stamp, sample)
         self._estimator.push(stamp, np.append(sample.position, rpy_angles(sample.rotation @ self._home.T)))
 
-    def motion(self) -> tuple[int, PlatformMotion]:
-        """Estimated, and the stamp [ns] that it is for. Raises Rejected."""
+    def motion(self, stamp: int) -> PlatformMotion:
+        """Estimated from the poses alone, at a stamp [ns]. Raises Rejected."""
         if not self._estimator.ready:
             raise Rejected("history_too_short", f"the estimator needs more messages on {self.topic}; this is normal for an "
                                                 "instant after the start or a gap", passing=True)
-        stamp = self._kept[-1][0] - round(self._lag * 1e9)
         place, angles = np.split(self._estimator.estimate(stamp).motion[:4], 2, axis=1)
         found = PlatformMotion.from_rpy([*place], [*angles])
-        return stamp, found._replace(rotation=found.rotation @ self._home)
+        return found._replace(rotation=found.rotation @ self._home)
+
+
+class PlatformTwists(BaseSensor[Sensed]):
+    """geometry_msgs/TwistStamped: velocity of the platform's origin and its angular velocity, both relative to the root link,
+    along the axes of frame_id, which is a link that is fixed to it."""
+
+    mover = "the platform"
+
+    def __init__(self) -> None:
+        super().__init__("~/platform_twist_measured", TwistStamped, UNTIMED)
+
+    def _sample(self, message: TwistStamped) -> Sensed:
+        mount = self._mount(message.header.frame_id)
+        signals = mount.along_base(np.array(three(message.twist.linear)), np.array(three(message.twist.angular)))
+        if not np.isfinite(signals).all():
+            raise Rejected(f"{self.name}_unusable", f"the twist {six(message.twist)} is not finite")
+        return Sensed(signals, mount)
 
 
 def check_frame(frame: str, root: str) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from rnea_ros import ParallelRobot, PlatformMotion
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses, PlatformStates
+from rnea_ros.nodes.dynamics.bases.platform_sources import PlatformSource, platform_source
 from rnea_ros.nodes.dynamics.kinds.loops import followed
 from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Moved, ServedRobot
@@ -19,16 +17,15 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 class ServedToldPlatform(ServedPlatform):
     """ParallelRobot, moved by its platform. Each message about that is answered; joint states are not looked at."""
 
-    def __init__(self, robot: ParallelRobot, source: str):
-        """source: state or pose, the parameter platform.source."""
+    def __init__(self, robot: ParallelRobot, values: Values):
         super().__init__(robot)
         self._active = [*map(robot.legs.joint_names.index, robot.joint_names)]
         self._measured = robot.tracker()
-        self._take(PlatformStates(self.root_link) if source == "state" else
-                   PlatformPoses(self.root_link, np.asarray(robot.home[1]), partial(followed, self._measured.carry)))
+        self._take(platform_source(robot, values, partial(followed, self._measured.carry)))
 
-    def _take(self, topic: PlatformStates | PlatformPoses) -> None:
-        self._topic, self.told_by, self.streams = topic, topic.topic, [topic.stream]
+    def _take(self, source: PlatformSource) -> None:
+        self._source, self.told_by, self.streams = source, source.measured[0].topic, source.streams
+        source.use(self.model)
 
     def prepare(self, loads: Loads) -> None:
         super().prepare(loads)
@@ -36,23 +33,22 @@ class ServedToldPlatform(ServedPlatform):
         self.robot.tracker().carry(PlatformMotion(*self.robot.home))
 
     def configure(self, values: Values) -> None:
-        self._topic.configure(values["estimator.lag"])
+        self._source.configure(values["estimator.lag"])
 
     def connect(self, topics: Topics) -> None:
         super().connect(topics)
-        self._topic.then = partial(topics.moved, self._topic.stream)
-        self._topic.connect(topics)
+        self._source.connect(topics)
 
     def take_over(self, before: ServedRobot) -> None:
         super().take_over(before)
         if isinstance(before, ServedToldPlatform) and before.model is self.model:
-            self._take(before._topic)
+            self._take(before._source)
 
     def forget(self) -> None:
-        self._topic.forget()
+        self._source.forget()
 
     def moved(self, loads_at: Callable[[int], Loads]) -> Moved:
-        stamp, platform = self._topic.motion()
+        stamp, platform = self._source.motion()
         loads = loads_at(stamp)
         found = followed(self._tracker.carry, platform)
         self._platform = found.platform
@@ -62,5 +58,4 @@ class ServedToldPlatform(ServedPlatform):
 
 def served_platform(robot: ParallelRobot, values: Values) -> ServedPlatform:
     """As the parameters say."""
-    source = values["platform.source"]
-    return ServedPlatform(robot) if source == "actuators" else ServedToldPlatform(robot, source)
+    return ServedPlatform(robot) if values["platform.source"] == "actuators" else ServedToldPlatform(robot, values)

@@ -1,0 +1,129 @@
+"""Where the motion of a platform comes from, as the parameters platform.source and platform.motion_source say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rnea_ros import BaseState, ParallelRobot, PlatformMotion
+from rnea_ros.model.tree import Model
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses, PlatformStates, PlatformTwists
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.robots.sensed_base import carried_on
+
+
+class PlatformSource:
+    """The motion of a platform, at the last instant that all that measures it has reached. Subclasses say how.
+
+    measured : topics whose messages are answered; each instant once
+    desired  : ~/platform_state, of which acceleration and jerk are taken; None where these are estimated
+    """
+
+    def __init__(self, measured: Sequence[BaseTopic[Any]], desired: PlatformStates | None):
+        self.measured, self._desired = tuple(measured), desired
+        self.topics = self.measured if desired is None else (desired, *measured)
+        self.streams = [topic.stream for topic in self.topics]
+        self._lag, self._answered = 0.0, -1
+
+    def use(self, model: Model) -> None:
+        """A model is in use; its root link is what the platform moves in."""
+        for topic in self.topics:
+            topic.use(model)
+
+    def configure(self, lag: float) -> None:
+        """What is estimated is for an instant so long before the measurement [s]."""
+        self._lag = 0.0 if self._desired else lag
+        for topic in self.measured:
+            topic.configure(self._lag)
+
+    def connect(self, topics: Topics) -> None:
+        for topic in self.measured:
+            topic.then = partial(self._heard, topics.moved, topic.stream)
+        for topic in self.topics:
+            topic.connect(topics)
+
+    def forget(self) -> None:
+        self._answered = -1
+        for topic in self.topics:
+            topic.forget()
+
+    def motion(self) -> tuple[int, PlatformMotion]:
+        """With its stamp [ns]. Raises Rejected."""
+        stamp = self._answered - round(self._lag * 1e9)
+        return stamp, self._at(stamp)
+
+    def _at(self, stamp: int) -> PlatformMotion:
+        """At a stamp [ns]. Raises Rejected."""
+        raise NotImplementedError
+
+    def _heard(self, moved: Callable[[Stream, int], None], stream: Stream, arrival: int) -> None:
+        """A message came: it is answered if nothing else is waited for, and no other one of the same stamp was."""
+        stamps = [topic.last for topic in self.measured]
+        reached = min(-1 if stamp is None else stamp for stamp in stamps)
+        if reached != self._answered and reached >= 0:
+            self._answered = reached
+            moved(stream, arrival)
+
+
+class ToldPlatform(PlatformSource):
+    """All of it from ~/platform_state."""
+
+    def __init__(self, states: PlatformStates):
+        super().__init__([states], None)
+        self._states = states
+
+    def configure(self, lag: float) -> None:
+        """Nothing is estimated."""
+
+    def _at(self, stamp: int) -> PlatformMotion:
+        return self._states.motion(stamp)
+
+
+class PosedPlatform(PlatformSource):
+    """Where it is, from poses; the rest estimated from these, or desired."""
+
+    def __init__(self, poses: PlatformPoses, desired: PlatformStates | None):
+        super().__init__([poses], desired)
+        self._poses = poses
+
+    def _at(self, stamp: int) -> PlatformMotion:
+        if self._desired is None:
+            return self._poses.motion(stamp)
+        pose = self._poses.nearest(stamp)[1]
+        return self._desired.motion(stamp)._replace(position=pose.position, rotation=pose.rotation)
+
+
+class TwistedPlatform(PlatformSource):
+    """Where it is from poses, how fast it goes from twists; acceleration and jerk estimated from these, or desired."""
+
+    def __init__(self, poses: PlatformPoses, twists: PlatformTwists, desired: PlatformStates | None):
+        super().__init__([poses, twists], desired)
+        self._poses, self._twists = poses, twists
+
+    def _at(self, stamp: int) -> PlatformMotion:
+        when, pose = self._poses.nearest(stamp)
+        if self._desired is None:
+            velocity, acceleration, jerk = self._twists.rates(stamp)
+        else:
+            *_, acceleration, jerk = self._desired.motion(stamp)
+            velocity = self._twists.nearest(stamp)[1].signals
+        there = BaseState(pose.position, pose.quaternion, pose.into_base(velocity))
+        there = carried_on(there, (stamp - when) * 1e-9)
+        return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)
+
+
+def platform_source(robot: ParallelRobot, values: Values, reach: Callable[[PlatformMotion], object]) -> PlatformSource:
+    """As the parameters say; reach(pose) raises Rejected where the legs do not allow it."""
+    root = robot.legs.root_link
+    if values["platform.source"] == "state":
+        return ToldPlatform(PlatformStates(root))
+    desired = PlatformStates(root, values["base.timeout"]) if values["platform.motion_source"] == "desired" else None
+    poses = PlatformPoses(root, np.asarray(robot.home[1]), reach)
+    return PosedPlatform(poses, desired) if values["platform.source"] == "pose" else \
+        TwistedPlatform(poses, PlatformTwists(), desired)

@@ -1,0 +1,111 @@
+"""scaling_node on a base that something carries: gravity as the base is turned when a trajectory comes, by Pinocchio."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+pytest.importorskip("pinocchio")
+
+import pinocchio as pin
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu
+
+from rnea_msgs.msg import BaseStateStamped
+from rnea_ros.algebra.vectors import rpy
+from rnea_ros.robots.inputs.base_state import quaternion
+from support.oracles import worst
+from support.reach import POINTS
+from support.ros_helpers import stamp, world
+from support.scaling_bench import NAMES, TEXT, Bench, limits
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(300)]
+
+GRAVITY = np.array([0.0, 0.0, -9.81])
+
+
+@pytest.fixture(scope="module")
+def ros(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("tilt")) as made:
+        yield made
+
+
+class TiltedBench(Bench):
+    """Short motions, each after the base was turned."""
+
+    def __init__(self, ros, folder, source, kind):
+        file = folder / f"{source}.robot.yaml"
+        file.write_text("version: 1\nbase: prescribed\n")
+        super().__init__(ros, source, own=True, robot_description=TEXT, robot_file=str(file), **limits(),
+                         **{"base.source": source})
+        self.teller, self.clock = ros.node.create_publisher(kind, f"{self.node}/base_{source}", 10), 1.0
+        self.ready()
+        ros.until(self.teller.get_subscription_count)
+
+    def refused(self, reason):
+        """A trajectory is, for this."""
+        def so():
+            self.send(np.stack((POINTS[0], POINTS[0] + 0.05)), 0.5)
+            return self.diagnostics.dropped("trajectory", reason)
+
+        self.ros.until(so, of=self.process)
+
+    def moved(self, message):
+        """A motion while the topic says this again and again."""
+        def told():
+            message.header.stamp = stamp(self.clock)
+            self.clock += 0.01
+            self.teller.publish(message)
+            self.ros.spin(0.01)
+            return self.clock
+
+        for _ in range(80):  # longer than what a mean is taken of
+            told()
+        received = f"base_{self.node.split('/')[1]}.received"
+        self.ros.until(lambda: told() and int(self.diagnostics.values.get(received, 0)) > 0, of=self.process)
+        self.heard.clear()
+        begin, self.home = self.home, self.home + 0.05
+        self.send(np.stack((begin, self.home)), 0.5)
+        self.ros.until(lambda: told() and self.heard, of=self.process)
+        return self.end()
+
+
+def check(motion, R):
+    """Efforts are Pinocchio's, with gravity along the axes of the base."""
+    model = pin.buildModelFromXML(TEXT)
+    data, model.gravity.linear = model.createData(), R.T @ GRAVITY
+    for k in range(0, len(motion.t), max(1, len(motion.t) // 10)):
+        tau = pin.rnea(model, data, motion.position[k], motion.velocity[k], motion.acceleration[k])
+        assert worst(motion.effort[k], tau) < 1e-9
+    assert list(motion.messages[0].joint_names) == NAMES
+
+
+def test_a_unit_with_and_without_orientation(ros, tmp_path):
+    bench = TiltedBench(ros, tmp_path, "imu", Imu)
+    bench.refused("base_imu_missing")
+    for turn, known in (((0.3, -0.2, 1.0), True), ((-0.4, 0.5, 0.0), False)):
+        R, message = rpy(*turn), Imu()
+        shown = -R.T @ GRAVITY
+        fill(message.linear_acceleration, shown)
+        if known:
+            fill(message.orientation, quaternion(np.array(R, dtype=float)))
+        else:
+            message.orientation_covariance[0] = -1.0
+        check(bench.moved(message), np.array(R, dtype=float))
+    ros.until(lambda: "as it is turned when the trajectory comes" in bench.process.log, of=bench.process)
+    bench.refused("base_imu_timeout")
+
+
+@pytest.mark.parametrize(("source", "kind"), [("state", BaseStateStamped), ("odometry", Odometry)])
+def test_who_knows_the_orientation(ros, tmp_path, source, kind):
+    bench, R, message = TiltedBench(ros, tmp_path, source, kind), np.array(rpy(0.5, 0.2, -2.0), dtype=float), kind()
+    pose = message.state.pose if source == "state" else message.pose.pose
+    fill(pose.orientation, quaternion(R))
+    check(bench.moved(message), R)
+
+
+def fill(part, values):
+    for axis, value in zip("xyzw", values):
+        setattr(part, axis, float(value))
