@@ -57,7 +57,6 @@ class ScalingNode(Node):
         super().__init__("scaling_node", automatically_declare_parameters_from_overrides=True)
         self._robot: ScaledRobot | None = None
         self._joint_states = JointStateBuffer()
-        self._pace = Pace(self._on_event)
         self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
         self._on_rest: Callable[[], None] | None = None  # to be called at rest, when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
@@ -66,7 +65,7 @@ class ScalingNode(Node):
         process.settle(values)
         self.lean = values["process.executor"] == "lean"
         self._rate_loop = RateLoop(self._step, values["control_rate"], self._begin_ticks)
-        solver = SolverProcess(self._on_event)
+        self._pace, solver = Pace(self._on_event), SolverProcess(self._on_event)
         self._trajectory_executor = TrajectoryExecutor(
             values, self._measured, self._on_event, lambda rejected: self._health.reject(rejected), self._rate_loop.wake,
             lambda names: self._joint_states.age(names, time.monotonic()), solver=solver)
