@@ -22,6 +22,7 @@ import numpy as np
 from ..errors import InputError, near, shown, some
 from . import mdh
 from .drive_limits import DriveLimit
+from .drives import Drive, Supply
 from .effort_convention import TOTAL, Efforts
 
 NO_COORDINATE = -1
@@ -213,6 +214,7 @@ class Model(Frozen):
     base   : "fixed" or "floating"
     reconstruction_error : largest deviation of any frame from the URDF, over several poses [m, rad]
     drive_limits : what motors, gears and supplies leave of torque, torque rate and speed together; no URDF has them
+    drives, supplies : the data sheets behind these, as far as they are known
     efforts : what the robot means by the effort of a joint; no URDF says it
     """
 
@@ -224,6 +226,8 @@ class Model(Frozen):
     reconstruction_error: float = 0.0
     warnings: tuple[str, ...] = ()
     drive_limits: tuple[DriveLimit, ...] = ()
+    drives: tuple[Drive, ...] = ()
+    supplies: tuple[Supply, ...] = ()
     efforts: Efforts = TOTAL
 
     def __post_init__(self) -> None:

@@ -1,72 +1,71 @@
-"""The limits of drives that a robot file declares, from the numbers of data sheets.
-
-With N rotor turns for one of the joint, motor constants k_t (torque by current) and k_e (voltage by speed), efficiency eta of
-the gear, winding R and L, and stiffness k between rotor and link, the joint's torque tau, its rate and its speed qd give
-
-    current         i = tau / (k_t N eta)
-    voltage         V = R i + L di/dt + k_e N qd
-    motor velocity  N (qd + d tau/dt / k)
-    power           tau qd
-
-Each is a line in (tau, d tau/dt, qd), or their product, and the exact torque rate makes the voltage exact. eta counts as if
-the motor always drove: when it brakes, the gear's losses help it, and the current is smaller than this.
-"""
+"""The drives that a robot file declares, and their limits: lines in torque, torque rate and speed, or their product."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..model.drive_limits import DriveLimit, speed_torque_region
+from ..model.drives import Drive, Supply
 from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.schema import CONVENTIONS
 from ..model.tree import Model
 
 NO_LIMIT = 10.0  # times the known one of two limits: as good as none
 ALIKE = 0.15  # relative: motor constants on data sheets are rounded, and measured warm or cold
-Drive = Mapping[str, Any]
+KNOWN = {"back_emf_constant", "velocity_constant"}  # either tells k_e
+Sheet = Mapping[str, Any]
+
+
+def drives(model: Model, file: RobotFile) -> tuple[Drive, ...]:
+    """Of `drives`, in the order of the joints; of joints that have a coordinate of their own."""
+    sheets, springs = file.section("drives"), file.section("elastic_joints")
+    return tuple(_drive(name, sheets[name], springs.get(name, {})) for name in model.joint_names if name in sheets)
+
+
+def supplies(model: Model, file: RobotFile) -> tuple[Supply, ...]:
+    return tuple(Supply(name, tuple(given.get("joints", model.joint_names)), **_numbers(given))
+                 for name, given in file.section("supplies").items())
 
 
 def drive_limits(model: Model, file: RobotFile) -> tuple[DriveLimit, ...]:
     """Of `drives`, `limits` and `supplies`, in this order; joints of the model alone."""
-    drives, stiff = file.section("drives"), file.section("elastic_joints")
-    found = [limit for name in model.joint_names if name in drives
-             for limit in _drive(name, model.joint_names.index(name),
-                                 {**drives[name], **_stiffness(stiff.get(name, {}))})]
+    found = [limit for drive in drives(model, file) for limit in _limits(drive, (model.joint_names.index(drive.joint),))]
     for k, joint in enumerate(model.joints):
         given = file.section("limits").get(joint.name, {})
         if (least := given.get("min_effort")) is not None:
             found.append(DriveLimit("effort", joint.name, (k,), least, given.get("max_effort", joint.effort), effort=1.0))
-    for name, supply in file.section("supplies").items():
-        joints = tuple(model.joint_names.index(joint) for joint in supply.get("joints", model.joint_names))
-        found += _power(name, joints, supply)
+    for supply in supplies(model, file):
+        found += _power(supply.name, tuple(map(model.joint_names.index, supply.joints)), supply)
     return tuple(found)
 
 
-def _stiffness(elastic: Mapping[str, Any]) -> dict[str, float]:
-    return {"transmission_stiffness": elastic["stiffness"]} if elastic else {}
+def _drive(name: str, sheet: Sheet, spring: Sheet) -> Drive:
+    found = _numbers(sheet)
+    if "torque_constant" in sheet and (KNOWN & set(sheet) or 1.0 in CONVENTIONS[sheet.get("current_convention", "dc")]):
+        found["back_emf_constant"] = back_emf_constant(sheet)
+    if spring:
+        found["transmission_stiffness"] = float(spring["stiffness"])
+    corners = tuple((float(speed), float(torque)) for speed, torque in sheet.get("speed_torque_curve", ()))
+    return Drive(name, current_convention=sheet.get("current_convention", "dc"), speed_torque_curve=corners, **found)
 
 
-def _drive(name: str, joint: int, drive: Drive) -> Iterator[DriveLimit]:
-    ratio, at = drive.get("gear_ratio", 1.0), (name, (joint,))
-    constant = drive.get("torque_constant")
-    by_torque = 1.0 / (constant * ratio * drive.get("efficiency", 1.0)) if constant else math.nan  # A / (N m)
-    if limit := drive.get("max_current"):
-        yield DriveLimit("current", *at, -limit, limit, effort=by_torque)
-    if limit := drive.get("supply_voltage"):
-        yield DriveLimit("voltage", *at, -limit, limit, effort=drive["resistance"] * by_torque,
-                         effort_rate=drive.get("inductance", 0.0) * by_torque, velocity=back_emf_constant(drive) * ratio)
-    if limit := drive.get("max_motor_velocity"):
-        stiffness = drive.get("transmission_stiffness", math.inf)
-        yield DriveLimit("motor_velocity", *at, -limit, limit, effort_rate=ratio / stiffness, velocity=ratio)
-    yield from _power(name, (joint,), drive)
-    yield from _speed_torque(name, joint, drive.get("speed_torque_curve", ()))
+def _numbers(given: Sheet) -> dict[str, Any]:
+    return {key: float(value) for key, value in given.items() if key in Drive._fields and isinstance(value, int | float)}
 
 
-def back_emf_constant(drive: Drive) -> float:
+def _limits(drive: Drive, joints: tuple[int, ...]) -> Iterator[DriveLimit]:
+    for quantity, limit in (("current", drive.max_current), ("voltage", drive.supply_voltage),
+                            ("motor_velocity", drive.max_motor_velocity)):
+        if limit == limit:
+            yield DriveLimit(quantity, drive.joint, joints, -limit, limit, **getattr(drive, quantity)._asdict())
+    yield from _power(drive.joint, joints, drive)
+    yield from _speed_torque(drive.joint, joints, drive.speed_torque_curve)
+
+
+def back_emf_constant(drive: Sheet) -> float:
     """k_e: as given, or from k_v, or the k_t of a motor whose power is voltage times current (dc, q_axis)."""
     if "velocity_constant" in drive:
         return 1.0 / float(drive["velocity_constant"])
@@ -79,7 +78,7 @@ def doubts(file: RobotFile) -> tuple[str, ...]:
     for name, drive in file.section("drives").items():
         convention = drive.get("current_convention", "dc")
         wanted = CONVENTIONS[convention]
-        if "torque_constant" not in drive or not {"back_emf_constant", "velocity_constant"} & set(drive):
+        if "torque_constant" not in drive or not KNOWN & set(drive):
             continue
         ratio = drive["torque_constant"] / back_emf_constant(drive)
         if min(abs(ratio / one - 1.0) for one in wanted) > ALIKE:
@@ -89,13 +88,13 @@ def doubts(file: RobotFile) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _power(owner: str, joints: tuple[int, ...], given: Mapping[str, Any]) -> Iterator[DriveLimit]:
-    upper, braking = given.get("max_power", 0.0), given.get("max_braking_power", 0.0)
+def _power(owner: str, joints: tuple[int, ...], given: Drive | Supply) -> Iterator[DriveLimit]:
+    upper, braking = np.nan_to_num((given.max_power, given.max_braking_power)).tolist()
     if upper or braking:
         yield DriveLimit("power", owner, joints, -(braking or NO_LIMIT * upper), upper or NO_LIMIT * braking, power=1.0)
 
 
-def _speed_torque(name: str, joint: int, corners: Sequence[Sequence[float]]) -> Iterator[DriveLimit]:
+def _speed_torque(name: str, joints: tuple[int, ...], corners: Sequence[Sequence[float]]) -> Iterator[DriveLimit]:
     """A limit for each pair of opposite sides of the region, or for a side that has none."""
     region = speed_torque_region(corners) if len(corners) else np.zeros((0, 2))
     seen: list[np.ndarray] = []
@@ -105,5 +104,5 @@ def _speed_torque(name: str, joint: int, corners: Sequence[Sequence[float]]) -> 
         if any(np.allclose(normal, -other, rtol=1e-9) for other in seen):
             continue
         seen.append(normal)
-        yield DriveLimit("speed_torque", name, (joint,), float((region @ normal).min()), 1.0, velocity=float(normal[0]),
+        yield DriveLimit("speed_torque", name, joints, float((region @ normal).min()), 1.0, velocity=float(normal[0]),
                          effort=float(normal[1]))

@@ -82,9 +82,10 @@ def kind(file: RobotFile) -> str:
 def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     """Limits, drives, friction, gravity and payloads of the file, on a tree."""
     motors = model.joint_names if kind(file) == "ElasticRobot" else ()
-    drives = declared_drives.drive_limits(model, file)
+    limits = declared_drives.drive_limits(model, file)
     model = declared_joints.limited(model.with_joint_dynamics(declared_joints.joint_dynamics(model, file, motors)), file)
-    model = replace(model, drive_limits=drives, efforts=declared_efforts.efforts(model, file),
+    model = replace(model, drive_limits=limits, drives=declared_drives.drives(model, file),
+                    supplies=declared_drives.supplies(model, file), efforts=declared_efforts.efforts(model, file),
                     warnings=(*model.warnings, *declared_drives.doubts(file)))
     robot = Robot(model, backend, file.content.get("gravity", GRAVITY))
     for payload in declared_joints.payloads(file):

@@ -89,7 +89,7 @@ def test_silence_is_stale_and_an_answer_ends_it(bench, robot):
     bench.health.set_model(robot)
 
     def done():
-        bench.health.done(round(bench.now * 1e9), np.zeros((2, robot.n)))
+        bench.health.done(round(bench.now * 1e9))
 
     bench.run(1.0, done)
     assert bench.run(1.0)[0][2].startswith("ACTIVE -> STALE: nothing computed for 0.")

@@ -26,9 +26,10 @@ from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.parameter_table import PROCESS
-from rnea_ros.nodes.dynamics.messages import DRIVE_ROWS, SUPPLY_ROWS, DynamicsMessages
+from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.fastpath import executor as lean
 from rnea_ros.nodes.fastpath import raw_messages
+from rnea_ros.robots.drive_use import DRIVE_ROWS, SUPPLY_ROWS
 from support.node_bench import ARM, NAMES, NODE, Bench
 from support.ros_helpers import stamp, world
 

@@ -14,7 +14,8 @@ from ..tree import Limits, Model
 from .problem import Path, Problem
 
 Content = Mapping[str, Any]
-DRIVE_LIMITS = ("supply_voltage", "max_current", "max_motor_velocity", "max_power", "max_braking_power", "speed_torque_curve")
+DRIVE_LIMITS = ("supply_voltage", "max_current", "max_motor_velocity", "max_power", "max_braking_power", "speed_torque_curve",
+                "continuous_current", "continuous_torque")
 THIN = 1e-12  # relative: of a body without thickness, in rounding
 
 
@@ -111,6 +112,12 @@ def _drives(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
             yield Problem(path, f": joint '{joint}' follows another one (mimic); give {some(limiting)} for that one")
         if "velocity_constant" in drive and "back_emf_constant" in drive:
             yield Problem((*path, "velocity_constant"), "is 1 / back_emf_constant, which is given too; give one of them")
+        if "continuous_current" in drive and "continuous_torque" in drive:
+            yield Problem((*path, "continuous_torque"), "says the same as continuous_current, which is given too; give one of "
+                                                        "them")
+        if "thermal_time_constant" in drive and not {"continuous_current", "continuous_torque"} & set(drive):
+            yield Problem((*path, "thermal_time_constant"), "needs continuous_current [A] or continuous_torque [N m, N]: what "
+                                                            "the motor stands for ever")
         three_phase = drive.get("current_convention") in ("peak", "rms")
         if "supply_voltage" in drive and three_phase and not {"velocity_constant", "back_emf_constant"} & set(drive):
             yield Problem((*path, "back_emf_constant"), f"is missing; with current_convention {drive['current_convention']} "

@@ -155,9 +155,13 @@ DRIVES = _each("any joint", "Motor and gear of each joint, as on their data shee
             "items": _numbers("Speed and torque at the joint [rad/s, N m].", 2),
             "description": "Corners of the convex region of speed and torque at the joint, in any order. Without a negative "
                            "number: of the first quadrant, and the others are like it [rad/s, N m]."},
-        "thermal_resistance": _later("from winding to surroundings [K/W]."),
-        "thermal_time_constant": _later("of the winding [s].")},
-    dependencies={"supply_voltage": ["torque_constant", "resistance"], "max_current": ["torque_constant"],
+        "continuous_current": _positive("Current that the motor stands for ever; needs torque_constant [A]."),
+        "continuous_torque": _positive("Torque of the joint that the motor stands for ever; instead of continuous_current "
+                                       "[N m, N]."),
+        "thermal_time_constant": _positive("Of the winding: how fast a load that lasts warms it [s]."),
+        "thermal_resistance": _later("from winding to surroundings [K/W].")},
+    dependencies={"continuous_current": ["torque_constant"],
+                  "supply_voltage": ["torque_constant", "resistance"], "max_current": ["torque_constant"],
                   "velocity_constant": ["torque_constant"], "back_emf_constant": ["torque_constant"]}))
 
 QUANTITIES = {"velocity": "[rad/s, m/s]", "acceleration": "[rad/s^2, m/s^2]", "jerk": "[rad/s^3, m/s^3]", "effort": "[N m, N]",

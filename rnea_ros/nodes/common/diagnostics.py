@@ -5,11 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
 
 from rnea_ros.errors import Rejected
 
 AGAIN = 10.0  # s; after which the console repeats what is still wrong
 GRACE = 1.0  # s; of waiting that is not worth a warning
+
+
+class Watched(NamedTuple):
+    """Shares of limits, kept up to date in place: rows (quantities, owners)."""
+
+    quantities: tuple[str, ...]
+    owners: tuple[str, ...]
+    rows: np.ndarray
 
 
 class NodeState(Enum):

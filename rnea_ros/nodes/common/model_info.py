@@ -5,7 +5,9 @@ from __future__ import annotations
 from builtin_interfaces.msg import Time
 from std_msgs.msg import Header
 
-from rnea_msgs.msg import ModelInfo
+from rnea_msgs.msg import Drive, ModelInfo, Supply
+from rnea_ros.model import drives
+from rnea_ros.model.drive_limits import speed_torque_region
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 
@@ -23,8 +25,18 @@ def model_info(robot: RobotFacts, limits: Limits, stamp: Time) -> ModelInfo:
     info.effort_rate_units = ["N.m/s" if turns else "N/s" for turns in rotary]
     info.effort_limit, info.effort_rate_limit = limits.effort.tolist(), limits.effort_rate.tolist()
     info.velocity_limit = limits.velocity.tolist()
+    info.drives = [_drive(drive) for drive in robot.model.drives if drive.joint in robot.joint_names]
+    info.supplies = [Supply(**{**supply._asdict(), "joints": list(supply.joints)}) for supply in robot.model.supplies]
     columns = [list(column) for column in zip(*robot.mdh_table())] or [[] for _ in range(9)]
     (info.frame_names, info.parent, info.sigma, info.gamma, info.b, info.alpha, info.d, info.theta, info.r) = columns
     info.reconstruction_error = float(robot.reconstruction_error)
     info.warnings = list(robot.warnings)
     return info
+
+
+def _drive(drive: drives.Drive) -> Drive:
+    numbers = {name: value for name, value in drive._asdict().items() if name in Drive.get_fields_and_field_types()}
+    found = Drive(**numbers, continuous_effort=drive.continuous_torque)
+    if drive.speed_torque_curve:
+        found.speed_torque_velocity, found.speed_torque_effort = speed_torque_region(drive.speed_torque_curve).T.tolist()
+    return found

@@ -100,7 +100,7 @@ DYNAMICS = (
     Entry("external_effort.wrench", "force", "What may act on that link: a force at its origin, or any wrench, which takes "
           "six joints that tell it", choices=("force", "force_and_moment")),
     Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
-    Entry("publish_markers", False, "Publish ~/markers for RViz: arrows for effort, coloured by effort rate"),
+    Entry("publish_markers", False, "Publish ~/markers for RViz: arrows for effort, coloured by use of rate and drive"),
     Entry("markers.size", 0.2, "Length of a marker at the limit", "m", 1e-3, 10.0),
     Entry("publish_speed_scaling", False, "Publish ~/speed_scaling: the largest speed factor that keeps effort and effort "
           "rate of the motion inside their limits"),

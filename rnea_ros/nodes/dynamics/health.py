@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from std_msgs.msg import Header
 
-from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
+from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, Watched, counted
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 
 _LATENCIES = 4096  # the newest of a period that percentiles are taken of
@@ -45,16 +45,21 @@ class Health:
     def set_model(self, robot: RobotFacts | None) -> None:
         self.robot = robot
         self.model_error = ""
-        self._peaks = np.full((2, robot.n if robot else 0), np.nan)
+        self.watch([])
 
-    def done(self, began: int, use: np.ndarray) -> None:
-        """A result was published, computed from a message whose callback began at `began` [ns]. use: (2, n) of both limits."""
+    def watch(self, watched: Sequence[Watched]) -> None:
+        """The shares of limits whose peaks are told."""
+        self._watched = [(one, np.full_like(one.rows, np.nan)) for one in watched if one.rows.size]
+
+    def done(self, began: int) -> None:
+        """A result was published, computed from a message whose callback began at `began` [ns]."""
         self.output = now = time.monotonic_ns()
         self._latencies[self._measured % _LATENCIES] = now - began
         self._measured += 1
         self.published += 1
         self.fault = ""
-        np.fmax(self._peaks, use, out=self._peaks)
+        for one, peaks in self._watched:
+            np.fmax(peaks, one.rows, out=peaks)
 
     def state(self, timeout: float) -> tuple[NodeState, str]:
         """The state now, and a sentence about it."""
@@ -125,15 +130,21 @@ class Health:
         return {"latency_p50_us": f"{p50:.0f}", "latency_p99_us": f"{p99:.0f}"}
 
     def _use_values(self, notes: list[str]) -> dict[str, object]:
-        """Peak use of both limits by joint since the last report; 1 is the limit, NaN an unknown one."""
+        """Peak use of each limit since the last report; 1 is the limit, NaN an unknown one of efforts, the only ones told."""
         values: dict[str, object] = {}
-        for k, joint in enumerate(self.robot.joint_names if self.robot else ()):
-            for quantity, peaks in zip(("effort", "effort_rate"), self._peaks):
-                values[f"{joint}.{quantity}_utilization"] = f"{peaks[k]:.4f}"
-                if peaks[k] > 1.0:
-                    notes.append(f"{joint} reached {peaks[k]:.0%} of its {quantity} limit")
-        self._peaks[:] = np.nan
-        return values
+        nearest, most = "", 0.0
+        for one, peaks in self._watched:
+            for (row, k), share in np.ndenumerate(peaks):
+                quantity, owner = one.quantities[row], one.owners[k]
+                limit = quantity.removesuffix("_utilization").removesuffix("_load").removeprefix("supply_")
+                if share == share or limit in ("effort", "effort_rate"):
+                    values[f"{owner}.{quantity}"] = f"{share:.4f}"
+                if share > 1.0:
+                    notes.append(f"{owner} reached {share:.0%} of its {limit} limit")
+                if share > most:
+                    nearest, most = f"{limit} of {owner}, {share:.1%}", float(share)
+            peaks[:] = np.nan
+        return values | ({"nearest_limit": nearest} if nearest else {})
 
 
 class Watchdog:

@@ -1,8 +1,9 @@
 """Effort and effort rate as RViz markers, for every kind of joint and every axis: RViz's Effort display is right for +z alone.
 
 Length shows |effort| / limit: an arc about the axis of a rotary joint, full circle at the limit; an arrow along the axis of a
-prismatic one. The head shows the sign: it points the way in which the effort pushes the child link. Colour shows
-|effort rate| / limit from green to red. Where a limit is unknown the mark is grey or half as long.
+prismatic one. The head shows the sign: it points the way in which the effort pushes the child link. Colour shows, from green
+to red, the largest share that is used of the limits of effort rate and of the joint's drive. Where a limit is unknown the
+mark is grey or half as long.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class Markers:
         self.message = MarkerArray(markers=[part for mark in self._marks for part in (mark.line, mark.arrow) if part])
 
     def fill(self, stamp: Time, shown: DynamicsMessages) -> None:
-        efforts = shown.effort.effort
+        efforts, largest = shown.effort.effort, shown.largest_use()
         for k, line, arrow, forward, backward in self._marks:
-            effort, use, rate_use = efforts[k], shown.utilization[k], shown.rate_utilization[k]
+            effort, use, heat = efforts[k], shown.utilization[k], largest[k]
             path = backward if effort < 0.0 else forward
             share = min(use, 1.0) if use == use else 0.5
             end = max(1, round(share * _STEPS))
@@ -69,7 +70,7 @@ class Markers:
                 arrow.scale.y = self._head * (end - neck) / _HEAD  # a small head is as slim as a large one
             for part in (line, arrow):
                 if part:
-                    part.color = _heat(rate_use) if rate_use == rate_use else _GREY
+                    part.color = _heat(heat) if heat == heat else _GREY
                     part.header.stamp = stamp
 
 

@@ -18,9 +18,12 @@ from rnea_msgs.msg import JointDynamics
 from rnea_ros.errors import Rejected
 from rnea_ros.model.effort_convention import TOTAL, EffortConvention
 from rnea_ros.model.tree import Limits
+from rnea_ros.nodes.common.diagnostics import Watched
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.joint_layouts import finite
+from rnea_ros.nodes.dynamics.motion_source import SECOND
 from rnea_ros.nodes.fastpath import raw_messages
+from rnea_ros.robots.drive_use import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUse
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
          "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization", "velocity_utilization",
@@ -28,10 +31,6 @@ _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate"
 _EFFORTS, _LIMITS, _USE, _STD = (slice(_ROWS.index(name), _ROWS.index(name) + 2)
                                  for name in ("effort", "effort_limit", "effort_utilization", "effort_std"))
 _VELOCITY, _VELOCITY_USE = _ROWS.index("velocity"), _ROWS.index("velocity_utilization")
-DRIVE_ROWS = ("current", "voltage", "motor_velocity", "power", "current_utilization", "voltage_utilization",
-              "motor_velocity_utilization", "power_utilization", "speed_torque_utilization", "thermal_load",
-              "thermal_time_left")
-SUPPLY_ROWS = ("supply_power", "supply_utilization")
 
 
 class Sent:
@@ -67,8 +66,10 @@ class Sent:
 class DynamicsMessages:
     """The three messages of one model. What a sample fills is one table, a row for each array of JointDynamics."""
 
-    def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str, commanded: EffortConvention = TOTAL.commanded):
-        """commanded: what ~/joint_effort and ~/joint_effort_rate mean; ~/joint_dynamics has the exact torques in any case."""
+    def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str, commanded: EffortConvention = TOTAL.commanded,
+                 drives: DriveUse | None = None):
+        """commanded: what ~/joint_effort and ~/joint_effort_rate mean; ~/joint_dynamics has the exact torques in any case.
+        drives: of the same joints; default as cold as they are at a start."""
         names = list(robot.joint_names)
         self._header = Header(frame_id=frame_id or robot.root_link)  # one object, shared: one stamp to set
         self._commanded = commanded
@@ -83,16 +84,17 @@ class DynamicsMessages:
         self._velocity_use = self._values[_VELOCITY_USE]
         self._std = self._values[_STD]
         self._std[:] = np.nan
-        self._names = names
+        self._names = robot.joint_names
         self.utilization, self.rate_utilization = self.use
         self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
         self._told = self._values[len(_ROWS):]
         effort, rate = self._values[_EFFORTS, None] if commanded.plain else self._told[:, None]
-        drives, supplies = np.zeros((len(DRIVE_ROWS), 0)), np.zeros((len(SUPPLY_ROWS), 0))
+        self.drives = drives or DriveUse(robot.model, names)
         self.sent = [  # effort, effort rate, dynamics
             Sent(JointState(header=self._header, name=names), self._values[:2], effort),
             Sent(JointState(header=self._header, name=names), self._values[:2], rate),
-            Sent(JointDynamics(header=self._header, joint_names=names), self._values[:len(_ROWS)], drives, supplies)]
+            Sent(JointDynamics(header=self._header, joint_names=names), self._values[:len(_ROWS)],
+                 self.drives.drives, self.drives.supplies)]
 
     @property
     def header(self) -> Header:
@@ -112,6 +114,19 @@ class DynamicsMessages:
     def dynamics(self) -> JointDynamics:
         return self._shown(2)
 
+    @property
+    def watched(self) -> list[Watched]:
+        """The shares of limits that diagnostics look after: of efforts, of drives, of supplies."""
+        drives, supplies = self.drives.drives[SHARES], self.drives.supplies[SUPPLY_SHARE]
+        return [Watched(tuple(quantities), tuple(owners), rows) for quantities, owners, rows in (
+            (_ROWS[_USE], self._names, self.use), (DRIVE_ROWS[SHARES], self._names[:drives.shape[1]], drives),
+            (SUPPLY_ROWS[SUPPLY_SHARE], self.drives.names, supplies))]
+
+    def largest_use(self) -> np.ndarray:
+        """(n,) of the limits of its effort rate and of its drive, that which a joint uses most; NaN where none is known."""
+        drives = self.drives.drives[SHARES]
+        return np.fmax(self.rate_utilization, np.fmax.reduce(drives)) if drives.size else self.rate_utilization
+
     def deviations(self) -> dict[str, object]:
         """For diagnostics: how far off torques and rates may be, where that is known."""
         return {f"{name}.{kind}": f"{value:.3g}" for kind, row in zip(("effort_std", "effort_rate_std"), self._std)
@@ -123,13 +138,17 @@ class DynamicsMessages:
         return message
 
     def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray],
-             std: Sequence[np.ndarray] | None = None, friction: Sequence[Any] = (0.0, 0.0)) -> None:
+             std: Sequence[np.ndarray] | None = None, friction: Sequence[Any] = (0.0, 0.0),
+             motor_speed: np.ndarray | None = None) -> None:
         """motion is (q, qd, qdd, qddd), result the library's Dynamics, std its TorqueDeviations, where they are known;
-        friction and its rate are needed where the robot adds it."""
+        friction and its rate are needed where the robot adds it; motor_speed, seen at the joint, where springs let it differ
+        from qd."""
         np.concatenate((*motion, *result), out=self._motion_and_result)
         if not finite(self._flat_efforts):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
         self.stamp = stamp.sec, stamp.nanosec
+        speed = motion[1] if motor_speed is None else motor_speed
+        self.drives.fill(stamp.sec * SECOND + stamp.nanosec, self._efforts[0], self._efforts[1], speed)
         if not self._commanded.plain:
             for row, share, gravity, rubbed in zip(self._told, result[:2], result[2:], friction):
                 row[:] = self._commanded.effort(share, gravity, rubbed)

@@ -50,6 +50,7 @@ from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
 from rnea_ros.robots.derivatives import TorqueDeviations
+from rnea_ros.robots.drive_use import DriveUse
 from rnea_ros.robots.robot import Dynamics
 
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
@@ -65,6 +66,7 @@ class DynamicsNode(Node):
     def __init__(self) -> None:
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
         self._robot: ServedRobot | None = None
+        self._drives: DriveUse | None = None
         names = wrench_names(self)
         self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
         process.settle(self._settings.values)
@@ -159,12 +161,13 @@ class DynamicsNode(Node):
 
     def _answer(self, began: int, when: Time, motion: Motion, result: Dynamics, std: TorqueDeviations | None = None) -> None:
         out = self._out
-        out.fill(when, motion[:4], result, std, self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0))
+        robot, friction = self._model()[0], self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
+        out.fill(when, motion[:4], result, std, friction, robot.motor_speed(motion))
         for publisher, sent in zip(self._raw_publishers, out.sent):
             if publisher.has_subscribers():
                 publisher.send(sent.packed(out.stamp))
-        self._health.done(began, out.use)
-        self._model()[0].tell(when)
+        self._health.done(began)
+        robot.tell(when)
 
     def _refused(self, stream: Stream, error: Exception) -> None:
         if isinstance(error, Rejected):
@@ -234,7 +237,9 @@ class DynamicsNode(Node):
             values = self._settings.values
             self._limits = joint_limits(values, self._robot)
             commanded, measured = efforts(self._robot, values)
-            self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"], commanded)
+            self._drives = DriveUse(self._robot.model, self._robot.joint_names, self._robot.springs, self._drives)
+            self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"], commanded, self._drives)
+            self._health.watch(self._out.watched)
             tree = self._robot.differentiable
             self._friction = tree.friction if tree is not None and commanded.needs_friction else None
             if self._external:

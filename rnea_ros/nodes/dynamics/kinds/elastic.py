@@ -24,6 +24,7 @@ class ServedElastic(ServedRobot):
         """Raises InputError where a name of a motor in joint_states means something else, too."""
         super().__init__(robot, [robot.robot])
         self._elastic, self.optional = robot, tuple(robot.motor_joints.values())
+        self.springs = tuple(robot.elastic_joints)
         twice = [name for name in self.optional if name in robot.joint_names or self.optional.count(name) > 1]
         if twice:
             raise InputError(f"motor_joint names {some(twice)} more than once, or as joints of the robot are called")
@@ -62,6 +63,9 @@ class ServedElastic(ServedRobot):
             raise Rejected("derivatives_missing", self._missing())
         self._values[:] = found
         return Dynamics(found.tau, found.tau_rate, *self._elastic.gravity_and_rate(q, qd))
+
+    def motor_speed(self, motion: Motion) -> np.ndarray:
+        return motion[1] + self._values[ElasticRates._fields.index("deflection_rate")]
 
     def tell(self, when: Time) -> None:
         if self._publisher.has_subscribers():

@@ -44,6 +44,7 @@ class ServedRobot:
     solved   : joints whose motion follows from that of joint_names
     differentiable : the Robot whose sensitivities are those of these torques; None where they are not known
     told_by  : the topic that says how the robot moves, where joint states do not
+    springs  : joints whose motors turn as `motor_speed` says, not as the joints do
     scalable : whether its torques at another speed follow from those at this one, as speed scaling needs it
     """
 
@@ -52,6 +53,7 @@ class ServedRobot:
     order = 3
     differentiable: Robot | None = None
     told_by = ""
+    springs: tuple[str, ...] = ()
     scalable = False
 
     def __init__(self, robot: AnyRobot, trees: Sequence[Robot]):
@@ -158,6 +160,10 @@ class ServedRobot:
         loads_at : of a stamp [ns]
         """
         raise NotImplementedError
+
+    def motor_speed(self, motion: Motion) -> np.ndarray:
+        """(n,) of the motors in the last sample, as their joints' sides of the gears see it."""
+        return motion[1]
 
     def tell(self, when: Time) -> None:
         """Publish what this kind of robot has to tell beside torques, of the last sample, with its stamp."""

@@ -1,0 +1,126 @@
+"""What drives are asked for, and what share of their limits that is, sample by sample: for the live stream of dynamics_node.
+
+The same lines and limits as those that retiming keeps to (model/drives.py, drive_limits), in arrays that are filled in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from ..model import drive_limits
+from ..model.drives import Drive, Line, Supply
+from ..model.tree import Model
+from .thermal_load import ThermalLoad
+
+LINES = ("current", "voltage", "motor_velocity")
+LIMITED = (*LINES, "power", "speed_torque")
+ASKED_FOR = (*LINES, "power")
+DRIVE_ROWS = (*ASKED_FOR, *(f"{quantity}_utilization" for quantity in LIMITED), "thermal_load", "thermal_time_left")
+SUPPLY_ROWS = ("supply_power", "supply_utilization")
+SHARES = slice(len(ASKED_FOR), DRIVE_ROWS.index("thermal_time_left"))  # of limits: 1 is the limit
+SUPPLY_SHARE = slice(1, 2)
+LONGEST = 1.0  # s; of a longer gap between two samples nobody knows what the motors did
+LOOK = 0.1  # s between looks at the time that is left
+
+
+class DriveUse:
+    """Tables that `fill` keeps up to date.
+
+    drives   : (DRIVE_ROWS, n) of the joints; no columns where nothing is known of any drive
+    supplies : (SUPPLY_ROWS, supplies)
+    names    : of the supplies
+    """
+
+    def __init__(self, model: Model, joint_names: Sequence[str], springs: Collection[str] = (),
+                 before: DriveUse | None = None):
+        """joint_names: n of the model's joints. springs: those whose motor speed `fill` is told, instead of the joint's.
+        before: of the same robot until now; motors are as warm as they were there."""
+        known = {drive.joint: drive for drive in model.drives}
+        drives = [known.get(name, UNKNOWN) for name in joint_names]
+        n = len(joint_names)
+        self.drives = np.full((len(DRIVE_ROWS), n if any(drive is not UNKNOWN for drive in drives) else 0), np.nan)
+        self.supplies = np.full((len(SUPPLY_ROWS), len(model.supplies)), np.nan)
+        self.names = tuple(supply.name for supply in model.supplies)
+        self._joints = np.array([[name in supply.joints for name in joint_names] for supply in model.supplies], dtype=float)
+        self._supplied = _per_power(model.supplies)
+        self._powers = np.empty(n)
+        if self.drives.size:
+            lines = [[_line(drive, quantity, springs) for drive in drives] for quantity in LINES]
+            self._lines = np.moveaxis(np.array(lines), 2, 0)  # (effort, effort_rate, velocity), quantity, joint
+            self._inputs, self._products = np.empty((3, 1, n)), np.empty(self._lines.shape)
+            limits = [[drive.max_current, drive.supply_voltage, drive.max_motor_velocity] for drive in drives]
+            self._per_limit = 1.0 / np.array(limits).T
+            self._powered = _per_power(drives)
+            self._sides = _sides(model, joint_names)
+        self._warmth = ThermalLoad(*zip(*((drive.continuous, drive.thermal_time_constant) for drive in drives))) if any(
+            drive.continuous == drive.continuous for drive in drives) else None
+        self._stamp: int | None = None
+        self._looked = 0
+        self._joint_names = tuple(joint_names)
+        if before is not None and self._warmth and before._warmth and before._joint_names == self._joint_names:
+            self._warmth.take_over(before._warmth)
+            self._stamp = before._stamp
+
+    def fill(self, stamp: int, tau: np.ndarray, tau_rate: np.ndarray, speed: np.ndarray) -> None:
+        """stamp [ns]; torques, their rates and the speeds of the motors, seen at the joints (n,)."""
+        np.multiply(tau, speed, out=self._powers)
+        if self.drives.size:
+            self._fill_drives(tau, tau_rate, speed)
+        if self.names:
+            power, use = self.supplies
+            np.dot(self._joints, self._powers, out=power)
+            np.maximum(power * self._supplied[0], power * self._supplied[1], out=use)
+        if self._warmth is not None:
+            self._warm(self._warmth, stamp, tau)
+
+    def _fill_drives(self, tau: np.ndarray, tau_rate: np.ndarray, speed: np.ndarray) -> None:
+        table, inputs = self.drives, self._inputs
+        inputs[0], inputs[1], inputs[2] = tau, tau_rate, speed
+        np.multiply(self._lines, inputs, out=self._products)
+        np.add.reduce(self._products, axis=0, out=table[:3])
+        table[3] = self._powers
+        np.abs(table[:3], out=table[4:7])
+        np.multiply(table[4:7], self._per_limit, out=table[4:7])
+        np.maximum(self._powers * self._powered[0], self._powers * self._powered[1], out=table[7])
+        if self._sides is not None:
+            by_speed, by_torque = self._sides
+            np.maximum.reduce(by_speed * speed + by_torque * tau, axis=0, out=table[8])
+
+    def _warm(self, warmth: ThermalLoad, stamp: int, tau: np.ndarray) -> None:
+        passed = 0.0 if self._stamp is None else (stamp - self._stamp) * 1e-9
+        self._stamp = stamp
+        warmth.see(min(max(passed, 0.0), LONGEST), tau)
+        self.drives[9] = warmth.load
+        if not 0.0 <= (stamp - self._looked) * 1e-9 < LOOK:
+            self._looked = stamp
+            self.drives[10] = warmth.time_left()
+
+
+UNKNOWN = Drive("", gear_ratio=np.nan)
+
+
+def _line(drive: Drive, quantity: str, springs: Collection[str]) -> Line:
+    line: Line = getattr(drive, quantity)
+    rigid = quantity == "motor_velocity" and drive.joint in springs  # its winding up is in the speed that is told
+    return line._replace(effort_rate=0.0) if rigid else line
+
+
+def _per_power(limited: Sequence[Drive | Supply]) -> np.ndarray:
+    """(2, owners): what one watt is of the limit upwards, and downwards; zero where only the other one is known."""
+    found = np.array([(1.0 / one.max_power, -1.0 / one.max_braking_power) for one in limited]).reshape(-1, 2).T
+    return np.where(np.isnan(found).all(axis=0), np.nan, np.nan_to_num(found))
+
+
+def _sides(model: Model, joint_names: Sequence[str]) -> np.ndarray | None:
+    """(2, sides, n): speed and torque by what makes them one on each side of the region; NaN for joints without a region."""
+    sides: dict[str, list[tuple[float, float]]] = {name: [] for name in joint_names}
+    for limit in drive_limits.of(model.drive_limits, [model.joint_names.index(name) for name in joint_names]):
+        if limit.quantity == "speed_torque":
+            sides[limit.owner] += [(limit.velocity / end, limit.effort / end) for end in (limit.upper, limit.lower)]
+    most = max(map(len, sides.values()), default=0)
+    if not most:
+        return None
+    padded = [[*own, *[own[0] if own else (np.nan, np.nan)] * (most - len(own))] for own in sides.values()]
+    return np.array(padded).transpose(2, 1, 0)
