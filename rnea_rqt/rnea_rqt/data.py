@@ -1,0 +1,135 @@
+"""What the widgets show, as plain data: no Qt and no ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Quantity(NamedTuple):
+    """One column of bars. A share has no unit: 1 is its limit."""
+
+    key: str  # its field in rnea_msgs/JointDynamics
+    title: str
+    rotary: str  # unit of a joint that turns
+    prismatic: str  # unit of one that slides
+
+    @property
+    def share(self) -> bool:
+        return not self.rotary
+
+
+QUANTITIES = (
+    Quantity("effort", "torque", "N m", "N"),
+    Quantity("effort_rate", "torque rate", "N m/s", "N/s"),
+    Quantity("velocity", "velocity", "rad/s", "m/s"),
+    Quantity("voltage", "voltage", "V", "V"),
+    Quantity("current", "current", "A", "A"),
+    Quantity("motor_velocity", "motor velocity", "rad/s", "rad/s"),
+    Quantity("power", "power", "W", "W"),
+    Quantity("speed_torque_utilization", "speed-torque region", "", ""),
+    Quantity("thermal_load", "thermal load", "", ""),
+)
+INDEX = {quantity.key: number for number, quantity in enumerate(QUANTITIES)}
+OPTIONAL = ("current", "motor_velocity", "speed_torque_utilization", "thermal_load")  # columns that are hidden at first
+
+
+def unknown(rows: int) -> np.ndarray:
+    """(quantities, rows) of NaN."""
+    return np.full((len(QUANTITIES), rows), np.nan)
+
+
+@dataclass(frozen=True)
+class Robot:
+    """Rows and their limits: joints, then the supplies that joints share. Limits (quantities, rows), NaN: unknown."""
+
+    name: str
+    rows: tuple[str, ...]
+    rotary: tuple[bool, ...]
+    low: np.ndarray  # what counts below zero, as a negative number
+    high: np.ndarray
+    links: tuple[str, ...] = ()  # that can carry a payload
+    model_id: str = ""
+
+    def unit(self, quantity: int, row: int) -> str:
+        kind = QUANTITIES[quantity]
+        return kind.rotary if self.rotary[row] else kind.prismatic
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All quantities at one instant: (quantities, rows), NaN where unknown."""
+
+    stamp: float  # s
+    rows: tuple[str, ...]
+    value: np.ndarray
+    std: np.ndarray  # standard deviation
+
+
+def utilization(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Share of the limit on this side of zero; NaN where it is unknown."""
+    limit = np.where(value < 0.0, -low, high)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.abs(value) / np.where(limit > 0.0, limit, np.nan)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Where a scaled motion is; see rnea_msgs/ScaledMotion."""
+
+    number: int
+    phase: str  # moving, paused, stopping, ended
+    progress: float  # 0 to 1
+    speed: float  # share of the planned speed, NaN where the plan rests
+    delay: float  # s
+    override: float  # 0 to 1
+    utilization: float
+    joint: str  # that binds
+    limit: str  # that binds
+
+
+class Light(NamedTuple):
+    """A diagnostic status."""
+
+    name: str
+    level: int  # 0 well, 1 warning, 2 error, 3 stale
+    message: str
+    values: tuple[tuple[str, str], ...] = ()
+
+
+class Payload(NamedTuple):
+    """What a link carries."""
+
+    link: str
+    mass: float  # kg
+    com: tuple[float, float, float]  # m, in the link's frame
+
+
+@dataclass
+class Update:
+    """What has come since the last look; None and empty: nothing."""
+
+    robot: Robot | None = None
+    samples: list[Sample] = field(default_factory=list)
+    motion: Motion | None = None
+    lights: dict[str, Light] = field(default_factory=dict)
+    age: float = np.inf  # of the newest sample [s]
+    rate: float = 0.0  # samples for each second
+
+
+class Peaks:
+    """The least and the greatest value that each bar has reached since the last reset."""
+
+    def __init__(self, rows: int = 0):
+        self.low, self.high = unknown(rows), unknown(rows)
+
+    def reset(self, rows: int) -> None:
+        self.low, self.high = unknown(rows), unknown(rows)
+
+    def update(self, samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            np.fmin(self.low, sample.value, out=self.low)
+            np.fmax(self.high, sample.value, out=self.high)

@@ -1,0 +1,1 @@
+"""Plain Qt widgets that show plain data: no ROS."""

@@ -1,0 +1,128 @@
+"""A strip chart: one quantity of some rows over the last seconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from rnea_rqt.data import QUANTITIES, Robot, Sample
+from rnea_rqt.history import Curve, History
+from rnea_rqt.qt import Qt, QtCore, QtGui, QtWidgets
+from rnea_rqt.widgets.theme import Theme, theme
+
+SPANS = (5.0, 10.0, 20.0, 60.0)  # s, to choose from
+LEFT, TOP, RIGHT, BOTTOM = 58, 26, 12, 22  # margins [px]
+STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine)  # when the colours are used up
+
+
+class StripChart(QtWidgets.QWidget):
+    """Scales itself; of a single row also the limits are drawn, where they are within what is shown."""
+
+    def __init__(self, parent=None):
+        super().__init__(parent)
+        self.history = History()
+        self.quantity, self.span = 0, 10.0
+        self.rows: list[int] = []
+        self.stale = True
+        self._robot: Robot | None = None
+        self.setMinimumHeight(130)
+
+    def set_robot(self, robot: Robot) -> None:
+        if self._robot is None or robot.rows != self._robot.rows:
+            self.history.clear(len(robot.rows))
+        self._robot = robot
+
+    def add(self, samples: list[Sample]) -> None:
+        for sample in samples:
+            if self._robot and sample.rows == self._robot.rows:
+                self.history.add(sample)
+
+    def paintEvent(self, event):  # noqa: N802
+        painter, colours = QtGui.QPainter(self), theme(self.palette())
+        painter.fillRect(self.rect(), self.palette().color(QtGui.QPalette.ColorRole.Base))
+        area = QtCore.QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
+        rows = [row for row in self.rows if self._robot and row < len(self._robot.rows)]
+        curves = {row: self.history.curves(self.quantity, row, self.span, int(area.width())) for row in rows}
+        least, most = bounds([curve for some in curves.values() for curve in some])
+        painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
+        frame = QtGui.QTransform.fromTranslate(area.right(), area.bottom())
+        frame.scale(area.width() / self.span, -area.height() / (most - least))
+        frame.translate(0.0, -least)
+        self._paint_grid(painter, area, frame, (least, most), colours)
+        for place, row in enumerate(rows):
+            self._paint_row(painter, frame, row, curves[row], (least, most), self._pen(place, colours))
+        self._paint_legend(painter, rows, colours)
+        painter.end()
+
+    def _pen(self, place: int, colours: Theme) -> QtGui.QPen:
+        count = len(colours.curves)
+        colour = colours.off if self.stale else colours.curves[place % count]
+        return QtGui.QPen(colour, 1.6, STYLES[place // count % len(STYLES)])
+
+    def _paint_grid(self, painter, area, frame, shown, colours) -> None:
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for value in ticks(*shown):
+            y = frame.map(QtCore.QPointF(0.0, value)).y()
+            painter.setPen(QtGui.QPen(colours.dim if value == 0.0 else colours.grid, 1.0))
+            painter.drawLine(QtCore.QPointF(area.left(), y), QtCore.QPointF(area.right(), y))
+            painter.setPen(colours.dim)
+            painter.drawText(QtCore.QRectF(0.0, y - 10.0, LEFT - 6.0, 20.0), right, f"{value:g}".replace("-", "−"))
+        for value in ticks(-self.span, 0.0):
+            x = frame.map(QtCore.QPointF(value, 0.0)).x()
+            text = f"−{-value:g} s" if value else "now"
+            align = Qt.AlignmentFlag.AlignTop | (Qt.AlignmentFlag.AlignHCenter if value else Qt.AlignmentFlag.AlignRight)
+            box = QtCore.QRectF(x - 40.0, area.bottom() + 3.0, 80.0 if value else 40.0, 20.0)
+            painter.drawText(box, align, text)
+
+    def _paint_row(self, painter, frame, row, curves, shown, pen) -> None:
+        painter.setPen(pen)
+        for curve in curves:
+            points = [QtCore.QPointF(x, y) for x, y in zip(curve.time.tolist(), curve.value.tolist())]
+            painter.drawPolyline(frame.map(QtGui.QPolygonF(points)))
+        if len(self.rows) > 1:  # nobody could tell whose limits they are
+            return
+        painter.setPen(QtGui.QPen(pen.color(), 1.0, Qt.PenStyle.DashDotDotLine))
+        for limits in (self._robot.low, self._robot.high):
+            limit = float(limits[self.quantity, row])
+            if shown[0] <= limit <= shown[1] and limit:
+                painter.drawLine(frame.map(QtCore.QPointF(-self.span, limit)), frame.map(QtCore.QPointF(0.0, limit)))
+
+    def _paint_legend(self, painter, rows, colours) -> None:
+        quantity, x = QUANTITIES[self.quantity], 8.0
+        units = dict.fromkeys(self._robot.unit(self.quantity, row) for row in rows) if self._robot else {}
+        for text, pen in [(" ".join(filter(None, (quantity.title, f"[{', '.join(units)}]" if any(units) else ""))), None),
+                          *((self._robot.rows[row], self._pen(place, colours)) for place, row in enumerate(rows))]:
+            if pen:
+                painter.setPen(pen)
+                painter.drawLine(QtCore.QPointF(x, 12.0), QtCore.QPointF(x + 18.0, 12.0))
+                x += 23.0
+            painter.setPen(colours.text)
+            width = float(painter.fontMetrics().horizontalAdvance(text))
+            painter.drawText(QtCore.QRectF(x, 2.0, width + 4.0, 20.0), Qt.AlignmentFlag.AlignVCenter, text)
+            x += width + 14.0
+
+
+def bounds(curves: list[Curve]) -> tuple[float, float]:
+    """Least and greatest value, a little apart, at round numbers so that the scale rests while curves move."""
+    values = [curve.value for curve in curves]
+    least = float(min(map(np.min, values), default=0.0))
+    most = float(max(map(np.max, values), default=0.0))
+    if most - least <= 1e-9 * max(1.0, abs(most)):
+        least, most = least - 1.0, most + 1.0
+    step = _step(most - least) / 2.0
+    return math.floor(least / step) * step, math.ceil(most / step) * step
+
+
+def ticks(least: float, most: float) -> Iterator[float]:
+    """Round numbers from least to most, about five."""
+    step = _step(most - least)
+    for k in range(math.ceil(least / step - 1e-9), math.floor(most / step + 1e-9) + 1):
+        yield k * step
+
+
+def _step(size: float) -> float:
+    """A fifth of the size or more: 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(size / 5.0))
+    return next(power * factor for factor in (1.0, 2.0, 5.0, 10.0) if 5.0 * power * factor >= size * (1.0 - 1e-9))

@@ -1,0 +1,79 @@
+"""The motion that scaling_node executes: how far it is, what slows it, and how to interfere."""
+
+from __future__ import annotations
+
+import math
+
+from rnea_rqt.data import Motion
+from rnea_rqt.qt import Qt, QtCore, QtWidgets, Signal
+from rnea_rqt.widgets.theme import number, percent
+
+COMMANDS = {"pause": "come to rest on the path, until resumed", "resume": "go on after a pause",
+            "stop": "come to rest on the path, and end the motion there"}
+SETTLED = 150  # ms; a slider that is moved is sent when it has rested so long
+
+
+class MotionPanel(QtWidgets.QGroupBox):
+    """Asks for nothing by itself: each signal is something that somebody has pressed."""
+
+    commanded = Signal(str)  # pause, resume, stop
+    overridden = Signal(float)  # 0 to 1
+
+    def __init__(self, parent=None):
+        super().__init__("Motion", parent)
+        self.progress = QtWidgets.QProgressBar()
+        self.progress.setRange(0, 1000)
+        self.labels = {name: QtWidgets.QLabel("–") for name in ("phase", "speed factor", "delay", "nearest limit")}
+        form = QtWidgets.QFormLayout()
+        for name, label in self.labels.items():
+            label.setWordWrap(True)
+            form.addRow(name, label)
+        self.buttons = {name: QtWidgets.QPushButton(name.capitalize()) for name in COMMANDS}
+        row = QtWidgets.QHBoxLayout()
+        for name, button in self.buttons.items():
+            button.setToolTip(COMMANDS[name])
+            button.clicked.connect(lambda _=False, name=name: self.commanded.emit(name))
+            row.addWidget(button)
+        column = QtWidgets.QVBoxLayout(self)
+        for part in (self.progress, form, row, self._override_row()):
+            (column.addWidget if isinstance(part, QtWidgets.QWidget) else column.addLayout)(part)
+        self.set_reachable(False)
+
+    def _override_row(self) -> QtWidgets.QHBoxLayout:
+        self.slider, self.share = QtWidgets.QSlider(Qt.Orientation.Horizontal), QtWidgets.QLabel("100 %")
+        self.slider.setRange(0, 100)
+        self.slider.setValue(100)
+        self.slider.setToolTip("share of the speed; 0 holds the motion")
+        self.share.setMinimumWidth(self.share.fontMetrics().horizontalAdvance("100 %") + 4)
+        self._rest = QtCore.QTimer(self)
+        self._rest.setSingleShot(True)
+        self._rest.setInterval(SETTLED)
+        self._rest.timeout.connect(lambda: self.overridden.emit(self.slider.value() / 100.0))
+        self.slider.valueChanged.connect(self._on_slider)
+        row = QtWidgets.QHBoxLayout()
+        for widget in (QtWidgets.QLabel("Override"), self.slider, self.share):
+            row.addWidget(widget)
+        return row
+
+    def _on_slider(self, value: int) -> None:
+        self.share.setText(f"{value} %")
+        self._rest.start()
+
+    def set_reachable(self, reachable: bool) -> None:
+        """Whether there is a node that would hear it."""
+        for widget in (*self.buttons.values(), self.slider):
+            widget.setEnabled(reachable)
+
+    def show_motion(self, motion: Motion) -> None:
+        self.setTitle(f"Motion {motion.number}")
+        self.progress.setValue(round(1000.0 * motion.progress))
+        binding = f"{motion.limit.replace('_', ' ')} of {motion.joint}, {percent(motion.utilization)}" if motion.joint else "none"
+        words = {"phase": motion.phase, "speed factor": "at rest" if math.isnan(motion.speed) else percent(motion.speed),
+                 "delay": f"{number(motion.delay)} s", "nearest limit": binding}
+        for name, text in words.items():
+            self.labels[name].setText(text)
+        if not self._rest.isActive() and not self.slider.isSliderDown():  # what somebody else has asked for
+            self.slider.blockSignals(True)
+            self.slider.setValue(round(100.0 * motion.override))
+            self.slider.blockSignals(False)
+            self.share.setText(f"{self.slider.value()} %")

@@ -1,0 +1,170 @@
+"""The whole picture: choosers and headline above, bars and chart at the left, motion, payload and lights at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rnea_rqt.data import INDEX, QUANTITIES, Light, Payload, Robot, Update
+from rnea_rqt.qt import Qt, QtWidgets, Signal
+from rnea_rqt.widgets.bar_table import BarTable
+from rnea_rqt.widgets.chart import SPANS, StripChart
+from rnea_rqt.widgets.chooser import NodeChooser
+from rnea_rqt.widgets.lights import Lights
+from rnea_rqt.widgets.motion_panel import MotionPanel
+from rnea_rqt.widgets.payload_panel import PayloadPanel
+from rnea_rqt.widgets.theme import number, percent
+
+STALE = 1.0  # s without a sample after which what is shown is no longer true
+
+
+class Panel(QtWidgets.QWidget):
+    """Shows updates, tells by signals what somebody wants, and knows nothing else."""
+
+    dynamics_chosen, scaling_chosen = Signal(str), Signal(str)
+    commanded, overridden, payload_applied = Signal(str), Signal(float), Signal(object)
+
+    def __init__(self, parent=None):
+        super().__init__(parent)
+        self.setObjectName("rnea_rqt")
+        self.setWindowTitle("Torques and limits")
+        self.dynamics, self.scaling = NodeChooser(), NodeChooser()
+        self.headline, self.rate, self.message = QtWidgets.QLabel(), QtWidgets.QLabel(), QtWidgets.QLabel()
+        self.table, self.chart, self.lights = BarTable(), StripChart(), Lights()
+        self.motion, self.payload = MotionPanel(), PayloadPanel()
+        self.quantity, self.span, self.reset = QtWidgets.QComboBox(), QtWidgets.QComboBox(), QtWidgets.QPushButton("Reset peaks")
+        self._lights: dict[str, Light] = {}
+        self._arrange()
+        self._connect()
+        self._show_age(Update())
+
+    def _arrange(self) -> None:
+        self.quantity.addItems([quantity.title for quantity in QUANTITIES])
+        self.span.addItems([f"{span:g} s" for span in SPANS])
+        self.message.setWordWrap(True)
+        left = QtWidgets.QSplitter(Qt.Orientation.Vertical)
+        left.addWidget(self.table)
+        left.addWidget(_column(_row("Chart", self.quantity, "of the last", self.span, None, self.reset), self.chart))
+        left.setStretchFactor(0, 3)
+        left.setStretchFactor(1, 2)
+        right = _column(self.motion, self.payload, "Diagnostics", self.lights, self.message)
+        right.setMaximumWidth(340)
+        self.splitters = left, QtWidgets.QSplitter(Qt.Orientation.Horizontal)
+        self.splitters[1].addWidget(left)
+        self.splitters[1].addWidget(right)
+        self.splitters[1].setStretchFactor(0, 1)
+        top = _row("Torques of", self.dynamics, "motion of", self.scaling, None, self.headline, self.rate)
+        outer = QtWidgets.QVBoxLayout(self)
+        outer.addLayout(top)
+        outer.addWidget(self.splitters[1], 1)
+        self.resize(1120, 760)
+
+    def _connect(self) -> None:
+        self.dynamics.chosen.connect(self.dynamics_chosen)
+        self.scaling.chosen.connect(self.scaling_chosen)
+        self.scaling.chosen.connect(lambda _: self.motion.set_reachable(True))
+        self.motion.commanded.connect(self.commanded)
+        self.motion.overridden.connect(self.overridden)
+        self.payload.applied.connect(self.payload_applied)
+        self.reset.clicked.connect(self.table.bars.reset_peaks)
+        self.table.chosen.connect(self._show_curves)
+        self.quantity.currentIndexChanged.connect(self._show_curves)
+        self.span.currentIndexChanged.connect(self._show_curves)
+        self.span.setCurrentIndex(1)
+
+    # --- in ---------------------------------------------------------------------------------------------------------
+
+    def offer(self, dynamics: list[str], scaling: list[str]) -> None:
+        """The nodes that can be chosen."""
+        self.dynamics.offer(dynamics)
+        self.scaling.offer(scaling)
+
+    def show_update(self, update: Update) -> None:
+        """Paints what has come; call it as often as the picture shall change."""
+        if update.robot:
+            self._show_robot(update.robot)
+        stale = update.age > STALE
+        self.table.show_samples(update.samples, stale)
+        self.chart.add(update.samples)
+        self.chart.stale = stale
+        self.chart.update()
+        if update.motion:
+            self.motion.show_motion(update.motion)
+        if update.lights:
+            self._lights |= update.lights
+            self.lights.show_lights(list(self._lights.values()))
+        self._show_age(update)
+
+    def show_payload(self, payload: Payload) -> None:
+        self.payload.show_payload(payload)
+
+    def say(self, text: str) -> None:
+        """What became of something that was asked for."""
+        self.message.setText(text)
+
+    def _show_robot(self, robot: Robot) -> None:
+        self.table.set_robot(robot)
+        self.chart.set_robot(robot)
+        self.payload.set_links(robot.links)
+        self.setWindowTitle(f"{robot.name}: torques and limits" if robot.name else "Torques and limits")
+        self._show_curves()
+
+    def _show_curves(self, *_: object) -> None:
+        self.chart.quantity, self.chart.span = self.quantity.currentIndex(), SPANS[self.span.currentIndex()]
+        self.chart.rows = self.table.rows()
+        self.chart.update()
+
+    def _show_age(self, update: Update) -> None:
+        nearest = self.table.bars.most_used()
+        fresh = update.age <= STALE
+        self.headline.setText(f"nearest limit: {nearest[1]} of {nearest[0]}, {percent(nearest[2])}" if nearest and fresh else "")
+        waits = "no data yet" if update.age == float("inf") else f"no data for {number(update.age)} s"
+        self.rate.setText(f"{update.rate:.0f} Hz" if fresh else waits)
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """All that somebody has chosen, as what JSON can say."""
+        return {"dynamics": self.dynamics.node, "scaling": self.scaling.node, "hidden": self.table.hidden(),
+                "chart": QUANTITIES[self.chart.quantity].key, "span": self.chart.span, "rows": self.table.names,
+                "sizes": [splitter.sizes() for splitter in self.splitters]}
+
+    def restore(self, settings: Mapping[str, Any]) -> None:
+        """What `settings` gave, perhaps in another version: what is missing or strange stays as it is."""
+        for chooser, key in ((self.dynamics, "dynamics"), (self.scaling, "scaling")):
+            if isinstance(node := settings.get(key), str):
+                chooser.choose(node)
+        if isinstance(hidden := settings.get("hidden"), list):
+            self.table.hide_quantities(hidden)
+        if settings.get("chart") in INDEX:
+            self.quantity.setCurrentIndex(INDEX[settings["chart"]])
+        if settings.get("span") in SPANS:
+            self.span.setCurrentIndex(SPANS.index(settings["span"]))
+        if isinstance(rows := settings.get("rows"), list):
+            self.table.select(rows)
+        if isinstance(sizes := settings.get("sizes"), list):
+            for splitter, some in zip(self.splitters, sizes):
+                splitter.setSizes(some)
+
+
+def _row(*parts: QtWidgets.QWidget | str | None) -> QtWidgets.QHBoxLayout:
+    """Widgets and words side by side; None: room."""
+    row = QtWidgets.QHBoxLayout()
+    for part in parts:
+        if part is None:
+            row.addStretch(1)
+        else:
+            row.addWidget(QtWidgets.QLabel(part) if isinstance(part, str) else part)
+    return row
+
+
+def _column(*parts: QtWidgets.QWidget | QtWidgets.QLayout | str) -> QtWidgets.QWidget:
+    widget = QtWidgets.QWidget()
+    column = QtWidgets.QVBoxLayout(widget)
+    column.setContentsMargins(0, 0, 0, 0)
+    for part in parts:
+        if isinstance(part, QtWidgets.QLayout):
+            column.addLayout(part)
+        else:
+            column.addWidget(QtWidgets.QLabel(part) if isinstance(part, str) else part)
+    return widget

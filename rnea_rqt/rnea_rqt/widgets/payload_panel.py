@@ -1,0 +1,64 @@
+"""What the robot carries: shown, and told to the nodes."""
+
+from __future__ import annotations
+
+from rnea_rqt.data import Payload
+from rnea_rqt.qt import QtWidgets, Signal
+
+
+class PayloadPanel(QtWidgets.QGroupBox):
+    """Nothing is told before Apply is pressed."""
+
+    applied = Signal(object)  # a Payload
+
+    def __init__(self, parent=None):
+        super().__init__("Payload", parent)
+        self.link = QtWidgets.QComboBox()
+        self.link.setSizeAdjustPolicy(QtWidgets.QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.mass = _spin(0.0, 1e4, " kg", "mass")
+        self.com = [_spin(-100.0, 100.0, " m", f"centre of mass, {axis} in the link's frame") for axis in "xyz"]
+        self.apply = QtWidgets.QPushButton("Apply")
+        self.apply.setToolTip("sets the parameters payload.* of both nodes")
+        self.apply.clicked.connect(lambda: self.applied.emit(self.payload()))
+        form = QtWidgets.QFormLayout(self)
+        form.addRow("on link", self.link)
+        form.addRow("mass", self.mass)
+        row = QtWidgets.QHBoxLayout()
+        for spin in self.com:
+            row.addWidget(spin)
+        form.addRow("centre", row)
+        form.addRow(self.apply)
+        self.set_links(())
+
+    def payload(self) -> Payload:
+        return Payload(self.link.currentText(), self.mass.value(), tuple(spin.value() for spin in self.com))
+
+    def set_links(self, links: tuple[str, ...]) -> None:
+        """Links that can carry something; the last one at first, since that is where tools are."""
+        if links == tuple(self.link.itemText(row) for row in range(self.link.count())) and links:
+            return
+        before = self.link.currentText()
+        self.link.clear()
+        self.link.addItems(links)
+        self.link.setCurrentIndex(links.index(before) if before in links else len(links) - 1)
+        self.setEnabled(bool(links))
+
+    def show_payload(self, payload: Payload) -> None:
+        """What the node has now."""
+        if self.link.findText(payload.link) >= 0:
+            self.link.setCurrentIndex(self.link.findText(payload.link))
+        self.mass.setValue(payload.mass)
+        for spin, value in zip(self.com, payload.com):
+            spin.setValue(value)
+
+
+def _spin(least: float, most: float, unit: str, tip: str) -> QtWidgets.QDoubleSpinBox:
+    spin = QtWidgets.QDoubleSpinBox()
+    spin.setRange(least, most)
+    spin.setDecimals(3)
+    spin.setSingleStep(0.1 if unit == " kg" else 0.01)
+    spin.setSuffix(unit)
+    spin.setToolTip(tip)
+    spin.setButtonSymbols(QtWidgets.QAbstractSpinBox.ButtonSymbols.NoButtons)
+    spin.setMinimumWidth(40)
+    return spin
