@@ -38,13 +38,13 @@ help:
 	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
 	@echo 'make lint     ruff and mypy alone'
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
-	@echo 'make colcon   builds and tests both packages the way a ROS 2 workspace does'
+	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
 	@echo 'make clean    removes what make has made, .venv included'
 	@echo
 	@echo 'PYTHON=$(PYTHON)   the interpreter that .venv is made with'
 	@echo 'ROS=$(ROS)   where ROS 2 comes from: wheels (PyPI), system (sourced installation), none (no nodes)'
 
-env: $(DONE)-package
+env: $(DONE)-package $(DONE)-window
 
 $(DONE)-venv:
 	@.ci/prerequisites $(PYTHON) $(ROS)
@@ -62,6 +62,13 @@ $(DONE)-package: $(SOURCES) $(DONE)-requirements | $(DONE)-messages
 	@echo '[env] installing rnea_ros (5 s)'
 	@rm -rf build/lib  # setuptools would install files from there that the source no longer has
 	@$(PIP) --no-deps --no-build-isolation .
+	@touch $@
+
+$(DONE)-window: $(shell find rnea_rqt -not -path '*/__pycache__*' -not -path 'rnea_rqt/test*') $(DONE)-requirements
+	@echo '[env] installing Qt and rnea_rqt (10 s)'
+	@rm -rf rnea_rqt/build
+	@$(PIP) --no-build-isolation './rnea_rqt[qt]'
+	@$(PIP) --no-build-isolation --no-deps --force-reinstall ./rnea_rqt
 	@touch $@
 
 ifeq ($(ROS),wheels)
@@ -104,6 +111,7 @@ bench: env
 # The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
 COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging config launch) \
                       $(addprefix nodes/test_,parameters dynamics_node query_node) robots/test_robot))
+PACKAGES := . rnea_msgs rnea_rqt  # colcon does not look for packages inside of one
 # Not in build, install and log: a developer's own workspace may be there. A sourced ROS brings its own colcon.
 FOLDERS := --build-base build/colcon/build --install-base build/colcon/install
 ifneq ($(ROS),system)
@@ -113,10 +121,12 @@ endif
 COLCON += colcon --log-base build/colcon/log
 
 colcon: env
-	@echo '[colcon] building rnea_msgs and rnea_ros (30 s)'
-	@$(COLCON) build --base-paths . rnea_msgs $(FOLDERS)
+	@echo '[colcon] building rnea_msgs, rnea_ros and rnea_rqt (30 s)'
+	@$(COLCON) build --base-paths $(PACKAGES) $(FOLDERS)
 	@echo '[colcon] testing them'
-	@$(COLCON) test --base-paths . rnea_msgs $(FOLDERS) --event-handlers console_direct+ --pytest-args $(COLCON_PYTEST_ARGS)
+	@$(COLCON) test --base-paths $(PACKAGES) --packages-skip rnea_rqt $(FOLDERS) --event-handlers console_direct+ \
+	    --pytest-args $(COLCON_PYTEST_ARGS)
+	@$(COLCON) test --base-paths $(PACKAGES) --packages-select rnea_rqt $(FOLDERS) --event-handlers console_direct+
 	@$(COLCON) test-result --test-result-base build/colcon/build --all
 
 $(DONE)-colcon: $(DONE)-venv

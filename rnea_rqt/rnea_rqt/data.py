@@ -34,6 +34,7 @@ QUANTITIES = (
     Quantity("thermal_load", "thermal load", "", ""),
 )
 INDEX = {quantity.key: number for number, quantity in enumerate(QUANTITIES)}
+COMMANDS = ("pause", "resume", "stop")  # services of scaling_node
 OPTIONAL = ("current", "motor_velocity", "speed_torque_utilization", "thermal_load")  # columns that are hidden at first
 
 
@@ -49,9 +50,9 @@ class Robot:
     name: str
     rows: tuple[str, ...]
     rotary: tuple[bool, ...]
+    joints: int  # of the rows
     low: np.ndarray  # what counts below zero, as a negative number
     high: np.ndarray
-    links: tuple[str, ...] = ()  # that can carry a payload
     model_id: str = ""
 
     def unit(self, quantity: int, row: int) -> str:
@@ -66,7 +67,8 @@ class Sample:
     stamp: float  # s
     rows: tuple[str, ...]
     value: np.ndarray
-    std: np.ndarray  # standard deviation
+    std: np.ndarray  # standard deviations
+    use: np.ndarray  # shares of the limits, as the node tells them
 
 
 def utilization(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -110,12 +112,12 @@ class Payload(NamedTuple):
 
 @dataclass
 class Update:
-    """What has come since the last look; None and empty: nothing."""
+    """What has come since the last look."""
 
     robot: Robot | None = None
     samples: list[Sample] = field(default_factory=list)
     motion: Motion | None = None
-    lights: dict[str, Light] = field(default_factory=dict)
+    lights: tuple[Light, ...] = ()  # all of them
     age: float = np.inf  # of the newest sample [s]
     rate: float = 0.0  # samples for each second
 

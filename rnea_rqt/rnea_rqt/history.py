@@ -1,4 +1,4 @@
-"""The last minute of all quantities, for a strip chart: what a second of samples needs does not depend on how many there are."""
+"""The last minute of all quantities, for a strip chart: a second takes the same room, however many samples it has."""
 
 from __future__ import annotations
 
@@ -55,15 +55,16 @@ class History:
         numbers, least, most = numbers[there], least[there], most[there]
         joined = max(1, round(2.0 * span / INTERVAL / points))
         starts = np.flatnonzero(np.diff(numbers // joined, prepend=-1))  # by number, so that no point moves as time goes on
-        time = (numbers[starts] - self._newest) * INTERVAL
+        time = (numbers[starts] // joined * joined - self._newest) * INTERVAL
         pieces = np.flatnonzero(np.diff(time) > GAP + joined * INTERVAL) + 1
-        return [Curve(*_line(*piece)) for piece in zip(
-            *(np.split(array, pieces) for array in (time, np.minimum.reduceat(least, starts), np.maximum.reduceat(most, starts))))]
+        columns = time, np.minimum.reduceat(least, starts), np.maximum.reduceat(most, starts)
+        return [_line(joined * INTERVAL, *piece) for piece in zip(*(np.split(column, pieces) for column in columns))]
 
 
-def _line(time: np.ndarray, least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _line(interval: float, time: np.ndarray, least: np.ndarray, most: np.ndarray) -> Curve:
     """Through both values of each interval, first through the one that is nearer to what was before."""
     falls = np.diff(least + most, prepend=(least + most)[0]) < 0.0
     both = np.stack((np.where(falls, most, least), np.where(falls, least, most)), axis=1)
     keep = np.stack((np.ones(len(time), dtype=bool), least != most), axis=1)
-    return np.repeat(time, 2)[keep.ravel()], both.ravel()[keep.ravel()]
+    times = np.stack((time, np.minimum(time + 0.8 * interval, 0.0)), axis=1)
+    return Curve(times[keep], both[keep])

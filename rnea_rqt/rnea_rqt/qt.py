@@ -4,7 +4,10 @@ rqt has python_qt_binding (PyQt5 or PySide2, Qt 6 in later distributions); witho
 Code here and in the widgets is for all of them: enumerations by their full names, floats as QPointF and QRectF.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 BINDINGS = ("python_qt_binding", "PySide6", "PyQt5")
 
@@ -16,10 +19,14 @@ def _binding():
         except ModuleNotFoundError as missing:
             if missing.name not in (name, f"{name}.QtCore"):
                 raise
-    raise ModuleNotFoundError(f"no Qt for Python: looked for {', '.join(BINDINGS)}; with ROS install ros-$ROS_DISTRO-rqt-gui-py, "
-                              "else pip install PySide6-Essentials")
+    raise ModuleNotFoundError(f"no Qt for Python: looked for {', '.join(BINDINGS)}; "
+                              "with ROS install ros-$ROS_DISTRO-rqt-gui-py, else pip install PySide6-Essentials")
 
 
-QtCore, QtGui, QtWidgets = _binding()
+if TYPE_CHECKING:
+    from PySide6 import QtCore, QtGui, QtWidgets
+else:
+    QtCore, QtGui, QtWidgets = _binding()
 Qt = QtCore.Qt
-Signal = getattr(QtCore, "Signal", None) or QtCore.pyqtSignal
+Signal = QtCore.Signal if hasattr(QtCore, "Signal") else getattr(QtCore, "pyqtSignal")  # noqa: B009
+Action = getattr(QtGui, "QAction", None) or getattr(QtWidgets, "QAction")  # noqa: B009  Qt 6, Qt 5

@@ -7,7 +7,7 @@ from math import isfinite, isnan
 import numpy as np
 
 from rnea_rqt.data import OPTIONAL, QUANTITIES, Peaks, Robot, Sample, unknown, utilization
-from rnea_rqt.qt import Qt, QtCore, QtGui, QtWidgets, Signal
+from rnea_rqt.qt import Action, Qt, QtCore, QtWidgets, Signal
 from rnea_rqt.widgets.bars import SIGMAS, Bar, paint_bar, paint_words
 from rnea_rqt.widgets.theme import number, theme
 
@@ -20,7 +20,7 @@ class BarModel(QtCore.QAbstractTableModel):
 
     def __init__(self, parent=None):
         super().__init__(parent)
-        self.robot = Robot("", (), (), unknown(0), unknown(0))
+        self.robot = Robot("", (), (), 0, unknown(0), unknown(0))
         self.peaks = Peaks()
         self.stale = True
         self._value = self._std = self._use = unknown(0)
@@ -31,7 +31,7 @@ class BarModel(QtCore.QAbstractTableModel):
         self.beginResetModel()
         if robot.rows != self.robot.rows:
             self.peaks.reset(len(robot.rows))
-            self._value = self._std = unknown(len(robot.rows))
+            self._value = self._std = self._use = unknown(len(robot.rows))
         self.robot = robot
         self._arrange()
         self.endResetModel()
@@ -40,7 +40,7 @@ class BarModel(QtCore.QAbstractTableModel):
         self.stale = stale
         if samples := [sample for sample in samples if sample.rows == self.robot.rows]:
             self.peaks.update(samples)
-            self._value, self._std = samples[-1].value, samples[-1].std
+            self._value, self._std, self._use = samples[-1].value, samples[-1].std, samples[-1].use
             self._arrange()
 
     def reset_peaks(self) -> None:
@@ -49,7 +49,6 @@ class BarModel(QtCore.QAbstractTableModel):
 
     def _arrange(self) -> None:
         low, high, peaks = self.robot.low, self.robot.high, self.peaks
-        self._use = utilization(self._value, low, high)
         cells = (self._value, low, high, self._std, peaks.low, peaks.high, self._use,
                  utilization(peaks.low, low, high), utilization(peaks.high, low, high))
         self._cells = np.stack(cells, axis=2).tolist()
@@ -66,7 +65,7 @@ class BarModel(QtCore.QAbstractTableModel):
         return self.robot.rows[row], QUANTITIES[column].title, float(self._use[column, row])
 
     def bar(self, row: int, column: int) -> Bar:
-        return Bar(*self._cells[column][row], self.robot.unit(column, row), self.stale)
+        return Bar(self.robot.unit(column, row), self.stale, *self._cells[column][row])
 
     # --- what Qt asks -------------------------------------------------------------------------------------------------
 
@@ -136,7 +135,8 @@ class BarTable(QtWidgets.QTableView):
         self.bars.set_robot(robot)
         self.select(self.names)
         self._hide()
-        self.setMaximumHeight(self.horizontalHeader().height() + HEIGHT * max(2, len(robot.rows)) + 24)  # the rest is the chart's
+        rows = max(2, len(robot.rows))
+        self.setMaximumHeight(self.horizontalHeader().height() + HEIGHT * rows + 24)  # the rest is the chart's
 
     def show_samples(self, samples: list[Sample], stale: bool) -> None:
         self.bars.show(samples, stale)
@@ -173,14 +173,13 @@ class BarTable(QtWidgets.QTableView):
         self.chosen.emit()
 
     def _switch(self, key: str, title: str):
-        action = getattr(QtGui, "QAction", None) or QtWidgets.QAction  # Qt 6, Qt 5
-        switch = action(title, self)
+        switch = Action(title, self)
         switch.setCheckable(True)
         switch.setChecked(key not in OPTIONAL)
-        switch.toggled.connect(lambda _: self._hide())
+        switch.toggled.connect(self._hide)
         return switch
 
-    def _hide(self) -> None:
+    def _hide(self, *_: bool) -> None:
         """Columns that are switched off, and those that nobody has told anything of."""
         for column, quantity in enumerate(QUANTITIES):
             hidden = not (self._switches[quantity.key].isChecked() and self.bars.known(column))

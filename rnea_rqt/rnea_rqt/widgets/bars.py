@@ -15,6 +15,8 @@ SIGMAS = 2.0
 class Bar(NamedTuple):
     """What one cell shows; NaN: unknown."""
 
+    unit: str
+    stale: bool
     value: float
     low: float
     high: float
@@ -24,16 +26,16 @@ class Bar(NamedTuple):
     use: float  # share of the limit on this side of zero
     least_use: float
     most_use: float
-    unit: str
-    stale: bool
 
 
 def paint_words(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: Theme) -> None:
-    left, right = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+    align = Qt.AlignmentFlag
+    value = f"{number(bar.value)} {bar.unit}" if bar.unit else percent(bar.value)
+    use = "no limit" if isnan(bar.use) else percent(bar.use) if bar.unit else ""  # of a share, its value says it
     painter.setPen(colours.dim if bar.stale else colours.text)
-    painter.drawText(rect, left, f"{number(bar.value)} {bar.unit}" if bar.unit else percent(bar.value))
+    painter.drawText(rect, align.AlignLeft | align.AlignTop, value)
     painter.setPen(colours.over if bar.use > 1.0 and not bar.stale else colours.dim)
-    painter.drawText(rect, right, "no limit" if isnan(bar.use) else percent(bar.use) if bar.unit else "")
+    painter.drawText(rect, align.AlignRight | align.AlignTop, use)
 
 
 def paint_bar(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: Theme) -> None:

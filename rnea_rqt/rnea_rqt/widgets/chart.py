@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rnea_rqt.data import QUANTITIES, Robot, Sample
+from rnea_rqt.data import QUANTITIES, Robot, Sample, unknown
 from rnea_rqt.history import Curve, History
 from rnea_rqt.qt import Qt, QtCore, QtGui, QtWidgets
 from rnea_rqt.widgets.theme import Theme, theme
@@ -25,28 +25,33 @@ class StripChart(QtWidgets.QWidget):
         self.history = History()
         self.quantity, self.span = 0, 10.0
         self.rows: list[int] = []
-        self.stale = True
-        self._robot: Robot | None = None
+        self._robot = Robot("", (), (), 0, unknown(0), unknown(0))
         self.setMinimumHeight(130)
 
     def set_robot(self, robot: Robot) -> None:
-        if self._robot is None or robot.rows != self._robot.rows:
+        if robot.rows != self._robot.rows:
             self.history.clear(len(robot.rows))
         self._robot = robot
 
     def add(self, samples: list[Sample]) -> None:
         for sample in samples:
-            if self._robot and sample.rows == self._robot.rows:
+            if sample.rows == self._robot.rows:
                 self.history.add(sample)
 
-    def paintEvent(self, event):  # noqa: N802
-        painter, colours = QtGui.QPainter(self), theme(self.palette())
-        painter.fillRect(self.rect(), self.palette().color(QtGui.QPalette.ColorRole.Base))
+    def paintEvent(self, event):
+        painter = QtGui.QPainter(self)
+        try:  # a painter that is left open takes the process with it
+            painter.fillRect(self.rect(), self.palette().color(QtGui.QPalette.ColorRole.Base))
+            painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
+            self._paint(painter, theme(self.palette()))
+        finally:
+            painter.end()
+
+    def _paint(self, painter: QtGui.QPainter, colours: Theme) -> None:
         area = QtCore.QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
-        rows = [row for row in self.rows if self._robot and row < len(self._robot.rows)]
+        rows = [row for row in self.rows if row < len(self._robot.rows)]
         curves = {row: self.history.curves(self.quantity, row, self.span, int(area.width())) for row in rows}
         least, most = bounds([curve for some in curves.values() for curve in some])
-        painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
         frame = QtGui.QTransform.fromTranslate(area.right(), area.bottom())
         frame.scale(area.width() / self.span, -area.height() / (most - least))
         frame.translate(0.0, -least)
@@ -54,12 +59,10 @@ class StripChart(QtWidgets.QWidget):
         for place, row in enumerate(rows):
             self._paint_row(painter, frame, row, curves[row], (least, most), self._pen(place, colours))
         self._paint_legend(painter, rows, colours)
-        painter.end()
 
     def _pen(self, place: int, colours: Theme) -> QtGui.QPen:
         count = len(colours.curves)
-        colour = colours.off if self.stale else colours.curves[place % count]
-        return QtGui.QPen(colour, 1.6, STYLES[place // count % len(STYLES)])
+        return QtGui.QPen(colours.curves[place % count], 1.6, STYLES[place // count % len(STYLES)])
 
     def _paint_grid(self, painter, area, frame, shown, colours) -> None:
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -91,7 +94,7 @@ class StripChart(QtWidgets.QWidget):
 
     def _paint_legend(self, painter, rows, colours) -> None:
         quantity, x = QUANTITIES[self.quantity], 8.0
-        units = dict.fromkeys(self._robot.unit(self.quantity, row) for row in rows) if self._robot else {}
+        units = dict.fromkeys(self._robot.unit(self.quantity, row) for row in rows)
         for text, pen in [(" ".join(filter(None, (quantity.title, f"[{', '.join(units)}]" if any(units) else ""))), None),
                           *((self._robot.rows[row], self._pen(place, colours)) for place, row in enumerate(rows))]:
             if pen:

@@ -17,7 +17,7 @@ class NodeChooser(QtWidgets.QComboBox):
         self.node = ""
         self.setSizeAdjustPolicy(QtWidgets.QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.setMinimumContentsLength(16)
-        self.activated.connect(lambda row: self.choose(self.itemText(row)))
+        self.activated.connect(self._on_activated)
         self.offer([])
 
     def offer(self, nodes: list[str]) -> None:
@@ -30,6 +30,9 @@ class NodeChooser(QtWidgets.QComboBox):
             self.addItems(shown)
             self.setEnabled(shown != [NOBODY])
         self.setCurrentIndex(self.findText(self.node) if self.node else 0)
+
+    def _on_activated(self, row: int) -> None:
+        self.choose(self.itemText(row))
 
     def choose(self, node: str) -> None:
         if node not in ("", NOBODY, self.node):

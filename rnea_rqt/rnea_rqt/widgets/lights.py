@@ -16,14 +16,18 @@ class Lights(QtWidgets.QListWidget):
 
     def __init__(self, parent=None):
         super().__init__(parent)
+        self._shown: tuple[Light, ...] = ()
         self.setWordWrap(True)
         self.setIconSize(QtCore.QSize(SIZE, SIZE))
         self.setSelectionMode(QtWidgets.QAbstractItemView.SelectionMode.NoSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
-    def show_lights(self, lights: list[Light]) -> None:
+    def show_lights(self, lights: tuple[Light, ...]) -> None:
         """Replaces what was shown."""
+        if lights == self._shown:
+            return
+        self._shown = lights
         ordered = sorted(lights, key=lambda light: (-light.level, light.name))
         self.setUpdatesEnabled(False)
         while self.count() > len(ordered):

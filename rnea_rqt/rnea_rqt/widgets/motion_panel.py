@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
-from rnea_rqt.data import Motion
+from rnea_rqt.data import COMMANDS, Motion
 from rnea_rqt.qt import Qt, QtCore, QtWidgets, Signal
 from rnea_rqt.widgets.theme import number, percent
 
-COMMANDS = {"pause": "come to rest on the path, until resumed", "resume": "go on after a pause",
-            "stop": "come to rest on the path, and end the motion there"}
+TIPS = ("come to rest on the path, until resumed", "go on after a pause", "come to rest on the path, and end the motion there")
 SETTLED = 150  # ms; a slider that is moved is sent when it has rested so long
 
 
@@ -27,16 +27,18 @@ class MotionPanel(QtWidgets.QGroupBox):
         form = QtWidgets.QFormLayout()
         for name, label in self.labels.items():
             label.setWordWrap(True)
+            label.setSizePolicy(QtWidgets.QSizePolicy.Policy.Ignored, QtWidgets.QSizePolicy.Policy.Preferred)
             form.addRow(name, label)
         self.buttons = {name: QtWidgets.QPushButton(name.capitalize()) for name in COMMANDS}
         row = QtWidgets.QHBoxLayout()
-        for name, button in self.buttons.items():
-            button.setToolTip(COMMANDS[name])
-            button.clicked.connect(lambda _=False, name=name: self.commanded.emit(name))
+        for (name, button), tip in zip(self.buttons.items(), TIPS):
+            button.setToolTip(tip)
+            button.clicked.connect(partial(self._on_button, name))
             row.addWidget(button)
         column = QtWidgets.QVBoxLayout(self)
-        for part in (self.progress, form, row, self._override_row()):
-            (column.addWidget if isinstance(part, QtWidgets.QWidget) else column.addLayout)(part)
+        column.addWidget(self.progress)
+        for part in (form, row, self._override_row()):
+            column.addLayout(part)
         self.set_reachable(False)
 
     def _override_row(self) -> QtWidgets.QHBoxLayout:
@@ -48,12 +50,18 @@ class MotionPanel(QtWidgets.QGroupBox):
         self._rest = QtCore.QTimer(self)
         self._rest.setSingleShot(True)
         self._rest.setInterval(SETTLED)
-        self._rest.timeout.connect(lambda: self.overridden.emit(self.slider.value() / 100.0))
+        self._rest.timeout.connect(self._on_rest)
         self.slider.valueChanged.connect(self._on_slider)
         row = QtWidgets.QHBoxLayout()
         for widget in (QtWidgets.QLabel("Override"), self.slider, self.share):
             row.addWidget(widget)
         return row
+
+    def _on_button(self, name: str, *_: bool) -> None:
+        self.commanded.emit(name)
+
+    def _on_rest(self) -> None:
+        self.overridden.emit(self.slider.value() / 100.0)
 
     def _on_slider(self, value: int) -> None:
         self.share.setText(f"{value} %")
@@ -61,15 +69,16 @@ class MotionPanel(QtWidgets.QGroupBox):
 
     def set_reachable(self, reachable: bool) -> None:
         """Whether there is a node that would hear it."""
-        for widget in (*self.buttons.values(), self.slider):
-            widget.setEnabled(reachable)
+        self.slider.setEnabled(reachable)
+        for button in self.buttons.values():
+            button.setEnabled(reachable)
 
     def show_motion(self, motion: Motion) -> None:
         self.setTitle(f"Motion {motion.number}")
         self.progress.setValue(round(1000.0 * motion.progress))
-        binding = f"{motion.limit.replace('_', ' ')} of {motion.joint}, {percent(motion.utilization)}" if motion.joint else "none"
+        nearest = f"{motion.limit.replace('_', ' ')} of {motion.joint}, {percent(motion.utilization)}"
         words = {"phase": motion.phase, "speed factor": "at rest" if math.isnan(motion.speed) else percent(motion.speed),
-                 "delay": f"{number(motion.delay)} s", "nearest limit": binding}
+                 "delay": f"{number(motion.delay)} s", "nearest limit": nearest if motion.joint else "none"}
         for name, text in words.items():
             self.labels[name].setText(text)
         if not self._rest.isActive() and not self.slider.isSliderDown():  # what somebody else has asked for

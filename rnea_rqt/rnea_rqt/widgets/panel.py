@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isinf
 from typing import Any
 
-from rnea_rqt.data import INDEX, QUANTITIES, Light, Payload, Robot, Update
+from rnea_rqt.data import INDEX, QUANTITIES, Robot, Update
 from rnea_rqt.qt import Qt, QtWidgets, Signal
 from rnea_rqt.widgets.bar_table import BarTable
 from rnea_rqt.widgets.chart import SPANS, StripChart
@@ -13,8 +14,9 @@ from rnea_rqt.widgets.chooser import NodeChooser
 from rnea_rqt.widgets.lights import Lights
 from rnea_rqt.widgets.motion_panel import MotionPanel
 from rnea_rqt.widgets.payload_panel import PayloadPanel
-from rnea_rqt.widgets.theme import number, percent
+from rnea_rqt.widgets.theme import percent
 
+NOBODY_THERE = "no dynamics_node to be seen"
 STALE = 1.0  # s without a sample after which what is shown is no longer true
 
 
@@ -29,11 +31,12 @@ class Panel(QtWidgets.QWidget):
         self.setObjectName("rnea_rqt")
         self.setWindowTitle("Torques and limits")
         self.dynamics, self.scaling = NodeChooser(), NodeChooser()
-        self.headline, self.rate, self.message = QtWidgets.QLabel(), QtWidgets.QLabel(), QtWidgets.QLabel()
+        self.status, self.message = _line(), _line()
+        self.status.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.table, self.chart, self.lights = BarTable(), StripChart(), Lights()
         self.motion, self.payload = MotionPanel(), PayloadPanel()
-        self.quantity, self.span, self.reset = QtWidgets.QComboBox(), QtWidgets.QComboBox(), QtWidgets.QPushButton("Reset peaks")
-        self._lights: dict[str, Light] = {}
+        self.quantity, self.span = QtWidgets.QComboBox(), QtWidgets.QComboBox()
+        self.reset = QtWidgets.QPushButton("Reset peaks")
         self._arrange()
         self._connect()
         self._show_age(Update())
@@ -41,7 +44,6 @@ class Panel(QtWidgets.QWidget):
     def _arrange(self) -> None:
         self.quantity.addItems([quantity.title for quantity in QUANTITIES])
         self.span.addItems([f"{span:g} s" for span in SPANS])
-        self.message.setWordWrap(True)
         left = QtWidgets.QSplitter(Qt.Orientation.Vertical)
         left.addWidget(self.table)
         left.addWidget(_column(_row("Chart", self.quantity, "of the last", self.span, None, self.reset), self.chart))
@@ -53,7 +55,8 @@ class Panel(QtWidgets.QWidget):
         self.splitters[1].addWidget(left)
         self.splitters[1].addWidget(right)
         self.splitters[1].setStretchFactor(0, 1)
-        top = _row("Torques of", self.dynamics, "motion of", self.scaling, None, self.headline, self.rate)
+        top = _row("Torques of", self.dynamics, "motion of", self.scaling, self.status)
+        top.setStretchFactor(self.status, 1)
         outer = QtWidgets.QVBoxLayout(self)
         outer.addLayout(top)
         outer.addWidget(self.splitters[1], 1)
@@ -62,7 +65,7 @@ class Panel(QtWidgets.QWidget):
     def _connect(self) -> None:
         self.dynamics.chosen.connect(self.dynamics_chosen)
         self.scaling.chosen.connect(self.scaling_chosen)
-        self.scaling.chosen.connect(lambda _: self.motion.set_reachable(True))
+        self.scaling.chosen.connect(self._on_scaling)
         self.motion.commanded.connect(self.commanded)
         self.motion.overridden.connect(self.overridden)
         self.payload.applied.connect(self.payload_applied)
@@ -71,6 +74,9 @@ class Panel(QtWidgets.QWidget):
         self.quantity.currentIndexChanged.connect(self._show_curves)
         self.span.currentIndexChanged.connect(self._show_curves)
         self.span.setCurrentIndex(1)
+
+    def _on_scaling(self, _: str) -> None:
+        self.motion.set_reachable(True)
 
     # --- in ---------------------------------------------------------------------------------------------------------
 
@@ -86,26 +92,20 @@ class Panel(QtWidgets.QWidget):
         stale = update.age > STALE
         self.table.show_samples(update.samples, stale)
         self.chart.add(update.samples)
-        self.chart.stale = stale
         self.chart.update()
         if update.motion:
             self.motion.show_motion(update.motion)
-        if update.lights:
-            self._lights |= update.lights
-            self.lights.show_lights(list(self._lights.values()))
+        self.lights.show_lights(update.lights)
         self._show_age(update)
-
-    def show_payload(self, payload: Payload) -> None:
-        self.payload.show_payload(payload)
 
     def say(self, text: str) -> None:
         """What became of something that was asked for."""
         self.message.setText(text)
+        self.message.setToolTip(text)
 
     def _show_robot(self, robot: Robot) -> None:
         self.table.set_robot(robot)
         self.chart.set_robot(robot)
-        self.payload.set_links(robot.links)
         self.setWindowTitle(f"{robot.name}: torques and limits" if robot.name else "Torques and limits")
         self._show_curves()
 
@@ -116,10 +116,13 @@ class Panel(QtWidgets.QWidget):
 
     def _show_age(self, update: Update) -> None:
         nearest = self.table.bars.most_used()
-        fresh = update.age <= STALE
-        self.headline.setText(f"nearest limit: {nearest[1]} of {nearest[0]}, {percent(nearest[2])}" if nearest and fresh else "")
-        waits = "no data yet" if update.age == float("inf") else f"no data for {number(update.age)} s"
-        self.rate.setText(f"{update.rate:.0f} Hz" if fresh else waits)
+        if isinf(update.age):
+            self.status.setText("no data yet" if self.dynamics.node else NOBODY_THERE)
+        elif update.age > STALE:
+            self.status.setText(f"no data for {update.age:.1f} s")
+        else:
+            words = f"nearest limit: {nearest[1]} of {nearest[0]}, {percent(nearest[2])}; " if nearest else ""
+            self.status.setText(f"{words}{update.rate:.0f} Hz")
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
@@ -136,15 +139,22 @@ class Panel(QtWidgets.QWidget):
                 chooser.choose(node)
         if isinstance(hidden := settings.get("hidden"), list):
             self.table.hide_quantities(hidden)
-        if settings.get("chart") in INDEX:
-            self.quantity.setCurrentIndex(INDEX[settings["chart"]])
-        if settings.get("span") in SPANS:
-            self.span.setCurrentIndex(SPANS.index(settings["span"]))
+        if isinstance(chart := settings.get("chart"), str) and chart in INDEX:
+            self.quantity.setCurrentIndex(INDEX[chart])
+        if (span := settings.get("span")) in SPANS:
+            self.span.setCurrentIndex(SPANS.index(span))
         if isinstance(rows := settings.get("rows"), list):
             self.table.select(rows)
-        if isinstance(sizes := settings.get("sizes"), list):
-            for splitter, some in zip(self.splitters, sizes):
-                splitter.setSizes(some)
+        for splitter, sizes in zip(self.splitters, found if isinstance(found := settings.get("sizes"), list) else []):
+            if isinstance(sizes, list) and all(isinstance(size, int) for size in sizes):
+                splitter.setSizes(sizes)
+
+
+def _line() -> QtWidgets.QLabel:
+    """A label whose text, however long, moves nothing else."""
+    label = QtWidgets.QLabel()
+    label.setSizePolicy(QtWidgets.QSizePolicy.Policy.Ignored, QtWidgets.QSizePolicy.Policy.Preferred)
+    return label
 
 
 def _row(*parts: QtWidgets.QWidget | str | None) -> QtWidgets.QHBoxLayout:

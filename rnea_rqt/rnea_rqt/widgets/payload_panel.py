@@ -14,12 +14,13 @@ class PayloadPanel(QtWidgets.QGroupBox):
     def __init__(self, parent=None):
         super().__init__("Payload", parent)
         self.link = QtWidgets.QComboBox()
+        self.link.setEditable(True)  # while nobody has told the links
         self.link.setSizeAdjustPolicy(QtWidgets.QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.mass = _spin(0.0, 1e4, " kg", "mass")
         self.com = [_spin(-100.0, 100.0, " m", f"centre of mass, {axis} in the link's frame") for axis in "xyz"]
         self.apply = QtWidgets.QPushButton("Apply")
         self.apply.setToolTip("sets the parameters payload.* of both nodes")
-        self.apply.clicked.connect(lambda: self.applied.emit(self.payload()))
+        self.apply.clicked.connect(self._on_apply)
         form = QtWidgets.QFormLayout(self)
         form.addRow("on link", self.link)
         form.addRow("mass", self.mass)
@@ -28,25 +29,24 @@ class PayloadPanel(QtWidgets.QGroupBox):
             row.addWidget(spin)
         form.addRow("centre", row)
         form.addRow(self.apply)
-        self.set_links(())
 
     def payload(self) -> Payload:
-        return Payload(self.link.currentText(), self.mass.value(), tuple(spin.value() for spin in self.com))
+        x, y, z = (spin.value() for spin in self.com)
+        return Payload(self.link.currentText(), self.mass.value(), (x, y, z))
+
+    def _on_apply(self) -> None:
+        self.applied.emit(self.payload())
 
     def set_links(self, links: tuple[str, ...]) -> None:
-        """Links that can carry something; the last one at first, since that is where tools are."""
-        if links == tuple(self.link.itemText(row) for row in range(self.link.count())) and links:
-            return
+        """Links to choose from; the last one at first, since that is where tools are."""
         before = self.link.currentText()
         self.link.clear()
         self.link.addItems(links)
-        self.link.setCurrentIndex(links.index(before) if before in links else len(links) - 1)
-        self.setEnabled(bool(links))
+        self.link.setEditText(before or links[-1])
 
     def show_payload(self, payload: Payload) -> None:
         """What the node has now."""
-        if self.link.findText(payload.link) >= 0:
-            self.link.setCurrentIndex(self.link.findText(payload.link))
+        self.link.setEditText(payload.link)
         self.mass.setValue(payload.mass)
         for spin, value in zip(self.com, payload.com):
             spin.setValue(value)

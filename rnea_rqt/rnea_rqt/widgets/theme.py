@@ -55,8 +55,8 @@ _DARK = ("#56b4e9", "#ff8a3d", "#2cc79b", "#e39cc4", "#f0e442", "#8fa9ff", "#ddd
 
 def mixed(first: QtGui.QColor, second: QtGui.QColor, share: float) -> QtGui.QColor:
     """So much of the second colour in the first."""
-    pairs = zip(first.getRgbF()[:3], second.getRgbF()[:3])
-    return QtGui.QColor.fromRgbF(*(a + share * (b - a) for a, b in pairs))
+    pairs = ((first.red(), second.red()), (first.green(), second.green()), (first.blue(), second.blue()))
+    return QtGui.QColor(*(round(a + share * (b - a)) for a, b in pairs))
 
 
 def number(value: float) -> str:

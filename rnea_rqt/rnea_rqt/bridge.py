@@ -1,0 +1,195 @@
+"""Between ROS and the window: callbacks fill an inbox, answers become Qt signals, and nothing here waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.srv import GetParameters, SetParametersAtomically
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from rnea_msgs.msg import JointDynamics, ModelInfo, ScaledMotion
+from rnea_msgs.srv import SetOverride
+from rnea_rqt import messages
+from rnea_rqt.data import COMMANDS, Payload
+from rnea_rqt.inbox import Inbox
+from rnea_rqt.qt import QtCore, Signal
+from rnea_rqt.streams import Streams
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+TAKE = 0.03  # s between looks into the streams
+DEPTH = 100  # samples that may come in this time
+LOOK = 1.0  # s between looks at who is there
+PATIENCE = 5.0  # s for an answer
+PAYLOAD = ("payload.link", "payload.mass", "payload.com")
+DESCRIPTION = "robot_description"  # a parameter of the nodes, or else a topic
+
+
+class Bridge(QtCore.QObject):
+    """Whoever owns the node spins it, in a thread that is not the window's."""
+
+    found = Signal(list, list)  # dynamics_nodes, scaling_nodes
+    said = Signal(str)  # what became of a wish
+    payload_read = Signal(object)
+    links_read = Signal(object)  # a tuple of names
+
+    def __init__(self, node: Node):
+        super().__init__()
+        self.inbox = Inbox()
+        self._node, self._dynamics, self._scaling = node, "", ""
+        self._owned: dict[str, list[tuple[Callable[[Any], Any], Any]]] = {"dynamics": [], "scaling": []}  # how to end it, what
+        self._clients: dict[str, Any] = {}
+        self._pending: list[tuple[float, str, Any, Any]] = []  # deadline, service, client, future
+        self._payload_unread = False
+        self._streams = Streams(node)
+        self._diagnostics = node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # a simulation that rests stops no window
+        self._timers = [node.create_timer(TAKE, self._take, clock=steady), node.create_timer(LOOK, self._look, clock=steady)]
+
+    def close(self) -> None:
+        """Ends everything that was begun on the node."""
+        for timer in self._timers:
+            self._node.destroy_timer(timer)
+        self._node.destroy_subscription(self._diagnostics)
+        for part in self._owned:
+            self._forget(part)
+        self._streams.end()
+
+    # --- what is watched ----------------------------------------------------------------------------------------------
+
+    def watch_dynamics(self, name: str) -> None:
+        """A dynamics_node, by its full name."""
+        self._forget("dynamics")
+        self._dynamics, self._payload_unread = name, True
+        self.inbox.clear_samples()
+        self.inbox.keep_lights({self._dynamics, self._scaling})
+        self._streams.watch("dynamics", JointDynamics, f"{name}/joint_dynamics", DEPTH)
+        info = self._node.create_subscription(ModelInfo, f"{name}/model_info", self._on_info, LATCHED)
+        description = self._node.create_subscription(
+            String, f"{name.rpartition('/')[0]}/{DESCRIPTION}", lambda message: self._tell_links(message.data), LATCHED)
+        self._owned["dynamics"] += [(self._node.destroy_subscription, info), (self._node.destroy_subscription, description)]
+        self._serve("dynamics", GetParameters, f"{name}/get_parameters")
+        self._serve("dynamics", SetParametersAtomically, f"{name}/set_parameters_atomically")
+
+    def watch_scaling(self, name: str) -> None:
+        """A scaling_node, by its full name."""
+        self._forget("scaling")
+        self._scaling = name
+        self.inbox.keep_lights({self._dynamics, self._scaling})
+        self._streams.watch("scaling", ScaledMotion, f"{name}/scaled_motion", 1)
+        for command in COMMANDS:
+            self._serve("scaling", Trigger, f"{name}/{command}")
+        self._serve("scaling", SetOverride, f"{name}/override")
+        self._serve("scaling", SetParametersAtomically, f"{name}/set_parameters_atomically")
+
+    def _serve(self, part: str, kind: Any, service: str) -> None:
+        client = self._node.create_client(kind, service)
+        self._clients[service] = client
+        self._owned[part].append((self._node.destroy_client, client))
+
+    def _forget(self, part: str) -> None:
+        owned, self._owned[part] = self._owned[part], []
+        clients = [thing for _, thing in owned]
+        self._clients = {name: client for name, client in self._clients.items() if client not in clients}
+        self._pending = [call for call in self._pending if call[2] not in clients]
+        for end, thing in owned:
+            end(thing)
+
+    # --- what is asked for --------------------------------------------------------------------------------------------
+
+    def command(self, name: str) -> None:
+        """pause, resume or stop."""
+        self._call(f"{self._scaling}/{name}", Trigger.Request(), lambda answer: (answer.success, answer.message or name))
+
+    def override(self, share: float) -> None:
+        words = f"override {share:.0%}"
+        self._call(f"{self._scaling}/override", SetOverride.Request(share=share),
+                   lambda answer: (answer.success, answer.message or words))
+
+    def apply_payload(self, payload: Payload) -> None:
+        """To both nodes: whoever scales a motion must know what is carried."""
+        values = (payload.link, payload.mass, list(payload.com))
+        request = SetParametersAtomically.Request(
+            parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in zip(PAYLOAD, values)])
+        words = f"{payload.mass:g} kg on {payload.link}"
+        for node in filter(None, (self._dynamics, self._scaling)):
+            self._call(f"{node}/set_parameters_atomically", request,
+                       lambda answer: (answer.result.successful, answer.result.reason or words))
+
+    def _read_payload(self) -> None:
+        def told(answer: GetParameters.Response) -> tuple[bool, str]:
+            if len(answer.values) == len(names):
+                link, mass, com, description = answer.values
+                self._tell_links(description.string_value)
+                if len(com.double_array_value) == 3 and mass.double_value > 0.0:
+                    self.payload_read.emit(Payload(link.string_value, mass.double_value, tuple(com.double_array_value)))
+            return True, ""
+
+        names = [*PAYLOAD, DESCRIPTION]
+
+        self._payload_unread = False
+        self._call(f"{self._dynamics}/get_parameters", GetParameters.Request(names=names), told)
+
+    def _tell_links(self, urdf: str) -> None:
+        if found := messages.links(urdf):
+            self.links_read.emit(found)
+
+    def _call(self, service: str, request: Any, read: Callable[[Any], tuple[bool, str]]) -> None:
+        """read(answer) says whether it was done, and what is to be said of it; nothing: ''."""
+        client = self._clients.get(service)
+        if client is None or not client.service_is_ready():
+            self.said.emit(f"{service}: nobody serves it")
+            return
+
+        def done(future: Any) -> None:
+            self._pending = [call for call in self._pending if call[3] is not future]
+            well, words = read(future.result())
+            if words:
+                self.said.emit(f"{service.rpartition('/')[0]}: {'' if well else 'refused: '}{words}")
+
+        future = client.call_async(request)
+        self._pending.append((time.monotonic() + PATIENCE, service, client, future))
+        future.add_done_callback(done)
+
+    # --- in the thread of ROS -----------------------------------------------------------------------------------------
+
+    def _on_info(self, message: ModelInfo) -> None:
+        self.inbox.put_robot(messages.robot(message))
+
+    def _take(self) -> None:
+        robot = self.inbox.robot
+        for message in self._streams.take("dynamics"):
+            if robot and (sample := messages.sample(message, robot)):
+                self.inbox.put_sample(sample)
+        for message in self._streams.take("scaling"):
+            self.inbox.put_motion(messages.motion(message))
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for light in messages.lights(message):
+            if light.name.partition(":")[0] in (self._dynamics, self._scaling):
+                self.inbox.put_light(light)
+
+    def _look(self) -> None:
+        """Who is there, and who has not answered."""
+        self.found.emit(self._publishers("rnea_msgs/msg/JointDynamics", "/joint_dynamics"),
+                        self._publishers("rnea_msgs/msg/ScaledMotion", "/scaled_motion"))
+        late = [call for call in self._pending if call[0] < time.monotonic()]
+        self._pending = [call for call in self._pending if call not in late]
+        for _, service, client, future in late:
+            client.remove_pending_request(future)
+            self.said.emit(f"{service}: no answer for {PATIENCE:g} s")
+        client = self._clients.get(f"{self._dynamics}/get_parameters")
+        if self._payload_unread and client and client.service_is_ready():
+            self._read_payload()
+
+    def _publishers(self, kind: str, ending: str) -> list[str]:
+        """Full names of the nodes that publish such a topic."""
+        topics = [name for name, kinds in self._node.get_topic_names_and_types() if kind in kinds and name.endswith(ending)]
+        return sorted(topic.removesuffix(ending) for topic in topics if self._node.count_publishers(topic))

@@ -1,0 +1,27 @@
+"""Packaging for pip and for colcon (ament_python); package.xml says the same to rosdep."""
+import sys
+
+from setuptools import find_packages, setup
+
+NAME = "rnea_rqt"
+
+# Only colcon and bloom call these, and there package.xml brings what is needed, as in rnea_ros.
+FOR_ROS = bool({"install", "develop"} & set(sys.argv))
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    description="Joint torques, torque rates and the use of drives beside their limits, as an rqt plugin and a window",
+    author="rnea_ros maintainers",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    install_requires=[] if FOR_ROS else ["numpy>=1.21"],
+    extras_require={"qt": ["PySide6-Essentials>=6.5,<6.9"]},  # without rqt, which brings its own Qt
+    entry_points={"console_scripts": [f"{NAME} = {NAME}.application:main"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml", "plugin.xml"]),
+    ],
+    zip_safe=True,
+)

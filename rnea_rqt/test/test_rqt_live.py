@@ -1,0 +1,83 @@
+"""The window, offscreen and in a process of its own, beside real nodes over DDS; the plugin in rqt's stead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="no ROS here")
+pytest.importorskip("rnea_msgs")
+pytest.importorskip("rnea_rqt.qt", reason="no Qt for Python", exc_type=ImportError)
+pytest.importorskip("rnea_ros", reason="the nodes are in another package")
+
+import rqt_stand_in
+from rnea_ros import Robot
+from rnea_ros.demo.task import parameters, too_fast
+from support.ros_helpers import world
+
+pytestmark = pytest.mark.ros
+
+HERE = Path(__file__).resolve().parent
+URDF = HERE.parents[1] / "urdf" / "rr.urdf"
+
+
+@pytest.fixture
+def ros(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # settings of the window
+    with world(tmp_path) as made:
+        yield made
+
+
+def test_a_window_shows_torques_and_interferes_with_a_motion(ros, tmp_path):
+    robot = Robot.from_urdf(URDF)
+    model = {"robot_description": URDF.read_text()}
+    limits = parameters(robot, too_fast(robot).limits)
+    ros.start("dynamics_node", {**model, **limits})
+    ros.start("scaling_node", {**model, **limits})
+    ros.start("demo_follower", model)
+    window = ros.start(HERE / "window_process.py")
+    ros.until(lambda: not window.alive, timeout=150.0, what="the window waits for ever", of=window)
+    assert window.wait() == 0, window.log
+    steps = ["torques of /dynamics_node", "lights", "paused", "resumed", "overridden", "loaded"]
+    assert [line for line in window.log.splitlines() if line in steps] == steps, window.log
+    ros.until(lambda: ros.get("dynamics_node", "payload.mass") == ros.get("scaling_node", "payload.mass") == 0.05)
+    assert list(tmp_path.rglob("rnea_rqt.conf")), "settings were not kept"
+
+
+def test_the_plugin_in_rqt(app, ros, monkeypatch):
+    """rqt spins the node in another thread; here the test does, between two looks of Qt."""
+    rqt_stand_in.installed(monkeypatch)
+    from rnea_rqt.plugin import RneaPlugin
+
+    ros.start("dynamics_node", {"robot_description": URDF.read_text()})
+    context = rqt_stand_in.Context(ros.node, serial=2)
+    plugin = RneaPlugin(context)
+    (panel,) = context.widgets
+    assert plugin.name == "RneaPlugin" and panel.windowTitle().endswith("(2)")
+    ros.until(lambda: (app.processEvents(), panel.table.bars.robot.rows and panel.payload.payload().link == "tool")[1], what="no model came")
+    assert panel.dynamics.node == "/dynamics_node" and panel.table.bars.robot.rows == ("joint1", "joint2")
+    panel.span.setCurrentIndex(0)
+    kept = rqt_stand_in.Settings()
+    plugin.save_settings(rqt_stand_in.Settings(), kept)
+    before = len(list(ros.node.subscriptions))
+    plugin.shutdown_plugin()
+    assert len(list(ros.node.subscriptions)) < before and not list(ros.node.clients)
+    again = RneaPlugin(rqt_stand_in.Context(ros.node))
+    again.restore_settings(rqt_stand_in.Settings(), kept)
+    assert again.session.panel.chart.span == 5.0 and again.session.panel.dynamics.node == "/dynamics_node"
+    again.restore_settings(rqt_stand_in.Settings(), rqt_stand_in.Settings())  # nothing kept
+    again.restore_settings(rqt_stand_in.Settings(), rqt_stand_in.Settings(session="no json"))
+    again.shutdown_plugin()
+
+
+def test_without_a_server_nothing_waits(app, ros):
+    from rnea_rqt.session import Session
+
+    session = Session(ros.node)
+    said = []
+    session.bridge.said.connect(said.append)
+    session.panel.scaling.choose("/scaling_node")
+    session.panel.motion.buttons["pause"].click()
+    assert said == ["/scaling_node/pause: nobody serves it"] == [session.panel.message.text()]
+    session.close()

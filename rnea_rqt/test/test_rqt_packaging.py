@@ -1,0 +1,71 @@
+"""What pip, colcon, rosdep and rqt are told agrees with each other and with the files that are there."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BY_ROSDEP = {"numpy": "python3-numpy"}
+
+
+@pytest.fixture(scope="module")
+def setup():
+    pytest.importorskip("setuptools")
+    from distutils.core import run_setup  # Python 3.12 and later: by setuptools
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return run_setup("setup.py", stop_after="config")
+
+
+def package_xml(folder: Path = ROOT):
+    return ElementTree.parse(folder / "package.xml").getroot()
+
+
+def test_one_version_and_licence_with_the_package_of_the_nodes(setup):
+    ours, nodes = package_xml(), package_xml(ROOT.parent)
+    assert ours.findtext("version") == nodes.findtext("version") == setup.metadata.version
+    assert ours.findtext("license") == nodes.findtext("license") == setup.metadata.license
+    assert ours.findtext("name") == setup.metadata.name == "rnea_rqt"
+
+
+def test_package_xml_names_what_is_imported():
+    from test_rqt_layers import FILES, imported
+
+    tops = {module.partition(".")[0] for file in FILES.values() for module in imported(file)} - {"rnea_rqt", "PySide6"}
+    named = {element.text for element in package_xml() if element.tag == "exec_depend"}
+    assert tops | {"python_qt_binding", "rqt_gui", "python3-numpy"} == named
+
+
+def test_every_package_and_file_is_installed(setup):
+    folders = {".".join(file.parent.relative_to(ROOT).parts) for file in (ROOT / "rnea_rqt").rglob("*.py")}
+    assert set(setup.packages) == folders
+    installed = {file for _, files in setup.data_files for file in files}
+    assert {"package.xml", "plugin.xml", "resource/rnea_rqt"} <= installed
+    assert all((ROOT / file).is_file() for file in installed)
+
+
+def test_rqt_finds_the_plugin():
+    """package.xml leads to plugin.xml, and that to a class of that name and base; path is where rqt adds to sys.path."""
+    (export,) = package_xml().findall("export/rqt_gui")
+    assert export.get("plugin") == "${prefix}/plugin.xml"
+    library = ElementTree.parse(ROOT / "plugin.xml").getroot()
+    (found,) = library.findall("class")
+    module, _, name = found.get("type").rpartition(".")
+    tree = ast.parse((ROOT / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8"))
+    (plugin,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert plugin.name == name == found.get("name") and found.get("base_class_type") == "rqt_gui_py::Plugin"
+    assert plugin.bases[0].id == "Plugin" and found.findtext("qtgui/label") and found.findtext("qtgui/group/label")
+
+
+def test_console_scripts_import(setup):
+    pytest.importorskip("rclpy")
+    pytest.importorskip("rnea_rqt.qt", exc_type=ImportError)
+    (script,) = setup.entry_points["console_scripts"]
+    module, _, function = script.split("=")[1].strip().partition(":")
+    assert callable(getattr(importlib.import_module(module), function))

@@ -1,0 +1,83 @@
+"""The window in a process of its own, pressed by itself: waits for torques, pauses the motion, resumes it, tells a payload.
+
+Prints a line for each step that was reached, and ends; whoever started it says how long that may take. A picture of the window
+goes to the file that RNEA_RQT_PICTURE names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import count
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rnea_rqt.application import main
+from rnea_rqt.data import INDEX, Payload
+from rnea_rqt.qt import QtCore, QtWidgets
+
+
+class Press(QtCore.QObject):
+    """One step after the other, each when what it waits for is shown."""
+
+    def __init__(self, session):
+        super().__init__()
+        self.panel = session.panel
+        self.steps = self.script()
+        next(self.steps)
+        self.timer = QtCore.QTimer(self)
+        self.timer.timeout.connect(self.look)
+        self.timer.start(50)
+
+    def look(self):
+        if next(self.steps, "end") == "end":
+            self.timer.stop()
+            QtWidgets.QApplication.instance().quit()
+
+    def phase(self) -> str:
+        return self.panel.motion.labels["phase"].text()
+
+    def script(self):
+        """Yields while it waits."""
+        panel, motion = self.panel, self.panel.motion
+        yield from wait(lambda: panel.status.text().endswith(" Hz") and panel.table.bars.known(INDEX["effort"]))
+        print(f"torques of {panel.dynamics.node}", flush=True)
+        yield from wait(lambda: panel.lights.count() >= 2 and panel.payload.payload().link)
+        print("lights", flush=True)
+        yield from wait(lambda: self.phase() == "moving")
+        yield from press(motion.buttons["pause"].click, lambda: self.phase().startswith("paused"))
+        print("paused", flush=True)
+        yield from press(motion.buttons["resume"].click, lambda: self.phase() == "moving")
+        print("resumed", flush=True)
+        motion.slider.setValue(50)
+        yield from press(motion._rest.start, lambda: "override" in panel.message.text() and motion.share.text() == "50 %")
+        print("overridden", flush=True)
+        panel.payload.show_payload(Payload(panel.payload.payload().link, 0.05, (0.0, 0.0, 0.01)))
+        yield from press(panel.payload.apply.click, lambda: "0.05 kg" in panel.message.text())
+        print("loaded", flush=True)
+        if picture := os.environ.get("RNEA_RQT_PICTURE"):
+            for _ in range(int(os.environ.get("RNEA_RQT_SECONDS", "0")) * 20):
+                yield
+            panel.grab().save(picture)
+
+
+def wait(condition):
+    while not condition():
+        yield
+
+
+def press(action, condition):
+    """Again every ten seconds: on a busy machine an answer can get lost, and the window says so."""
+    for look in count():
+        if look % 200 == 0:
+            action()
+        if condition():
+            return
+        yield
+
+
+if __name__ == "__main__":
+    kept = []  # Qt does not own it
+    sys.exit(main(lambda session: kept.append(Press(session))))
