@@ -55,7 +55,12 @@ def test_the_plugin_in_rqt(app, ros, monkeypatch):
     plugin = RneaPlugin(context)
     (panel,) = context.widgets
     assert plugin.name == "RneaPlugin" and panel.windowTitle().endswith("(2)")
-    ros.until(lambda: (app.processEvents(), panel.table.bars.robot.rows and panel.payload.payload().link == "tool")[1], what="no model came")
+
+    def told():
+        app.processEvents()
+        return panel.table.bars.robot.rows and panel.payload.payload().link == "tool"
+
+    ros.until(told, what="no model came")
     assert panel.dynamics.node == "/dynamics_node" and panel.table.bars.robot.rows == ("joint1", "joint2")
     panel.span.setCurrentIndex(0)
     kept = rqt_stand_in.Settings()

@@ -176,6 +176,36 @@ def test_plotjuggler_can_rebuild_the_layout():
         assert sum(float(size) for size in splitter.get("sizes").split(";")) == pytest.approx(1.0)
 
 
+# --- diagnostic_aggregator --------------------------------------------------------------------------------------------
+
+# What GenericAnalyzer and Aggregator read, from their sources: generic_analyzer.cpp, aggregator.cpp.
+ANALYZER_KEYS = {"contains": list, "discard_stale": bool, "expected": list, "find_and_remove_prefix": list, "num_items": int,
+                 "path": str, "regex": list, "remove_prefix": list, "startswith": list, "timeout": float, "type": str}
+AGGREGATOR_KEYS = {"critical": bool, "history_depth": int, "other_as_errors": bool, "path": str, "pub_rate": float}
+
+
+def tasks():
+    """What the nodes call themselves on /diagnostics, "<node>: TASK", read from their sources."""
+    source = "".join(file.read_text() for file in (ROOT / "rnea_ros" / "nodes").rglob("*.py"))
+    return set(re.findall(r'name=f"\{[^}]*\}: (\w+)"', source))
+
+
+def test_the_aggregator_sorts_every_status_into_one_group():
+    (node,) = yaml.safe_load((CONFIG / "diagnostic_aggregator.yaml").read_text()).items()
+    assert node[0] == "analyzers"  # the name that aggregator_node gives itself
+    values = node[1]["ros__parameters"]
+    groups = {name: value for name, value in values.items() if isinstance(value, dict)}
+    assert all(isinstance(value, AGGREGATOR_KEYS[key]) for key, value in values.items() if key not in groups)
+    for group in groups.values():
+        assert {"type", "path"} < set(group) and group["type"] == "diagnostic_aggregator/GenericAnalyzer"
+        assert all(isinstance(value, ANALYZER_KEYS[key]) for key, value in group.items())  # it throws at another type
+    assert tasks() == set(groups) == {"dynamics", "scaling", "callbacks"}
+    for task, node in product(tasks(), ("/dynamics_node", "/left/arm/scaling_node")):
+        matching = [name for name, group in groups.items()
+                    if any(re.fullmatch(pattern, f"{node}: {task}") for pattern in group["regex"])]
+        assert matching == [task]
+
+
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 

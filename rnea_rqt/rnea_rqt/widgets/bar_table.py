@@ -11,7 +11,7 @@ from rnea_rqt.qt import Action, Qt, QtCore, QtWidgets, Signal
 from rnea_rqt.widgets.bars import SIGMAS, Bar, paint_bar, paint_words
 from rnea_rqt.widgets.theme import number, theme
 
-HEIGHT, WIDTH = 40, 118  # of a cell [px]
+WIDEST = "−0000 N m/s 000 %"  # text that a cell has room for
 VIEW = QtWidgets.QAbstractItemView
 
 
@@ -95,16 +95,13 @@ class BarDelegate(QtWidgets.QStyledItemDelegate):
     """Paints a bar into a cell."""
 
     def paint(self, painter, option, index):
-        bar, rect = index.model().bar(index.row(), index.column()), QtCore.QRectF(option.rect).adjusted(6, 3, -6, -3)
+        bar, rect = index.model().bar(index.row(), index.column()), QtCore.QRectF(option.rect).adjusted(6, 2, -6, -4)
         if isfinite(bar.value):
             colours = theme(option.palette)
             painter.save()
             paint_words(painter, rect, bar, colours)
-            paint_bar(painter, rect.adjusted(0, rect.height() - 13, 0, -2), bar, colours)
+            paint_bar(painter, rect.adjusted(0, painter.fontMetrics().height() + 3, 0, -1), bar, colours)
             painter.restore()
-
-    def sizeHint(self, option, index):
-        return QtCore.QSize(WIDTH, HEIGHT)
 
 
 class BarTable(QtWidgets.QTableView):
@@ -123,9 +120,9 @@ class BarTable(QtWidgets.QTableView):
         self.setShowGrid(False)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QtWidgets.QHeaderView.ResizeMode.Stretch)
-        header.setMinimumSectionSize(WIDTH)
+        header.setMinimumSectionSize(self.fontMetrics().horizontalAdvance(WIDEST) + 12)
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        self.verticalHeader().setDefaultSectionSize(HEIGHT)
+        self.verticalHeader().setDefaultSectionSize(round(1.6 * self.fontMetrics().height()) + 12)
         self._switches = {quantity.key: self._switch(quantity.key, quantity.title) for quantity in QUANTITIES}
         header.addActions(list(self._switches.values()))
         self.selectionModel().selectionChanged.connect(self._on_selection)
@@ -135,8 +132,8 @@ class BarTable(QtWidgets.QTableView):
         self.bars.set_robot(robot)
         self.select(self.names)
         self._hide()
-        rows = max(2, len(robot.rows))
-        self.setMaximumHeight(self.horizontalHeader().height() + HEIGHT * rows + 24)  # the rest is the chart's
+        height = self.verticalHeader().defaultSectionSize() * max(2, len(robot.rows))
+        self.setMaximumHeight(self.horizontalHeader().height() + height + 24)  # the rest is the chart's
 
     def show_samples(self, samples: list[Sample], stale: bool) -> None:
         self.bars.show(samples, stale)

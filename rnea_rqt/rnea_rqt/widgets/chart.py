@@ -13,7 +13,7 @@ from rnea_rqt.qt import Qt, QtCore, QtGui, QtWidgets
 from rnea_rqt.widgets.theme import Theme, theme
 
 SPANS = (5.0, 10.0, 20.0, 60.0)  # s, to choose from
-LEFT, TOP, RIGHT, BOTTOM = 58, 26, 12, 22  # margins [px]
+TICK = "−0.00005"  # the longest that stands beside the chart
 STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine)  # when the colours are used up
 
 
@@ -48,7 +48,9 @@ class StripChart(QtWidgets.QWidget):
             painter.end()
 
     def _paint(self, painter: QtGui.QPainter, colours: Theme) -> None:
-        area = QtCore.QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
+        metrics = painter.fontMetrics()
+        left, line = metrics.horizontalAdvance(TICK), metrics.height()
+        area = QtCore.QRectF(self.rect()).adjusted(left + 6, line + 10, -12, -line - 6)
         rows = [row for row in self.rows if row < len(self._robot.rows)]
         curves = {row: self.history.curves(self.quantity, row, self.span, int(area.width())) for row in rows}
         least, most = bounds([curve for some in curves.values() for curve in some])
@@ -71,12 +73,12 @@ class StripChart(QtWidgets.QWidget):
             painter.setPen(QtGui.QPen(colours.dim if value == 0.0 else colours.grid, 1.0))
             painter.drawLine(QtCore.QPointF(area.left(), y), QtCore.QPointF(area.right(), y))
             painter.setPen(colours.dim)
-            painter.drawText(QtCore.QRectF(0.0, y - 10.0, LEFT - 6.0, 20.0), right, f"{value:g}".replace("-", "−"))
+            painter.drawText(QtCore.QRectF(0.0, y - 15.0, area.left() - 6.0, 30.0), right, f"{value:g}".replace("-", "−"))
         for value in ticks(-self.span, 0.0):
             x = frame.map(QtCore.QPointF(value, 0.0)).x()
             text = f"−{-value:g} s" if value else "now"
             align = Qt.AlignmentFlag.AlignTop | (Qt.AlignmentFlag.AlignHCenter if value else Qt.AlignmentFlag.AlignRight)
-            box = QtCore.QRectF(x - 40.0, area.bottom() + 3.0, 80.0 if value else 40.0, 20.0)
+            box = QtCore.QRectF(x - 50.0, area.bottom() + 3.0, 100.0 if value else 50.0, 40.0)
             painter.drawText(box, align, text)
 
     def _paint_row(self, painter, frame, row, curves, shown, pen) -> None:
@@ -93,17 +95,17 @@ class StripChart(QtWidgets.QWidget):
                 painter.drawLine(frame.map(QtCore.QPointF(-self.span, limit)), frame.map(QtCore.QPointF(0.0, limit)))
 
     def _paint_legend(self, painter, rows, colours) -> None:
-        quantity, x = QUANTITIES[self.quantity], 8.0
+        quantity, x, height = QUANTITIES[self.quantity], 8.0, painter.fontMetrics().height() + 4.0
         units = dict.fromkeys(self._robot.unit(self.quantity, row) for row in rows)
         for text, pen in [(" ".join(filter(None, (quantity.title, f"[{', '.join(units)}]" if any(units) else ""))), None),
                           *((self._robot.rows[row], self._pen(place, colours)) for place, row in enumerate(rows))]:
             if pen:
                 painter.setPen(pen)
-                painter.drawLine(QtCore.QPointF(x, 12.0), QtCore.QPointF(x + 18.0, 12.0))
+                painter.drawLine(QtCore.QPointF(x, 2.0 + height / 2.0), QtCore.QPointF(x + 18.0, 2.0 + height / 2.0))
                 x += 23.0
             painter.setPen(colours.text)
             width = float(painter.fontMetrics().horizontalAdvance(text))
-            painter.drawText(QtCore.QRectF(x, 2.0, width + 4.0, 20.0), Qt.AlignmentFlag.AlignVCenter, text)
+            painter.drawText(QtCore.QRectF(x, 2.0, width + 4.0, height), Qt.AlignmentFlag.AlignVCenter, text)
             x += width + 14.0
 
 

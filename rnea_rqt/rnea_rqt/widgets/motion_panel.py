@@ -27,8 +27,12 @@ class MotionPanel(QtWidgets.QGroupBox):
         form = QtWidgets.QFormLayout()
         for name, label in self.labels.items():
             label.setWordWrap(True)
-            label.setSizePolicy(QtWidgets.QSizePolicy.Policy.Ignored, QtWidgets.QSizePolicy.Policy.Preferred)
+            policy = label.sizePolicy()
+            policy.setHorizontalPolicy(QtWidgets.QSizePolicy.Policy.Ignored)  # a text, however long, moves nothing else
+            label.setSizePolicy(policy)
             form.addRow(name, label)
+        self.labels["nearest limit"].setMinimumHeight(2 * self.fontMetrics().lineSpacing())
+        self.labels["nearest limit"].setAlignment(Qt.AlignmentFlag.AlignTop)
         self.buttons = {name: QtWidgets.QPushButton(name.capitalize()) for name in COMMANDS}
         row = QtWidgets.QHBoxLayout()
         for (name, button), tip in zip(self.buttons.items(), TIPS):
