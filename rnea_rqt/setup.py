@@ -17,7 +17,10 @@ setup(
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     install_requires=[] if FOR_ROS else ["numpy>=1.21"],
-    extras_require={"qt": ["PySide6-Essentials>=6.5,<6.9"]},  # without rqt, which brings its own Qt
+    extras_require={
+        "qt": ["PySide6-Essentials>=6.5,<6.9"],  # where there is no rqt, which brings its own Qt
+        "test": ["pytest", "pytest-timeout"],
+    },
     entry_points={"console_scripts": [f"{NAME} = {NAME}.application:main"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
