@@ -50,7 +50,7 @@ setup(
         "dask": ["distributed"],
         "planning": ["casadi", "scipy"],
         "plot": ["matplotlib"],
-        "sim": ["example-robot-data", "mujoco>=3.3"],  # robots that move by themselves, and others' quadrupeds
+        "sim": ["example-robot-data", "mujoco>=3.3", "toppra"],  # robots that move by themselves, and others' timing
         # pin is Pinocchio, an oracle as MuJoCo and TOPP-RA are
         "test": ["distributed", "example-robot-data", "mujoco>=3.3", "pin>=3", "pyarrow", "pytest", "pytest-timeout",
                  "pytest-xdist", "rosbags", "toppra"],

@@ -20,6 +20,8 @@ from .robot_demo import RobotDemo
 from .robots import any_tree
 from .robots.catalogue import DEMOS
 from .table import LiveTable
+from .timings import run as timings
+from .timings.arms import SOURCES
 
 Found = tuple[DemoRecording, "Heard | None", str]  # the last one: how it was found
 PATIENCE = 60.0  # s, for two processes to start and find each other, and for a kernel to compile
@@ -33,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `rnea demo`."""
     parser.add_argument("--scaling", action="store_true", help="scaling_node instead: a trajectory twice too fast, slowed "
                         "just enough; paused and overridden on its way")
+    parser.add_argument("--plant", action="store_true", help="timings side by side: a simulated arm whose drives saturate "
+                        "follows motions as planned, with TOPP-RA's timing and with ours")
+    parser.add_argument("--arm", choices=tuple(SOURCES), default="panda", help="with --plant; default panda")
+    parser.add_argument("--motions", type=int, default=8, metavar="COUNT", help="with --plant: random paths, default 8")
+    parser.add_argument("--seed", type=int, default=0, help="with --plant: of paths, masses and friction; default 0")
     parser.add_argument("--robot", choices=sorted(DEMOS), help="another kind of robot, on a motion of its own")
     parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot, or a .xacro, which is a program and is run; default: the "
@@ -56,10 +63,12 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 if every check passes, 1 if not or if nothing was received."""
-    if args.robot and (args.urdf or args.scaling):
-        raise RneaError(f"--robot {args.robot} has a robot and a motion of its own: leave --urdf and --scaling out")
+    if args.robot and (args.urdf or args.scaling or args.plant):
+        raise RneaError(f"--robot {args.robot} has a robot and a motion of its own: leave --urdf, --scaling and --plant out")
     if args.scaling:
         return scaling.run(args)
+    if args.plant:
+        return timings.run(args)
     demo = DEMOS[args.robot] if args.robot else any_tree.demo(Path(args.urdf) if args.urdf else None)
     robot = demo.load()
     if robot.n == 0:

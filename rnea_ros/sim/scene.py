@@ -2,6 +2,7 @@
 
 MuJoCo reads geometry and inertias from the URDF by itself. What this adds comes from the robot file: rotor inertias as
 armature, viscous friction as damping, cut joints as constraints, gravity. Limits of position and effort do not act.
+`Unmodelled` is what the plant has and the package does not know of.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..algebra.vectors import rpy
 from ..errors import InputError, some
@@ -50,6 +52,19 @@ class Tool(NamedTuple):
     inertia: tuple[float, float, float]
 
 
+class Unmodelled(NamedTuple):
+    """What makes a robot not quite its model, and nobody but the plant knows of.
+
+    masses  : factor on mass and inertia of every body, or one for each moving joint: of all that it carries to the next ones
+    coulomb : friction of the joints that does not depend on their speed, one number or (n,) [N m, N]
+    viscous : friction by speed, beside that of the robot file [N m s/rad, N s/m]
+    """
+
+    masses: ArrayLike = 1.0
+    coulomb: ArrayLike = 0.0
+    viscous: ArrayLike = 0.0
+
+
 class Scene(NamedTuple):
     """The robot as the package knows it, its tree of links, and MuJoCo's model of it; description: the URDF as text."""
 
@@ -62,7 +77,7 @@ class Scene(NamedTuple):
 
 
 def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] = (), tool: Tool | None = None,
-          timestep: float = 1e-3) -> Scene:
+          unmodelled: Unmodelled = Unmodelled(), timestep: float = 1e-3) -> Scene:
     """From a URDF (path or text) and its robot file. The IMU is at the origin of the root link.
 
     Raises InputError for what MuJoCo cannot do as the package does it: mimic joints, Coulomb friction, offsets, platforms,
@@ -85,7 +100,7 @@ def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] =
         _stand(engine, spec, feet)
     if tool:
         _hold(engine, spec, tool)
-    return Scene(text, robot, tree, _compiled(engine, spec, tree, timestep), tuple(feet), tool)
+    return Scene(text, robot, tree, _compiled(engine, spec, tree, unmodelled, timestep), tuple(feet), tool)
 
 
 def _simulable(robot: Any) -> Robot:
@@ -147,7 +162,7 @@ def _sense(engine: Any, spec: Any, site: Any, kinds: Sequence[str]) -> None:
                         objtype=engine.mjtObj.mjOBJ_SITE)
 
 
-def _compiled(engine: Any, spec: Any, tree: Robot, timestep: float) -> Any:
+def _compiled(engine: Any, spec: Any, tree: Robot, unmodelled: Unmodelled, timestep: float) -> Any:
     """Solved far below what is compared; armature and damping are those of the package's model, and no limit acts."""
     option = spec.option
     option.timestep, option.integrator, option.gravity = timestep, engine.mjtIntegrator.mjINT_EULER, tree.gravity_vector
@@ -161,5 +176,21 @@ def _compiled(engine: Any, spec: Any, tree: Robot, timestep: float) -> Any:
     for link in (link for link in tree.model.links if link.joint):
         dof = model.joint(link.joint).dofadr[0]
         model.dof_armature[dof], model.dof_damping[dof] = link.term.armature, link.term.viscous
+    _change(model, tree, unmodelled)
     engine.mj_setConst(model, engine.MjData(model))
     return model
+
+
+def _change(model: Any, tree: Robot, unmodelled: Unmodelled) -> None:
+    """Bodies that hang on one joint without another between them are scaled alike."""
+    dofs = [int(model.joint(name).dofadr[0]) for name in tree.joint_names]
+    model.dof_frictionloss[dofs] = unmodelled.coulomb
+    model.dof_damping[dofs] += unmodelled.viscous
+    factors = np.ones(model.nv + 1)
+    factors[dofs] = unmodelled.masses
+    carried = model.body_dofadr + model.body_dofnum - 1  # by its own last joint, or by that of what it is fixed to
+    for body in range(1, model.nbody):
+        if not model.body_dofnum[body]:
+            carried[body] = carried[model.body_parentid[body]]
+    model.body_mass *= factors[carried]
+    model.body_inertia *= factors[carried, None]

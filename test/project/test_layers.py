@@ -56,13 +56,13 @@ IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "matplotlib": ("output/figures",), "mpl_toolkits": ("output/figures",),
-    "mujoco": ("sim/engine",), "casadi": ("planning/ipopt",),
+    "mujoco": ("sim/engine",), "toppra": ("demo/timings/toppra_timing",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline"),
     "rosbags": ("recordings/bags",), "pyarrow": ("recordings/parquet",), "distributed": ("bulk/cluster",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
 # Imported where they are used; see test below.
-LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "rosbags", "pyarrow", "distributed")
+LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "toppra", "rosbags", "pyarrow", "distributed")
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling")}  # starts nodes, where there is ROS
 

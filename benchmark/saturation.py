@@ -1,0 +1,53 @@
+"""Which timing does a robot survive whose drives saturate? Random paths of three arms in MuJoCo.
+
+    python benchmark/saturation.py [--motions 20] [--seed 0] [--arm panda] [--picture demo_plant.png]
+
+The paths, plants and timings are those of `rnea demo --plant` (rnea_ros/demo/timings), and some timings more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rnea_ros.demo.timings import picture, report, trials
+from rnea_ros.demo.timings.arms import SOURCES, Arm
+
+
+def campaign(name: str, motions: int, seed: int, drawn: str | None) -> None:
+    began, arm, rng, found = time.monotonic(), Arm(SOURCES[name]), np.random.default_rng(seed), []
+    for k in range(motions):
+        task = trials.task(arm, rng)
+        found += trials.outcomes(task, rng, trials.MORE)
+        print(f"{name}: {k + 1} of {motions}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    shown = [outcome for outcome in found if outcome.timing in trials.SIDE_BY_SIDE]
+    for line in (f"\n## {name}, {motions} motions, seed {seed}\n", _line(report.HEAD), _line(["---"] * len(report.HEAD)),
+                 *map(_line, report.rows(found))):
+        print(line, flush=True)
+    if drawn:
+        picture.draw(task, shown[-3:], shown, drawn)
+
+
+def _line(cells) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--motions", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--arm", choices=tuple(SOURCES), action="append", help="default all")
+    parser.add_argument("--picture", help="of the last arm")
+    args = parser.parse_args()
+    for name in args.arm or SOURCES:
+        campaign(name, args.motions, args.seed, args.picture)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""`rnea demo --plant`: drives that saturate, a plant that is not its model, and one path in three timings.
+More arms, motions and seeds: benchmark/saturation.md."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+
+from rnea_ros import RneaError, load
+from rnea_ros.cli import main
+from rnea_ros.demo.timings import picture, report, toppra_timing, trials
+from rnea_ros.demo.timings.arms import MASSES, SOURCES, Arm, Source
+from rnea_ros.sim.drives import Drives
+from rnea_ros.sim.plant import Plant
+from rnea_ros.sim.scene import Unmodelled, scene
+from support.robots import arm as chain
+
+DT = 2.5e-4
+
+
+@pytest.fixture(scope="module")
+def seven():
+    return Arm(SOURCES["seven_r"])
+
+
+@pytest.fixture(scope="module")
+def tried(seven):
+    pytest.importorskip("toppra")
+    rng = np.random.default_rng(0)
+    task = trials.task(seven, rng)
+    return task, list(trials.outcomes(task, rng, trials.SIDE_BY_SIDE))
+
+
+def test_drives_follow_within_torque_slew_and_voltage(seven):
+    """Each step is what was asked for, or at the edge of a limit."""
+    robot, rng = seven.robot, np.random.default_rng(1)
+    drives, limits = Drives(robot, np.zeros(7)), robot.limits
+    voltage = [limit for limit in robot.drive_limits if limit.quantity == "voltage"]
+    assert [limit.joints for limit in voltage] == [(k,) for k in range(7)]
+    reached = np.zeros(4)
+    for k in range(4000):
+        if k % 80 == 0:
+            wanted, qd = 1.5 * limits.effort * rng.uniform(-1.0, 1.0, 7), 1.2 * limits.velocity * rng.uniform(-1.0, 1.0, 7)
+        before = drives.tau
+        tau = drives.step(wanted, qd, DT)
+        rate = (tau - before) / DT
+        volts = np.array([(one.effort * tau + one.effort_rate * rate + one.velocity * qd)[one.joints[0]] / one.upper
+                          for one in voltage])
+        uses = np.abs([tau / limits.effort, volts])
+        slewed = np.abs(rate) / limits.effort_rate
+        free = np.abs(tau - wanted) < 1e-9
+        held = np.maximum(uses.max(axis=0), slewed) > 1.0 - 1e-9
+        assert (uses[0] < 1.0 + 1e-9).all() and (free | held).all()
+        assert ((volts < 1.0 + 1e-9) | (uses[0] > 1.0 - 1e-9)).all()
+        reached += [free.any(), (uses[0] > 1.0 - 1e-9).any(), (uses[1] > 1.0 - 1e-9).any(), (slewed > 1.0 - 1e-9).any()]
+    assert (reached > 50).all()
+
+
+def test_a_plant_that_is_not_its_model():
+    """Masses by the factors, friction beside: what its motors exert is what the model with these says."""
+    urdf = chain({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}, {"xyz": (0.1, 0.2, 0.3)})
+    factors, coulomb, viscous = np.array([1.2, 0.9, 1.1]), [0.3, 0.2, 0.1], [0.1, 0.2, 0.3]
+    plant = Plant(scene(urdf, unmodelled=Unmodelled(factors, coulomb, viscous)))
+    true, rng = load(urdf).with_masses(factors), np.random.default_rng(2)
+    plant.place(rng.normal(size=3))
+    seen = 0
+    for _ in range(200):
+        instant = plant.exert([20.0, -20.0, 20.0])
+        if (np.abs(instant.qd) > np.maximum(0.3, 0.02 * np.abs(instant.qdd))).all():  # MuJoCo's friction looks 10 ms ahead
+            rubs = coulomb * np.sign(instant.qd) + viscous * instant.qd
+            found = true.inverse_dynamics(instant.q, instant.qd, instant.qdd) + rubs
+            np.testing.assert_allclose(found, instant.tau, atol=1e-6)
+            seen += 1
+        plant.advance()
+    assert seen > 20
+
+
+def test_one_path_three_timings(tried, seven, tmp_path):
+    task, outcomes = tried
+    planned, toppra, ours = outcomes
+    assert [planned.lost, toppra.lost, ours.lost] == [True, True, False]
+    assert planned.longer == pytest.approx(1.0 / trials.TOO_FAST) and toppra.longer < 1.0 < ours.longer < 1.05
+    assert ours.off < report.NEAR < 2.0 < min(planned.off, toppra.off) and ours.beyond <= report.WHILE < toppra.beyond
+    assert all(verdict.passed for verdict in report.verdicts(outcomes))
+    assert not any(verdict.passed for verdict in report.verdicts([toppra._replace(timing=trials.OURS)]))
+    for outcome in outcomes:  # the same path, and what the drives exerted is inside their limits
+        end = outcome.motion(np.array([outcome.motion.duration]))[0][0]
+        np.testing.assert_allclose(end, task.points[-1], atol=1e-9)
+        assert (np.abs(outcome.tracked.exerted) <= seven.robot.limits.effort * (1.0 + 1e-9)).all()
+    rate = np.diff(ours.tracked.exerted, axis=0) / 1e-3  # of the others voltage may take torque away faster
+    assert (np.abs(rate) <= seven.robot.limits.effort_rate * (1.0 + 1e-6)).all() and np.abs(ours.tracked.exerted - ours.tracked.asked).max() < 1.0
+    text = report.table(outcomes)
+    assert [line.split()[-3:] for line in text.splitlines()[1:]] == [list(f"{n} of 1".split()) for n in (1, 1, 0)]
+    pytest.importorskip("matplotlib")
+    picture.draw(task, outcomes, outcomes, tmp_path / "plant.png")
+    picture.draw(task, [planned, ours], [planned, ours], tmp_path / "two.png")  # without toppra
+    assert (tmp_path / "plant.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_toppras_timing_keeps_torques_and_speeds_where_it_looks(tried, seven):
+    _task, (_, toppra, _) = tried
+    t = np.linspace(0.0, toppra.motion.duration, 3001)
+    q, qd, qdd, _ = toppra.motion(t)
+    used = np.abs(seven.robot.inverse_dynamics(q, qd, qdd)) / seven.robot.limits.effort
+    assert used.max() == pytest.approx(trials.SHARE, abs=0.03)
+    assert (np.abs(qd) / seven.robot.limits.velocity).max() < 1.001
+
+
+def test_distances_from_a_line():
+    square = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    points = np.array([[0.5, 0.25, 0.0], [-3.0, 4.0, 0.0], [1.0, 0.5, 2.0], [2.0, 2.0, 0.0]])
+    np.testing.assert_allclose(trials.distances(points, square), [0.25, 5.0, 2.0, np.sqrt(2.0)])
+
+
+def test_plants_are_drawn_by_a_seed(seven):
+    first, again, other = (seven.plant(np.random.default_rng(seed))._model.body_mass for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert 0.0 < np.abs(first - other).max() < 2.0 * MASSES * first.max()
+
+
+def test_what_is_missing_is_said(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "toppra", None)
+    with pytest.raises(RneaError, match=r"TOPP-RA's timing needs toppra .*rnea_ros\[sim\]"):
+        toppra_timing.toppra()
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    assert main.main(["demo", "--plant", "--arm", "seven_r"]) == 2 and "needs MuJoCo" in capsys.readouterr().err
+    free = tmp_path / "free.urdf"
+    free.write_text(chain({"kind": "continuous", "limit": None}))
+    with pytest.raises(RneaError, match="no arm with a torque limit"):
+        Arm(Source(free))
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    """Without toppra: one path, two timings."""
+    monkeypatch.setitem(sys.modules, "toppra", None)
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["demo", "--plant", "--arm", "seven_r", "--motions", "1", "--plot", ""]) == 0
+    out, err = capsys.readouterr()
+    assert "It is left out" in err and "0 of 1 motions lost" in out and "TOPP-RA" not in out
+    assert main.main(["demo", "--plant", "--motions", "0"]) == 2 and "one or more" in capsys.readouterr().err
+    assert main.main(["demo", "--plant", "--robot", "stewart"]) == 2
