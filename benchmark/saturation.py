@@ -1,6 +1,6 @@
 """Which timing does a robot survive whose drives saturate? Random paths of three arms in MuJoCo.
 
-    python benchmark/saturation.py [--motions 20] [--seed 0] [--arm panda] [--picture demo_plant.png]
+    python benchmark/saturation.py [--motions 20] [--seed 0] [--arm panda] [--few] [--picture demo_plant.png]
 
 The paths, plants and timings are those of `rnea demo --plant` (rnea_ros/demo/timings), and some timings more.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,11 @@ from rnea_ros.demo.timings import picture, report, trials
 from rnea_ros.demo.timings.arms import SOURCES, Arm
 
 
-def campaign(name: str, motions: int, seed: int, drawn: str | None) -> None:
+def campaign(name: str, motions: int, seed: int, timings: Mapping[str, trials.Timing], drawn: str | None) -> None:
     began, arm, rng, found = time.monotonic(), Arm(SOURCES[name]), np.random.default_rng(seed), []
     for k in range(motions):
         task = trials.task(arm, rng)
-        found += trials.outcomes(task, rng, trials.MORE)
+        found += trials.outcomes(task, rng, timings)
         print(f"{name}: {k + 1} of {motions}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     shown = [outcome for outcome in found if outcome.timing in trials.SIDE_BY_SIDE]
     for line in (f"\n## {name}, {motions} motions, seed {seed}\n", _line(report.HEAD), _line(["---"] * len(report.HEAD)),
@@ -43,10 +44,11 @@ def main() -> None:
     parser.add_argument("--motions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--arm", choices=tuple(SOURCES), action="append", help="default all")
+    parser.add_argument("--few", action="store_true", help="only the timings of the demo")
     parser.add_argument("--picture", help="of the last arm")
     args = parser.parse_args()
     for name in args.arm or SOURCES:
-        campaign(name, args.motions, args.seed, args.picture)
+        campaign(name, args.motions, args.seed, trials.SIDE_BY_SIDE if args.few else trials.MORE, args.picture)
 
 
 if __name__ == "__main__":

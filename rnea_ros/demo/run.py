@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arm", choices=tuple(SOURCES), default="panda", help="with --plant; default panda")
     parser.add_argument("--motions", type=int, default=8, metavar="COUNT", help="with --plant: random paths, default 8")
     parser.add_argument("--seed", type=int, default=0, help="with --plant: of paths, masses and friction; default 0")
+    parser.add_argument("--movie", metavar="PATH.gif", help="with --plant: the first path as an animated picture")
     parser.add_argument("--robot", choices=sorted(DEMOS), help="another kind of robot, on a motion of its own")
     parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot, or a .xacro, which is a program and is run; default: the "

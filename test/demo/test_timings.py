@@ -3,7 +3,9 @@ More arms, motions and seeds: benchmark/saturation.md."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from rnea_ros.sim.plant import Plant
 from rnea_ros.sim.scene import Unmodelled, scene
 from support.robots import arm as chain
 
+ROOT = Path(__file__).resolve().parents[2]
 DT = 2.5e-4
 
 
@@ -92,7 +95,8 @@ def test_one_path_three_timings(tried, seven, tmp_path):
         np.testing.assert_allclose(end, task.points[-1], atol=1e-9)
         assert (np.abs(outcome.tracked.exerted) <= seven.robot.limits.effort * (1.0 + 1e-9)).all()
     rate = np.diff(ours.tracked.exerted, axis=0) / 1e-3  # of the others voltage may take torque away faster
-    assert (np.abs(rate) <= seven.robot.limits.effort_rate * (1.0 + 1e-6)).all() and np.abs(ours.tracked.exerted - ours.tracked.asked).max() < 1.0
+    assert (np.abs(rate) <= seven.robot.limits.effort_rate * (1.0 + 1e-6)).all()
+    assert np.abs(ours.tracked.exerted - ours.tracked.asked).max() < 1.0
     text = report.table(outcomes)
     assert [line.split()[-3:] for line in text.splitlines()[1:]] == [list(f"{n} of 1".split()) for n in (1, 1, 0)]
     pytest.importorskip("matplotlib")
@@ -143,3 +147,27 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert "It is left out" in err and "0 of 1 motions lost" in out and "TOPP-RA" not in out
     assert main.main(["demo", "--plant", "--motions", "0"]) == 2 and "one or more" in capsys.readouterr().err
     assert main.main(["demo", "--plant", "--robot", "stewart"]) == 2
+
+
+DRAW = """
+import numpy as np
+from rnea_ros.sim.rendering import Line, Renderer, off_screen
+off_screen()
+from rnea_ros.demo.timings.arms import SOURCES, Arm
+arm = Arm(SOURCES["seven_r"])
+q = np.array([0.0, 0.5, 0.0, -1.8, 0.0, 1.8, 0.0])
+draw = Renderer(arm.shapes, arm.robot.joint_names, arm.meshes, (120, 100), (140.0, -20.0, 2.0), (0.2, 0.0, 0.4))
+line = Line(np.array([[0.5, 0.0, 0.2], [0.5, 0.3, 0.8]]), (0.0, 0.0, 1.0), 0.02)
+still, moved, stopped, lined = (draw(*what).astype(float) for what in ((q,), (q + 0.3,), (q, (), True), (q, [line])))
+drawn = (still < 250.0).any(axis=2)
+print(still.shape, 0.02 < drawn.mean() < 0.5, np.abs(still - moved).max() > 50.0,
+      stopped[drawn][:, 0].mean() > 1.3 * stopped[drawn][:, 2].mean(), ((lined - still)[..., 2] < -1.0).any())
+"""
+
+
+def test_pictures_by_mujoco():
+    """In a process of its own: which library draws is decided when MuJoCo is imported."""
+    done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    if "cannot draw off screen" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.stdout.split(") ")[-1].split() == ["True"] * 4, done

@@ -1,8 +1,9 @@
 """Arms to try timings on: what is public of them, and drives that are made up where nothing is.
 
 Each arm has the torque and velocity limits of its URDF and one slew limit for all joints, as libfranka has 1000 N m/s for a
-Panda: by the strongest joint, whose torque then takes as long from end to end as a Panda's. Its motors are a choice, the same for all, in the range of harmonic drives: at rest twice the torque limit, without load
-one and a half times the velocity limit, electrical time constant 2 ms, and rotors that alone would gain 150 rad/s^2.
+Panda: by the strongest joint, whose torque then takes as long from end to end as a Panda's. Its motors are a choice, the same
+for all, in the range of harmonic drives: at rest twice the torque limit, without load one and a half times the velocity limit,
+electrical time constant 2 ms, and rotors that alone would gain 150 rad/s^2.
 """
 
 from __future__ import annotations
@@ -58,15 +59,19 @@ SOURCES = {
 class Arm:
     """A robot as its controller knows it (`robot`, with limits and motors), and as it is (`plant`).
 
+    urdf, shapes : what dynamics needs of the description, and all of it
+
     Raises RneaError for what is no arm with torque limits, and where MuJoCo or example-robot-data is needed and missing.
     """
 
     def __init__(self, source: Source):
-        description = urdf_reader.read(shared(source.urdf), allow_xacro=True).robot
-        for joint in description.iter("joint"):
+        self._path = shared(source.urdf)
+        whole, _ = urdf_reader.whole(self._path, allow_xacro=True)
+        for joint in whole.iter("joint"):
             if joint.get("name") in source.held:
                 joint.set("type", "fixed")
-        self.urdf = urdf_reader.text(description).encode()
+        self.shapes = urdf_reader.text(whole)
+        self.urdf = urdf_reader.text(urdf_reader.read(self.shapes.encode()).robot).encode()
         bare = load(self.urdf)
         if not isinstance(bare, Robot) or not bare.n or not np.isfinite(bare.limits.effort).all():
             raise RneaError(f"{source.urdf} is no arm with a torque limit for every joint, which this demo needs")
@@ -88,6 +93,12 @@ class Arm:
         """Its masses are wrong by MASSES at most, and its joints rub, of which the controller knows nothing."""
         masses = 1.0 + MASSES * rng.uniform(-1.0, 1.0, self.robot.n)
         return Plant(scene(self.urdf, self._file, unmodelled=Unmodelled(masses, *self._friction), timestep=TIMESTEP))
+
+    @property
+    def meshes(self) -> Path | None:
+        """Where descriptions have them."""
+        folder = self._path.parent.parent / "meshes"
+        return folder if folder.is_dir() else None
 
     def tool_at(self, q: np.ndarray) -> np.ndarray:
         """(samples, 3) [m]."""
