@@ -13,8 +13,8 @@ from ...sim.rendering import Line, Renderer
 from .picture import COLOURS, SHORT
 from .trials import Outcome, Task
 
-PANEL = (250, 270)  # pixels, width and height
-RATE, SLOWER, STAY = 15, 3.0, 1.2  # pictures per second; times slower than life; s, at the end
+PANEL = (240, 250)  # pixels, width and height
+RATE, SLOWER, STAY = 12, 3.0, 1.5  # pictures per second; times slower than life; s, at the end
 VIEW = (140.0, -18.0, 1.75)  # azimuth, elevation [degrees], distance [m]
 TOWARDS = (0.5, 0.5, 0.9)  # shares of the way from the base to the middle of the path
 EVERY = 25  # samples of a trail
