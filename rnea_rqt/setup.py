@@ -25,6 +25,7 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml", "plugin.xml"]),
+        (f"share/{NAME}/config", ["config/rnea.perspective"]),
     ],
     zip_safe=True,
 )

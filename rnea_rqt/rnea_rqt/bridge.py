@@ -1,15 +1,24 @@
-"""Between ROS and the window: callbacks fill an inbox, answers become Qt signals, and nothing here waits."""
+"""Between ROS and the window: a node in a thread of its own fills an inbox, and answers become Qt signals. Nothing here waits.
+
+Not rqt's node: rclpy's executors fail where one thread takes away a subscription while another spins, and rqt would be deaf.
+"""
 
 from __future__ import annotations
 
+import itertools
+import os
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.srv import GetParameters, SetParametersAtomically
 from rclpy.clock import Clock, ClockType
-from rclpy.node import Node
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
@@ -30,56 +39,92 @@ LOOK = 1.0  # s between looks at who is there
 PATIENCE = 5.0  # s for an answer
 PAYLOAD = ("payload.link", "payload.mass", "payload.com")
 DESCRIPTION = "robot_description"  # a parameter of the nodes, or else a topic
+NUMBERS = itertools.count()
 
 
 class Bridge(QtCore.QObject):
-    """Whoever owns the node spins it, in a thread that is not the window's."""
+    """What is asked of it is done in the node's thread, one after the other."""
 
     found = Signal(list, list)  # dynamics_nodes, scaling_nodes
     said = Signal(str)  # what became of a wish
     payload_read = Signal(object)
     links_read = Signal(object)  # a tuple of names
 
-    def __init__(self, node: Node):
+    def __init__(self, context: Context):
         super().__init__()
         self.inbox = Inbox()
-        self._node, self._dynamics, self._scaling = node, "", ""
+        self._node = rclpy.create_node(f"rnea_rqt_{os.getpid()}_{next(NUMBERS)}", context=context, enable_rosout=False,
+                                       start_parameter_services=False)
+        self._streams = Streams(self._node)
+        self._dynamics = self._scaling = ""
         self._owned: dict[str, list[tuple[Callable[[Any], Any], Any]]] = {"dynamics": [], "scaling": []}  # how to end it, what
         self._clients: dict[str, Any] = {}
         self._pending: list[tuple[float, str, Any, Any]] = []  # deadline, service, client, future
         self._payload_unread = False
-        self._streams = Streams(node)
-        self._diagnostics = node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # a simulation that rests stops no window
-        self._timers = [node.create_timer(TAKE, self._take, clock=steady), node.create_timer(LOOK, self._look, clock=steady)]
+        for period, look in ((TAKE, self._take), (LOOK, self._look)):
+            self._node.create_timer(period, look, clock=steady)
+        self._executor = SingleThreadedExecutor(context=context)
+        self._executor.add_node(self._node)
+        self._thread = threading.Thread(target=self._spin, name="rnea_rqt", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
-        """Ends everything that was begun on the node."""
-        for timer in self._timers:
-            self._node.destroy_timer(timer)
-        self._node.destroy_subscription(self._diagnostics)
-        for part in self._owned:
-            self._forget(part)
+        """Nothing is left of it."""
+        self._executor.shutdown()
+        self._thread.join()
+        self._node.destroy_node()
         self._streams.end()
 
-    # --- what is watched ----------------------------------------------------------------------------------------------
+    def _spin(self) -> None:
+        """A callback that fails is told in the window, and the others go on."""
+        while self._executor.context.ok():
+            try:
+                return self._executor.spin()
+            except (ExternalShutdownException, ShutdownException):
+                return
+            except Exception as error:
+                traceback.print_exc()
+                self.said.emit(f"failed: {error!r:.300}")
+
+    # --- in the window's thread ---------------------------------------------------------------------------------------
 
     def watch_dynamics(self, name: str) -> None:
         """A dynamics_node, by its full name."""
+        self._executor.create_task(self._watch_dynamics, name)
+
+    def watch_scaling(self, name: str) -> None:
+        """A scaling_node, by its full name."""
+        self._executor.create_task(self._watch_scaling, name)
+
+    def command(self, name: str) -> None:
+        """pause, resume or stop."""
+        self._executor.create_task(self._command, name)
+
+    def override(self, share: float) -> None:
+        self._executor.create_task(self._override, share)
+
+    def apply_payload(self, payload: Payload) -> None:
+        """To both nodes: whoever scales a motion must know what is carried."""
+        self._executor.create_task(self._apply_payload, payload)
+
+    # --- in the node's thread: what is watched ------------------------------------------------------------------------
+
+    def _watch_dynamics(self, name: str) -> None:
         self._forget("dynamics")
         self._dynamics, self._payload_unread = name, True
         self.inbox.clear_samples()
         self.inbox.keep_lights({self._dynamics, self._scaling})
         self._streams.watch("dynamics", JointDynamics, f"{name}/joint_dynamics", DEPTH)
-        info = self._node.create_subscription(ModelInfo, f"{name}/model_info", self._on_info, LATCHED)
-        description = self._node.create_subscription(
-            String, f"{name.rpartition('/')[0]}/{DESCRIPTION}", lambda message: self._tell_links(message.data), LATCHED)
-        self._owned["dynamics"] += [(self._node.destroy_subscription, info), (self._node.destroy_subscription, description)]
+        for kind, topic, callback in ((ModelInfo, f"{name}/model_info", self._on_info),
+                                      (String, f"{name.rpartition('/')[0]}/{DESCRIPTION}", self._on_description)):
+            subscription = self._node.create_subscription(kind, topic, callback, LATCHED)
+            self._owned["dynamics"].append((self._node.destroy_subscription, subscription))
         self._serve("dynamics", GetParameters, f"{name}/get_parameters")
         self._serve("dynamics", SetParametersAtomically, f"{name}/set_parameters_atomically")
 
-    def watch_scaling(self, name: str) -> None:
-        """A scaling_node, by its full name."""
+    def _watch_scaling(self, name: str) -> None:
         self._forget("scaling")
         self._scaling = name
         self.inbox.keep_lights({self._dynamics, self._scaling})
@@ -90,8 +135,7 @@ class Bridge(QtCore.QObject):
         self._serve("scaling", SetParametersAtomically, f"{name}/set_parameters_atomically")
 
     def _serve(self, part: str, kind: Any, service: str) -> None:
-        client = self._node.create_client(kind, service)
-        self._clients[service] = client
+        self._clients[service] = client = self._node.create_client(kind, service)
         self._owned[part].append((self._node.destroy_client, client))
 
     def _forget(self, part: str) -> None:
@@ -104,17 +148,15 @@ class Bridge(QtCore.QObject):
 
     # --- what is asked for --------------------------------------------------------------------------------------------
 
-    def command(self, name: str) -> None:
-        """pause, resume or stop."""
+    def _command(self, name: str) -> None:
         self._call(f"{self._scaling}/{name}", Trigger.Request(), lambda answer: (answer.success, answer.message or name))
 
-    def override(self, share: float) -> None:
+    def _override(self, share: float) -> None:
         words = f"override {share:.0%}"
         self._call(f"{self._scaling}/override", SetOverride.Request(share=share),
                    lambda answer: (answer.success, answer.message or words))
 
-    def apply_payload(self, payload: Payload) -> None:
-        """To both nodes: whoever scales a motion must know what is carried."""
+    def _apply_payload(self, payload: Payload) -> None:
         values = (payload.link, payload.mass, list(payload.com))
         request = SetParametersAtomically.Request(
             parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in zip(PAYLOAD, values)])
@@ -133,13 +175,8 @@ class Bridge(QtCore.QObject):
             return True, ""
 
         names = [*PAYLOAD, DESCRIPTION]
-
         self._payload_unread = False
         self._call(f"{self._dynamics}/get_parameters", GetParameters.Request(names=names), told)
-
-    def _tell_links(self, urdf: str) -> None:
-        if found := messages.links(urdf):
-            self.links_read.emit(found)
 
     def _call(self, service: str, request: Any, read: Callable[[Any], tuple[bool, str]]) -> None:
         """read(answer) says whether it was done, and what is to be said of it; nothing: ''."""
@@ -158,10 +195,17 @@ class Bridge(QtCore.QObject):
         self._pending.append((time.monotonic() + PATIENCE, service, client, future))
         future.add_done_callback(done)
 
-    # --- in the thread of ROS -----------------------------------------------------------------------------------------
+    # --- what comes ---------------------------------------------------------------------------------------------------
 
     def _on_info(self, message: ModelInfo) -> None:
         self.inbox.put_robot(messages.robot(message))
+
+    def _on_description(self, message: String) -> None:
+        self._tell_links(message.data)
+
+    def _tell_links(self, urdf: str) -> None:
+        if names := messages.links(urdf):
+            self.links_read.emit(names)
 
     def _take(self) -> None:
         robot = self.inbox.robot

@@ -10,12 +10,12 @@ KEY = "session"
 
 
 class RneaPlugin(Plugin):
-    """rqt owns the node, spins it in a thread of its own, and keeps the settings with its perspective."""
+    """rqt keeps the settings, with its perspective."""
 
     def __init__(self, context):
         super().__init__(context)
         self.setObjectName("RneaPlugin")
-        self.session = Session(context.node)
+        self.session = Session(context.node.context)
         if context.serial_number() > 1:
             self.session.panel.setWindowTitle(f"{self.session.panel.windowTitle()} ({context.serial_number()})")
         context.add_widget(self.session.panel)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rclpy.node import Node
+from rclpy.context import Context
 
 from rnea_rqt.bridge import Bridge
 from rnea_rqt.qt import QtCore
@@ -16,9 +16,9 @@ FRAME = 33  # ms between two pictures, however many messages come
 class Session(QtCore.QObject):
     """Lives in the window's thread."""
 
-    def __init__(self, node: Node):
+    def __init__(self, context: Context):
         super().__init__()
-        self.panel, self.bridge = Panel(), Bridge(node)
+        self.panel, self.bridge = Panel(), Bridge(context)
         panel, bridge = self.panel, self.bridge
         panel.dynamics_chosen.connect(bridge.watch_dynamics)
         panel.scaling_chosen.connect(bridge.watch_scaling)

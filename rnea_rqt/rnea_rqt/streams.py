@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import rclpy
@@ -11,36 +10,32 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 
 class Streams:
-    """Subscriptions of a node that nobody spins, by names. Any thread may call."""
+    """Subscriptions of a node that nobody spins, by names."""
 
     def __init__(self, beside: Node):
         self._node = rclpy.create_node(f"{beside.get_name()}_streams", context=beside.context, enable_rosout=False,
                                        start_parameter_services=False)
         self._open: dict[str, Any] = {}
-        self._lock = threading.Lock()
 
     def watch(self, name: str, kind: Any, topic: str, depth: int) -> None:
         """The newest `depth` messages wait to be taken; older ones are lost. Replaces what was watched by this name."""
         newest = QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
-        with self._lock:
-            if name in self._open:
-                self._node.destroy_subscription(self._open.pop(name))
-            self._open[name] = self._node.create_subscription(kind, topic, _nobody, newest)
+        if name in self._open:
+            self._node.destroy_subscription(self._open.pop(name))
+        self._open[name] = self._node.create_subscription(kind, topic, _nobody, newest)
 
     def take(self, name: str) -> list[Any]:
         """All messages that wait."""
         found: list[Any] = []
-        with self._lock:
-            if subscription := self._open.get(name):
-                with subscription.handle:
-                    while taken := subscription.handle.take_message(subscription.msg_type, False):
-                        found.append(taken[0])
+        if subscription := self._open.get(name):
+            with subscription.handle:
+                while taken := subscription.handle.take_message(subscription.msg_type, False):
+                    found.append(taken[0])
         return found
 
     def end(self) -> None:
-        with self._lock:
-            self._open.clear()
-            self._node.destroy_node()
+        self._open.clear()
+        self._node.destroy_node()
 
 
 def _nobody(_: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -46,7 +47,7 @@ def test_every_package_and_file_is_installed(setup):
     folders = {".".join(file.parent.relative_to(ROOT).parts) for file in (ROOT / "rnea_rqt").rglob("*.py")}
     assert set(setup.packages) == folders
     installed = {file for _, files in setup.data_files for file in files}
-    assert {"package.xml", "plugin.xml", "resource/rnea_rqt"} <= installed
+    assert {"package.xml", "plugin.xml", "resource/rnea_rqt", "config/rnea.perspective"} == installed
     assert all((ROOT / file).is_file() for file in installed)
 
 
@@ -61,6 +62,24 @@ def test_rqt_finds_the_plugin():
     (plugin,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     assert plugin.name == name == found.get("name") and found.get("base_class_type") == "rqt_gui_py::Plugin"
     assert plugin.bases[0].id == "Plugin" and found.findtext("qtgui/label") and found.findtext("qtgui/group/label")
+
+
+def test_the_perspective_starts_the_plugin_with_settings_that_it_knows(app):
+    """rqt evaluates each "repr"; read here as what it must be, literals."""
+    from rnea_rqt.widgets.panel import Panel
+
+    def value(entry):
+        assert entry["type"] == "repr"
+        return ast.literal_eval(entry["repr"])
+
+    manager = json.loads((ROOT / "config/rnea.perspective").read_text(encoding="utf-8"))["groups"]["pluginmanager"]
+    (name,) = [plugin.get("name") for plugin in ElementTree.parse(ROOT / "plugin.xml").getroot().iter("class")]
+    assert value(manager["keys"]["running-plugins"]) == {f"rnea_rqt/{name}": [1]}
+    kept = manager["groups"][f"plugin__rnea_rqt__{name}__1"]["groups"]["plugin"]["keys"]
+    panel = Panel()
+    panel.restore(settings := json.loads(value(kept["session"])))
+    assert settings and {key: panel.settings()[key] for key in settings} == settings
+    panel.deleteLater()
 
 
 def test_console_scripts_import(setup):
