@@ -1,0 +1,72 @@
+"""Sphinx builds the pages of docs/, of benchmark/ and the README into one site: `make docs`. The source folder is the repository,
+so that links between pages are the same here and where the repository is browsed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT)]
+
+import rnea_ros  # noqa: E402
+
+project, author, release = "rnea_ros", "rnea_ros maintainers", "0.1.0"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "sphinx_copybutton"]
+root_doc = "docs/site"
+include_patterns = ["docs/**.md", "docs/**.rst", "benchmark/*.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.rst"]
+exclude_patterns = ["docs/api/templates"]
+
+html_theme = "furo"
+html_title = "rnea_ros"
+html_copy_source = html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
+pygments_style, pygments_dark_style = "friendly", "github-dark"
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+suppress_warnings = ["myst.header"]  # pages may begin sections below the first level
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "inherited-members": True, "show-inheritance": True}
+autosummary_generate = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
+python_use_unqualified_type_names = True
+templates_path = ["api/templates"]
+autosummary_ignore_module_all = False
+default_role = "code"
+
+ENTRY = re.compile(r"^(\s*)(\*{0,2}\w[\w., /*]{0,40}?)\s+: (\S.*)$")
+CODE = re.compile(r"(`[^`]*`)")
+
+
+def told(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are plain text in which `q : (n,) positions` says what q is: lists for Sphinx, nothing else is markup."""
+    found: list[str] = []
+    inside = ""  # indentation of what an entry goes on with
+    for line in lines:
+        if entry := ENTRY.match(line):
+            if not inside:
+                found.append("")
+            inside = entry[1] + " "
+            found.append(f"{entry[1]}:{escaped(entry[2])}: {escaped(entry[3])}")
+            continue
+        if inside and not line.startswith(inside):
+            inside = ""
+            found.append("")
+        found.append(escaped(line))
+    lines[:] = found
+
+
+def escaped(line: str) -> str:
+    """Text whose stars, bars and ends of names mean what they are; code in backticks is left alone."""
+    parts = CODE.split(line)
+    return "".join(part if k % 2 else re.sub(r"([*|]|_(?=\W|$))", r"\\\1", part) for k, part in enumerate(parts))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", told)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
