@@ -13,7 +13,7 @@ DONE := .venv/.$(ROS)
 # Tests that run side by side. Half of them wait for nodes, so two fit on one processor; more would make them wait in vain.
 JOBS ?= 2
 
-EXTRAS := planning,plot,test,lint
+EXTRAS := docs,planning,plot,test,lint
 # Folders are listed as well as files: the time of a folder tells that a file has gone.
 SOURCES := setup.py setup.cfg package.xml \
            $(shell find rnea_ros config launch resource urdf -not -path '*/__pycache__*' 2>/dev/null)
@@ -30,13 +30,14 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env demo test lint bench colcon clean
+.PHONY: help env demo test lint docs bench colcon clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
 	@echo 'make demo     a robot moves; see its torques and how fast they change'
 	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
 	@echo 'make lint     ruff and mypy alone'
+	@echo 'make docs     the pages as a site, in build/docs (1 minute)'
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
 	@echo 'make clean    removes what make has made, .venv included'
@@ -103,6 +104,10 @@ lint: env
 test: env lint
 	@echo '[test] pytest, $(JOBS) at a time'
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+
+docs: env
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto --conf-dir docs . build/docs
+	@echo 'build/docs/docs/site.html'
 
 bench: env
 	@$(PIP) '.[bench]'

@@ -1,5 +1,5 @@
-"""Sphinx builds the pages of docs/, of benchmark/ and the README into one site: `make docs`. The source folder is the repository,
-so that links between pages are the same here and where the repository is browsed."""
+"""Sphinx builds the pages of docs/, of benchmark/ and the README into one site: `make docs`. The source folder is the
+repository, so that links between pages are the same here and where the repository is browsed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
-
-import rnea_ros  # noqa: E402
 
 project, author, release = "rnea_ros", "rnea_ros maintainers", "0.1.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "sphinx_copybutton"]

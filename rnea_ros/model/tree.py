@@ -235,14 +235,17 @@ class Model(Frozen):
 
     @property
     def n(self) -> int:
+        """How many coordinates q has."""
         return len(self.joints)
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
+        """Of the n coordinates, in the order of every array."""
         return tuple(joint.name for joint in self.joints)
 
     @cached_property
     def limits(self) -> Limits:
+        """Of the joints, in the order of joint_names; NaN where unknown."""
         return Limits(**{f.name: frozen([getattr(joint, f.name) for joint in self.joints]) for f in fields(Limits)})
 
     @property

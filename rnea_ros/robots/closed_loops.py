@@ -51,6 +51,7 @@ class LoopKinematics(LoopDerivatives):
 
     @property
     def name(self) -> str:
+        """Of the robot, as the URDF has it."""
         return self.tree.name
 
     @property
@@ -60,6 +61,7 @@ class LoopKinematics(LoopDerivatives):
 
     @property
     def joint_types(self) -> tuple[str, ...]:
+        """revolute, continuous or prismatic, in the order of joint_names."""
         return tuple(self.tree.joint_types[k] for k in self._closure.active)
 
     @property
@@ -79,6 +81,7 @@ class LoopKinematics(LoopDerivatives):
 
     @property
     def passive_joints(self) -> tuple[str, ...]:
+        """Joints without a motor, whose motion follows from the loops."""
         return tuple(self.tree.joint_names[k] for k in self._closure.passive)
 
     @property

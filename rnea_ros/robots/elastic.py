@@ -30,6 +30,7 @@ from .kernels.floating_functions import values_only
 from .kernels.kernel_function import KernelFunction
 from .kernels.store import KernelStore
 from .link_kinematics import LinkKinematics
+from .one_tree import OneTree
 from .robot import GRAVITY, Dynamics, Robot
 
 STATE = ("q", "qd", "q_motor", "qd_motor")
@@ -57,7 +58,7 @@ class ElasticResponse(NamedTuple):
     qdd_motor: Array
 
 
-class ElasticRobot(ElasticDerivatives, ElasticEnergetics, LinkKinematics, MeasuredMotors):
+class ElasticRobot(OneTree, ElasticDerivatives, ElasticEnergetics, LinkKinematics, MeasuredMotors):
     """Exact dynamics of a robot whose joints may be elastic and whose motors may sit on any link (Hua et al.).
 
     Joints are in the order of `joint_names`, motors of elastic joints in that of `elastic_joints`. A spring's torque is
@@ -96,22 +97,6 @@ class ElasticRobot(ElasticDerivatives, ElasticEnergetics, LinkKinematics, Measur
         return ElasticRobot(self.robot.with_payload(link, mass, com, inertia), self._parameters)
 
     # ------------------------------------------------------------------ what it is
-
-    @property
-    def name(self) -> str:
-        return self.robot.name
-
-    @property
-    def n(self) -> int:
-        return self.model.n
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        return self.model.joint_names
-
-    @property
-    def joint_types(self) -> tuple[str, ...]:
-        return self.robot.joint_types
 
     @property
     def limits(self) -> Limits:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose
 from ..errors import InputError
-from ..model.tree import JointDynamics, Limits
+from ..model.tree import JointDynamics
 from .energy import CenterOfMass, Energy, refuse_weightless
 from .free_derivatives import FreeDerivatives
 from .inputs import validation
@@ -20,6 +20,7 @@ from .inputs.base_state import BaseState, given
 from .inputs.validation import Wrenches
 from .kernels import link_functions, singularity
 from .link_kinematics import on_link
+from .one_tree import OneTree
 from .robot import GRAVITY, Dynamics, Robot
 
 BASE_NAMES = ("base along x", "base along y", "base along z", "base about x", "base about y", "base about z")
@@ -57,7 +58,7 @@ class PrescribedBase(NamedTuple):
     base_wrench_rate: Array
 
 
-class FloatingRobot(FreeDerivatives):
+class FloatingRobot(OneTree, FreeDerivatives):
     """Dynamics with a free base (khalil-rne section 7), and with a base that something else moves.
 
     base is the state of the base, BaseState(position, quaternion, velocity); base_state.py says what its velocity,
@@ -80,26 +81,6 @@ class FloatingRobot(FreeDerivatives):
                   allow_xacro: bool = False) -> FloatingRobot:
         """Arguments as of Robot.from_urdf; gravity in the world's axes [m/s^2]."""
         return cls(Robot.from_urdf(source, "floating", backend, gravity, friction, joint_dynamics, allow_xacro))
-
-    @property
-    def name(self) -> str:
-        return self.robot.name
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        return self.robot.joint_names
-
-    @property
-    def joint_types(self) -> tuple[str, ...]:
-        return self.robot.joint_types
-
-    @property
-    def n(self) -> int:
-        return self.robot.n
-
-    @property
-    def limits(self) -> Limits:
-        return self.robot.limits
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> FloatingRobot:

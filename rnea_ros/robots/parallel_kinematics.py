@@ -63,6 +63,7 @@ class ParallelKinematics:
 
     @property
     def name(self) -> str:
+        """Of the robot, as the URDF has it."""
         return self.legs.name
 
     @property
@@ -72,6 +73,7 @@ class ParallelKinematics:
 
     @property
     def joint_types(self) -> tuple[str, ...]:
+        """revolute, continuous or prismatic, in the order of joint_names."""
         return tuple(self.legs.joint_types[k] for k in self._closure.active)
 
     @property

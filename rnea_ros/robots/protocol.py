@@ -41,7 +41,8 @@ class AnyRobot(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Of the robot, as the URDF has it."""
 
     @property
     def joint_names(self) -> tuple[str, ...]:

@@ -88,6 +88,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     @property
     def name(self) -> str:
+        """Of the robot, as the URDF has it."""
         return self.model.name
 
     @property
@@ -102,6 +103,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     @property
     def n(self) -> int:
+        """How many coordinates q has."""
         return self.model.n
 
     @property
@@ -111,6 +113,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     @property
     def root_link(self) -> str:
+        """The link in whose frame gravity and poses are."""
         return self.model.links[0].name
 
     @property

@@ -14,7 +14,7 @@ from ..algorithms import elastic_joints
 from ..algorithms.mass_matrix import locked
 from ..errors import InputError
 from ..model.robot_file.robot_file import Source
-from ..model.tree import Limits, Model
+from ..model.tree import Model
 from . import elastic_parameters
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
@@ -27,6 +27,7 @@ from .kernels.kernel_function import KernelFunction
 from .kernels.slopes import partial_derivatives, slope
 from .kernels.store import KernelStore
 from .link_kinematics import LinkKinematics
+from .one_tree import OneTree
 from .robot import GRAVITY, Dynamics, Robot
 
 MOTION = ("q", "qd", "qdd", "qddd")
@@ -52,7 +53,7 @@ class SpringRates(NamedTuple):
     qddd: Array
 
 
-class SpringRobot(LinkKinematics):
+class SpringRobot(OneTree, LinkKinematics):
     """Exact dynamics of a tree whose joints are driven or held by springs alone (khalil-rne section 6).
 
     A spring's torque is -stiffness (q - rest). Arrays, units and loads as in Robot; all arrays have n columns. What is asked
@@ -87,26 +88,6 @@ class SpringRobot(LinkKinematics):
         return SpringRobot(self.robot.with_payload(link, mass, com, inertia), self._parameters)
 
     # ------------------------------------------------------------------ what it is
-
-    @property
-    def name(self) -> str:
-        return self.robot.name
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        return self.robot.joint_names
-
-    @property
-    def joint_types(self) -> tuple[str, ...]:
-        return self.robot.joint_types
-
-    @property
-    def n(self) -> int:
-        return self.robot.n
-
-    @property
-    def limits(self) -> Limits:
-        return self.robot.limits
 
     @property
     def spring_joints(self) -> tuple[str, ...]:

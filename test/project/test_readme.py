@@ -19,7 +19,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = {page.stem: page for page in sorted((ROOT / "docs").glob("*.md"))}
-PAGES = [README, ROOT / "CONTRIBUTING.md", *DOCS.values()]
+TASKS = sorted((ROOT / "docs" / "tasks").glob("*.md"))
+PAGES = [README, ROOT / "CONTRIBUTING.md", *DOCS.values(), *TASKS]
 MARK = "<!-- parameters: written by test/project/test_readme.py --update -->"
 SCALING_MARK = MARK.replace("parameters", "scaling parameters")
 ROBOT_FILE_MARK = MARK.replace("parameters", "keys of the robot file")
@@ -68,6 +69,7 @@ def test_the_readme_is_short_and_every_page_is_in_the_index():
     assert len(text(README).splitlines()) <= 120
     assert set(DOCS) >= EXPECTED
     assert set(re.findall(r"\]\((\w+)\.md\)", text(DOCS["index"]))) == set(DOCS) - {"index"}
+    assert set(re.findall(r"\]\(tasks/(\w+)\.md\)", text(DOCS["index"]))) == {page.stem for page in TASKS}
 
 
 def test_pages_with_python_are_known():

@@ -1,0 +1,48 @@
+"""The pages as a site: every link leads somewhere, every public name says what it is."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rnea_ros
+
+ROOT = Path(__file__).resolve().parents[2]
+SPHINX = ("-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", "docs", ".")
+
+
+@pytest.mark.timeout(600)
+def test_the_site_builds_without_a_warning(tmp_path):
+    for needed in ("sphinx", "myst_parser", "furo", "sphinx_copybutton"):
+        pytest.importorskip(needed)
+    done = subprocess.run([sys.executable, *SPHINX, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=580)
+    assert done.returncode == 0, done.stderr
+    assert "exact time derivatives along the motion" in (tmp_path / "docs/api/generated/rnea_ros.Robot.html").read_text()
+    assert (tmp_path / "searchindex.js").stat().st_size > 10_000
+
+
+def own(cls: type) -> Iterator[tuple[str, object]]:
+    """Public methods and properties that are written in this package."""
+    for name in dir(cls):
+        value = inspect.getattr_static(cls, name)
+        ours = any(name in base.__dict__ and base.__module__.startswith("rnea_ros") for base in cls.__mro__)
+        inner = getattr(value, "__func__", None) or getattr(value, "func", None) or value  # of class methods, cached ones
+        if not name.startswith("_") and ours and (callable(inner) or isinstance(inner, property)):
+            yield name, inner
+
+
+def test_every_public_name_says_what_it_is():
+    silent, count = [], 0
+    for name in rnea_ros.__all__:
+        found = getattr(rnea_ros, name)
+        members = own(found) if inspect.isclass(found) else ()
+        for path, value in ((name, found), *((f"{name}.{member}", value) for member, value in members)):
+            count += 1
+            if not inspect.getdoc(value):
+                silent.append(path)
+    assert count > 300 and not silent
