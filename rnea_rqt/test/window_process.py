@@ -1,7 +1,6 @@
 """The window in a process of its own, pressed by itself: waits for torques, pauses the motion, resumes it, tells a payload.
 
-Prints a line for each step that was reached, and ends; whoever started it says how long that may take. A picture of the window
-goes to the file that RNEA_RQT_PICTURE names.
+Prints a line for each step that was reached, and ends; whoever started it says how long that may take.
 """
 
 from __future__ import annotations
@@ -57,10 +56,6 @@ class Press(QtCore.QObject):
         panel.payload.show_payload(Payload(panel.payload.payload().link, 0.05, (0.0, 0.0, 0.01)))
         yield from press(panel.payload.apply.click, lambda: "0.05 kg" in panel.message.text())
         print("loaded", flush=True)
-        if picture := os.environ.get("RNEA_RQT_PICTURE"):
-            for _ in range(int(os.environ.get("RNEA_RQT_SECONDS", "0")) * 20):
-                yield
-            panel.grab().save(picture)
 
 
 def wait(condition):

@@ -140,6 +140,10 @@ class BarTable(QtWidgets.QTableView):
         self._hide()
         self.viewport().update()
 
+    def reset_peaks(self, *_: bool) -> None:
+        self.bars.reset_peaks()
+        self.viewport().update()
+
     def rows(self) -> list[int]:
         """Those of the chart: the selected ones, or else the first six."""
         there = self.bars.robot.rows

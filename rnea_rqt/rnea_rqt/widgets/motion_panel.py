@@ -32,7 +32,6 @@ class MotionPanel(QtWidgets.QGroupBox):
             label.setSizePolicy(policy)
             form.addRow(name, label)
         self.labels["nearest limit"].setMinimumHeight(2 * self.fontMetrics().lineSpacing())
-        self.labels["nearest limit"].setAlignment(Qt.AlignmentFlag.AlignTop)
         self.buttons = {name: QtWidgets.QPushButton(name.capitalize()) for name in COMMANDS}
         row = QtWidgets.QHBoxLayout()
         for (name, button), tip in zip(self.buttons.items(), TIPS):

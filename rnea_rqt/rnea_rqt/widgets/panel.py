@@ -68,7 +68,7 @@ class Panel(QtWidgets.QWidget):
         self.motion.commanded.connect(self.commanded)
         self.motion.overridden.connect(self.overridden)
         self.payload.applied.connect(self.payload_applied)
-        self.reset.clicked.connect(self.table.bars.reset_peaks)
+        self.reset.clicked.connect(self.table.reset_peaks)
         self.table.chosen.connect(self._show_curves)
         self.quantity.currentIndexChanged.connect(self._show_curves)
         self.span.currentIndexChanged.connect(self._show_curves)
@@ -89,9 +89,10 @@ class Panel(QtWidgets.QWidget):
         if update.robot:
             self._show_robot(update.robot)
         stale = update.age > STALE
-        self.table.show_samples(update.samples, stale)
-        self.chart.add(update.samples)
-        self.chart.update()
+        if update.samples or stale != self.table.bars.stale:  # else there is nothing new to paint
+            self.table.show_samples(update.samples, stale)
+            self.chart.add(update.samples)
+            self.chart.update()
         if update.motion:
             self.motion.show_motion(update.motion)
         self.lights.show_lights(update.lights)

@@ -73,4 +73,4 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    return "" if math.isnan(share) else f"{min(share, 99.99):.0%}".replace("%", " %")
+    return "" if math.isnan(share) else f"{min(abs(share), 99.99):.0%}".replace("%", " %")
