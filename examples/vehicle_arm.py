@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot
-from rnea_ros.output.figures import new_figure
+from rnea_ros.output.figures import STYLE, picture
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import along
 
@@ -48,7 +48,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     q, rest = np.array(POSE), np.zeros(robot.n)
     driving = robot.prescribed_base(q, rest, rest, rest, base=base, base_acceleration=acceleration, base_jerk=jerk)
     still = Robot.from_urdf(URDF).torque_and_rate(q, rest, rest, rest)
-    picture(Path(out_dir) / "vehicle_arm.png", t, base, driving, still, robot.joint_names)
+    draw(Path(out_dir) / "vehicle_arm.png", t, base, driving, still, robot.joint_names)
     worst = np.abs(driving.tau - still[0]).max(axis=0)
     differences = np.gradient(driving.tau, t, axis=0, edge_order=2)
     return {"largest torque added": float(worst.max()), "largest torque rate": float(np.abs(driving.tau_rate).max()),
@@ -56,26 +56,21 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
             "largest reaction on the vehicle": float(np.abs(driving.base_wrench[:, 2]).max())}
 
 
-def picture(path: Path, t, base, driving, still, names) -> None:
+def draw(path: Path, t, base, driving, still, names) -> None:
     """The road, the torques and their rates; dashed without the vehicle's motion."""
-    figure = new_figure(10, 8)
-    axes = figure.subplots(3, 1, sharex=True, height_ratios=(1, 2, 2))
-    ground, torque, rate = axes
-    ground.fill_between(t, 1e3 * road(t * SPEED), color="0.75", label="road under the vehicle's middle")
-    ground.plot(t, 1e3 * base.position[:, 2], color="black", label="base of the arm")
-    ground.set(ylabel="height [mm]", title=f"a 7R arm that holds still on a vehicle at {SPEED:g} m/s")
-    ground.legend(fontsize=8)
-    for k in (1, 3):
-        (line,) = torque.plot(t, driving.tau[:, k], label=names[k])
-        torque.axhline(still[0][k], color=line.get_color(), linestyle="--", linewidth=1.0)
-        rate.plot(t, driving.tau_rate[:, k], color=line.get_color())
-    rate.axhline(0.0, color="gray", linestyle="--", linewidth=1.0)
-    torque.set(ylabel="torque [N m]")
-    torque.legend(fontsize=8, title="dashed: vehicle at rest", title_fontsize=8)
-    rate.set(ylabel="torque rate [N m/s]", xlabel="time [s]")
-    for axis in (ground, torque, rate):
-        axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    with picture(path, (10, 7.5), settings=STYLE) as figure:
+        ground, torque, rate = figure.subplots(3, 1, sharex=True, height_ratios=(1, 2, 2))
+        ground.fill_between(t, 1e3 * road(t * SPEED), color="0.8", label="road under the vehicle's middle")
+        ground.plot(t, 1e3 * base.position[:, 2], color="black", label="base of the arm")
+        ground.set(title=f"height [mm]: a 7R arm holds still on a vehicle at {SPEED:g} m/s", ylim=(-2.0, 100.0))
+        ground.legend(ncols=2, loc="upper right")
+        for k in (1, 3):
+            (line,) = torque.plot(t, driving.tau[:, k], label=names[k])
+            torque.axhline(still[0][k], color=line.get_color(), linestyle="--", linewidth=1.2)
+            rate.plot(t, driving.tau_rate[:, k], color=line.get_color())
+        torque.set(title="torque [N m]; dashed: the vehicle at rest")
+        torque.legend(loc="center right")
+        rate.set(title="torque rate [N m/s]", xlabel="time [s]")
 
 
 if __name__ == "__main__":
