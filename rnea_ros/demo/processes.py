@@ -19,7 +19,8 @@ from ..sim.quadrupeds import PACKAGE, example_urdf
 MODULES = {  # of the nodes by name
     **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
     **{name: f"rnea_ros.demo.nodes.{name}"
-       for name in ("demo_robot", "demo_follower", "demo_plant", "elastic_plant", "elastic_controller")},
+       for name in ("demo_robot", "demo_follower", "demo_plant", "elastic_plant", "elastic_controller",
+                    "trajectory_controller")},
 }
 OTHERS = f"{PACKAGE}:"
 GRACE = 5.0  # s, for a process to end by itself

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +13,26 @@ from ..motion.limit_use import LimitUse, Nearest
 from ..motion.torque_stream import TorqueStream
 from ..robots import kinds
 from ..robots.link_side import LinkSideRobot
+from ..robots.robot import Robot
+from ..scaling.committed import CommittedMotion
 from ..scaling.reference import Reference
+from ..scaling.spacing import Quantities
+from ..scaling.terms import Constraints
 from ..scaling.trajectory_scaler import TrajectoryScaler
 from .goal import Goal
 from .schedule import Schedule
 from .turns import nearest, turning
 
 GOAL = 1e-9  # of the path, within which it is at its end
+
+
+def quantities(robot: LinkSideRobot, constraints: Constraints) -> Quantities:
+    """What a controller's interpolation is to keep: torque, and torque rate where anything bounds it. Robots with loops are
+    followed from sample to sample, which takes too long: acceleration and jerk instead."""
+    orders = 2 if constraints.third_order else 1
+    if isinstance(robot, Robot):
+        return lambda *motion: np.concatenate(robot.torque_and_rate(*motion)[:orders], axis=1)
+    return lambda *motion: np.concatenate(motion[2:2 + orders], axis=1)
 
 
 class Sample(NamedTuple):
@@ -42,12 +56,17 @@ class Sample(NamedTuple):
 class ExecutedMotion:
     """A goal that a robot executes, or is ready to: where to be, and what that asks of the joints.
 
-    number  : counted from 1
-    stopped : why it is not to go on; empty while it is
+    number    : counted from 1
+    committed : what is handed out of it, where it is not streamed
+    zero      : time at which it begins [ns]; after the time at which it was begun by what a message may take, where it is
+                handed out
+    stopped   : why it is not to go on; empty while it is
     """
 
-    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits):
-        self.number, self.goal, self.scaler = number, goal, scaler
+    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits,
+                 committed: CommittedMotion | None = None):
+        self.number, self.goal, self.scaler, self.committed = number, goal, scaler, committed
+        self.zero = 0
         self.joint_names = robot.joint_names
         self.stopped = ""
         self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
@@ -59,6 +78,8 @@ class ExecutedMotion:
         """Another payload, other limits."""
         self._torques, self.turns = TorqueStream(robot, self._torques), turning(robot.joint_types, limits)
         self.root_link = kinds.tree(robot).root_link
+        if self.committed is not None:
+            self.committed.quantities = quantities(robot, self.scaler.constraints)
         if (use := LimitUse(robot.joint_names, limits, robot.drive_limits)).labels:
             self._use = use
 
@@ -75,8 +96,17 @@ class ExecutedMotion:
         self.stopped = self.stopped or why
         self.scaler.stop()
 
-    def tick(self, dt: float) -> Sample:
-        reference = self.scaler.tick(dt)
+    def begin(self, now: int) -> None:
+        """At a time [ns]."""
+        self.zero = now + round(self.committed.lead * 1e9) if self.committed is not None else now
+
+    def change(self, constraints: Constraints) -> None:
+        """Other limits, or another payload, on its path."""
+        (self.committed or self.scaler).change(constraints)
+
+    def tick(self, dt: float, now: int, clock: Callable[[], int]) -> Sample:
+        """Where to be dt [s] after the last tick; or, where it is handed out, where it is now [ns], by the clock."""
+        reference = self.scaler.tick(dt) if self.committed is None else self._seen(self.committed, now, clock)
         assert self._torques is not None
         tau, tau_rate = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
         binding = self._use.nearest(tau, tau_rate, reference.qd, reference.qdd, reference.qddd)
@@ -85,6 +115,12 @@ class ExecutedMotion:
         if binding.utilization > self.peak:
             self.peak, self.peak_of = binding.utilization, binding.words
         return Sample(reference, tau, tau_rate, planned, delay, reference.sd / speed, binding)
+
+    def _seen(self, committed: CommittedMotion, now: int, clock: Callable[[], int]) -> Reference:
+        t = 1e-9 * (now - self.zero)
+        if committed.stale(t):
+            committed.renew(lambda: 1e-9 * (clock() - self.zero))
+        return committed.at(t)
 
     @property
     def timing(self) -> str:

@@ -13,14 +13,17 @@ from ..model.tree import Limits
 from ..motion.limit_use import own_limits
 from ..motion.path_dynamics import PathDynamics
 from ..robots.link_side import LinkSideRobot
+from ..scaling.committed import CommittedMotion
+from ..scaling.foreseeable import ForeseeableScaler
 from ..scaling.path import Path
 from ..scaling.points import plan_from_waypoints
 from ..scaling.terms import Constraints
 from ..scaling.trajectory_scaler import TrajectoryScaler
-from .executed_motion import ExecutedMotion
+from .executed_motion import ExecutedMotion, quantities
 from .goal import Goal, check_positions, placed, refusing
 from .turns import turning
 
+STREAM, TRAJECTORY, HORIZON = OUTPUTS = ("points", "trajectory", "horizon")  # how a motion is handed out
 STILL = 1e-9  # rad, m; between points that are all the same
 
 
@@ -42,9 +45,15 @@ class ExecutionContext(NamedTuple):
         with refusing("limits"):
             constraints = self.constraints(plan.path)
         check_positions(plan.path, limits, robot.joint_names)
+        streamed = values["output"] == STREAM
         with refusing("gravity"):
-            scaler = TrajectoryScaler(constraints, plan, values["catch_up"], not values["solve_first"], solver)
-        return ExecutedMotion(number, goal, scaler, robot, limits)
+            scaler = (TrajectoryScaler if streamed else ForeseeableScaler)(
+                constraints, plan, values["catch_up"], not values["solve_first"], solver)
+        committed = None
+        if isinstance(scaler, ForeseeableScaler):
+            horizon = values["horizon"] if values["output"] == HORIZON else np.inf
+            committed = CommittedMotion(scaler, quantities(robot, constraints), horizon, values["lead"])
+        return ExecutedMotion(number, goal, scaler, robot, limits, committed)
 
     @property
     def turns(self) -> np.ndarray:

@@ -10,6 +10,7 @@ threads, and what they report. Whatever fails, in whichever thread, is reported,
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
@@ -37,7 +38,7 @@ Names = tuple[str, ...]
 class TrajectoryExecutor:
     """Safe to be called from any thread; `tick` from one.
 
-    values      : interpolation, catch_up, solve_first, start_tolerance, start_mismatch, on_new_trajectory
+    values      : output, horizon, interpolation, catch_up, solve_first, start_tolerance, start_mismatch, on_new_trajectory
     measured    : joint names -> positions (n,), NaN where nothing tells
     on_event    : called with (whether all is well, a sentence)
     on_rejected : called with every Rejected that is not raised
@@ -45,13 +46,14 @@ class TrajectoryExecutor:
     age         : joint names -> time since the measured positions came (n,) [s]
     worker      : prepares motions; default a thread
     solver      : solves for time laws beside the ticks; default a process
+    clock       : by which motions that are handed out are executed [ns]
     """
 
     def __init__(self, values: Mapping[str, Any], measured: Callable[[Names], np.ndarray],
                  on_event: Callable[[bool, str], None], on_rejected: Callable[[Rejected], None], wake: Callable[[], None],
                  age: Callable[[Names], np.ndarray] = lambda names: np.zeros(len(names)), worker: Executor | None = None,
-                 solver: Executor | None = None):
-        self.values = values
+                 solver: Executor | None = None, clock: Callable[[], int] = time.time_ns):
+        self.values, self._clock = values, clock
         self._on_event, self._on_rejected, self._wake = on_event, on_rejected, wake
         self._start = StartState(measured, age)
         self._lock = threading.RLock()
@@ -206,7 +208,7 @@ class TrajectoryExecutor:
             return None
         if machine.waiting is not None and now >= machine.waiting.start:
             machine.fire(Event.NEXT_DUE, Occasion(Outcome("stopped", "another trajectory came"), well=True))
-        sample = motion.tick(dt)
+        sample = motion.tick(dt, now, self._clock)
         self._start.send(motion.joint_names, sample.reference.q, now)
         self._read_message(motion)
         if sample.reference.done:
@@ -224,6 +226,7 @@ class TrajectoryExecutor:
         except Rejected as rejected:
             self._machine.fire(Event.REFUSED, Occasion(Outcome(rejected.reason, rejected.detail)))
             raise
+        motion.begin(now)
         self._machine.fire(Event.BEGIN)
         begins = "is ready, and waits, paused" if self.paused else "begins"
         self._on_event(True, f"motion {motion.number} {begins}: {motion.timing}")
@@ -275,7 +278,7 @@ class TrajectoryExecutor:
                 motion.carry(context.robot, context.limits)
             constraints = context.constraints(motion.scaler.plan.path)
             with self._lock:
-                motion.scaler.change(constraints)
+                motion.change(constraints)
         except BaseException as error:
             with self._lock:
                 self._give_way(motion, in_words(error))

@@ -21,7 +21,7 @@ from .spacing import Points, Quantities, spaced
 from .terms import Constraints
 
 LEAD, LONGEST_LEAD = 0.1, 2.0  # s; between asking for a change and the place where it begins; doubled when it was too short
-MARGIN = 0.05  # s of that are left for those who are told
+MARGIN = 0.5  # share of that, left for those who are told
 OVERLAP = 0.5  # s of old points
 AHEAD = 30.0  # s, that is handed out at most: then the motion would come to rest
 
@@ -29,7 +29,7 @@ AHEAD = 30.0  # s, that is handed out at most: then the motion would come to res
 class CommittedMotion:
     """The motion of a scaler, at times from its beginning [s].
 
-    quantities : see spacing.spaced
+    quantities : see spacing.spaced; may be set anew, for another payload
     horizon    : time that is handed out before the motion would come to rest of itself [s]
     points     : what is handed out
     fresh      : whether that is something new
@@ -37,11 +37,11 @@ class CommittedMotion:
 
     def __init__(self, scaler: ForeseeableScaler, quantities: Quantities, horizon: float = AHEAD, lead: float = LEAD):
         self.scaler, self.lead = scaler, lead
-        self._quantities, self._horizon = quantities, min(horizon, AHEAD)
+        self.quantities, self._horizon = quantities, min(horizon, AHEAD)
         self._changes: list[Constraints] = []
         forecast = Forecast(scaler, 0.0, self._horizon)
         self._forecasts = [forecast]  # each holds until the next one begins
-        self.points = spaced(forecast, 0.0, forecast.end, forecast.corners(), quantities)
+        self.points = self._points(forecast)
         self.fresh = True
         forecast.place(scaler, 0.0)
 
@@ -71,8 +71,8 @@ class CommittedMotion:
             for constraints in self._changes:
                 scaler.change(constraints)
             forecast = Forecast(scaler, at, at + self._horizon)
-            points = spaced(forecast, at, forecast.end, forecast.corners(), self._quantities, self.points.peaks)
-            in_time = clock() + MARGIN <= at
+            points = self._points(forecast, self.points.peaks)
+            in_time = clock() + MARGIN * self.lead <= at
         except BaseException:
             vars(scaler).update(saved)
             raise
@@ -82,6 +82,11 @@ class CommittedMotion:
             vars(scaler).update(saved)
             self.lead = min(2.0 * self.lead, LONGEST_LEAD)
         return in_time
+
+    def _points(self, forecast: Forecast, peaks: np.ndarray | None = None) -> Points:
+        found = spaced(forecast, forecast.begin, forecast.end, forecast.corners(), self.quantities, peaks)
+        found.qd[-1] = 0.0  # to the last bit, for controllers that insist
+        return found
 
     def _splice(self, t: float) -> float:
         """The first point from t on; t itself, where the motion rests by then."""

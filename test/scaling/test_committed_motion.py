@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from rnea_ros.scaling.committed import MARGIN, CommittedMotion
+from rnea_ros.scaling.committed import LEAD, CommittedMotion
 from rnea_ros.scaling.forecast import Forecast
 from rnea_ros.scaling.foreseeable import ForeseeableScaler
 from rnea_ros.scaling.spacing import AWAY, EXCESS, quintics
@@ -153,7 +153,7 @@ def test_what_takes_too_long_is_not_sent(motion):
     assert committed.stale(1.0) and not committed.renew(lambda: next(clock))
     assert committed.points is before and not committed.fresh and committed.lead == 2.0 * lead
     assert committed.stale(3.0) and committed.renew(lambda: 3.0) and committed.fresh
-    still = before.times[(before.times > 2.9) & (before.times < 3.0 + MARGIN)]
+    still = before.times[(before.times > 2.9) & (before.times < 3.0 + LEAD)]
     assert np.isin(still, committed.points.times).all()
 
 

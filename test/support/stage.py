@@ -15,7 +15,7 @@ from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
-          "start_mismatch": "refuse", "on_new_trajectory": "replace"}
+          "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points", "horizon": 0.5, "lead": 0.1}
 DT = 1e-3
 
 
@@ -56,7 +56,7 @@ class Stage:
         self.worker, self.solver = Deferred(), Deferred()
         self.executor = TrajectoryExecutor(
             VALUES | values, lambda names: self.measured, lambda well, text: self.events.append(text), self.rejected.append,
-            self.wake, worker=self.worker, solver=self.solver)
+            self.wake, worker=self.worker, solver=self.solver, clock=lambda: self.now)
         self.executor.use(ROBOT, limits)
 
     def wake(self):

@@ -130,8 +130,15 @@ SCALING = (
           choices=("level", "state", "imu", "odometry"), read_only=True),
     *BASE_TOPICS,
     Entry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
+    Entry("output", "points", "What ~/reference carries: points, one for each tick, to be reached at once; trajectory, the "
+          "whole scaled motion ahead as stamped points, sent again from a point ahead when something changes; horizon, the "
+          "same of the next moment, after which the motion would come to rest of itself. For the next motion",
+          choices=("points", "trajectory", "horizon")),
+    Entry("horizon", 0.5, "With output horizon: that moment. It is sent again when half of it is over", "s", 0.2, 30.0),
+    Entry("lead", 0.1, "With output trajectory or horizon: how far ahead of now a change begins. Half of it is for the node, "
+          "which takes twice as long where that is too short; half for the message's way", "s", 0.02, 2.0),
     Entry("longest_step", 5.0, "A reference that comes later than this many periods moves on by no more than that: the motion "
-          "is delayed rather than jumps. Not with use_sim_time", low=1.0, high=100.0),
+          "is delayed rather than jumps. Only with output points, and not with use_sim_time", low=1.0, high=100.0),
     Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
           "velocities, or also the curvature that their accelerations mean",
           choices=("positions", "velocities", "accelerations")),

@@ -19,8 +19,10 @@ from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.scaling.committed import CommittedMotion
 
 QUEUE = 10
+SECOND = 1_000_000_000  # ns
 GONE = 0.2  # s
 PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPING}
 
@@ -53,7 +55,9 @@ class ScalingMessages:
             message.delay, message.override_share, message.speed_scaling = sample.delay, override, sample.speed
             message.utilization, message.binding_joint, message.binding_limit = sample.binding
             self._scaled.publish(message)
-        if _has_subscribers(self._reference):
+        if motion.committed is not None:
+            self._hand_out(motion, motion.committed)
+        elif _has_subscribers(self._reference):
             point = self._point
             point.positions, point.velocities, point.accelerations = (
                 array.array("d", now[field].tobytes()) for field in ("position", "velocity", "acceleration"))
@@ -64,6 +68,20 @@ class ScalingMessages:
             self._commands.publish(Float64MultiArray(data=array.array("d", now[values["commands"]].tobytes())))
         if sample.speed == sample.speed and _has_subscribers(self._speed):
             self._speed.publish(Float64(data=sample.speed))
+
+    def _hand_out(self, motion: ExecutedMotion, committed: CommittedMotion) -> None:
+        """What is new of a motion that somebody else executes, as points at times of their own."""
+        if not committed.fresh:
+            return
+        committed.fresh = False
+        times, q, qd, qdd = committed.points[:4]
+        zero = motion.zero + round(times[0] * 1e9)
+        message = JointTrajectory(joint_names=list(motion.joint_names))
+        message.header.stamp = Time(sec=zero // SECOND, nanosec=zero % SECOND)
+        message.points = [
+            JointTrajectoryPoint(positions=a, velocities=b, accelerations=c, time_from_start=duration(t))
+            for t, a, b, c in zip(times - times[0], q.tolist(), qd.tolist(), qdd.tolist(), strict=True)]
+        self._reference.publish(message)
 
     def flush(self) -> None:
         """Wait until what was published has been received, for no longer than GONE."""

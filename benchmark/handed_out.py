@@ -1,0 +1,117 @@
+"""What a controller of 500 Hz makes of scaling_node on a busy machine: points streamed, whole trajectories, horizons.
+
+    .venv/bin/python benchmark/handed_out.py --runs 10 -o benchmark/handed_out.md
+
+The controller is the stand-in for joint_trajectory_controller, a process of its own, every tenth update of which is 20 ms late.
+Two processes beside it do nothing but compute. In each motion the node is paused, resumed, overridden, stopped for a second
+(SIGSTOP), given other limits, or asked to stop, at random times; the last motion ends with SIGKILL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+
+from support.followed_bench import Commanded, Followed
+from support.reach import LIMITS, POINTS, START
+from support.ros_helpers import world
+
+LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
+BUSY = 2
+STOPPED = 1.0  # s
+ROW = "| {} | {} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} |\n"
+HEAD = """# Motions handed out to a controller
+
+Written by benchmark/handed_out.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
+joint_trajectory_controller (500 Hz, every tenth update 20 ms late) as processes over DDS, and {busy} processes beside them
+that compute all the time, on {cores} cores. In each motion the node is paused, resumed, overridden, stopped for a second
+(SIGSTOP), or given other limits, at random times; the last one ends with SIGKILL.
+
+Torque and torque rate are what the controller's commands ask for, from one update to the next, by the robot's exact dynamics,
+as shares of the limits; what is planned uses up to 1.00 of them. Jump: how far a command is from what the velocities of two
+updates say, in units of full acceleration.
+
+| output | motions | torque | torque rate | off the path [mm] | jump | after SIGKILL |
+|---|---|---|---|---|---|---|
+"""
+
+
+def motions(bench: Followed, runs: int, rng: np.random.Generator) -> str:
+    """Plays them all; the controller's file has what it commanded. Returns what became of the last one."""
+    ends = [START, POINTS[-1]]
+    for run in range(runs):
+        bench.heard.clear()
+        points = POINTS if run % 2 == 0 else POINTS[::-1]
+        bench.send(points)
+        bench.moving(float(rng.uniform(0.1, 0.5)))
+        if run == runs - 1:
+            break
+        for act in rng.permutation(["pause", "override", "hang", "limits"])[:3]:
+            if act == "pause":
+                bench.serve("pause")
+                bench.ros.spin(float(rng.uniform(0.1, 0.5)))
+                bench.serve("resume")
+            elif act == "override":
+                bench.override(float(rng.uniform(0.2, 0.8)))
+                bench.ros.spin(0.2)
+                bench.override(1.0)
+            elif act == "hang":
+                bench.process.send(signal.SIGSTOP)
+                bench.ros.spin(STOPPED)
+                bench.process.send(signal.SIGCONT)
+            else:
+                share = float(rng.uniform(0.7, 1.0))
+                bench.ros.set(bench.node, **{f"joint_limits__{name}__max_effort_rate": share * rate for name, rate in zip(
+                    bench.names, LIMITS.effort_rate.tolist())})
+        bench.until("IDLE")
+        bench.ros.until(lambda: bench.rests, timeout=20.0)
+        if np.abs(bench.place - points[-1]).max() > 1e-6:
+            return f"not at the goal of motion {run + 1}"
+    bench.process.send(signal.SIGKILL)
+    bench.ros.spin(4.0)
+    away = [np.abs(bench.place - end).max() for end in ends]
+    return "at rest, " * bench.rests + ("at the goal" if min(away) < 1e-6 else "on the path")
+
+
+def row(output: str, runs: int, seed: int) -> str:
+    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
+        bench = Followed(ros, Path(folder), output, LATE, **({"control_rate": 1000.0} if output == "points" else {})).ready()
+        became = motions(bench, runs, np.random.default_rng(seed))
+        found: Commanded = bench.commanded()
+        effort, rate = found.used()
+        return ROW.format(output, runs, effort, rate, 1e3 * found.off_the_path(), found.jump(), became)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--outputs", nargs="+", default=["points", "trajectory", "horizon"])
+    parser.add_argument("-o", type=Path)
+    given = parser.parse_args()
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    try:
+        page = HEAD.format(busy=BUSY, cores=os.cpu_count())
+        for output in given.outputs:
+            page += row(output, given.runs, given.seed)
+            print(page.splitlines()[-1], flush=True)
+    finally:
+        for process in busy:
+            process.kill()
+    if given.o:
+        given.o.write_text(page, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

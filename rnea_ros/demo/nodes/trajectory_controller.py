@@ -1,0 +1,120 @@
+"""A stand-in for joint_trajectory_controller: follows trajectories as that does, on a robot that is just where it is told.
+
+Subscribes
+    ~/joint_trajectory (trajectory_msgs/JointTrajectory)
+Publishes
+    joint_states (sensor_msgs/JointState)   where the robot is, at state_rate
+It writes what it commands to a file, and may be as late as a busy machine makes it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from rnea_ros.errors import InputError
+from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
+
+PARAMETERS = (
+    Entry("joints", [""], "Names of the joints", read_only=True),
+    Entry("start", [0.0], "Where they are at first", read_only=True),
+    Entry("update_rate", 500.0, "Commands for each second", "Hz", 1.0, 2000.0, read_only=True),
+    Entry("state_rate", 100.0, "Joint states for each second", "Hz", 1.0, 2000.0, read_only=True),
+    Entry("late_every", 0, "Every so many updates one comes late; 0: none", low=0, high=1_000_000, read_only=True),
+    Entry("late_by", 0.02, "By so much", "s", 0.0, 1.0, read_only=True),
+    Entry("allow_nonzero_velocity_at_trajectory_end", False, "Whether trajectories may end while they move", read_only=True),
+    Entry("interpolate_from_desired_state", False, "Told to those who ask; this robot is where it is told", read_only=True),
+    Entry("log", "", "File for what is commanded: lines of time [ns], positions, velocities, accelerations", read_only=True),
+)
+
+
+class TrajectoryControllerNode(Node):
+    def __init__(self) -> None:
+        super().__init__("joint_trajectory_controller", automatically_declare_parameters_from_overrides=True)
+        self._values = values = ParameterSet(self, PARAMETERS).values
+        self._joints, self._closed = list(values["joints"]), False
+        self._controller = TrajectoryController(np.array(values["start"]), values["allow_nonzero_velocity_at_trajectory_end"])
+        self._inbox: list[Trajectory] = []
+        self._log = open(values["log"], "w", encoding="utf-8") if values["log"] else None  # noqa: SIM115  # until the end
+        self._epoch = self._nanoseconds()
+        self._states = self.create_publisher(JointState, "joint_states", 10)
+        self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
+        self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
+        self._thread.start()
+
+    def destroy_node(self) -> None:
+        self._closed = True
+        self._thread.join()
+        if self._log:
+            self._log.close()
+        super().destroy_node()
+
+    def _nanoseconds(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
+
+    def _since(self, nanoseconds: int) -> float:
+        """In the controller's own time, small numbers of which leave room behind the point [s]."""
+        return 1e-9 * (nanoseconds - self._epoch)
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        try:
+            self._inbox.append(self._read(message))
+        except (ValueError, InputError) as error:
+            self.get_logger().error(f"trajectory refused: {error}")
+
+    def _read(self, message: JointTrajectory) -> Trajectory:
+        columns = [list(message.joint_names).index(name) for name in self._joints]
+        fields = [np.array([getattr(point, name) for point in message.points]) for name in
+                  ("positions", "velocities", "accelerations")]
+        q, qd, qdd = (field[:, columns] if field.size else None for field in fields)
+        assert q is not None
+        start = self._since(nanoseconds(message.header.stamp) or self._nanoseconds())
+        times = np.array([point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in message.points])
+        return Trajectory(start + times, q, qd, qdd)
+
+    def _run(self) -> None:
+        period, count, told = 1.0 / self._values["update_rate"], 0, 0.0
+        due = time.monotonic()
+        while not self._closed:
+            due = max(due + period, time.monotonic() - period)
+            late = self._values["late_every"] and count % self._values["late_every"] == 0
+            time.sleep(max(due - time.monotonic(), 0.0) + (self._values["late_by"] if late else 0.0))
+            count += 1
+            stamp = self._nanoseconds()
+            now = self._since(stamp)
+            while self._inbox:
+                try:
+                    self._controller.take(self._inbox.pop(0), now)
+                except InputError as error:
+                    self.get_logger().error(f"trajectory refused: {error}")
+            state = self._controller.update(now)
+            if self._log:
+                self._log.write(" ".join(map(repr, (stamp, *np.concatenate(state).tolist()))) + "\n")
+            if now - told >= 1.0 / self._values["state_rate"]:
+                told = now
+                self._tell(*state)
+
+    def _tell(self, q: np.ndarray, qd: np.ndarray, _qdd: np.ndarray) -> None:
+        message = JointState(name=self._joints, position=q.tolist(), velocity=qd.tolist())
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._states.publish(message)
+        if self._log:
+            self._log.flush()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    return run(TrajectoryControllerNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,75 @@
+"""scaling_node in front of a controller that interpolates: what the robot is told at 500 Hz, whatever becomes of the node."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from support.followed_bench import Followed
+from support.reach import POINTS, START
+from support.ros_helpers import world
+
+pytestmark = pytest.mark.ros
+
+ASKED = 1.15  # times the limits, at the controller, where what is planned keeps to them
+PATH = 5e-4  # m
+JUMP = 0.6  # see Commanded.jump: 1/6 by the jerk within an update, more where an update is late
+LATE = {"late_every": 10, "late_by": 0.02}
+LEAD = 1.0  # s; half of it is for a message on a machine with too much else to do
+
+
+@pytest.fixture
+def ros(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("ros")) as made:
+        yield made
+
+
+def check(commanded, points=POINTS):
+    effort, rate = commanded.used()
+    assert effort < 1.06 and rate < ASKED and commanded.off_the_path(points) < PATH and commanded.jump() < JUMP
+
+
+def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
+    bench = Followed(ros, tmp_path, "trajectory", LATE, lead=LEAD).ready()
+    bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
+
+    def at(place, what):
+        bench.ros.until(lambda: np.abs(bench.place - place).max() < 1e-6, timeout=30.0, what=what, of=bench.process)
+
+    bench.send()
+    bench.moving(0.2)
+    bench.serve("pause")
+    bench.until("PAUSED")
+    bench.serve("resume")
+    bench.moving(0.6)
+    bench.override(0.5)
+    bench.process.send(signal.SIGSTOP)  # what has been handed out goes on
+    ros.spin(1.0)
+    bench.process.send(signal.SIGCONT)
+    bench.override(1.0)
+    at(POINTS[-1], "never at the goal")
+    check(bench.commanded())
+    bench.until("IDLE")
+    bench.heard.clear()
+    bench.send(POINTS[::-1])
+    bench.moving(0.3)
+    bench.process.send(signal.SIGKILL)
+    at(START, "not carried on to the goal after the node was killed")
+    check(bench.commanded())
+    assert "refused" not in bench.controller.log
+
+
+def test_a_horizon_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
+    bench = Followed(ros, tmp_path, "horizon", LATE, lead=LEAD, horizon=1.5).ready()
+    bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
+    bench.send(POINTS)
+    bench.moving(0.4)
+    bench.process.send(signal.SIGKILL)
+    ros.until(lambda: bench.rests, timeout=30.0, what="does not come to rest")
+    assert np.abs(bench.place - START).max() > 0.02 and np.abs(bench.place - POINTS[-1]).max() > 0.02
+    check(bench.commanded())

@@ -1,0 +1,99 @@
+"""scaling_node in front of the stand-in for joint_trajectory_controller, and what that commanded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnea_ros.scaling.points import plan_from_waypoints
+from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
+from support.ros_helpers import World
+from support.scaling_bench import NAMES, NODE, Bench
+
+REACH = 1.2  # m; of the arm, so that a radian of any joint moves the tool by no more
+
+
+class Commanded(NamedTuple):
+    """t (samples,) [s since the first], q, qd, qdd (samples, n)."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+
+    @property
+    def torques(self) -> np.ndarray:
+        return ROBOT.inverse_dynamics(self.q, self.qd, self.qdd)
+
+    @property
+    def rate(self) -> np.ndarray:
+        """Torque rate from one update to the next (samples - 1, n)."""
+        return np.diff(self.torques, axis=0) / np.diff(self.t)[:, None]
+
+    def used(self, limits=LIMITS) -> tuple[float, float]:
+        """The largest shares of the limits of torque and torque rate."""
+        return float((np.abs(self.torques) / limits.effort).max()), float((np.abs(self.rate) / limits.effort_rate).max())
+
+    def off_the_path(self, points=POINTS) -> float:
+        """The largest distance from the path [m], about."""
+        path = plan_from_waypoints(points, np.linspace(0.0, DURATION, len(points))).path
+        way = path(np.linspace(0.0, path.length, 4001))[0]
+        return REACH * max(_distance(way, q) for q in self.q[::5])
+
+    def jump(self) -> float:
+        """By how much a position differs from what the velocities say, as a share of what moves at full acceleration."""
+        dt = np.diff(self.t)[:, None]
+        strayed = np.abs(np.diff(self.q, axis=0) - 0.5 * dt * (self.qd[1:] + self.qd[:-1]))
+        return float((strayed / (dt**2 * np.abs(self.qdd).max())).max())
+
+
+def _distance(way: np.ndarray, q: np.ndarray) -> float:
+    """Of a point from a polygon."""
+    k = int(np.linalg.norm(way - q, axis=1).argmin())
+    return min(_from_segment(a, b, q) for a, b in pairwise(way[max(k - 1, 0):k + 2]))
+
+
+def _from_segment(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> float:
+    share = np.clip((q - a) @ (b - a) / ((b - a) @ (b - a)), 0.0, 1.0)
+    return float(np.linalg.norm(q - a - share * (b - a)))
+
+
+class Followed(Bench):
+    """With a robot that is where the controller tells it to be."""
+
+    names = NAMES
+
+    def __init__(self, ros: World, folder: Path, output: str = "trajectory", controller: dict[str, Any] | None = None,
+                 **parameters: Any):
+        self.file = folder / "commanded.txt"
+        self.controller = ros.start("trajectory_controller", {
+            "joints": NAMES, "start": START.tolist(), "log": str(self.file), **(controller or {})},
+            "", "-r", f"~/joint_trajectory:={NODE}/reference")
+        super().__init__(ros, **{"output": output, "control_rate": 200.0, **parameters})
+        self.seen = 0
+
+    def commanded(self) -> Commanded:
+        """Since the last call."""
+        lines = self.file.read_text().splitlines()
+        complete = [line.split() for line in lines[self.seen:-1]]
+        self.seen = len(lines) - 1
+        stamps = np.array([int(line[0]) for line in complete])
+        fields = np.array([line[1:] for line in complete], dtype=float).reshape(len(complete), 3, -1)
+        return Commanded(1e-9 * (stamps - stamps[0]), *np.moveaxis(fields, 1, 0))
+
+    @property
+    def place(self) -> np.ndarray:
+        """Where the robot is told to be."""
+        return self._last[0]
+
+    @property
+    def rests(self) -> bool:
+        return not self._last[1].any()
+
+    @property
+    def _last(self) -> np.ndarray:
+        """q, qd, qdd (3, n)."""
+        return np.array(self.file.read_text().splitlines()[-2].split()[1:], dtype=float).reshape(3, -1)
