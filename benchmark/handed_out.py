@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmark/handed_out.py --runs 10 -o benchmark/handed_out.md
 
-The controller is the stand-in for joint_trajectory_controller, a process of its own, every tenth update of which is 20 ms late.
+The controller is the stand-in for joint_trajectory_controller in a process of its own; every tenth update is 20 ms late.
 Two processes beside it do nothing but compute. In each motion the node is paused, resumed, overridden, stopped for a second
 (SIGSTOP), given other limits, or asked to stop, at random times; the last motion ends with SIGKILL.
 """

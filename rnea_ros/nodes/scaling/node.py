@@ -68,7 +68,8 @@ class ScalingNode(Node):
         self._pace, solver = Pace(self._on_event), SolverProcess(self._on_event)
         self._trajectory_executor = TrajectoryExecutor(
             values, self._measured, self._on_event, lambda rejected: self._health.reject(rejected), self._rate_loop.wake,
-            lambda names: self._joint_states.age(names, time.monotonic()), solver=solver, clock=self._now)
+            lambda names: self._joint_states.age(names, time.monotonic()), solver=solver,
+            clock=lambda: self.get_clock().now().nanoseconds)
         self._health = ScalingHealth(self, self._trajectory_executor, self._rate_loop, solver, self._pace)
         self._out = ScalingMessages(self)
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, ("position",))
@@ -106,9 +107,6 @@ class ScalingNode(Node):
             self._action.destroy()
         super().destroy_node()
 
-    def _now(self) -> int:
-        return int(self.get_clock().now().nanoseconds)
-
     def _on_event(self, well: bool, sentence: str) -> None:
         self._health.report(well, sentence)
 
@@ -129,7 +127,7 @@ class ScalingNode(Node):
             self._early = message
 
     def _take(self, message: JointTrajectory) -> None:
-        self._attempt(lambda: self._trajectory_executor.take(self._goal(message), self._now()))
+        self._attempt(lambda: self._trajectory_executor.take(self._goal(message), self.get_clock().now().nanoseconds))
 
     def _goal(self, message: JointTrajectory) -> Goal:
         """Raises Rejected."""
