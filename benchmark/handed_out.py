@@ -29,7 +29,7 @@ from support.ros_helpers import world
 LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
 BUSY = 2
 STOPPED = 1.0  # s
-ROW = "| {} | {} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} |\n"
+ROW = "| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} |\n"
 HEAD = """# Motions handed out to a controller
 
 Written by benchmark/handed_out.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
@@ -38,11 +38,12 @@ that compute all the time, on {cores} cores. In each motion the node is paused, 
 (SIGSTOP), or given other limits, at random times; the last one ends with SIGKILL.
 
 Torque and torque rate are what the controller's commands ask for, from one update to the next, by the robot's exact dynamics,
-as shares of the limits; what is planned uses up to 1.00 of them. Jump: how far a command is from what the velocities of two
-updates say, in units of full acceleration.
+as shares of the limits; what is planned uses up to 1.00 of them. Times planned: the torque rate by the largest that was
+planned for the joint. Jump: how far a command is from what the velocities of two updates say, as a share of the way at full
+acceleration: 0.1 is the bend of a curve, 1 is a jump.
 
-| output | motions | torque | torque rate | off the path [mm] | jump | after SIGKILL |
-|---|---|---|---|---|---|---|
+| output | motions | torque | torque rate | times planned | off the path [mm] | jump | after SIGKILL |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -50,10 +51,10 @@ def motions(bench: Followed, runs: int, rng: np.random.Generator) -> str:
     """Plays them all; the controller's file has what it commanded. Returns what became of the last one."""
     ends = [START, POINTS[-1]]
     for run in range(runs):
-        bench.heard.clear()
         points = POINTS if run % 2 == 0 else POINTS[::-1]
         bench.send(points)
-        bench.moving(float(rng.uniform(0.1, 0.5)))
+        begun = run + 1, float(rng.uniform(0.1, 0.5))
+        bench.ros.until(lambda begun=begun: bench.heard and (bench.heard[-1].motion, bench.heard[-1].t) > begun)
         if run == runs - 1:
             break
         for act in rng.permutation(["pause", "override", "hang", "limits"])[:3]:
@@ -88,8 +89,8 @@ def row(output: str, runs: int, seed: int) -> str:
         bench = Followed(ros, Path(folder), output, LATE, **({"control_rate": 1000.0} if output == "points" else {})).ready()
         became = motions(bench, runs, np.random.default_rng(seed))
         found: Commanded = bench.commanded()
-        effort, rate = found.used()
-        return ROW.format(output, runs, effort, rate, 1e3 * found.off_the_path(), found.jump(), became)
+        times = found.times_planned(np.array([message.effort_rate for message in bench.heard]))
+        return ROW.format(output, runs, *found.used(), times, 1e3 * found.off_the_path(), found.jump(), became)
 
 
 def main() -> int:

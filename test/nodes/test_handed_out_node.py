@@ -55,9 +55,8 @@ def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
     at(POINTS[-1], "never at the goal")
     check(bench.commanded())
     bench.until("IDLE")
-    bench.heard.clear()
     bench.send(POINTS[::-1])
-    bench.moving(0.3)
+    ros.until(lambda: (bench.heard[-1].motion, bench.heard[-1].t) > (2, 0.3), what="no second motion", of=bench.process)
     bench.process.send(signal.SIGKILL)
     at(START, "not carried on to the goal after the node was killed")
     check(bench.commanded())
@@ -67,6 +66,7 @@ def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
 def test_a_horizon_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
     bench = Followed(ros, tmp_path, "horizon", LATE, lead=LEAD, horizon=1.5).ready()
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
+    bench.override(0.15)  # so slow that it is not at its goal by then
     bench.send(POINTS)
     bench.moving(0.4)
     bench.process.send(signal.SIGKILL)

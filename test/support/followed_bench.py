@@ -13,6 +13,7 @@ from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import World
 from support.scaling_bench import NAMES, NODE, Bench
 
+ROUNDING = 1e-6  # rad
 REACH = 1.2  # m; of the arm, so that a radian of any joint moves the tool by no more
 
 
@@ -37,6 +38,10 @@ class Commanded(NamedTuple):
         """The largest shares of the limits of torque and torque rate."""
         return float((np.abs(self.torques) / limits.effort).max()), float((np.abs(self.rate) / limits.effort_rate).max())
 
+    def times_planned(self, rates: np.ndarray) -> float:
+        """The largest torque rate of a joint, over the largest that was planned (samples, n) of it."""
+        return float((np.abs(self.rate).max(axis=0) / np.abs(rates).max(axis=0)).max())
+
     def off_the_path(self, points=POINTS) -> float:
         """The largest distance from the path [m], about."""
         path = plan_from_waypoints(points, np.linspace(0.0, DURATION, len(points))).path
@@ -44,10 +49,10 @@ class Commanded(NamedTuple):
         return REACH * max(_distance(way, q) for q in self.q[::5])
 
     def jump(self) -> float:
-        """By how much a position differs from what the velocities say, as a share of what moves at full acceleration."""
+        """By how much a position differs from what the velocities say, as a share of the way at full acceleration."""
         dt = np.diff(self.t)[:, None]
         strayed = np.abs(np.diff(self.q, axis=0) - 0.5 * dt * (self.qd[1:] + self.qd[:-1]))
-        return float((strayed / (dt**2 * np.abs(self.qdd).max())).max())
+        return float((strayed / (dt**2 * np.abs(self.qdd).max() + ROUNDING)).max())
 
 
 def _distance(way: np.ndarray, q: np.ndarray) -> float:
@@ -91,7 +96,7 @@ class Followed(Bench):
 
     @property
     def rests(self) -> bool:
-        return not self._last[1].any()
+        return bool(np.abs(self._last[1]).max() < 1e-9)
 
     @property
     def _last(self) -> np.ndarray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from rclpy.node import Node
@@ -44,7 +45,7 @@ class TrajectoryControllerNode(Node):
         self._values = values = ParameterSet(self, PARAMETERS).values
         self._joints, self._closed = list(values["joints"]), False
         self._controller = TrajectoryController(np.array(values["start"]), values["allow_nonzero_velocity_at_trajectory_end"])
-        self._inbox: list[Trajectory] = []
+        self._inbox: list[tuple[Trajectory, bool]] = []
         self._log = open(values["log"], "w", encoding="utf-8") if values["log"] else None  # noqa: SIM115  # until the end
         self._epoch = self._nanoseconds()
         self._states = self.create_publisher(JointState, "joint_states", 10)
@@ -72,15 +73,16 @@ class TrajectoryControllerNode(Node):
         except (ValueError, InputError) as error:
             self.get_logger().error(f"trajectory refused: {error}")
 
-    def _read(self, message: JointTrajectory) -> Trajectory:
+    def _read(self, message: JointTrajectory) -> tuple[Trajectory, bool]:
+        """And whether it has a stamp; else it begins with the update that takes it."""
         columns = [list(message.joint_names).index(name) for name in self._joints]
         fields = [np.array([getattr(point, name) for point in message.points]) for name in
                   ("positions", "velocities", "accelerations")]
         q, qd, qdd = (field[:, columns] if field.size else None for field in fields)
         assert q is not None
-        start = self._since(nanoseconds(message.header.stamp) or self._nanoseconds())
+        stamp = nanoseconds(message.header.stamp)
         times = np.array([point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in message.points])
-        return Trajectory(start + times, q, qd, qdd)
+        return Trajectory(self._since(stamp) + times if stamp else times, q, qd, qdd), bool(stamp)
 
     def _run(self) -> None:
         period, count, told = 1.0 / self._values["update_rate"], 0, 0.0
@@ -94,7 +96,9 @@ class TrajectoryControllerNode(Node):
             now = self._since(stamp)
             while self._inbox:
                 try:
-                    self._controller.take(self._inbox.pop(0), now)
+                    trajectory, stamped = self._inbox.pop(0)
+                    begins = trajectory if stamped else replace(trajectory, times=now + trajectory.times)
+                    self._controller.take(begins, now)
                 except InputError as error:
                     self.get_logger().error(f"trajectory refused: {error}")
             state = self._controller.update(now)
