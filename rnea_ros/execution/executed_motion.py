@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import Rejected
 from ..model.tree import Limits
+from ..motion.commanded_effort import DECLARED, CommandedEffort
 from ..motion.limit_use import LimitUse, Nearest
 from ..motion.torque_stream import TorqueStream
 from ..robots import kinds
@@ -36,7 +37,7 @@ def quantities(robot: LinkSideRobot, constraints: Constraints) -> Quantities:
 
 
 class Sample(NamedTuple):
-    """A reference, its effort and effort rate (n,), and what scaling has to say of it.
+    """A reference, effort and effort rate (n,) as the robot's controller takes them, and what scaling has to say of it.
 
     planned     : time of the plan at this place [s]
     delay       : behind it, pauses and overrides aside [s]
@@ -45,8 +46,8 @@ class Sample(NamedTuple):
     """
 
     reference: Reference
-    tau: np.ndarray
-    tau_rate: np.ndarray
+    effort: np.ndarray
+    effort_rate: np.ndarray
     planned: float
     delay: float
     speed: float
@@ -64,7 +65,7 @@ class ExecutedMotion:
     """
 
     def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits,
-                 committed: CommittedMotion | None = None):
+                 committed: CommittedMotion | None = None, effort_convention: str = DECLARED):
         self.number, self.goal, self.scaler, self.committed = number, goal, scaler, committed
         self.zero = 0
         self.joint_names = robot.joint_names
@@ -72,11 +73,13 @@ class ExecutedMotion:
         self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
         self._schedule = Schedule(scaler.plan.law)
         self._torques: TorqueStream | None = None
+        self._effort_convention = effort_convention
         self.carry(robot, limits)
 
     def carry(self, robot: LinkSideRobot, limits: Limits) -> None:
         """Another payload, other limits."""
         self._torques, self.turns = TorqueStream(robot, self._torques), turning(robot.joint_types, limits)
+        self._commanded = CommandedEffort(robot, self._effort_convention)
         self.root_link = kinds.tree(robot).root_link
         if self.committed is not None:
             self.committed.quantities = quantities(robot, self.scaler.constraints)
@@ -108,13 +111,14 @@ class ExecutedMotion:
         """Where to be dt [s] after the last tick; or, where it is handed out, where it is now [ns], by the clock."""
         reference = self.scaler.tick(dt) if self.committed is None else self._seen(self.committed, now, clock)
         assert self._torques is not None
-        tau, tau_rate = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
-        binding = self._use.nearest(tau, tau_rate, reference.qd, reference.qdd, reference.qddd)
+        found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
+        binding = self._use.nearest(found.tau, found.tau_rate, reference.qd, reference.qdd, reference.qddd)
         planned, speed = self._schedule.at(reference.s)
         delay = self.scaler.due - planned
         if binding.utilization > self.peak:
             self.peak, self.peak_of = binding.utilization, binding.words
-        return Sample(reference, tau, tau_rate, planned, delay, reference.sd / speed, binding)
+        effort, effort_rate = self._commanded(found, reference.qd, reference.qdd)
+        return Sample(reference, effort, effort_rate, planned, delay, reference.sd / speed, binding)
 
     def _seen(self, committed: CommittedMotion, now: int, clock: Callable[[], int]) -> Reference:
         t = 1e-9 * (now - self.zero)

@@ -53,7 +53,7 @@ class ExecutionContext(NamedTuple):
         if isinstance(scaler, ForeseeableScaler):
             horizon = values["horizon"] if values["output"] == HORIZON else np.inf
             committed = CommittedMotion(scaler, quantities(robot, constraints), horizon, values["lead"])
-        return ExecutedMotion(number, goal, scaler, robot, limits, committed)
+        return ExecutedMotion(number, goal, scaler, robot, limits, committed, values["effort_convention"])
 
     @property
     def turns(self) -> np.ndarray:

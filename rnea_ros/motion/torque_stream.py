@@ -10,10 +10,12 @@ from ..errors import InputError, Rejected
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.link_side import LinkSideRobot
 from ..robots.parallel import ParallelRobot
+from ..robots.robot import Dynamics
 
 
 class TorqueStream:
-    """Call with q, qd, qdd, qddd (n,), one sample after the other; returns torques and their rates. Raises RneaError.
+    """Call with q, qd, qdd, qddd (n,), one sample after the other; returns Dynamics: torques, their rates, and
+    gravity's shares. Raises RneaError.
 
     before : a stream of a robot before; where only its payload was another, this one goes on from there
     """
@@ -26,12 +28,12 @@ class TorqueStream:
             same = isinstance(last, ClosedLoopRobot | ParallelRobot) and last.loops is robot.loops
             self._tracker = before._tracker if same and before is not None else robot.tracker()
 
-    def __call__(self, *motion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, *motion: np.ndarray) -> Dynamics:
         if self._tracker is None:
-            return self._robot.dynamics(*motion)[:2]
+            return self._robot.dynamics(*motion)
         try:
             followed = self._tracker.follow(*motion)
         except Rejected as refused:
             raise InputError(refused.detail) from None
         platform = isinstance(self._robot, ParallelRobot)
-        return self._robot.along(*(followed if platform else followed[:1]))[:2]  # type: ignore[union-attr]  # of these two
+        return self._robot.along(*(followed if platform else followed[:1]))  # type: ignore[union-attr]  # of these two

@@ -34,7 +34,7 @@ def test_too_fast_is_slowed_just_enough():
     for sample in it.samples:  # what is said of a sample is so
         reference = sample.reference
         tau, rate = ROBOT.torque_and_rate(reference.q, reference.qd, reference.qdd, reference.qddd)
-        assert (tau == sample.tau).all() and (rate == sample.tau_rate).all()
+        assert (tau == sample.effort).all() and (rate == sample.effort_rate).all()
         value = {"effort": tau, "effort_rate": rate, "velocity": reference.qd}[sample.binding.quantity]
         joint = ROBOT.joint_names.index(sample.binding.owner)
         limit = getattr(LIMITS, sample.binding.quantity)[joint]

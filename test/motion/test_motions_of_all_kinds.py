@@ -51,7 +51,7 @@ def used(side, motion, limits):
     """The largest share of each limit at LOOKS instants, and these instants."""
     stream = TorqueStream(side)
     _, qd, qdd, _ = samples = motion(np.linspace(0.0, motion.duration, LOOKS))
-    tau, rate = map(np.array, zip(*(stream(*sample) for sample in zip(*samples))))
+    tau, rate = map(np.array, zip(*(stream(*sample)[:2] for sample in zip(*samples))))
     shares = {name: np.nanmax(np.abs(values) / getattr(limits, name)) for name, values in (
         ("effort", tau), ("effort_rate", rate), ("velocity", qd), ("acceleration", qdd))}
     return shares, (tau, rate), samples

@@ -17,7 +17,7 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 import yaml
 
-from rnea_ros import load
+from rnea_ros import InputError, load
 from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.machines import LoopOracle
@@ -135,7 +135,8 @@ def test_the_robot_file_is_swapped_and_what_has_no_meaning_is_refused(ros, tmp_p
     assert np.abs(bench.end().position[-1] - BENT[-1]).max() < 1e-9
 
 
-@pytest.mark.parametrize(("contains", "told"), [("total", 0), ("without_gravity", 1)])
-def test_who_leaves_gravity_to_the_robot_is_told_that_efforts_are_whole(contains, told):
-    robot = ScaledRobot(load(URDF / "seven_r.urdf", {"version": 1, "effort_convention": contains}))
-    assert sum("count it twice" in warning for warning in robot.warnings) == told
+@pytest.mark.parametrize("said", [{"quantity": "motor_torque"}, {"contains": "without_gravity_and_friction"}])
+def test_efforts_of_a_motor_behind_a_spring_are_refused(said):
+    robot = load(URDF / "hua_arm.urdf", SEA | {"commanded_effort": said})
+    with pytest.raises(InputError, match="those of springs"):
+        ScaledRobot(robot)

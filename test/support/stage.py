@@ -15,7 +15,8 @@ from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
-          "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points", "horizon": 0.5, "lead": 0.1}
+          "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points", "horizon": 0.5, "lead": 0.1,
+          "effort_convention": "robot_file"}
 DT = 1e-3
 
 

@@ -142,6 +142,9 @@ SCALING = (
     Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
           "velocities, or also the curvature that their accelerations mean",
           choices=("positions", "velocities", "accelerations")),
+    Entry("effort_convention", "robot_file", "What efforts on ~/scaled_motion, ~/reference and ~/commands contain: all that "
+          "the motors do, or all but what the robot's own controller adds. robot_file: as that says, or total",
+          choices=("robot_file", *CONTENTS), read_only=True),
     Entry("limits_share.effort", 1.0, "Share of the effort limits to scale with; rnea margin finds what feedback needs",
           low=0.01, high=1.0, read_only=True),
     Entry("limits_share.effort_rate", 1.0, "The same of the effort rate limits", low=0.01, high=1.0, read_only=True),

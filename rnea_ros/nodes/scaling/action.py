@@ -160,7 +160,7 @@ class FollowAction:
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.desired = JointTrajectoryPoint(
             positions=reference.q.tolist(), velocities=reference.qd.tolist(), accelerations=reference.qdd.tolist(),
-            effort=sample.tau.tolist(), time_from_start=duration(reference.t))
+            effort=sample.effort.tolist(), time_from_start=duration(reference.t))
         measured = self._measured(motion.joint_names)
         if not np.isnan(measured).any():
             message.actual = JointTrajectoryPoint(positions=measured.tolist())

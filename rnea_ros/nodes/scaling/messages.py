@@ -44,7 +44,7 @@ class ScalingMessages:
             self._arrange(motion)
         reference = sample.reference
         now = {"position": reference.q, "velocity": reference.qd, "acceleration": reference.qdd, "jerk": reference.qddd,
-               "effort": sample.tau, "effort_rate": sample.tau_rate}
+               "effort": sample.effort, "effort_rate": sample.effort_rate}
         if _has_subscribers(self._scaled):
             message = self._message
             message.header.stamp, message.header.frame_id = stamp, values["frame_id"] or motion.root_link

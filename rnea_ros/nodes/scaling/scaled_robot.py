@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnea_ros import AnyRobot, BaseState, Robot
-from rnea_ros.model.effort_convention import TOTAL
+from rnea_ros import AnyRobot, BaseState, ElasticRobot, InputError, Robot
+from rnea_ros.errors import some
+from rnea_ros.motion.commanded_effort import DECLARED, CommandedEffort
 from rnea_ros.motion.torque_stream import TorqueStream
 from rnea_ros.nodes.common.model_request import ModelRequest
 from rnea_ros.nodes.common.parameters import Values
@@ -19,20 +20,23 @@ from rnea_ros.robots.link_side import level, link_side, unkept
 HELD = "its base moves, and nobody knows how it will while a trajectory is executed: it counts as at rest, "
 LEVEL = "and level; where it is tilted, base.source names who tells, or gravity says so, in the frame of the root link"
 TILTED = "and as it is turned when the trajectory comes"
-WHOLE = ("efforts here are whole torques of the joints, gravity and friction included, whatever effort_convention and "
-         "commanded_effort of the robot file say: a controller that adds gravity itself would count it twice")
 
 
 class ScaledRobot(ServedRobot):
-    """planned : what motions are made for; a base that something carries counts as at rest"""
+    """planned   : what motions are made for; a base that something carries counts as at rest
+    commanded : what efforts on topics mean
+    """
 
-    def __init__(self, robot: AnyRobot, tilt: BaseTilt | None = None):
+    def __init__(self, robot: AnyRobot, tilt: BaseTilt | None = None, effort_convention: str = DECLARED):
         """tilt: of a base that something carries, as long as it does; default level. Raises InputError for a robot that no
-        motion of the joints alone decides."""
+        motion of the joints alone decides, nor its efforts as they are to be commanded."""
         super().__init__(robot, kinds.trees(robot))
         self.carried = level(robot) is not None
         self.planned, self._turned = link_side(robot, level(robot)), BaseState().quaternion
         self._take(tilt if tilt is not None and self.carried else BaseTilt())
+        self.commanded = CommandedEffort(self.planned, effort_convention).convention
+        if isinstance(robot, ElasticRobot):
+            self._check_springs(robot)
 
     def _take(self, tilt: BaseTilt) -> None:
         self._tilt, self.streams = tilt, [tilt.topic.stream] if tilt.topic else []
@@ -63,13 +67,21 @@ class ScaledRobot(ServedRobot):
     @property
     def warnings(self) -> tuple[str, ...]:
         held = HELD + (TILTED if self._tilt.topic else LEVEL)
-        said = ((held, self.carried), (WHOLE, self.model.efforts.commanded != TOTAL.commanded))
-        return (*super().warnings, *(text for text, holds in said if holds), *unkept(self.robot))
+        return (*super().warnings, *((held,) if self.carried else ()), *unkept(self.robot))
+
+    def _check_springs(self, robot: ElasticRobot) -> None:
+        """InputError where efforts are to be what only the motor behind a spring has."""
+        motors = {name for name, unit in zip(self.joint_names, self.commanded.per_unit) if abs(unit) != 1.0}
+        behind = [name for name in robot.elastic_joints if name in motors]
+        if behind or (robot.elastic_joints and self.commanded.needs_friction):
+            raise InputError(f"efforts of {some(behind or robot.elastic_joints)} are those of springs here: friction, torque "
+                             "and current of the motor behind one take two derivatives more. Let commanded_effort be a "
+                             "joint_torque that is total or without_gravity")
 
 
 def served(values: Values, robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
     """The robot with what ticks need compiled, in the thread that builds models. Raises RneaError."""
-    made = ScaledRobot(robot, base_tilt(values))
+    made = ScaledRobot(robot, base_tilt(values), values["effort_convention"])
     if isinstance(made.planned, Robot):
         tried(made.planned)
     else:
