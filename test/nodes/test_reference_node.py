@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,16 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros import Robot
 from rnea_ros.nodes.common.stamps import duration
-from support import node_bench, scaling_bench
+from support import controller_state_node, node_bench, scaling_bench
 from support.node_bench import ARM, NAMES, NODE
 from support.ros_helpers import stamp, world
 
+try:
+    from control_msgs.msg import JointTrajectoryControllerState as ControllerState
+except ImportError:
+    ControllerState = None
+
+STAND_IN = Path(controller_state_node.__file__)
 pytestmark = pytest.mark.ros
 TIMES = (0.0, 0.3, 0.7, 1.0)
 MOTION = [np.polynomial.Polynomial(c) for c in np.random.default_rng(3).normal(size=(3, 6))]
@@ -43,6 +50,24 @@ def trajectory(begin: float, names=NAMES, times=TIMES, **fields) -> JointTraject
     return made
 
 
+def controller_state(when: float, motion: np.ndarray, given: int = 3):
+    """With the first `given` derivatives."""
+    made = (ControllerState or JointTrajectory)(joint_names=NAMES)
+    made.header.stamp = stamp(when)
+    q, qd, qdd = (row.tolist() if k < given else [] for k, row in enumerate(motion[:3]))
+    point = JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
+    if ControllerState:
+        made.reference, made.speed_scaling_factor = point, 1.0
+    else:
+        made.points = [point]
+    return made
+
+
+def wave(t: float) -> np.ndarray:
+    w = np.array([1.3, 2.1, 3.0])
+    return np.array([np.sin(w * t), w * np.cos(w * t), -w**2 * np.sin(w * t), -w**3 * np.cos(w * t)])
+
+
 def scaled(when: float, phase: int = ScaledMotion.MOVING, **fields) -> ScaledMotion:
     made = ScaledMotion(phase=phase, joint_names=NAMES, position=[0.1] * 3, velocity=[0.2] * 3, acceleration=[0.3] * 3,
                         jerk=[0.4] * 3)
@@ -55,12 +80,16 @@ def scaled(when: float, phase: int = ScaledMotion.MOVING, **fields) -> ScaledMot
 class ReferenceBench(node_bench.Bench):
     """A node that has no reference yet."""
 
+    program = "dynamics_node" if ControllerState else STAND_IN
+
     def begin(self) -> ReferenceBench:
         create = self.ros.node.create_publisher
         self.scaled = create(ScaledMotion, f"{NODE}/scaled_motion", 10)
         self.trajectories = create(JointTrajectory, f"{NODE}/joint_trajectory", 10)
         self.ready()
-        self.ros.until(lambda: self.scaled.get_subscription_count() and self.trajectories.get_subscription_count())
+        self.controller = create(ControllerState or JointTrajectory, f"{NODE}/controller_state", 100)
+        self.ros.until(lambda: all(publisher.get_subscription_count() for publisher in (
+            self.scaled, self.trajectories, self.controller)))
         assert not self.ros.set(NODE, motion_source="reference", reference__source="trajectory")
         return self
 
@@ -156,6 +185,37 @@ def test_scaled_motions_that_cease_or_say_nonsense(bench):
     rest = dict.fromkeys(("velocity", "acceleration", "jerk"), [0.0] * 3)
     bench.tell(bench.scaled, scaled(when + 0.3, ScaledMotion.ENDED, **rest))
     check(bench.at(when + 0.7), np.array([[0.1] * 3, *np.zeros((3, 3))]))  # what has ended rests
+
+
+def test_what_a_controller_tells_of_its_reference(bench):
+    assert not bench.ros.set(NODE, reference__source="controller_state")
+    bench.refused("reference_missing", bench.tick())
+    begin = bench.clock + 0.02
+    for k in range(6):
+        bench.tell(bench.controller, controller_state(begin + 0.01 * k, truth(0.01 * k)))
+    check(bench.at(begin + 0.05), truth(0.05), 1e-5)
+    dt = 0.002  # carried on by its own derivatives
+    np.testing.assert_allclose(bench.at(begin + 0.05 + dt).position, truth(0.05 + dt)[0], atol=1e-6)
+    bench.refused("reference_timeout", begin + 0.2)
+    begin, count = bench.clock + 1.0, int(bench.diagnostics.next()["reference.received"])
+    for k in range(101):  # positions alone: the rest is estimated from them
+        bench.controller.publish(controller_state(begin + 0.01 * k, wave(0.01 * k), given=1))
+        bench.ros.spin(0.002)
+    bench.ros.until(lambda: int(bench.diagnostics.values["reference.received"]) > count + 80, of=bench.process)
+    found = bench.at(begin + 1.0)
+    np.testing.assert_allclose(found.position, wave(1.0)[0], atol=1e-3)
+    np.testing.assert_allclose(found.jerk, wave(1.0)[3], rtol=0.1, atol=1.0)
+    bench.tell(bench.controller, controller_state(begin + 1.01, wave(1.01)[:, :2], given=1))
+    assert bench.diagnostics.dropped("reference", "wrong_size") >= 1
+
+
+@pytest.mark.skipif(ControllerState is not None, reason="control_msgs is installed")
+def test_without_control_msgs_its_source_is_refused(tmp_path):
+    with world(tmp_path) as ros:
+        node = node_bench.Bench(ros, robot_description=ARM).ready()
+        assert not ros.set(NODE, reference__source="controller_state")
+        assert "control_msgs" in ros.set(NODE, motion_source="reference")
+        assert ros.get(NODE, "motion_source") == "desired" and node.alive()
 
 
 def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):

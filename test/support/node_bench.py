@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 
 import numpy as np
 from rclpy.qos import QoSProfile
@@ -45,10 +46,12 @@ NODE = "/dynamics_node"
 class Bench:
     """A world with one dynamics_node, what feeds it and what it answers."""
 
+    program: str | Path = "dynamics_node"
+
     def __init__(self, ros: World, namespace: str = "", best_effort: QoSProfile | None = None, **parameters):
         self.ros, self.node = ros, (f"/{namespace}" if namespace else "") + NODE
         prefix = f"/{namespace}" if namespace else ""
-        self.process = ros.start("dynamics_node", {"diagnostics.period": 0.1, **parameters}, namespace)
+        self.process = ros.start(self.program, {"diagnostics.period": 0.1, **parameters}, namespace)
         create = ros.node.create_publisher
         self.states = create(JointState, f"{prefix}/joint_states", best_effort or 10)
         self.desired = create(JointMotion, f"{self.node}/desired_motion", 10)

@@ -61,13 +61,14 @@ DYNAMICS = (
     Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, an estimate of the "
           "whole motion from the positions in the joint states, or the reference that the robot follows, instead of what it "
           "is measured to do", choices=("desired", "estimated", "reference")),
-    Entry("reference.source", "scaled_motion", "Who knows the reference: scaling_node, on ~/scaled_motion, or whoever sends "
-          "trajectories to a joint_trajectory_controller, on ~/joint_trajectory", choices=("scaled_motion", "trajectory")),
+    Entry("reference.source", "scaled_motion", "Who knows the reference: scaling_node, on ~/scaled_motion; a "
+          "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or whoever sends it trajectories, on "
+          "~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
     Entry("on_desired_timeout", "zero_jerk", "What happens while no desired motion arrives: keep the acceleration "
           "with zero jerk, hold both, or stop publishing. Before the first one both are zero",
           choices=("zero_jerk", "hold", "stop")),
-    Entry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date; a scaled motion, "
-          "by its stamp", "s", 1e-3, 10.0),
+    Entry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date; a scaled motion "
+          "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
     Entry("state_timeout", 0.5, "Without a usable joint state for this long the node reports STALE and forgets the "
           "motion so far", "s", 1e-3, 10.0),
     Entry("joint_age", 0.5, "Joint states may come in parts, each naming some of the joints. While the stamp of a joint is "

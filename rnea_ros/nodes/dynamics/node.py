@@ -33,6 +33,7 @@ from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import Jumped
+from rnea_ros.nodes.dynamics import references
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
 from rnea_ros.nodes.dynamics.deviations import Deviations
 from rnea_ros.nodes.dynamics.effort_conventions import check_friction, efforts
@@ -45,7 +46,6 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
-from rnea_ros.nodes.dynamics.references import listen
 from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
@@ -69,6 +69,7 @@ class DynamicsNode(Node):
         self._drives: DriveUse | None = None
         names = wrench_names(self)
         self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
+        references.check(self._settings.values)
         process.settle(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
         self._health = Health(self.get_fully_qualified_name())
@@ -91,7 +92,7 @@ class DynamicsNode(Node):
         self._health.streams += [self._external.stream] if self._external else []
         self._streams = tuple(self._health.streams)
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
-        listen(self, lambda read: self._take(self._health.reference, read))
+        references.listen(self, lambda read: self._take(self._health.reference, read))
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
@@ -255,6 +256,7 @@ class DynamicsNode(Node):
             self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:
+        references.check(self._settings.values)
         self._intake.changed(changed)
         self._configure()
         if any(name in SHOWN or name.startswith(ARRANGED) for name in changed):
@@ -275,8 +277,9 @@ class DynamicsNode(Node):
         if state is NodeState.WAITING_MODEL:
             return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
         if state is NodeState.WAITING_STATE:
-            topic = self.resolve_topic_name((self._robot and self._robot.told_by) or "joint_states")
-            return [f"{topic} has {counted(self.count_publishers(topic), 'publisher')}"]
+            needed = [(self._robot and self._robot.told_by) or "joint_states", *references.topics(self._settings.values)]
+            return [f"{topic} has {counted(self.count_publishers(topic), 'publisher')}"
+                    for topic in map(self.resolve_topic_name, needed)]
         senders = self._senders.warnings(self._motion.state) if self._robot is not None else []
         if state is NodeState.ACTIVE and self._robot is not None:
             shown = self._out.dynamics

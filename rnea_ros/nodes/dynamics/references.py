@@ -1,7 +1,7 @@
 """Motions that are known because somebody has them executed: no estimation where the truth is known.
 
-Either scaling_node tells the motion with all derivatives, instant by instant, or a joint_trajectory_controller follows a
-trajectory, which says it all beforehand.
+Either scaling_node tells the motion with all derivatives, instant by instant; or a joint_trajectory_controller tells it, with
+most of them; or that follows a trajectory, which says it all beforehand.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.node import Node
@@ -18,51 +18,18 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.errors import Rejected, some
+from rnea_ros.errors import InputError, Rejected
 from rnea_ros.execution.controller_trajectory import ControllerTrajectory
 from rnea_ros.execution.goal import Goal
-from rnea_ros.nodes.common.stamps import UNKNOWN, nanoseconds
-from rnea_ros.nodes.dynamics.desired_motion import StampedMotions
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.dynamics.controller_states import ControllerStates, JointTrajectoryControllerState
 from rnea_ros.nodes.dynamics.joint_states import StateReader
+from rnea_ros.nodes.dynamics.reference_motions import MISSING, ReferenceMotions, ScaledMotions
 from rnea_ros.nodes.fastpath.raw_messages import Reader
 from rnea_ros.nodes.trajectories import goal
 
-FIELDS = ("position", "velocity", "acceleration", "jerk")  # of ScaledMotion
-KEPT = 512  # scaled motions: joint states may be a quarter of a second late at the highest control rate
 FAR = 3_600_000_000_000  # ns; nobody sends a trajectory so long before it begins
-MISSING = "reference_missing"
-
-
-class ScaledMotions(StampedMotions):
-    """What scaling_node says of the motion under way."""
-
-    def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns):
-        super().__init__(joint_names, FIELDS, clock, kept=KEPT)
-        self._ended = UNKNOWN  # the stamp of the end of the last motion, if none has begun since
-
-    def read(self, message: ScaledMotion) -> int:
-        """The stamp [ns]. Raises Rejected."""
-        strange = self._map.locate(message.joint_names).others
-        if strange:
-            raise Rejected("unknown_joint", f"not of this robot: {some(strange)}")
-        stamp = super().read(message)
-        self._ended = stamp if message.phase == ScaledMotion.ENDED else UNKNOWN
-        return stamp
-
-    def motion(self, state: StateReader, timeout: float, count: int) -> list[np.ndarray]:
-        """Position .. jerk at the stamp of the state: the last motion that is not after it, carried on to it by its own
-        derivatives. Raises Rejected."""
-        found = self.before(state.stamp)
-        if found is None:
-            raise Rejected(MISSING, "no scaled motion yet that is not after the joint state", passing=True)
-        since = (state.stamp - found[0]) * 1e-9
-        if since > timeout and found[0] != self._ended:
-            raise Rejected("reference_timeout", f"the last scaled motion is {since:.3f} s before the joint state")
-        q, qd, qdd, qddd = found[1]
-        if since > timeout:  # at rest, since a motion has ended
-            since = 0.0
-        return [q + since * (qd + since / 2.0 * (qdd + since / 3.0 * qddd)), qd + since * (qdd + since / 2.0 * qddd),
-                qdd + since * qddd, qddd.copy()]
 
 
 class ExecutedTrajectory:
@@ -105,41 +72,68 @@ class ExecutedTrajectory:
 
 
 class References:
-    """Both, of which the parameter reference.source says the one that counts."""
+    """All of them, of which the parameter reference.source says the one that counts."""
 
     def __init__(self, joint_names: Sequence[str], state: StateReader, turning: Sequence[int] = (),
                  clock: Callable[[], int] = time.time_ns, order: int = 3):
         turns = np.isin(np.arange(len(joint_names)), list(turning))
         self.scaled = ScaledMotions(joint_names, clock)
+        self.controller = ControllerStates(joint_names, turning, clock)
         self.trajectory = ExecutedTrajectory(joint_names, lambda: state.stamp, turns)
+        self._of: dict[str, ReferenceMotions | ExecutedTrajectory] = {
+            "scaled_motion": self.scaled, "controller_state": self.controller,
+            "trajectory": self.trajectory}
         self._state, self._count = state, order + 1
 
     def motion(self, source: str, timeout: float = math.inf) -> tuple[np.ndarray, ...]:
         """Of the state just read. Raises Rejected."""
-        chosen = self.scaled if source == "scaled_motion" else self.trajectory
-        return tuple(chosen.motion(self._state, timeout, self._count))
+        return tuple(self._of[source].motion(self._state, timeout, self._count))
 
     def clear(self) -> None:
-        self.scaled.clear()
-        self.trajectory.clear()
+        for reference in self._of.values():
+            reference.clear()
 
     def forget(self) -> None:
-        self.scaled.forget()
-        self.trajectory.forget()
+        for reference in self._of.values():
+            reference.forget()
 
 
-TOPICS: tuple[tuple[Any, str, QoSProfile, Callable[[References, Any], int]], ...] = (  # and what reads their messages
-    (ScaledMotion, "~/scaled_motion", QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT),
-     lambda references, message: references.scaled.read(message)),
-    (JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10),
-     lambda references, message: references.trajectory.read(message)))
+class Topic(NamedTuple):
+    """Where a reference comes from, and what reads it; kind is None where its messages are not installed."""
+
+    kind: Any
+    name: str
+    qos: QoSProfile
+    read: Callable[[References, Any], int]
+
+
+SENSOR = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+TOPICS = {  # by reference.source
+    "scaled_motion": Topic(ScaledMotion, "~/scaled_motion", SENSOR, lambda of, message: of.scaled.read(message)),
+    "controller_state": Topic(JointTrajectoryControllerState, "~/controller_state", SENSOR,
+                              lambda of, message: of.controller.read(message)),
+    "trajectory": Topic(JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10),
+                        lambda of, message: of.trajectory.read(message))}
 
 
 def listen(node: Node, take: Callable[[Callable[[Any], int]], None]) -> None:
-    """To both topics; take: what has a MotionSource read a message, and counts it."""
-    for kind, name, qos, read in TOPICS:
-        node.create_subscription(kind, name, partial(_heard, take, read, Reader(kind)), qos, raw=True)
+    """To all topics; take: what has a MotionSource read a message, and counts it."""
+    for kind, name, qos, read in TOPICS.values():
+        if kind is not None:
+            node.create_subscription(kind, name, partial(_heard, take, read, Reader(kind)), qos, raw=True)
 
 
 def _heard(take: Callable[..., None], read: Callable[[References, Any], int], reader: Reader, data: bytes) -> None:
     take(lambda source: read(source.references, reader(data)))
+
+
+def check(values: Values) -> None:
+    """InputError where the messages of the reference are not installed."""
+    source = values["reference.source"]
+    if values["motion_source"] == "reference" and TOPICS[source].kind is None:
+        raise InputError(f"reference.source {source} needs the messages of control_msgs, which is not installed")
+
+
+def topics(values: Values) -> list[str]:
+    """What has to come for a reference to be known."""
+    return [TOPICS[values["reference.source"]].name] if values["motion_source"] == "reference" else []

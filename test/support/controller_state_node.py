@@ -1,0 +1,20 @@
+"""dynamics_node with a stand-in for control_msgs: its JointTrajectoryControllerState as a message that any machine can send.
+
+It comes as a JointTrajectory, whose only point is the reference.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from trajectory_msgs.msg import JointTrajectory
+
+if __name__ == "__main__":
+    JointTrajectory.reference = property(lambda message: message.points[0])
+    stand_in = ModuleType("control_msgs.msg")
+    stand_in.JointTrajectoryControllerState = JointTrajectory
+    sys.modules |= {"control_msgs": ModuleType("control_msgs"), "control_msgs.msg": stand_in}
+    from rnea_ros.nodes.dynamics.node import main
+
+    sys.exit(main())
