@@ -45,6 +45,7 @@ def test_a_robot_that_adds_gravity_and_friction_follows_what_scaling_node_comman
         ros.until(lambda: all(ros.node.count_publishers(f"{bench.node}/{name}") for name in ("commands", "reference")))
         bench.send()
         motion = bench.end()
+        assert bench.diagnostics.values["efforts"] == "without_gravity_and_friction"
         ros.until(lambda: len(commands) > 20 and len(references) > 20, of=bench.process)
     robot, again = Robot(), Robot(times=2)
     for message in motion.messages[::10]:

@@ -20,7 +20,7 @@ from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES
-from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
+from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
 
 FEW = 0.01  # share of missed ticks that is not worth a warning
 
@@ -33,7 +33,7 @@ class ScalingHealth:
         self._node, self._executor, self._rate_loop, self._solver, self._pace = node, executor, rate_loop, solver, pace
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.trajectories, self.states = Stream("trajectory"), Stream("joint_states")
-        self.robot: ServedRobot | None = None
+        self.robot: ScaledRobot | None = None
         self.model_error = ""
         self.preparing = False  # the first model
         self.not_enforced: dict[str, list[str]] = {}
@@ -92,6 +92,7 @@ class ScalingHealth:
         robot, sentence = self.robot, NodeState.PREPARING.value if preparing else phase.value
         values = {"state": phase.name, "paused": self._executor.paused, "override": f"{self._executor.override:g}",
                   "model_id": robot.model_id if robot else "", "model_error": self.model_error,
+                  "efforts": robot.commanded.contains if robot else "",
                   **self._motion_values(), **self._tick_values(elapsed, notes), "cpu_percent": f"{100.0 * used / elapsed:.1f}",
                   "solver.losses": self._solver.losses}
         for stream in (self.trajectories, self.states, *(robot.streams if robot else ())):
