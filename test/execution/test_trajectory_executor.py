@@ -236,7 +236,7 @@ def test_other_limits_and_a_payload_on_the_way():
     it.executor.use(loaded, tight)
     it.settle()
     it.play()
-    assert it.samples[changed].tau == pytest.approx(loaded.dynamics(*(x[changed] for x in it.motion())).tau)
+    assert it.samples[changed].effort == pytest.approx(loaded.dynamics(*(x[changed] for x in it.motion())).tau)
     assert it.used(loaded, tight, since=changed + 700) <= 1.0
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
