@@ -20,7 +20,7 @@ import numpy as np
 from ..algebra.vectors import ZERO, cross, skew
 from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_dynamics import joint_dynamics
+from .joint_dynamics import joint_torque
 
 
 def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrenches=None, wrench_rates=None, offsets=True):
@@ -42,8 +42,7 @@ def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrench
         passed = _backward(link, turns[k], load, qd[k])
         loads[link.parent] = [a + b for a, b in zip(loads[link.parent], passed, strict=True)]
         along = 0 if link.sigma == mdh.PRISMATIC else 1
-        extra, extra_rate = joint_dynamics(link.term, qd[k], qdd[k], qddd[k], offsets)
-        tau[k], tau_rate[k] = load[along][2] + extra, load[along + 2][2] + extra_rate
+        tau[k], tau_rate[k] = joint_torque(link.term, load[along][2], load[along + 2][2], qd[k], qdd[k], qddd[k], offsets)
     return from_links(model, tau), from_links(model, tau_rate)
 
 

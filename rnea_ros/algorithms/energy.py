@@ -20,6 +20,7 @@ from ..algebra.vectors import ZERO, cross
 from ..model.tree import JointDynamics
 from . import component_rate
 from . import torque_rate as newton_euler
+from .joint_dynamics import without_load_friction
 from .mass_matrix import composites, link_poses, mass_matrix
 from .torque_rate import BaseMotion
 
@@ -65,11 +66,12 @@ def coriolis(model, q, qd, x, inertias=None):
 def generalized_momentum(model, q, qd, gravity, inertias=None):
     """(p, drift): p = M qd, and its rate without torques, dp/dt = tau + drift: drift = C^T qd - g - friction (n,).
 
-    With Mdot = C + C^T it is Mdot qd less the torques that keep qd constant.
+    Neither tau nor the drift has friction by load. With Mdot = C + C^T the drift is Mdot qd less the torques that keep qd
+    constant.
     """
     p = momenta(model, jets(q, qd), qd, inertias=inertias)[0]
     rest = q * 0.0
-    steady, _rate = component_rate.torque_and_rate(model, q, qd, rest, rest, gravity, inertias=inertias)
+    steady, _rate = component_rate.torque_and_rate(without_load_friction(model), q, qd, rest, rest, gravity, inertias=inertias)
     return derivative(p, 0), [a - b for a, b in zip(derivative(p, 1), steady, strict=True)]
 
 

@@ -24,7 +24,7 @@ from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from . import torque_rate as newton_euler
 from .coordinates import to_links
-from .joint_dynamics import joint_dynamics
+from .joint_dynamics import joint_dynamics, load_friction, without_load_friction
 from .mass_matrix import mass_matrix
 from .spatial import axis, forward, inertia, inertia_of, symmetric
 
@@ -46,12 +46,24 @@ def forward_dynamics(model, q, qd, tau, gravity=ZERO, inertias=None, wrenches=No
     inertias : {link number: (m, ms, J)} instead of the model's own
     wrenches : {link number: (6,)} BY the environment ON the link, in frame j
     """
+    tau, model = _unloaded(model, qd, tau), without_load_friction(model)
     if not articulated(model):
         return _by_mass_matrix(model, q, qd, tau, gravity, inertias, wrenches)
     first = forward(model, q, qd, ZERO, inertias, wrenches)
     joints, _J, _beta = articulate(model, qd, tau, first, inertias)
     qdd = accelerate(model, first, joints, np.concatenate((-gravity, ZERO)))
     return in_coordinates(model, qdd), in_coordinates(model, joints.H)
+
+
+def _unloaded(model, qd, tau):
+    """The torques without the friction by load that they come with: of joints with coordinates of their own."""
+    tau = [tau[k] for k in range(model.n)]
+    for link in model.links:
+        if link.term.load_dependent:
+            k = link.coordinate
+            other = joint_dynamics(link.term, qd[k], 0.0, 0.0)[0]
+            tau[k] = tau[k] - load_friction(link.term, tau[k] - other, qd[k])
+    return np.array(tau)
 
 
 def articulated(model):

@@ -8,15 +8,57 @@ Measured friction needs two terms more: Stribeck's, by which it is higher (or lo
 viscous friction that differs between the two ways:
 
     + Fr tanh(qd / v) (1 - tanh^2(qd / vs))  +  Fa qd tanh(qd / v)
+
+Friction of gears grows with the torque X that they transmit, which is that of the links and of the rotor; |X| is smoothed
+below the torque l. Its rate is as exact as that of X. In the other direction, X follows from the torque T that is left when
+all other friction is taken off: a quadratic equation.
+
+    T = X + m sqrt(X^2 + l^2),    m = mu tanh(qd / v)
+    X = (T - m sqrt(T^2 + (1 - m^2) l^2)) / (1 - m^2)
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 
+def joint_torque(term, load, load_rate, qd, qdd, qddd, offsets=True):
+    """(torque, torque rate) of a joint whose links need the torque `load` and its rate; the rest as of joint_dynamics."""
+    extra, extra_rate = joint_dynamics(term, qd, qdd, qddd, offsets)
+    tau, rate = load + extra, load_rate + extra_rate
+    if term.load_dependent:
+        X, X_rate = load + qdd * term.armature, load_rate + qddd * term.armature
+        share, share_rate, size = load_share(term, X, qd, qdd)
+        tau = tau + share * size
+        rate = rate + share_rate * size + share * X * X_rate / size
+    return tau, rate
+
+
+def load_share(term, X, qd, qdd):
+    """m, its rate, and sqrt(X^2 + l^2)."""
+    sign = np.tanh(qd / term.smoothing)
+    share_rate = (1.0 - sign * sign) * qdd * (term.load_dependent / term.smoothing)
+    return sign * term.load_dependent, share_rate, np.sqrt(X * X + term.load_smoothing**2)
+
+
+def load_friction(term, T, qd):
+    """What friction by load takes of the torque T that other friction leaves: T - X."""
+    m = np.tanh(qd / term.smoothing) * term.load_dependent
+    left = 1.0 - m * m
+    return T - (T - m * np.sqrt(T * T + left * term.load_smoothing**2)) / left
+
+
+def without_load_friction(model):
+    """The same robot, whose friction no load changes."""
+    if not any(link.term.load_dependent for link in model.links):
+        return model
+    return replace(model, links=tuple(replace(link, term=replace(link.term, load_dependent=0.0)) for link in model.links))
+
+
 def joint_dynamics(term, qd, qdd, qddd, offsets=True):
-    """(torque, torque rate) of a JointDynamics; any scalar. offsets: whether Fo counts."""
+    """(torque, torque rate) of a JointDynamics but friction by load; any scalar. offsets: whether Fo counts."""
     tau = qdd * term.armature + qd * term.viscous + (term.offset if offsets else 0.0)
     rate = qddd * term.armature + qdd * term.viscous
     if term.coulomb:

@@ -15,7 +15,7 @@ from ..algebra.vectors import ZERO, cross
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from .coordinates import from_links, to_links
-from .joint_dynamics import joint_dynamics
+from .joint_dynamics import joint_dynamics, load_share
 from .variations import back, carried, changes, inertial, state, transposed
 
 
@@ -48,7 +48,8 @@ def sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
 
     options: base, inertias, wrenches, world_wrenches as in variations.state
     """
-    now, speeds = state(model, q, qd, qdd, gravity, **options), to_links(model, qd)
+    now = state(model, q, qd, qdd, gravity, **options)
+    speeds, accelerations = to_links(model, qd), to_links(model, qdd)
     tables = [[[0.0] * len(now.links) for _ in now.links] for _ in range(3)]
     for i, link in enumerate(now.links):
         if link.coordinate == NO_COORDINATE:
@@ -59,10 +60,27 @@ def sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
         for j, values in rows(now, i):
             for table, value in zip(tables, values, strict=True):
                 table[i][j] = value
+    for i, link in enumerate(now.links):
+        if link.coordinate == NO_COORDINATE:
+            continue
+        if link.term.load_dependent:
+            _load_friction(now, tables, i, speeds[i], accelerations[i])
         for table, unit in ((tables[1], (1.0, 0.0)), (tables[2], (0.0, 1.0))):
             # the term's rate is linear in qdd, qddd
             table[i][i] = table[i][i] + joint_dynamics(link.term, speeds[i], *unit)[1]
     return [_folded(model, table) for table in tables]
+
+
+def _load_friction(now, tables, i, qd, qdd):
+    """Rows of joint i with friction by the load X: d(X + m sqrt(X^2 + l^2)), m of qd."""
+    term = now.links[i].term
+    X = now.wrench[i][2 if now.links[i].sigma == mdh.PRISMATIC else 5] + qdd * term.armature
+    m, m_by_qd, size = load_share(term, X, qd, 1.0)
+    more = m * X / size
+    for table in tables:
+        table[i] = [value * (more + 1.0) for value in table[i]]
+    tables[1][i][i] = tables[1][i][i] + m_by_qd * size
+    tables[2][i][i] = tables[2][i][i] + more * term.armature
 
 
 def _folded(model, table):

@@ -22,7 +22,7 @@ import numpy as np
 from ..algebra.vectors import ZERO, Z, cross
 from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_dynamics import joint_dynamics
+from .joint_dynamics import joint_torque
 
 
 class BaseMotion(NamedTuple):
@@ -122,8 +122,7 @@ def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_
             _hand_down(link, motion, k, qd[k], f, n, fd, nd)
         axis_load, axis_rate = (f, fd) if link.sigma == mdh.PRISMATIC else (n, nd)
         tau, rate = axis_load[k][2], (axis_rate[k] + cross(axis_load[k], w))[2]  # (18)-(21)
-        extra, extra_rate = joint_dynamics(link.term, qd[k], qdd[k], qddd[k], offsets)
-        tau, rate = tau + extra, rate + extra_rate
+        tau, rate = joint_torque(link.term, tau, rate, qd[k], qdd[k], qddd[k], offsets)
         for values, value in zip(forces, (F, N, Fd, Nd, f[k], n[k], fd[k], nd[k], tau, rate), strict=True):
             values[k] = value
     return forces

@@ -17,7 +17,7 @@ from .motion_estimator import MotionEstimator
 _LATER, _LATER_PERIODS = 0.2, 70  # s, and at least so many samples: later ones say nothing more about an instant
 _BEGINNING = 2000  # samples of a part that are first run through backwards
 _BACKWARDS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None, None]  # derivatives by time that runs backwards
-_EDGE = 0.05  # s, at both ends of a part, in which the motion is not known so well
+_EDGE, _EDGE_PERIODS = 0.05, 7  # s, and so many periods, at both ends of a part, in which the motion is not known so well
 
 
 class Smoothed(NamedTuple):
@@ -43,7 +43,7 @@ def smooth(t: np.ndarray, q: np.ndarray, stretches: list[slice]) -> Smoothed:
     for stretch in stretches:
         motion[:, stretch], deviation[:, stretch] = _part(estimator, stamps[stretch], q[stretch])
         ends = t[stretch][[0, -1]]
-        inside[stretch] = (np.abs(t[stretch, None] - ends) >= _EDGE).all(axis=1)
+        inside[stretch] = (np.abs(t[stretch, None] - ends) >= max(_EDGE, _EDGE_PERIODS * period)).all(axis=1)
     return Smoothed(motion, deviation, inside, estimator)
 
 

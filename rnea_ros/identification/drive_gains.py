@@ -37,7 +37,7 @@ def guess(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray) -> np.
     """Gains with which the URDF's bodies, and some friction, explain the currents best; none far from the middle one."""
     found = []
     for k, model in enumerate(models):
-        W = np.column_stack((rows.Y[:, k] @ prior, rows.columns[k][model]))
+        W = np.column_stack((rows.Y[:, k] @ prior, rows.friction(k, model)))
         share = np.linalg.lstsq(W, rows.tau[:, k], rcond=None)[0][0]
         found.append(float(share) or np.finfo(float).tiny)
     shares = np.array(found)

@@ -27,10 +27,10 @@ from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 from .drive_gains import Gains, guess, refined
-from .friction import BY_SPEED, OFFSET, FrictionModel, first
+from .friction import BY_SPEED, LOAD, OFFSET, FrictionModel, candidates, first, loaded
 from .friction_choice import choose
 from .identification import Measurements
-from .joint_equations import Recorded, Rows, equations, foretold, measured
+from .joint_equations import Recorded, Rows, equations, foretold, measured, with_loads
 from .physical_consistency import NearestValues, nearer
 from .regressor_kernel import Regressor
 from .weighted_fit import WeightedFit, solve
@@ -41,6 +41,7 @@ WEAK = 3.0  # of the size of a base parameter: the standard deviation with which
 HELD_OUT = 0.3  # of the recording
 UNEXPLAINED = 0.3  # of the logarithm of the error
 SMALL, LARGE = 0.02, 0.5  # of the torque
+ROUNDS = 2  # of loads and bodies
 WORSE = 0.01  # of the error: what bodies like the URDF's may cost
 
 
@@ -117,17 +118,31 @@ def fit(robot: Robot, recording: Measurements, held_out: float = HELD_OUT, rate:
     if currents:
         begin = [first(speed) for speed in given.speeds.tolist()]
         gains = refined(rows, begin, prior, weak, guess(rows, begin, prior))
-    models = choose(_in_torques(rows, gains), given.speeds.tolist(), prior, weak)
+    speeds = given.speeds.tolist()
+    models = choose(_in_torques(rows, gains), [list(candidates(v)) for v in speeds], [first(v) for v in speeds], prior, weak)
     if gains:
         gains = refined(rows, models, prior, weak, gains.values)
         rows, given = _in_torques(rows, gains), given._replace(data=_with_gains(data, joints, gains))
-    least = solve(rows, models, prior, weak)
+    models, least = _by_load(given, rows, rate, models, prior, weak)
     whole = _with_friction(robot, given, models)
     start = np.concatenate((_with_rotors(base, listed, least.x), _brakes(models, least.x[len(base):])))
     near = _likely(list(nearer(start, whole, least.x, least.covariance)), whole, least)
     model = replace(_model(body, given, models, near.parameters), efforts=_efforts(robot, joints, gains))
     found = Robot(model, robot.backend, robot.gravity_vector)
     return replace(_judged(found, given, models, whole, prior, least, near), gains=gains)
+
+
+def _by_load(given: Recorded, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
+             weak: np.ndarray) -> tuple[list[FrictionModel], WeightedFit]:
+    """With friction by load where that foretells better. Loads are those of the bodies found, so both are found in turns."""
+    least, b = solve(rows, models, prior, weak), len(prior)
+    rows = with_loads(given, rows, rate, least.x[:b])
+    others = [list(loaded(v, torque)) for v, torque in zip(given.speeds.tolist(), _rms(rows.tau).tolist(), strict=True)]
+    models = choose(rows, others, models, prior, weak)
+    least = solve(rows, models, prior, weak)
+    for _ in range(ROUNDS if any(model.load_smoothing for model in models) else 0):
+        least = solve(with_loads(given, rows, rate, least.x[:b]), models, prior, weak)
+    return models, least
 
 
 def _read(robot: Robot, data: Prepared, currents: bool) -> Prepared:
@@ -175,7 +190,7 @@ def _judged(found: Robot, given: Recorded, models: list[FrictionModel], whole: B
 
 
 def _without_friction(model: Model) -> Model:
-    bare = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry"), 0.0)
+    bare = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry", "load_dependent"), 0.0)
     return replace(model, links=tuple(replace(link, term=replace(link.term, **bare)) for link in model.links))
 
 
@@ -214,8 +229,8 @@ def _with_friction(robot: Robot, given: Recorded, models: list[FrictionModel]) -
     for joint, model in zip(given.joints, models, strict=True):
         name = robot.joint_names[joint]
         force, speed = ("N", "m/s") if robot.joint_types[joint] == "prismatic" else ("N m", "rad/s")
-        more += [Parameter(numbers[name], kind, name, f"{force}/({speed})" if kind in BY_SPEED else force)
-                 for kind in model.kinds]
+        units = {LOAD: "", **dict.fromkeys(BY_SPEED, f"{force}/({speed})")}
+        more += [Parameter(numbers[name], kind, name, units.get(kind, force)) for kind in model.kinds]
     count, terms = len(base.parameters), len(more)
     grouping = np.zeros((len(base) + terms, count + terms))
     grouping[:len(base), :count], grouping[len(base):, count:] = base.grouping, np.eye(terms)

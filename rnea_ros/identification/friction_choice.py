@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .friction import OFFSET, FrictionModel, candidates, first
+from .friction import OFFSET, FrictionModel
 from .joint_equations import Rows
 
 BLOCKS, FOLDS = 10, 5  # contiguous blocks; block k is left out in fold k % FOLDS
@@ -40,17 +40,19 @@ class _Fold(NamedTuple):
 Folds = list[_Fold]
 
 
-def choose(rows: Rows, speeds: Sequence[float], prior: np.ndarray, weak: np.ndarray) -> list[FrictionModel]:
-    """A model for each joint, by its largest speed. prior, weak (b,): base parameters to stay near, and how near."""
+def choose(rows: Rows, candidates: Sequence[Sequence[FrictionModel]], models: Sequence[FrictionModel], prior: np.ndarray,
+           weak: np.ndarray) -> list[FrictionModel]:
+    """A model for each joint, of its candidates or the one to begin with. prior, weak (b,): base parameters to stay near, and
+    how near."""
     reduce = cache(lambda k, model: _reduced(rows.of(k, model), rows.tau[:, k], model))
-    models = [first(speed) for speed in speeds]
+    models = list(models)
     reduced = [reduce(k, model) for k, model in enumerate(models)]
     noise = 0.1 * np.std(rows.tau, axis=0) + np.finfo(float).tiny
     score, noise = _settled(reduced, noise, prior, weak)
     for _ in range(ROUNDS):
         before = list(models)
-        for k, speed in enumerate(speeds):
-            for model in candidates(speed):
+        for k, others in enumerate(candidates):
+            for model in others:
                 tried = [*reduced[:k], reduce(k, model), *reduced[k + 1:]]
                 found = float(np.log(_errors(tried, noise, prior, weak)).sum())
                 cost = WORTH * (len(model.kinds) - len(models[k].kinds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..estimation.preparation import Prepared
 from ..inertial.base_parameters import BaseParameters
 from ..robots.inputs import validation
 from ..robots.robot import Robot
-from .friction import FrictionModel, candidates
+from .friction import LOAD, FrictionModel, candidates, load_smoothing
 from .identification import CHUNK, Measurements
 from .parallel_filter import filtered, low_pass
 from .regressor_kernel import Regressor
@@ -42,15 +42,24 @@ class Recorded(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Y (m, joints, b), tau (m, joints), and for each joint the columns (m, terms) of every friction model."""
+    """Y (m, joints, b), tau (m, joints), and for each joint the columns (m, terms) of every friction model that no load
+    changes; loads: for each joint the column of friction by load (m,), by smoothing, where loads are known."""
 
     Y: np.ndarray
     tau: np.ndarray
     columns: list[dict[FrictionModel, np.ndarray]]
+    loads: list[dict[float, np.ndarray]] = []  # noqa: RUF012  # nothing is ever added
 
     def of(self, joint: int, model: FrictionModel) -> np.ndarray:
         """(m, b + terms) of one joint."""
-        return np.column_stack((self.Y[:, joint], self.columns[joint][model]))
+        return np.column_stack((self.Y[:, joint], self.friction(joint, model)))
+
+    def friction(self, joint: int, model: FrictionModel) -> np.ndarray:
+        """(m, terms) of one joint."""
+        columns = self.columns[joint][model.unloaded]
+        if not model.load_smoothing:
+            return columns
+        return np.insert(columns, model.kinds.index(LOAD), self.loads[joint][model.smoothing], axis=1)
 
 
 def measured(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
@@ -70,27 +79,68 @@ def measured(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np
 
 def equations(given: Recorded, rate: float) -> Rows:
     """Of the samples before the split, `rate` of them in a second."""
-    data, split, joints = given.data, given.split, list(given.joints)
-    sampled = (split - 1) / max(data.t[split - 1] - data.t[0], 1e-9)
-    decimate = max(round(sampled / rate), -(-split // MOST), 1)
-    taps = low_pass(decimate)
-    reach, per_part = len(taps) // 2, max(CHUNK // decimate, 1)
-    centres = np.arange(reach, split - reach, decimate)
-    if len(centres) * len(joints) <= 2 * len(given.base):
-        raise InputError(f"{len(centres)} equations for each joint are too few for {len(given.base)} parameters; a longer "
+    data, joints, low = given.data, list(given.joints), _LowPass.of(given, rate)
+    if low.equations * len(joints) <= 2 * len(given.base):
+        raise InputError(f"{low.equations} equations for each joint are too few for {len(given.base)} parameters; a longer "
                          f"recording, or a rate above {rate:g} is needed")
     Y, tau = [], []
     columns: list[dict[FrictionModel, list]] = [{model: [] for model in candidates(v)} for v in given.speeds.tolist()]
-    for begin in range(0, len(centres), per_part):
-        chosen = centres[begin:begin + per_part]
-        part = slice(chosen[0] - reach, chosen[-1] + reach + 1)
-        Y.append(filtered(given.regressor(data.q[part], data.qd[part], data.qdd[part])[:, joints], taps, decimate))
-        tau.append(filtered(data.tau[part][:, joints], taps, decimate))
+    for part in low.parts():
+        Y.append(low(given.regressor(data.q[part], data.qd[part], data.qdd[part])[:, joints]))
+        tau.append(low(data.tau[part][:, joints]))
         for joint, kept in zip(joints, columns, strict=True):
             for model, found in kept.items():
-                found.append(filtered(model.columns(data.qd[part, joint]), taps, decimate))
+                found.append(low(model.columns(data.qd[part, joint])))
     return Rows(np.concatenate(Y), np.concatenate(tau),
                 [{model: np.concatenate(found) for model, found in kept.items()} for kept in columns])
+
+
+class _LowPass(NamedTuple):
+    """What equations pass before they are thinned: taps, every how manieth is kept, and samples before the split."""
+
+    taps: np.ndarray
+    decimate: int
+    split: int
+
+    @classmethod
+    def of(cls, given: Recorded, rate: float) -> _LowPass:
+        t, split = given.data.t, given.split
+        sampled = (split - 1) / max(t[split - 1] - t[0], 1e-9)
+        decimate = max(round(sampled / rate), -(-split // MOST), 1)
+        return cls(low_pass(decimate), decimate, split)
+
+    @property
+    def _centres(self) -> np.ndarray:
+        reach = len(self.taps) // 2
+        return np.arange(reach, self.split - reach, self.decimate)
+
+    @property
+    def equations(self) -> int:
+        """Of what is kept."""
+        return len(self._centres)
+
+    def parts(self) -> Iterator[slice]:
+        """Samples that are worked at together."""
+        centres, reach, per_part = self._centres, len(self.taps) // 2, max(CHUNK // self.decimate, 1)
+        for begin in range(0, len(centres), per_part):
+            chosen = centres[begin:begin + per_part]
+            yield slice(chosen[0] - reach, chosen[-1] + reach + 1)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return filtered(x, self.taps, self.decimate)
+
+
+def with_loads(given: Recorded, rows: Rows, rate: float, beta: np.ndarray) -> Rows:
+    """With columns of friction by load: by the torques of links and rotors, of base parameters beta (b,)."""
+    data, low, joints = given.data, _LowPass.of(given, rate), list(given.joints)
+    least = [load_smoothing(torque) for torque in np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()]
+    loads: list[dict[float, list]] = [{model.smoothing: [] for model in kept} for kept in rows.columns]
+    for part in low.parts():
+        X = given.regressor(data.q[part], data.qd[part], data.qdd[part])[:, joints] @ beta
+        for k, (joint, kept) in enumerate(zip(joints, loads, strict=True)):
+            for smoothing, found in kept.items():
+                found.append(low(np.tanh(data.qd[part, joint] / smoothing) * np.hypot(X[:, k], least[k])))
+    return rows._replace(loads=[{v: np.concatenate(found) for v, found in kept.items()} for kept in loads])
 
 
 def foretold(given: Recorded, models: Sequence[FrictionModel], x: np.ndarray) -> np.ndarray:
@@ -101,6 +151,6 @@ def foretold(given: Recorded, models: Sequence[FrictionModel], x: np.ndarray) ->
              for part in parts]
     tau = np.concatenate([np.zeros((0, len(given.joints))), *rigid])
     for k, (joint, model) in enumerate(zip(given.joints, models, strict=True)):
-        tau[:, k] += model.columns(data.qd[given.split:, joint]) @ rest[:len(model.kinds)]
+        tau[:, k] += model.columns(data.qd[given.split:, joint], tau[:, k]) @ rest[:len(model.kinds)]
         rest = rest[len(model.kinds):]
     return tau

@@ -21,7 +21,9 @@ from .fitting import Fit
 URDF, ROBOT_FILE, REPORT, NUMBERS = "identified.urdf", "identified.robot.yaml", "report.md", "parameters.json"
 TORQUES, FRICTION = "torques.png", "friction.png"
 MOST_POINTS = 3000
-TERMS = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry")
+PAIRS = (("stribeck", "stribeck_velocity"), ("asymmetry",), ("load_dependent", "load_smoothing"))  # nothing without the first
+TERMS = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry", "load_dependent",
+         "load_smoothing")
 
 
 def write(folder: str | os.PathLike[str], found: Fit, urdf: str, given: Mapping[str, Any], summary: str,
@@ -53,9 +55,8 @@ def robot_file(found: Fit, given: Mapping[str, Any]) -> RobotFile:
         term = terms[joint]
         drive = {key: value for key, value in drives.get(joint, {}).items() if key not in ("coulomb", "viscous")}
         drives[joint] = drive | {"gear_ratio": term.gear_ratio, "rotor_inertia": _short(term.rotor_inertia)}
-        unused = () if term.stribeck else ("stribeck", "stribeck_velocity")
-        frictions[joint] = {key: _short(getattr(term, key)) for key in TERMS
-                            if key not in unused and (key != "asymmetry" or term.asymmetry)}
+        unused = [key for keys in PAIRS if not getattr(term, keys[0]) for key in keys]
+        frictions[joint] = {key: _short(getattr(term, key)) for key in TERMS if key not in unused}
     if found.gains:
         content["measured_effort"] = _currents(robot, drives)
     gravity = [] if robot.gravity_vector.tolist() == [0.0, 0.0, -9.81] else [("gravity", robot.gravity_vector.tolist())]

@@ -10,7 +10,7 @@ import numpy as np
 from .friction import FrictionModel
 from .joint_equations import Rows
 
-ROUNDS = 8  # of weighting
+ROUNDS = 8  # of weighting, by the size of residuals alone, and as many again
 LONGEST = 0.25  # of the equations: over how many of them residuals may stay alike
 LOOSE = 1e-9  # relative: holds friction terms that nothing shows
 FLOOR = 1e-14  # of the torque's square: perfect data must not divide by zero
@@ -61,11 +61,11 @@ def solve(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, weak: 
         hold[starts[-1]:], pull[starts[-1]:] = 1.0 / more[1] ** 2, more[2] / more[1] ** 2
     floor = FLOOR * np.mean(rows.tau**2) + np.finfo(float).tiny
     variance = np.mean(rows.tau**2, axis=0) + floor
-    for _ in range(ROUNDS):
+    for k in range(2 * ROUNDS):
         H = sum(gram / v for (gram, _), v in zip(grams, variance, strict=True))
         x = np.linalg.solve(H + np.diag(hold), sum(y / v for (_, y), v in zip(grams, variance, strict=True)) + pull)
         left = [rows.tau[:, k] - W @ x for k, W in enumerate(blocks)]
-        variance = np.array([np.mean(r**2) * alike(r) + floor for r in left])
+        variance = np.array([np.mean(r**2) * (alike(r) if k >= ROUNDS else 1.0) + floor for r in left])
     return WeightedFit(x, np.linalg.inv(H + np.diag(hold)), H, blocks, rows.tau)
 
 

@@ -47,6 +47,7 @@ class LinearTerm(NamedTuple):
     smoothing: float = 1e-2
     stribeck: float = 0.0
     asymmetry: float = 0.0
+    load_dependent: float = 0.0
 
 
 def parameters(model: Model, terms: Iterable[str] = (), root: bool = False) -> tuple[Parameter, ...]:

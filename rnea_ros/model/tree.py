@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -60,6 +61,8 @@ class JointDynamics:
     stribeck      : Coulomb friction near rest, above (or below) that at speed [N m or N]
     stribeck_velocity : speed within which it counts [rad/s or m/s]
     asymmetry     : viscous friction forwards above that backwards, half the difference [N m s/rad or N s/m]
+    load_dependent : friction as a share of the torque that the joint transmits, that of the rotor included [-]
+    load_smoothing : torque below which that share is taken of this torque rather [N m or N]
     """
 
     rotor_inertia: float = 0.0
@@ -71,6 +74,8 @@ class JointDynamics:
     stribeck: float = 0.0
     stribeck_velocity: float = 0.1
     asymmetry: float = 0.0
+    load_dependent: float = 0.0
+    load_smoothing: float = 0.1
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -79,9 +84,11 @@ class JointDynamics:
                 raise InputError(f"joint dynamics {f.name} is {shown(value)}; it must be a finite number")
         if self.rotor_inertia < 0 or self.coulomb < 0 or self.viscous < 0:
             raise InputError(f"rotor_inertia, coulomb and viscous must not be negative, got {self}")
-        for name in ("smoothing", "stribeck_velocity"):
+        for name, what in (("smoothing", "speed"), ("stribeck_velocity", "speed"), ("load_smoothing", "torque")):
             if getattr(self, name) <= 0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be a speed above zero")
+                raise InputError(f"{name} is {getattr(self, name)}; it must be a {what} above zero")
+        if not 0.0 <= self.load_dependent < 1.0:
+            raise InputError(f"load_dependent is {self.load_dependent}; a share from 0 to below 1 is needed")
         if self.stribeck < -self.coulomb or abs(self.asymmetry) > self.viscous:
             raise InputError(f"friction must oppose motion: stribeck is {self.stribeck:g}, at least -coulomb, "
                              f"{-self.coulomb:g}, is needed; asymmetry is {self.asymmetry:g}, at most viscous, "
@@ -281,4 +288,8 @@ class Model(Frozen):
             raise InputError(f"joint dynamics for {some(unknown, quoted=True)}, but the moving joints are "
                              f"{some(sorted(known))}")
         links = tuple(replace(link, term=terms.get(link.joint, link.term)) for link in self.links)
+        counts = Counter(link.coordinate for link in links)
+        if tied := [link.joint for link in links if link.term.load_dependent and counts[link.coordinate] > 1]:
+            raise InputError(f"load_dependent of {some(tied, quoted=True)}: mimic joints tie it to others, so that its "
+                             "share of their torque is not known; friction by load needs a coordinate of its own")
         return replace(self, links=links)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..algorithms import component_rate
 from ..codegen import kernel
-from ..robots.coulomb import coulomb, without_coulomb
+from ..robots.coulomb import coulomb, load_factor, without_coulomb
 from ..robots.inputs import validation
 from ..robots.inputs.payload import Payload
 from ..robots.robot import Robot
@@ -24,7 +24,7 @@ from ..scaling.terms import Terms, terms
 
 
 class TreeTerms:
-    """Of a Robot, Coulomb friction left out: call with q, q', q'', q''' (samples, n) each.
+    """Of a Robot, Coulomb friction left out, that by load at its most: call with q, q', q'', q''' (samples, n) each.
 
     friction : (n,) what Coulomb friction can take of each torque
     """
@@ -65,13 +65,14 @@ def _kernels(model_id: str, gravity: tuple[float, ...], backend: str) -> dict[tu
 
 def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., Terms]:
     """The function that a kernel is made of. payloads: ten numbers for each carrier."""
-    model, gravity = without_coulomb(robot).model, robot.gravity_vector
+    model, gravity, factor = without_coulomb(robot).model, robot.gravity_vector, load_factor(robot.model)
 
     def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> Terms:
         inertias = Payload.added(model, carriers, payloads) if carriers else None
 
         def rate(q, qd, qdd, qddd):
-            return component_rate.torque_and_rate(model, q, qd, qdd, qddd, gravity, inertias=inertias)
+            found = component_rate.torque_and_rate(model, q, qd, qdd, qddd, gravity, inertias=inertias)
+            return [np.array(block) * factor for block in found] if (factor > 1.0).any() else found
 
         return terms(rate, q, q1, q2, q3)
 

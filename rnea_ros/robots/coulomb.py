@@ -18,12 +18,25 @@ Kind = TypeVar("Kind", Robot, ClosedLoopRobot, ParallelRobot, ElasticRobot)
 
 
 def coulomb(model: Model) -> Array:
-    """(n,) the largest that Coulomb friction can take of each coordinate's torque, its mimic joints' included."""
+    """(n,) the largest that Coulomb friction can take of each coordinate's torque, its mimic joints' included.
+
+    Of friction by load, that of no load.
+    """
     friction = np.zeros(model.n)
     for link in model.links:
         if link.coordinate >= 0:
-            friction[link.coordinate] += abs(link.multiplier) * link.term.breakaway
+            least = link.term.load_dependent * link.term.load_smoothing
+            friction[link.coordinate] += abs(link.multiplier) * (link.term.breakaway + least)
     return friction
+
+
+def load_factor(model: Model) -> Array:
+    """(n,) the most torque of each coordinate for one unit of what its links need, by friction that grows with load."""
+    factors = np.ones(model.n)
+    for link in model.links:
+        if link.coordinate >= 0:
+            factors[link.coordinate] += link.term.load_dependent
+    return factors
 
 
 def coulomb_with_motors(robot: ElasticRobot) -> Array:
@@ -45,7 +58,8 @@ def without_coulomb(robot: Kind) -> Kind:
         drives = {joint: {key: value for key, value in drive.items() if key != "coulomb"}
                   for joint, drive in robot._parameters.section("drives").items()}
         return ElasticRobot(without_coulomb(robot.robot), robot._parameters.over({"drives": drives}))
-    rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry}
-    bare = dict.fromkeys(("coulomb", "stribeck", "asymmetry"), 0.0)
+    rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry
+             or link.term.load_dependent}
+    bare = dict.fromkeys(("coulomb", "stribeck", "asymmetry", "load_dependent"), 0.0)
     smooth = {joint: replace(term, viscous=term.viscous + abs(term.asymmetry), **bare) for joint, term in rough.items()}
     return robot.with_joint_dynamics(smooth) if rough else robot

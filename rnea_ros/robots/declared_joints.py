@@ -15,7 +15,8 @@ from ..model.tree import Joint, JointDynamics, Model
 
 FORCE = "joint_force"
 ARRAYS = tuple(quantity for quantity in QUANTITIES if quantity != FORCE)
-FRICTION = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry")
+FRICTION = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry",
+            "load_dependent", "load_smoothing")
 
 
 def limited(model: Model, file: RobotFile) -> Model:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from ..algorithms.joint_dynamics import joint_dynamics
+from ..algorithms.joint_dynamics import joint_dynamics, load_friction
 from ..errors import InputError
 from ..model.effort_convention import EffortConvention
 from ..model.tree import NO_COORDINATE, Model
@@ -105,10 +105,23 @@ class Energetics:
         return found[0], found[1]
 
     def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Torques of friction and offsets, and their rates: (n,) or (samples, n) each; without qdd at constant speed."""
+        """Torques of friction and offsets, and their rates: (n,) or (samples, n) each; without qdd at constant speed.
+
+        Without friction that depends on the load, which the speed does not tell: `load_friction`.
+        """
         speed = validation.coordinates("qd", qd, self.model.joint_names)
         rate = np.zeros_like(speed) if qdd is None else validation.coordinates("qdd", qdd, self.model.joint_names)
         return friction(self.model, speed, rate)
+
+    def load_friction(self, tau: ArrayLike, qd: ArrayLike) -> Array:
+        """Friction by the load in torques tau, (n,) or (samples, n): the share that grows with what the joints transmit."""
+        given, speed = (validation.coordinates(name, x, self.model.joint_names) for name, x in (("tau", tau), ("qd", qd)))
+        found, other = np.zeros_like(given), friction(self.model, speed, np.zeros_like(speed))[0]
+        for link in self.model.links:
+            if link.term.load_dependent:
+                k = link.coordinate
+                found[..., k] = load_friction(link.term, given[..., k] - other[..., k], speed[..., k])
+        return found
 
     def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,
                         measured: EffortConvention | None = None) -> Array:

@@ -96,7 +96,7 @@ class ExternalEffortObserver:
         p, drift = self.robot.generalized_momentum(q, qd)
         p_std = 0.0 if qd_std is None else np.sqrt(self.robot.mass_matrix(q) ** 2 @ np.square(qd_std))
         self.torque = self.robot.measured_torque(effort, q, qd, self._measured)
-        r = self._observer.push(dt, p, drift, self.torque, p_std)
+        r = self._observer.push(dt, p, drift, self.torque - self.robot.load_friction(self.torque, qd), p_std)
         std = np.hypot(self._observer.noise, self._doubt(q, qd, np.zeros_like(q) if qdd is None else qdd))
         found = ExternalEffort(r, std, self.threshold * std)
         self._detect(found)

@@ -110,7 +110,8 @@ def _simulable(robot: Any) -> Robot:
     tree = kinds.tree(robot)
     links = [link for link in tree.model.links if link.joint]
     follow = [link.joint for link in links if link.joint not in tree.joint_names]
-    rub = [link.joint for link in links if link.term.breakaway or link.term.asymmetry or link.term.offset]
+    rub = [link.joint for link in links if link.term.breakaway or link.term.asymmetry or link.term.offset
+           or link.term.load_dependent]
     if follow or rub:
         has = {"mimic joints": follow, "Coulomb friction or offsets": rub}
         told = " and ".join(f"{what} ({some(names)})" for what, names in has.items() if names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -59,6 +60,18 @@ def test_friction_models_are_those_of_the_robot():
         for term in ("viscous", "offset"):
             assert getattr(found[joint], term) == pytest.approx(getattr(true[joint], term), abs=0.2), (joint, term)
         assert found[joint].coulomb == pytest.approx(true[joint].coulomb, rel=0.1)
+
+
+def test_friction_by_load_is_found_and_written():
+    t, q, _ = recorded()
+    term = next(link.term for link in robots()[1].model.links if link.joint == "j2")
+    true = robots()[1].with_joint_dynamics({"j2": replace(term, load_dependent=0.15, load_smoothing=0.5)})
+    tau = true.inverse_dynamics(*motion(0)(t)[:3]) + np.random.default_rng(1).normal(size=q.shape) * NOISE
+    found = fit(robots()[0], Measurements(t, q, tau))
+    assert "load" in found.friction[1].words and np.all(found.foretold < 1.2 * NOISE)
+    written = rnea_ros.load(URDF, result_files.robot_file(found, {}).content)
+    loads = [link.term.load_dependent for robot in (found.robot, written) for link in robot.model.links if link.joint == "j2"]
+    assert loads == pytest.approx([0.15, 0.15], rel=0.25)
 
 
 def test_base_parameters_are_as_certain_as_they_say():

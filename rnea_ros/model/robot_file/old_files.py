@@ -22,7 +22,8 @@ from .problem import Path, Problem
 LOOPS, ELASTIC, LIMITS = ("active", "loops", "start"), ("joints", "springs"), "joint_limits"
 PARAMETERS = "ros__parameters"
 DYNAMICS = {"rotor_inertia": "drives", "gear_ratio": "drives",
-            **dict.fromkeys(("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry"),
+            **dict.fromkeys(("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry",
+                             "load_dependent", "load_smoothing"),
                             "friction")}
 # Of an elastic joint: the old key, its section now, and its key there.
 JOINT = {"stiffness": ("elastic_joints", "stiffness"), "gear_ratio": ("drives", "gear_ratio"),

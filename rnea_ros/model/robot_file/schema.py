@@ -187,7 +187,8 @@ SUPPLIES = _each("", "Sources of power that joints share, by any name.", _object
 
 FRICTION = _each("any joint", "What acts at each joint beside links and drives, over the URDF's `<dynamics>`.", _object(
     "Friction of one joint; its torque is s (coulomb + stribeck (1 - tanh^2(qd / stribeck_velocity))) + (viscous + asymmetry "
-    "s) qd + offset, with s = tanh(qd / smoothing).", {
+    "s) qd + offset + load_dependent s sqrt(X^2 + load_smoothing^2), with s = tanh(qd / smoothing), and X the torque of links "
+    "and rotor.", {
         "coulomb": _not_negative("Coulomb friction [N m, N]."),
         "viscous": _not_negative("Viscous friction [N m s/rad, N s/m]."),
         "offset": _number("Constant torque that the motor needs beside everything else [N m, N]."),
@@ -197,7 +198,9 @@ FRICTION = _each("any joint", "What acts at each joint beside links and drives, 
         "stribeck_velocity": _positive("Speed within which stribeck counts; default 0.1 [rad/s, m/s]."),
         "asymmetry": _number("Viscous friction forwards above that backwards, half the difference: at most viscous, either "
                              "way; default 0 [N m s/rad, N s/m]."),
-        "load_dependent": _later("friction by transmitted torque.")}))
+        "load_dependent": _number("Friction as a share of the torque that the joint transmits, below 1; default 0, "
+                                  "in fixed trees only [-].", minimum=0, maximum=0.999),
+        "load_smoothing": _positive("Torque below which that share is taken of this torque rather; default 0.1 [N m, N].")}))
 
 ADDED = "all that the motor does (default), or all but what the robot's own controller adds to it."
 

@@ -200,6 +200,10 @@ JOINT_DYNAMICS = (
     Entry(f"joint_dynamics.{JOINT}.stribeck_velocity", 0.1, "Speed within which stribeck counts", "rad/s, m/s", 1e-9, 100.0),
     Entry(f"joint_dynamics.{JOINT}.asymmetry", 0.0, "Viscous friction forwards above that backwards, half the difference",
           "N m s/rad, N s/m", -LARGEST, LARGEST),
+    Entry(f"joint_dynamics.{JOINT}.load_dependent", 0.0, "Friction as a share of the torque that the joint transmits", "",
+          0.0, 0.999),
+    Entry(f"joint_dynamics.{JOINT}.load_smoothing", 0.1, "Torque below which that share is taken of this torque rather",
+          "N m, N", 1e-9, LARGEST),
 )
 HOLD = (
     Entry(f"hold_joints.{JOINT}", math.nan, "Where the joint is while nobody publishes it, at rest. A joint that has once "

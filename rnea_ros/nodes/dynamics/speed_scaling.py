@@ -54,7 +54,7 @@ class SpeedScaler:
         """For a motion (q, qd, qdd, qddd) at a stamp [ns]; alone: the same without loads, which stay as they are where they
         are on the path, however fast it is gone along: their share is one that speed does not change."""
         _, qd, qdd, _ = motion
-        still, still_rate, viscous, viscous_rate = self._shares(qd, qdd)
+        still, still_rate, viscous, viscous_rate = self._shares(qd, qdd, result.gravity, result.gravity_rate)
         still, still_rate = still + result.tau - alone.tau, still_rate + result.tau_rate - alone.tau_rate
         found = speed_factor(result.tau, result.tau_rate, result.gravity + still, result.gravity_rate + still_rate,
                              self._limits.effort, self._limits.effort_rate, viscous, viscous_rate)

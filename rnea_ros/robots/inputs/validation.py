@@ -106,6 +106,13 @@ def held_base(model: Model) -> None:
         raise InputError(f"the base of robot '{model.name}' is free: FloatingRobot says how it moves, base='fixed' holds it")
 
 
+def no_load_friction(model: Model, kind: str) -> None:
+    """InputError for friction by load, whose loads only the joints of a held tree know by themselves."""
+    if rough := [link.joint for link in model.links if link.term.load_dependent]:
+        raise InputError(f"load_dependent of {some(rough, quoted=True)}: a {kind} does not have friction by load, fixed trees "
+                         "do; the load of its joints hangs on loops, springs or a base that is free")
+
+
 def results(what: str, found: Sequence[np.ndarray]) -> None:
     """InputError where finite inputs gave what is too large for a number, or the difference of two such."""
     if not all(np.isfinite(part).all() for part in found):

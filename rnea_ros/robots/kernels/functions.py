@@ -19,6 +19,7 @@ from ...algorithms import forward_dynamics as articulated_bodies
 from ...algorithms import link_shares as shares
 from ...algorithms import mass_matrix as composite_bodies
 from ...algorithms import torque_rate as newton_euler
+from ...algorithms.joint_dynamics import without_load_friction
 from ...algorithms.world_loads import on_links
 from . import derivative_functions, floating_functions
 from .kernel_function import KernelFunction
@@ -46,12 +47,13 @@ def dynamics(rnea, model, gravity, options, q, qd, qdd, qddd):
     """tau, tau_rate, gravity torque and its rate.
 
     Gravity enters affinely, so its rate along a motion is the rate of the motion without acceleration less the same in
-    free fall; joint dynamics cancel. External wrenches have no share in either.
+    free fall; joint dynamics, without friction by load, cancel. External wrenches have no share in either.
     """
     zero = q * 0.0
     untouched = {name: value for name, value in options.items() if name == "inertias"}
-    heavy = torque_and_rate(rnea, model, gravity, untouched, q, qd, zero, zero)[1]
-    light = torque_and_rate(rnea, model, gravity * 0.0, untouched, q, qd, zero, zero)[1]
+    bare = without_load_friction(model)
+    heavy = torque_and_rate(rnea, bare, gravity, untouched, q, qd, zero, zero)[1]
+    light = torque_and_rate(rnea, bare, gravity * 0.0, untouched, q, qd, zero, zero)[1]
     gravity_rate = [a - b for a, b in zip(heavy, light, strict=True)]
     motion = torque_and_rate(rnea, model, gravity, options, q, qd, qdd, qddd)
     return *motion, *gravity_torque(rnea, model, gravity, untouched, q), gravity_rate
