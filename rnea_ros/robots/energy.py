@@ -116,11 +116,12 @@ class Energetics:
     def load_friction(self, tau: ArrayLike, qd: ArrayLike) -> Array:
         """Friction by the load in torques tau, (n,) or (samples, n): the share that grows with what the joints transmit."""
         given, speed = (validation.coordinates(name, x, self.model.joint_names) for name, x in (("tau", tau), ("qd", qd)))
-        found, other = np.zeros_like(given), friction(self.model, speed, np.zeros_like(speed))[0]
-        for link in self.model.links:
-            if link.term.load_dependent:
+        found = np.zeros_like(given)
+        if loaded := [link for link in self.model.links if link.term.load_dependent]:
+            left = given - friction(self.model, speed, np.zeros_like(speed))[0]
+            for link in loaded:
                 k = link.coordinate
-                found[..., k] = load_friction(link.term, given[..., k] - other[..., k], speed[..., k])
+                found[..., k] = load_friction(link.term, left[..., k], speed[..., k])
         return found
 
     def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,

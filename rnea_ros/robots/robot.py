@@ -234,7 +234,8 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
              world_wrenches: Wrenches | None = None) -> Array:
-        """Torques at zero acceleration: velocity terms, gravity, friction, loads. tau = M qdd + bias."""
+        """Torques at zero acceleration: velocity terms, gravity, friction, loads. Without friction by load
+        tau = M qdd + bias."""
         return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches=wrenches, world_wrenches=world_wrenches)
 
     def gravity(self, q: ArrayLike) -> Array:
