@@ -77,7 +77,7 @@ def test_what_is_declared_only_is_refused_with_not_yet(path):
 
 
 def test_nothing_else_is_declared_only():
-    assert len(LATER) == 5 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "friction", "sensors"}
+    assert len(LATER) == 4 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "sensors"}
 
 
 def test_cut_joints_are_those_of_the_algorithm():
@@ -109,7 +109,7 @@ friction: {j1: {viscos: 1.0}, j7: {viscous: .nan}}
         "line 7, column 3: payloads.l9: link 'l9' does not exist; the links are base, l1, l2, l3",
         "line 9, column 5: payloads.l1.mass is -1; a number above zero is needed [kg]",
         "line 10, column 17: friction.j1.viscos is not known; allowed are coulomb, viscous, offset, smoothing, "
-        "stribeck, stribeck_velocity, asymmetry; did you mean 'viscous'?",
+        "stribeck, stribeck_velocity, asymmetry, load_dependent, load_smoothing; did you mean 'viscous'?",
         "line 10, column 31: friction.j7: joint 'j7' does not exist; the joints are j1, j2, j3",
         "line 10, column 36: friction.j7.viscous is nan; a number not below zero is needed [N m s/rad, N s/m]")
 
