@@ -94,7 +94,7 @@ def compute(job: Job, path: Path, plan: Plan, number: int, target: Path) -> Part
             how = how or (block.how.method if block.how else "")
             for motion in parts(block):
                 found = torques(torque_and_rate, motion)
-                peaks.see(found.t, found.tau, found.tau_rate, found.qd, found.qdd, found.qddd)
+                peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
                 rows += len(found.t)
                 yield found
 

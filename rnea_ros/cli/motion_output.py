@@ -59,14 +59,14 @@ def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits
     if count > MOST_ROWS:
         raise InputError(f"--rate {args.rate:g} makes {count} rows of {motion.duration:.6g} s; {MOST_ROWS} are the most")
     t, robot = np.append(np.arange(count) / args.rate, motion.duration), link_side(moved, level(moved))
-    peaks = Peaks(LimitUse(robot.joint_names, own_limits(robot, limits), robot.drive_limits))
+    peaks = Peaks(LimitUse.of(robot, own_limits(robot, limits)))
 
     def rows() -> Iterator[np.ndarray]:
         for k in range(0, len(t), motion_csv.CHUNK):
             part = t[k:k + motion_csv.CHUNK]
             state = motion(part)
             blocks = (*state, *robot.torque_and_rate(*state))
-            peaks.see(part, *blocks[4:], *blocks[1:4])
+            peaks.see(part, *blocks[4:], *blocks[:4])
             yield np.column_stack((part, *blocks))
 
     header = ["t", *(f"{block}_{joint}" for block in BLOCKS for joint in robot.joint_names)]

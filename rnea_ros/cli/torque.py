@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             blocks.append(block.only(slice(0)))
             for motion in compute.parts(block):
                 found = compute.torques(torque_and_rate, motion)
-                peaks.see(found.t, found.tau, found.tau_rate, found.qd, found.qdd, found.qddd)
+                peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
                 if args.plot:
                     kept.append((found, compute.deviations(robot, motion)))
                 count += len(found.t)

@@ -83,7 +83,7 @@ class ExecutedMotion:
         self.root_link = kinds.tree(robot).root_link
         if self.committed is not None:
             self.committed.quantities = quantities(robot, self.scaler.constraints)
-        if (use := LimitUse(robot.joint_names, limits, robot.drive_limits)).labels:
+        if (use := LimitUse.of(robot, limits)).labels:
             self._use = use
 
     def check_start(self, place: np.ndarray, tolerance: float) -> None:
@@ -112,7 +112,7 @@ class ExecutedMotion:
         reference = self.scaler.tick(dt) if self.committed is None else self._seen(self.committed, now, clock)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
-        binding = self._use.nearest(found.tau, found.tau_rate, reference.qd, reference.qdd, reference.qddd)
+        binding = self._use.nearest(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd, reference.qddd)
         planned, speed = self._schedule.at(reference.s)
         delay = self.scaler.due - planned
         if binding.utilization > self.peak:

@@ -64,8 +64,7 @@ class ExecutionContext(NamedTuple):
         """Raises InputError."""
         if self.dynamics is None:
             raise InputError(self.problem)
-        dynamics = self.dynamics.along(path)
-        return Constraints(path, dynamics, dynamics.limits(self.limits), self.robot.joint_names, dynamics.drives())
+        return self.dynamics.constraints(path, self.limits)
 
     def unknown(self) -> dict[str, str]:
         """What to say of limits that are not known, by quantity; empty where all are."""

@@ -45,6 +45,21 @@ def of(limits: Sequence[DriveLimit], coordinates: Sequence[int] | np.ndarray) ->
     return tuple(limit for limit in kept if limit.joints)
 
 
+def two_sided(model: Any, joint_names: Sequence[str], limits: Any, quantity: str) -> tuple[np.ndarray, ...] | None:
+    """Numbers of the joints whose limit of "effort" or "velocity" differs up and down, and both limits (k,); None: none.
+
+    Of joints alone whose limit is the model's, not another one that a user gave.
+    """
+    given = dict(zip(joint_names, getattr(limits, quantity)))
+    own = dict(zip(model.joint_names, getattr(model.limits, quantity)))
+    found = [(joint_names.index(one.owner), one.lower, one.upper) for one in model.drive_limits
+             if one.quantity == quantity and given.get(one.owner) == own.get(one.owner)]
+    if not found:
+        return None
+    joints, lower, upper = map(np.array, zip(*found))
+    return joints, lower, upper
+
+
 class Factors(NamedTuple):
     """What torque, torque rate, speed and power of each joint count in each limit: (limits, n) each."""
 

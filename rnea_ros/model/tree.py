@@ -25,6 +25,7 @@ from . import mdh
 from .drive_limits import DriveLimit
 from .drives import Drive, Supply
 from .effort_convention import TOTAL, Efforts
+from .velocity_limits import VelocityByPosition
 
 NO_COORDINATE = -1
 
@@ -222,6 +223,7 @@ class Model(Frozen):
     reconstruction_error : largest deviation of any frame from the URDF, over several poses [m, rad]
     drive_limits : what motors, gears and supplies leave of torque, torque rate and speed together; no URDF has them
     drives, supplies : the data sheets behind these, as far as they are known
+    velocity_by_position : where joints must be slower than their velocity limit
     efforts : what the robot means by the effort of a joint; no URDF says it
     """
 
@@ -235,6 +237,7 @@ class Model(Frozen):
     drive_limits: tuple[DriveLimit, ...] = ()
     drives: tuple[Drive, ...] = ()
     supplies: tuple[Supply, ...] = ()
+    velocity_by_position: tuple[VelocityByPosition, ...] = ()
     efforts: Efforts = TOTAL
 
     def __post_init__(self) -> None:

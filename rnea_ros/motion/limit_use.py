@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..model.drive_limits import DriveLimit, uses
+from ..model.effort_convention import TOTAL
 from ..model.tree import Limits
+from ..model.velocity_limits import LEAST, VelocityLimits
+from ..robots.declared_joints import TWO_SIDED
 from ..robots.inputs import validation
+from ..robots.kinds import tree, trees
 from ..robots.link_side import LinkSideRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.terms import QUANTITIES
 
+AddedRate = Callable[[Any, Any, Any], Any]  # q, qd, qdd -> rates (..., n)
+
 
 def own_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
-    """The limits given, or the robot's; where the effort limits are its own, with the wider of two that differ up and down,
-    which its drive limits keep apart."""
+    """The limits given, or the robot's; where those of effort or velocity are its own, with the wider of two that differ up
+    and down, which its drive limits keep apart."""
     given = validation.limits(robot.limits if given is None else given, robot.joint_names)
-    if not np.array_equal(given.effort, robot.limits.effort, equal_nan=True):
-        return given
-    effort = given.effort.copy()
-    for limit in robot.drive_limits:
-        if limit.quantity == "effort":
-            effort[limit.joints[0]] = max(-limit.lower, limit.upper)
-    return replace(given, effort=effort)
+    for quantity in TWO_SIDED:
+        wider = getattr(given, quantity).copy()
+        if np.array_equal(wider, getattr(robot.limits, quantity), equal_nan=True):
+            for limit in robot.drive_limits:
+                if limit.quantity == quantity:
+                    wider[limit.joints[0]] = max(-limit.lower, limit.upper)
+            given = replace(given, **{quantity: wider})
+    return given
+
+
+def velocity_limits(robot: AnyRobot, limits: Limits) -> VelocityLimits | None:
+    """Where they depend on the position; None if they do not."""
+    names = robot.joint_names
+    known = [one for part in trees(robot) for one in part.model.velocity_by_position if one.joint in names]
+    return VelocityLimits(names, limits.velocity, known) if known else None
+
+
+def added_rate(robot: AnyRobot) -> AddedRate | None:
+    """The rates of what the robot's own controller adds to the torques that it is given; None if it adds nothing."""
+    convention = tree(robot).model.efforts.commanded
+    if convention.contains == TOTAL.commanded.contains or not isinstance(robot, Robot):
+        return None
+    rest = np.zeros(robot.n)
+
+    def rates(q: Any, qd: Any, qdd: Any) -> Any:
+        gravity = robot.dynamics(q, qd, qd * rest, qd * rest).gravity_rate
+        return convention.added(gravity, robot.friction(qd, qdd)[1] if convention.needs_friction else 0.0)
+
+    return rates
 
 
 class Nearest(NamedTuple):
@@ -49,23 +77,33 @@ def in_words(owner: str, quantity: str) -> str:
 class LimitUse:
     """labels : (owner, quantity) of each known limit, first those of the joints, then those of drives"""
 
-    def __init__(self, joint_names: Sequence[str], limits: Limits, drives: Sequence[DriveLimit] = ()):
+    def __init__(self, joint_names: Sequence[str], limits: Limits, drives: Sequence[DriveLimit] = (),
+                 velocity: VelocityLimits | None = None, added: AddedRate | None = None):
+        """velocity: limits by position; added: rates of what the limit of torque rates is not of."""
         limit = np.stack([getattr(limits, quantity) for quantity in QUANTITIES])
         self._known = np.flatnonzero(np.isfinite(limit))
         self._limit = limit.flat[self._known]
-        self._drives = drives
+        self._drives, self._velocity, self._added = drives, velocity, added
         own = [(joint_names[k % limit.shape[1]], QUANTITIES[k // limit.shape[1]]) for k in self._known]
         self.labels = (*own, *((drive.owner, drive.quantity) for drive in self._drives))
 
-    def __call__(self, tau: Any, tau_rate: Any, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
+    @classmethod
+    def of(cls, robot: AnyRobot, limits: Limits) -> LimitUse:
+        """All that a robot's data limit, beside these."""
+        drives = robot.drive_limits if isinstance(robot, LinkSideRobot) else ()
+        return cls(robot.joint_names, limits, drives, velocity_limits(robot, limits), added_rate(robot))
+
+    def __call__(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
         """(..., limits), zero or more, from arrays (..., n)."""
-        values = np.abs(np.concatenate((tau, tau_rate, qd, qdd, qddd), axis=-1))
+        commanded = tau_rate if self._added is None else tau_rate - self._added(q, qd, qdd)
+        used = qd if self._velocity is None else qd * self._velocity.most / np.maximum(self._velocity(q, qd), LEAST)
+        values = np.abs(np.concatenate((tau, commanded, used, qdd, qddd), axis=-1))
         found = values[..., self._known] / self._limit
         return np.concatenate((found, uses(self._drives, tau, tau_rate, qd)), axis=-1) if self._drives else found
 
-    def nearest(self, tau: Any, tau_rate: Any, qd: Any, qdd: Any, qddd: Any) -> Nearest:
+    def nearest(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> Nearest:
         """Of one sample."""
-        found = self(tau, tau_rate, qd, qdd, qddd)
+        found = self(tau, tau_rate, q, qd, qdd, qddd)
         most = int(found.argmax())
         return Nearest(float(found[most]), *self.labels[most])
 
@@ -73,7 +111,7 @@ class LimitUse:
 def limit_use(robot: AnyRobot) -> LimitUse:
     """Of all limits that a robot knows."""
     if isinstance(robot, Robot):
-        return LimitUse(robot.joint_names, own_limits(robot, None), robot.drive_limits)
+        return LimitUse.of(robot, own_limits(robot, None))
     return LimitUse(robot.joint_names, robot.limits)
 
 
@@ -97,9 +135,9 @@ class Peaks:
         self._use = use
         self._share, self._time = np.zeros((2, len(use.labels)))
 
-    def see(self, t: np.ndarray, tau: Any, tau_rate: Any, qd: Any, qdd: Any, qddd: Any) -> None:
+    def see(self, t: np.ndarray, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> None:
         """t (samples,), the rest (samples, n); NaN where a recording does not tell."""
-        found = np.nan_to_num(self._use(tau, tau_rate, qd, qdd, qddd), nan=0.0)
+        found = np.nan_to_num(self._use(tau, tau_rate, q, qd, qdd, qddd), nan=0.0)
         most, when = found.max(axis=0), t[found.argmax(axis=0)] if found.size else self._time
         self._time = np.where(most > self._share, when, self._time)
         self._share = np.maximum(self._share, most)

@@ -12,19 +12,24 @@ import numpy as np
 from ..errors import InputError
 from ..model.drive_limits import DriveLimit, factors
 from ..model.tree import Limits
+from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
 from ..robots.followed import FollowedLoops, FollowedPlatform
+from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
 from ..robots.parallel import ParallelRobot
 from ..robots.robot import Robot
 from ..scaling.drive_rows import DriveRows
 from ..scaling.path import Path
-from ..scaling.terms import Terms
+from ..scaling.terms import Constraints, Terms
 from .followed_terms import FollowedTerms
+from .limit_use import velocity_limits
 from .ridden_terms import RiddenTerms
 from .tree_terms import TreeTerms
 
+LOOKS = 2001  # along a path, for where no velocity is allowed
+STILL = 1e-9  # dq/ds of a joint that does not move
 
 class PathTerms(Protocol):
     """Of one robot, Coulomb friction left out: call with q, q', q'', q''' (samples, n) each.
@@ -73,6 +78,15 @@ class PathDynamics:
         """Have the kernels now, for many samples too, and not at the first call."""
         self.terms.compile()
 
+    def constraints(self, path: Path, limits: Limits, drive_limits: Sequence[DriveLimit] | None = None) -> Constraints:
+        """All limits along a path: these, and what the robot's data say beside them. Raises InputError."""
+        dynamics, velocity = self.along(path), velocity_limits(self.robot, limits)
+        if velocity is not None:
+            _check_velocities(velocity, path, self.robot.joint_names)
+        return Constraints(path, dynamics, dynamics.limits(limits), self.robot.joint_names, dynamics.drives(drive_limits),
+                           tree(self.robot).model.efforts.commanded.contains,
+                           None if velocity is None else lambda q, way: np.maximum(velocity(q, way), LEAST))
+
     def limits(self, limits: Limits | None = None) -> Limits:
         """The robot's limits, or those given, less Coulomb friction. InputError where it leaves nothing of an effort limit."""
         limits, friction = limits or self.robot.limits, self.terms.friction
@@ -93,3 +107,14 @@ class PathDynamics:
         if (rows.left <= 0.0).any():
             raise InputError(f"Coulomb friction takes all of the {rows.limits[int(np.argmin(rows.left))].description}")
         return rows
+
+
+def _check_velocities(velocity: VelocityLimits, path: Path, joint_names: Sequence[str]) -> None:
+    """InputError where a path goes so near to the end of a joint that it may not move that way at all."""
+    s = np.linspace(0.0, path.length, LOOKS)
+    q, way = path(s)[:2]
+    stuck = (velocity(q, way) <= 0.0) & (np.abs(way) > STILL)
+    if stuck.any():
+        sample, k = np.argwhere(stuck)[0]
+        raise InputError(f"the path takes {joint_names[k]} to {q[sample, k]:.5g}, so near to its end that "
+                         "velocity_by_position of the robot file allows no velocity that way")

@@ -15,18 +15,21 @@ import numpy as np
 
 from ..errors import InputError, some
 from ..model.drive_limits import factors, values
-from ..model.tree import Limits
+from ..model.effort_convention import TOTAL
+from ..model.tree import JointDynamics, Limits
+from ..model.velocity_limits import VelocityLimits
 from ..planning.planner import PlannedMotion, plan
 from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, of_motion
 from ..planning.settings import Report, Settings
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.validation import Wrenches
+from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot, link_side, unkept
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.path import FARTHEST
-from .limit_use import own_limits
+from .limit_use import own_limits, velocity_limits
 
 FORCE = slice(0, 3)  # of a joint wrench
 
@@ -66,14 +69,26 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
     found = plan(problem, settings, report)
-    return replace(found, notes=(*found.notes, *unkept(robot)))
+    return replace(found, notes=(*found.notes, *unkept(robot), *_whole_rates(moved, limits)))
+
+
+def _whole_rates(robot: LinkSideRobot, limits: Limits) -> tuple[str, ...]:
+    if isinstance(robot, Robot) or np.isnan(limits.effort_rate).all() or commanded_contains(robot) == TOTAL.commanded.contains:
+        return ()
+    return ("limits of torque rate are kept by whole torques, gravity included: only of trees are rates planned without it",)
+
+
+def commanded_contains(robot: LinkSideRobot) -> str:
+    return tree(robot).model.efforts.commanded.contains
 
 
 def _quantities(robot: LinkSideRobot, limits: Limits, loads: Mapping[str, Any],
                 joint_force: Mapping[str, float] | None) -> tuple[list[Quantity], Quantity]:
     """All that is limited, and torque."""
     tau = torque(robot, limits.effort, loads)
-    quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]
+    quantities = [*motion_limits(robot, limits), tau, torque_rate(commanded(robot), limits.effort_rate, loads)]
+    if (velocity := velocity_limits(robot, limits)) is not None:
+        quantities.append(velocity_by_position(robot, velocity))
     if robot.drive_limits:
         quantities.append(drives(robot, loads))
     if joint_force:
@@ -101,6 +116,40 @@ def torque(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) ->
 def torque_rate(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque rate", robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
                     lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit)
+
+
+def commanded(robot: LinkSideRobot) -> LinkSideRobot:
+    """The robot whose torque rates are those that the limits of torque rate are of: where its own controller adds gravity, and
+    friction, they are those of the same robot without weight, and without friction."""
+    contains = commanded_contains(robot)
+    if contains == TOTAL.commanded.contains or not isinstance(robot, Robot):
+        return robot
+    weightless = robot.held(np.zeros(3))
+    if contains == "without_gravity":
+        return weightless
+    terms = {link.joint: JointDynamics(rotor_inertia=link.term.rotor_inertia, gear_ratio=link.term.gear_ratio)
+             for link in robot.model.links if link.joint}
+    return weightless.with_joint_dynamics(terms)
+
+
+def velocity_by_position(robot: LinkSideRobot, limits: VelocityLimits) -> Quantity:
+    """(qd + o) |qd + o| + 2 a q <= 2 a upper, and the same towards the lower end: the limit squared, which has a slope where
+    its root has none. Keeps out of where the joint may not move on at all."""
+    k, (o, a2, ends) = limits.joints, limits.zones
+    pick = np.eye(robot.n)[k]
+
+    def value(q, qd):
+        return np.concatenate([(v := sign * qd[:, k] + o) * np.abs(v) + a2 * sign * q[:, k] for sign in (1.0, -1.0)], axis=1)
+
+    def slope(q, qd):
+        by_speed = [2.0 * np.abs(sign * qd[:, k] + o) * sign for sign in (1.0, -1.0)]
+        by_place = np.broadcast_to(np.concatenate((a2, -a2)), (len(q), 2 * len(k)))
+        both = np.concatenate((pick, pick))
+        return [by_place[..., None] * both, np.concatenate(by_speed, axis=1)[..., None] * both]
+
+    upper = np.concatenate((a2 * ends[1], -a2 * ends[0]))
+    return Quantity("velocity by position", [robot.joint_names[j] for j in (*k, *k)], 1, value, slope,
+                    np.full(len(upper), -np.inf), upper)
 
 
 def drives(robot: LinkSideRobot, loads: Mapping[str, Any]) -> Quantity:

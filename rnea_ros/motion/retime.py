@@ -80,8 +80,7 @@ def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: 
         raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
     limits = own_limits(moved, limits)
     way = route(points, velocities, tolerance)
-    dynamics = PathDynamics(moved).along(way.path)
-    constraints = Constraints(way.path, dynamics, dynamics.limits(limits), robot.joint_names, dynamics.drives(drive_limits))
+    constraints = PathDynamics(moved).constraints(way.path, limits, drive_limits)
     notes = (*_unknown(constraints), *unkept(robot), *_off_the_path(way, tolerance), *_outside(robot, limits, way))
     return Retimed(way, time_optimal(constraints, progress), notes)
 

@@ -12,6 +12,7 @@ from ..model.drives import Drive, Supply
 from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.schema import CONVENTIONS
 from ..model.tree import Model
+from .declared_joints import TWO_SIDED
 
 NO_LIMIT = 10.0  # times the known one of two limits: as good as none
 ALIKE = 0.15  # relative: motor constants on data sheets are rounded, and measured warm or cold
@@ -35,8 +36,10 @@ def drive_limits(model: Model, file: RobotFile) -> tuple[DriveLimit, ...]:
     found = [limit for drive in drives(model, file) for limit in _limits(drive, (model.joint_names.index(drive.joint),))]
     for k, joint in enumerate(model.joints):
         given = file.section("limits").get(joint.name, {})
-        if (least := given.get("min_effort")) is not None:
-            found.append(DriveLimit("effort", joint.name, (k,), least, given.get("max_effort", joint.effort), effort=1.0))
+        for quantity in TWO_SIDED:
+            if (least := given.get(f"min_{quantity}")) is not None:
+                most = given.get(f"max_{quantity}", getattr(joint, quantity))
+                found.append(DriveLimit(quantity, joint.name, (k,), least, most, **{quantity: 1.0}))
     for supply in supplies(model, file):
         found += _power(supply.name, tuple(map(model.joint_names.index, supply.joints)), supply)
     return tuple(found)

@@ -12,9 +12,11 @@ from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.rules import position_range
 from ..model.robot_file.schema import QUANTITIES
 from ..model.tree import Joint, JointDynamics, Model
+from ..model.velocity_limits import VelocityByPosition
 
 FORCE = "joint_force"
 ARRAYS = tuple(quantity for quantity in QUANTITIES if quantity != FORCE)
+TWO_SIDED = ("effort", "velocity")  # may differ up and down
 FRICTION = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry",
             "load_dependent", "load_smoothing")
 
@@ -29,9 +31,17 @@ def limited(model: Model, file: RobotFile) -> Model:
 
 def _limited(joint: Joint, given: Mapping[str, Any], position: tuple[float, float]) -> Joint:
     found = {quantity: limit(given, quantity, getattr(joint, quantity)) for quantity in ARRAYS}
-    if "min_effort" in given:  # the narrower one, for all who know one alone; drive limits tell both apart
-        found["effort"] = min(found["effort"], -given["min_effort"])
+    for quantity in TWO_SIDED:
+        if f"min_{quantity}" in given:  # the narrower one, for all who know one alone; drive limits tell both apart
+            found[quantity] = min(found[quantity], -given[f"min_{quantity}"])
     return replace(joint, lower=position[0], upper=position[1], **found)  # type: ignore[arg-type]  # of numbers all
+
+
+def velocity_by_position(model: Model, file: RobotFile) -> tuple[VelocityByPosition, ...]:
+    """Of joints of the model that must be slower near their ends."""
+    given = file.section("limits")
+    zones = {name: given[name].get("velocity_by_position") for name in model.joint_names if name in given}
+    return tuple(VelocityByPosition(name, **{"velocity_offset": 0.0, **zone}) for name, zone in zones.items() if zone)
 
 
 def limit(given: Mapping[str, Any], quantity: str, before: float) -> float:

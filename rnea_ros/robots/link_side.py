@@ -23,7 +23,7 @@ from .robot import Robot
 from .springs import SpringRobot
 
 LinkSideRobot = Robot | ClosedLoopRobot | ParallelRobot | ElasticRobot  # the last one with rigid joints alone
-OF_LINKS = ("effort", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
+OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
 
 
 def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:

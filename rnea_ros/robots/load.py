@@ -85,8 +85,9 @@ def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     limits = declared_drives.drive_limits(model, file)
     model = declared_joints.limited(model.with_joint_dynamics(declared_joints.joint_dynamics(model, file, motors)), file)
     model = replace(model, drive_limits=limits, drives=declared_drives.drives(model, file),
-                    supplies=declared_drives.supplies(model, file), efforts=declared_efforts.efforts(model, file),
-                    warnings=(*model.warnings, *declared_drives.doubts(file)))
+                    supplies=declared_drives.supplies(model, file),
+                    velocity_by_position=declared_joints.velocity_by_position(model, file),
+                    efforts=declared_efforts.efforts(model, file), warnings=(*model.warnings, *declared_drives.doubts(file)))
     robot = Robot(model, backend, file.content.get("gravity", GRAVITY))
     for payload in declared_joints.payloads(file):
         if payload.link in model.frames:

@@ -46,6 +46,7 @@ from .path import Path
 BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
 PART = 2000  # samples looked at together, about
 QUANTITIES = ("effort", "effort_rate", "velocity", "acceleration", "jerk")
+ADDED = {"total": (), "without_gravity": (1,), "without_gravity_and_friction": (1, 2, 3)}  # places of g', and of f', f
 Rate = Callable[[Any, Any, Any, Any], tuple[Any, Any]]  # (q, qd, qdd, qddd) -> tau, tau_rate
 
 
@@ -94,6 +95,10 @@ class Constraints:
     dynamics : (q, q', q'', q''') (samples, n) each -> Terms; None if there is no limit of effort or effort rate
     limits   : anything with the fields of Limits
     drives   : limits of drives beside these
+    rate_of  : what the limits of effort rate are of: "total" torques, or those "without_gravity" or
+               "without_gravity_and_friction", where the robot's own controller adds these
+    velocity : of q and q' (samples, n) each, the velocity limits (samples, n) there and that way, above zero; None: those of
+               limits
     labels   : (joint number, quantity) of every constraint; joint -1 where several share it
     own      : how many of them are of joints; those of drives follow
     unknown  : the same of every limit that is not known and therefore not enforced
@@ -102,7 +107,8 @@ class Constraints:
     """
 
     def __init__(self, path: Path, dynamics: Callable[..., Terms] | None, limits: Any,
-                 joint_names: Sequence[str] | None = None, drives: DriveRows | None = None):
+                 joint_names: Sequence[str] | None = None, drives: DriveRows | None = None,
+                 rate_of: str = "total", velocity: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None):
         self.path, self.dynamics = path, dynamics
         self.joint_names = tuple(joint_names or (f"joint {k + 1}" for k in range(path.n)))
         if len(self.joint_names) != path.n:
@@ -121,7 +127,7 @@ class Constraints:
         self.unknown = tuple((k, name) for name in QUANTITIES for k in range(path.n) if k not in known[name])
         if not self.labels:
             raise InputError("not one limit is known: there is no fastest motion, and nothing to keep to")
-        self._known = known
+        self._known, self._not_counted, self._velocity = known, ADDED[rate_of], velocity
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         limit = np.asarray(value, dtype=float)
@@ -151,11 +157,14 @@ class Constraints:
             t = self.dynamics(*motion)
             weights["effort"] = {0: t.g, 1: t.f, 2: t.c, 3: t.m}
             weights["effort_rate"] = {1: t.g1, 2: t.f1, 3: t.f, 4: t.c1, 5: t.b, 6: t.m}
+        counted = {**weights, "effort_rate": {place: values for place, values in weights.get("effort_rate", {}).items()
+                                              if place not in self._not_counted}}
+        limits = self.limits if self._velocity is None else self.limits._replace(velocity=self._velocity(motion[0], q1))
         rows, begin = np.zeros((len(q1), BASIS, len(self.labels))), 0
-        for (name, known), limit in zip(self._known.items(), self.limits):
+        for (name, known), limit in zip(self._known.items(), limits):
             end = begin + len(known)
-            for place, values in weights.get(name, {}).items():
-                np.divide(values[:, known], limit[known], out=rows[:, place, begin:end])
+            for place, values in counted.get(name, {}).items():
+                np.divide(values[:, known], limit[..., known], out=rows[:, place, begin:end])
             begin = end
         if self.drives:
             self.drives.fill(rows[..., self.own:], weights, q1)

@@ -77,7 +77,7 @@ def test_what_is_declared_only_is_refused_with_not_yet(path):
 
 
 def test_nothing_else_is_declared_only():
-    assert len(LATER) == 4 and {path[0] for path in LATER} == {"elastic_joints", "drives", "limits", "sensors"}
+    assert len(LATER) == 3 and {path[0] for path in LATER} == {"elastic_joints", "drives", "sensors"}
 
 
 def test_cut_joints_are_those_of_the_algorithm():

@@ -12,7 +12,7 @@ pytest.importorskip("rnea_msgs")
 from builtin_interfaces.msg import Time
 
 from rnea_msgs.msg import JointMotion
-from rnea_ros import Robot
+from rnea_ros import Robot, load
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.model_info import model_info
@@ -26,6 +26,25 @@ URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(
     f'</link><joint name="{name}" type="{kind}"><parent link="{"base" if k == 0 else f"l{k - 1}"}"/><child link="l{k}"/>'
     '<origin xyz="0.1 0.2 0.3" rpy="1 0 0"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="5" velocity="2"/></joint>'
     for k, (name, kind) in enumerate(zip(NAMES, ("revolute", "prismatic", "revolute")))))
+
+
+def test_shares_of_limits_up_and_down_by_place_and_of_what_is_commanded():
+    zone = {"velocity_offset": 0.1, "deceleration_limit": 2.0, "lower_position_limit": -1.1, "upper_position_limit": 1.1}
+    robot = load(URDF.encode(), {"version": 1, "commanded_effort": {"contains": "without_gravity"}, "limits": {
+        "a": {"max_effort_rate": 7.0, "velocity_by_position": zone}, "b": {"max_effort": 9.0, "min_effort": -3.0},
+        "c": {"max_velocity": 2.0, "min_velocity": -0.5}}})
+    out = DynamicsMessages(robot, joint_limits(described(robot), robot), "", robot.model.efforts.commanded)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        motion = rng.uniform(-1.0, 1.0, (4, 3))
+        result = robot.dynamics(*motion)
+        out.fill(Time(sec=1), motion, result)
+        message, (q, qd, *_) = out.dynamics, motion
+        assert message.effort_rate_utilization[0] == pytest.approx(abs(result.tau_rate[0] - result.gravity_rate[0]) / 7.0)
+        assert message.effort_utilization[1] == pytest.approx(max(result.tau[1] / 9.0, -result.tau[1] / 3.0))
+        way = 1.1 - q[0] if qd[0] > 0.0 else q[0] + 1.1
+        assert message.velocity_utilization[0] == pytest.approx(abs(qd[0]) / min(2.0, math.sqrt(4.0 * way) - 0.1))
+        assert message.velocity_utilization[2] == pytest.approx(max(qd[2] / 2.0, -qd[2] / 0.5))
 
 
 def desired(sec, value, names=NAMES):

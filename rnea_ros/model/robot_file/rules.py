@@ -16,6 +16,7 @@ from .problem import Path, Problem
 Content = Mapping[str, Any]
 DRIVE_LIMITS = ("supply_voltage", "max_current", "max_motor_velocity", "max_power", "max_braking_power", "speed_torque_curve",
                 "continuous_current", "continuous_torque")
+WORDS = {"effort": "torque", "velocity": "velocity"}
 THIN = 1e-12  # relative: of a body without thickness, in rounding
 
 
@@ -92,9 +93,20 @@ def _limits(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
             yield Problem(path, ": of min_position and max_position only one is known; give both")
         elif lower > upper:
             yield Problem(path, f": min_position {lower:g} is above max_position {upper:g}")
-        effort = given.get("max_effort", model.limits.effort[model.joint_names.index(joint)])
-        if "min_effort" in given and (given.get("has_effort_limits") is False or np.isnan(effort)):
-            yield Problem((*path, "max_effort"), "is missing, which min_effort needs: the torque the one way [N m, N]")
+        for quantity, unit in (("effort", "[N m, N]"), ("velocity", "[rad/s, m/s]")):
+            yield from _two_sided(path, quantity, unit, given, getattr(model.limits, quantity)[model.joint_names.index(joint)])
+        zone = given.get("velocity_by_position", {})
+        if zone and not zone["lower_position_limit"] < zone["upper_position_limit"]:
+            yield Problem((*path, "velocity_by_position"), ": lower_position_limit is not below upper_position_limit")
+
+
+def _two_sided(path: Path, quantity: str, unit: str, given: Mapping[str, Any], declared: float) -> Iterator[Problem]:
+    """A limit the other way, or by position, needs the one this way."""
+    needing = [key for key in (f"min_{quantity}", f"{quantity}_by_position") if key in given]
+    most = given.get(f"max_{quantity}", declared)
+    if needing and (given.get(f"has_{quantity}_limits") is False or np.isnan(most)):
+        yield Problem((*path, f"max_{quantity}"), f"is missing, which {needing[0]} needs: the {WORDS[quantity]} the one way "
+                                                  f"{unit}")
 
 
 def position_range(given: Mapping[str, Any], limits: Limits, k: int) -> tuple[float, float]:

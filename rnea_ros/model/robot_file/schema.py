@@ -177,7 +177,16 @@ LIMITS = _each("any joint", "Limits of each joint over those of the URDF, named 
         **{f"has_{quantity}_limits": _switch(quantity.replace("_", " ")) for quantity in ("position", *QUANTITIES)},
         "min_effort": _number("Torque of the joint the other way, where it differs from max_effort: below zero [N m, N].",
                               exclusiveMaximum=0, minimum=-LARGEST),
-        "velocity_by_position": _later("velocity limits that depend on the position.")}))
+        "min_velocity": _number("Velocity the other way, where it differs from max_velocity: below zero [rad/s, m/s].",
+                                exclusiveMaximum=0, minimum=-LARGEST),
+        "velocity_by_position": _object(
+            "Near its ends the joint must be slower: qd <= sqrt(2 deceleration_limit (upper_position_limit - q)) - "
+            "velocity_offset, and the same towards the lower end; beside max_velocity, which is needed.", {
+                "velocity_offset": _not_negative("Taken off that velocity; default 0 [rad/s, m/s]."),
+                "deceleration_limit": _positive("Deceleration that stops the joint before its end [rad/s^2, m/s^2]."),
+                "lower_position_limit": _number("The lower end [rad, m]."),
+                "upper_position_limit": _number("The upper end [rad, m].")},
+            ("deceleration_limit", "lower_position_limit", "upper_position_limit"))}))
 
 SUPPLIES = _each("", "Sources of power that joints share, by any name.", _object(
     "One supply; at least one of its two limits is needed.", {

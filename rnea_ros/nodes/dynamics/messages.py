@@ -16,8 +16,10 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics
 from rnea_ros.errors import Rejected
+from rnea_ros.model.drive_limits import two_sided
 from rnea_ros.model.effort_convention import TOTAL, EffortConvention
 from rnea_ros.model.tree import Limits
+from rnea_ros.model.velocity_limits import LEAST, VelocityLimits
 from rnea_ros.nodes.common.diagnostics import Watched
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.joint_layouts import finite
@@ -82,6 +84,9 @@ class DynamicsMessages:
         self.use = self._values[_USE]
         self._velocity, self._velocity_limit = self._values[_VELOCITY], limits.velocity
         self._velocity_use = self._values[_VELOCITY_USE]
+        self._by_position = VelocityLimits(names, limits.velocity, robot.model.velocity_by_position)
+        self._sided = [two_sided(robot.model, robot.joint_names, limits, quantity) for quantity in ("effort", "velocity")]
+        self._adds = commanded.contains != TOTAL.commanded.contains  # then effort rates are limited without it
         self._std = self._values[_STD]
         self._std[:] = np.nan
         self._names = robot.joint_names
@@ -154,6 +159,15 @@ class DynamicsMessages:
                 row[:] = self._commanded.effort(share, gravity, rubbed)
         self._std[:] = np.nan if std is None else std
         np.abs(self._efforts, out=self.use)
+        if self._adds:
+            self.use[1] = np.abs(result[1] - self._commanded.added(result[3], friction[1]))
         np.divide(self.use, self._limits, out=self.use)
         np.abs(self._velocity, out=self._velocity_use)
-        np.divide(self._velocity_use, self._velocity_limit, out=self._velocity_use)
+        if self._by_position.joints:
+            self._velocity_use /= np.maximum(self._by_position(motion[0], motion[1]), LEAST)
+        else:
+            self._velocity_use /= self._velocity_limit
+        for sides, values, use in zip(self._sided, (self._efforts[0], self._velocity), (self.use[0], self._velocity_use)):
+            if sides is not None:
+                joints, lower, upper = sides
+                use[joints] = np.maximum(values[joints] / lower, values[joints] / upper)

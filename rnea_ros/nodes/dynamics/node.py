@@ -248,7 +248,7 @@ class DynamicsNode(Node):
             self._marks: Markers | None = None  # made when they are first wanted
             self._scaling = values["publish_speed_scaling"] and self._robot.scalable
             if self._scaling:
-                self._scaler.configure(self._robot, self._limits, values)
+                self._scaler.configure(self._robot, self._limits, values, commanded)
             info = model_info(self._robot, self._limits, self.get_clock().now().to_msg())
             self._robot.describe(info)
             info.effort_convention = commanded.contains

@@ -9,6 +9,7 @@ from rclpy.node import Node
 from std_msgs.msg import Float64
 
 from rnea_ros.errors import some
+from rnea_ros.model.effort_convention import EffortConvention
 from rnea_ros.model.tree import Limits
 from rnea_ros.motion.joint_shares import JointShares
 from rnea_ros.nodes.common.parameters import Values
@@ -38,11 +39,13 @@ class SpeedScaler:
         self._scaling = SpeedScaling()
         self._hint = ""
 
-    def configure(self, robot: RobotFacts, limits: Limits, values: Values) -> None:
-        """Another model, limits or parameters. The factor goes on from where it is."""
+    def configure(self, robot: RobotFacts, limits: Limits, values: Values, commanded: EffortConvention) -> None:
+        """Another model, limits or parameters. The factor goes on from where it is. commanded: what torque rates are limited
+        of."""
         fall, rise, most = (values[f"speed_scaling.{name}"] for name in ("fall", "rise", "most"))
         self._scaling = SpeedScaling(fall, rise, most, self._scaling.value)
         self._executed = values["speed_scaling.motion"] == "executed"
+        self._commanded = commanded
         self._names, self._limits, self._shares = robot.joint_names, limits, JointShares(robot.model)
         self._warn_of_unknown_limits()
         if self._publisher is None:
@@ -56,8 +59,13 @@ class SpeedScaler:
         _, qd, qdd, _ = motion
         still, still_rate, viscous, viscous_rate = self._shares(qd, qdd, result.gravity, result.gravity_rate)
         still, still_rate = still + result.tau - alone.tau, still_rate + result.tau_rate - alone.tau_rate
-        found = speed_factor(result.tau, result.tau_rate, result.gravity + still, result.gravity_rate + still_rate,
-                             self._limits.effort, self._limits.effort_rate, viscous, viscous_rate)
+        rate, still_rate = result.tau_rate, result.gravity_rate + still_rate
+        added = self._commanded.added(result.gravity_rate, still_rate - result.gravity_rate)
+        rate, still_rate = rate - added, still_rate - added
+        if self._commanded.needs_friction:
+            rate, viscous_rate = rate - viscous_rate, np.zeros_like(viscous_rate)
+        found = speed_factor(result.tau, rate, result.gravity + still, still_rate, self._limits.effort,
+                             self._limits.effort_rate, viscous, viscous_rate)
         factor = float(found.factor)
         if self._executed:  # what is seen runs at the present factor already
             factor *= max(self._scaling.value, SLOWEST)

@@ -1,0 +1,174 @@
+"""Limits that differ up and down, or by place, and of what is commanded: kept by retiming and planning, used to the full.
+
+Oracle: the published formulas, written out here, and Pinocchio's torque rate less that of its gravity.
+"""
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, ModelError, load
+from rnea_ros.model.robot_file import profiles, robot_file
+from rnea_ros.model.velocity_limits import VelocityLimits
+from rnea_ros.motion.limit_use import LimitUse, own_limits
+from rnea_ros.motion.plan import commanded, plan_motion, velocity_by_position
+from rnea_ros.motion.retime import retime_motion
+from rnea_ros.scaling.path import through
+from support.oracles import PinocchioOracle
+from support.scaling_cases import ARMS, urdf, waypoints
+
+TIGHT, LOOKS = 0.99, 4000
+RR = {"version": 1, "gravity": [0.0, -9.81, 0.0]}
+
+
+def arm_with(name, sections):
+    return load(urdf(name), {"version": 1, **sections})
+
+
+def sampled(motion):
+    return motion(np.linspace(0.0, motion.duration, LOOKS))
+
+
+def rates_less_gravity(name, robot, motion):
+    oracle = PinocchioOracle(urdf(name), robot)
+    return np.array([oracle.torque_and_rate(*sample)[1] - oracle.gravity_and_rate(*sample[:2])[1] for sample in zip(*motion)])
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_rates_of_what_is_commanded(name):
+    bare = load(urdf(name))
+    points = waypoints(bare, 6)
+    motion = sampled(retime_motion(bare, points))
+    most = 0.6 * np.abs(rates_less_gravity(name, bare, motion)).max(axis=0)
+    limits = {joint: {"max_effort_rate": float(limit)} for joint, limit in zip(bare.joint_names, np.maximum(most, 1e-3))}
+    robot = arm_with(name, {"limits": limits, "commanded_effort": {"contains": "without_gravity"}})
+    found = retime_motion(robot, points)
+    motion = sampled(found)
+    used = np.abs(rates_less_gravity(name, robot, motion)) / robot.limits.effort_rate
+    assert TIGHT < max(used.max(), 0.0) <= 1.0
+    use = LimitUse.of(robot, own_limits(robot, None))
+    mine = use(*robot.torque_and_rate(*motion), *motion)[:, [label[1] == "effort_rate" for label in use.labels]]
+    np.testing.assert_allclose(mine, used, rtol=1e-9, atol=1e-9)
+    whole = retime_motion(arm_with(name, {"limits": limits}), points)
+    assert found.duration != pytest.approx(whole.duration, rel=1e-6)  # another limit than that of whole torques
+
+
+def allowed(zone, cap, q):
+    """Up and down, as libfranka's header has it."""
+    o, k = zone["velocity_offset"], 2.0 * zone["deceleration_limit"]
+    up = np.minimum(cap, np.maximum(0.0, -o + np.sqrt(np.maximum(0.0, k * (zone["upper_position_limit"] - q)))))
+    down = np.maximum(-cap, np.minimum(0.0, o - np.sqrt(np.maximum(0.0, k * (q - zone["lower_position_limit"])))))
+    return up, down
+
+
+def zones_for(robot, points):
+    """Ends a little beyond the path, so that it must be slow near them."""
+    q = through(points)(np.linspace(0.0, through(points).length, 400))[0]
+    rng = np.random.default_rng(1)
+    return {joint: {"max_velocity": 3.0, "velocity_by_position": {
+        "velocity_offset": 0.2, "deceleration_limit": float(rng.uniform(2.0, 8.0)), "lower_position_limit": float(low) - 0.05,
+        "upper_position_limit": float(high) + 0.05}}
+        for joint, low, high in zip(robot.joint_names, q.min(axis=0), q.max(axis=0))}
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_velocity_by_position(name):
+    bare = load(urdf(name))
+    points = waypoints(bare, 8)
+    limits = zones_for(bare, points)
+    robot = arm_with(name, {"limits": limits})
+    found = retime_motion(robot, points)
+    motion = sampled(found)
+    q, qd = motion[:2]
+    used = []
+    for k, joint in enumerate(robot.joint_names):
+        up, down = allowed(limits[joint]["velocity_by_position"], 3.0, q[:, k])
+        bound = np.where(qd[:, k] > 0.0, up, -down)
+        used.append(np.abs(qd[:, k]) / np.maximum(bound, 1e-9))
+    most = np.max(used, axis=0)
+    assert most.max() <= 1.0 and TIGHT < max(most.max(), LimitUse.of(robot, robot.limits)(
+        *robot.torque_and_rate(*motion), *motion).max()) <= 1.0
+    loose = retime_motion(arm_with(name, {"limits": {joint: {"max_velocity": 3.0} for joint in limits}}), points)
+    assert found.duration > loose.duration
+
+
+def test_a_path_that_ends_where_a_joint_may_not_go_is_refused():
+    bare = load(urdf("seven_r"))
+    points = waypoints(bare, 8)
+    limits = zones_for(bare, points)
+    for zone in (one["velocity_by_position"] for one in limits.values()):
+        zone["upper_position_limit"] -= 0.05 - 0.5 * zone["velocity_offset"]**2 / (2.0 * zone["deceleration_limit"])
+    with pytest.raises(InputError, match="so near to its end"):
+        retime_motion(arm_with("seven_r", {"limits": limits}), points)
+
+
+def test_velocities_that_differ_up_and_down():
+    bare = load(urdf("seven_r"))
+    points = waypoints(bare, 2)
+    limits = {joint: {"max_velocity": 2.0, "min_velocity": -0.4} for joint in bare.joint_names}
+    robot = arm_with("seven_r", {"limits": limits})
+    qd = sampled(retime_motion(robot, points))[1]
+    assert TIGHT < max(qd.max() / 2.0, -qd.min() / 0.4) <= 1.0 and qd.max() > 0.4
+    assert (robot.limits.velocity == 0.4).all()  # for all who know one alone
+
+
+def rr(limits, **sections):
+    return load(urdf("rr"), {**RR, **sections, "limits": limits})
+
+
+def test_planned_motions_keep_them():
+    zone = {"velocity_offset": 0.1, "deceleration_limit": 1.0, "lower_position_limit": -0.6, "upper_position_limit": 1.3}
+    robot = rr({"joint1": {"max_velocity": 3.0, "velocity_by_position": zone},
+                "joint2": {"max_velocity": 4.0, "min_velocity": -1.0}})
+    plan = plan_motion(robot, [-0.5, 0.4], [1.2, -0.6])
+    q, qd, *_ = plan(np.linspace(0.0, plan.duration, LOOKS))
+    up, _ = allowed(zone, 3.0, q[:, 0])
+    assert (qd[:, 0] <= up + 2e-3).all() and (qd[:, 0] > 0.98 * up - 2e-3).any()
+    assert 0.98 < -qd[:, 1].min() < 1.002
+
+
+def test_planned_rates_of_what_is_commanded():
+    limits = {joint: {"max_effort_rate": 60.0} for joint in ("joint1", "joint2")}
+    robot = rr(limits, commanded_effort={"contains": "without_gravity"})
+    plan = plan_motion(robot, [-0.5, 0.4], [1.2, -0.6])
+    motion = plan(np.linspace(0.0, plan.duration, 1000))
+    oracle = PinocchioOracle(urdf("rr"), robot)
+    rates = np.array([oracle.torque_and_rate(*one)[1] - oracle.gravity_and_rate(*one[:2])[1] for one in zip(*motion)])
+    np.testing.assert_allclose(commanded(robot).torque_and_rate(*motion)[1], rates, atol=1e-9)
+    assert 0.98 < np.abs(rates).max() / 60.0 < 1.002
+    sticky = rr(limits, commanded_effort={"contains": "without_gravity_and_friction"},
+                friction={"joint1": {"viscous": 3.0, "coulomb": 1.0}})
+    np.testing.assert_allclose(commanded(sticky).torque_and_rate(*motion)[1], rates, atol=1e-9)
+
+
+def test_slopes_are_those_of_the_values():
+    zone = {"velocity_offset": 0.1, "deceleration_limit": 1.0, "lower_position_limit": -0.6, "upper_position_limit": 1.3}
+    robot = rr({"joint2": {"max_velocity": 3.0, "velocity_by_position": zone}})
+    limits = VelocityLimits(robot.joint_names, robot.limits.velocity, robot.model.velocity_by_position)
+    quantity = velocity_by_position(robot, limits)
+    motion, h = np.random.default_rng(5).normal(size=(2, 3, robot.n)), 1e-6
+    for order, table in enumerate(quantity.slope(*motion)):
+        for joint in range(robot.n):
+            step = np.zeros((2, 1, robot.n))
+            step[order, 0, joint] = h
+            slope = (quantity.value(*(motion + step)) - quantity.value(*(motion - step))) / (2.0 * h)
+            np.testing.assert_allclose(table[..., joint], slope, rtol=1e-6, atol=1e-8)
+
+
+def test_fr3_is_as_slow_near_its_ends_as_libfranka_says():
+    """At three places of joint 4, by the header's own numbers."""
+    limits = robot_file.read(profiles.located("fr3")).section("limits")["fr3_joint4"]
+    q = np.array([-3.0, -1.5, -0.2])
+    up, down = allowed(limits["velocity_by_position"], limits["max_velocity"], q)
+    np.testing.assert_allclose(up, np.minimum(2.62, np.maximum(0.0, -0.3 + np.sqrt(8.0 * (-0.1458 - q)))))
+    np.testing.assert_allclose(down, np.maximum(-2.62, np.minimum(0.0, 0.3 - np.sqrt(8.0 * (q + 3.0481)))))
+
+
+@pytest.mark.parametrize("given, said", [
+    ({"has_velocity_limits": False, "min_velocity": -1.0}, "max_velocity is missing, which min_velocity needs"),
+    ({"velocity_by_position": {"deceleration_limit": 1.0, "lower_position_limit": 1.0, "upper_position_limit": 0.0},
+      "max_velocity": 1.0}, "lower_position_limit is not below"),
+    ({"min_velocity": 1.0}, "min_velocity")])
+def test_what_makes_no_sense_is_refused(given, said):
+    with pytest.raises(ModelError) as caught:
+        arm_with("seven_r", {"limits": {"joint1": given}})
+    assert said in str(caught.value)
