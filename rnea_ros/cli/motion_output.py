@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import InputError
 from ..model.tree import Limits
 from ..motion.limit_use import LimitUse, Peaks, own_limits
+from ..motion.warmth import Warming, thermal_drives
 from ..output import figures
 from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
@@ -66,9 +67,11 @@ def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits
             part = t[k:k + motion_csv.CHUNK]
             state = motion(part)
             blocks = (*state, *robot.torque_and_rate(*state))
+            warming.see(part, blocks[4])
             peaks.see(part, *blocks[4:], *blocks[:4])
             yield np.column_stack((part, *blocks))
 
+    warming = Warming(thermal_drives(moved), robot.joint_names)
     header = ["t", *(f"{block}_{joint}" for block in BLOCKS for joint in robot.joint_names)]
     motion_csv.write(args.output, header, rows(), lambda rows: None)
     if args.plot:
@@ -76,4 +79,4 @@ def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits
     files = ", ".join(filter(None, (args.output, args.plot)))
     used = [f"{peak.quantity.replace('_', ' '):<14} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"
             for peak in peaks.of_quantities()]
-    return "\n".join([f"{len(t)} rows -> {files}", *used])
+    return "\n".join([f"{len(t)} rows -> {files}", *used, *warming.warmth().words])

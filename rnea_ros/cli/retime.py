@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..motion.retime import retime_motion
+from ..motion.warmth import repeatable
 from ..recordings.recording import Wanted
 from ..robots.link_side import level
 from . import motion_output, robots
@@ -24,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     motion_output.add_arguments(parser)
     parser.add_argument("--tolerance", type=float, default=1e-6, metavar="RAD",
                         help="how far points may lie off the path [rad, m], default 1e-6; more, for noisy recordings")
+    parser.add_argument("--repeated", nargs="?", type=float, const=0.0, metavar="PAUSE",
+                        help="slow the motion just so that it may be repeated for ever, with a pause of so many seconds, "
+                             "default 0, after each: no winding becomes too warm (continuous_current, thermal_time_constant)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
     motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"), base=level(robot))
     watch.close()
+    if args.repeated is not None:
+        motion = repeatable(robot, motion, args.repeated)
     for note in motion.notes:
         print(f"note: {note}", file=sys.stderr)
     written = motion_output.write(args, robot, motion, limits)

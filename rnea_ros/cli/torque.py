@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from ..estimation.recording import what
+from ..model.drive_limits import DriveLimit, uses_by_owner
 from ..motion.limit_use import Peaks, limit_use
+from ..motion.warmth import Warming, thermal_drives
 from ..output import figures
 from ..recordings import files, motion_csv, recording, results
 from ..recordings import torques as compute
@@ -19,6 +21,7 @@ from ..recordings.recording import Wanted
 from ..recordings.told import check, told
 from ..recordings.torques import Torques
 from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from . import many, robots
 from .progress import ProgressLine
 
@@ -57,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     source = files.open_recording(path, Wanted(read.names, read.blocks, topic=args.topic))
     check(robot, source.blocks)
     peaks, progress = Peaks(limit_use(robot)), ProgressLine()
+    warming = Warming(thermal_drives(robot), robot.joint_names)
     blocks: list[RecordedMotion] = []
     kept: list[tuple[Torques, np.ndarray | None]] = []
     count = 0
@@ -68,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
             for motion in compute.parts(block):
                 found = compute.torques(torque_and_rate, motion)
                 peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
+                warming.see(found.t, found.tau)
                 if args.plot:
                     kept.append((found, compute.deviations(robot, motion)))
                 count += len(found.t)
@@ -81,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         _draw(args.plot, robot, kept)
     print(f"{count} samples of {robot.n} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
-    for line in (*nearest(peaks), *estimated(blocks)):
+    for line in (*nearest(peaks), *warming.warmth().words, *estimated(blocks)):
         print(line)
     for line in files.notes(source):
         print(line, file=sys.stderr)
@@ -95,19 +100,28 @@ def estimated(blocks: Sequence[RecordedMotion]) -> list[str]:
 
 
 def _draw(path: str, robot: AnyRobot, kept: Sequence[tuple[Torques, np.ndarray | None]]) -> None:
-    t, tau, tau_rate = (np.concatenate(blocks) for blocks in zip(*((part.t, part.tau, part.tau_rate) for part, _ in kept)))
+    t, tau, tau_rate, qd = (np.concatenate(blocks)
+                            for blocks in zip(*((part.t, part.tau, part.tau_rate, part.qd) for part, _ in kept)))
     bands = None
     if any(band is not None for _, band in kept):
         unknown = [np.full((2, *part.tau.shape), np.nan) for part, _ in kept]
         bands = np.concatenate([none if band is None else band for none, (_, band) in zip(unknown, kept)], axis=1)
     units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
-    figures.torques(path, t, tau, tau_rate, robot.joint_names, units, robot.limits.effort, bands)
+    figures.torques(path, t, tau, tau_rate, robot.joint_names, units, robot.limits.effort, bands,
+                    uses_by_owner(_limits(robot), tau, tau_rate, qd))
+
+
+def _limits(robot: AnyRobot) -> tuple[DriveLimit, ...]:
+    """Of drives whose own torques these are."""
+    return robot.drive_limits if isinstance(robot, Robot) else ()
 
 
 def nearest(peaks: Peaks) -> list[str]:
-    """The SHOWN limits that are used most, and how many are exceeded."""
+    """The SHOWN limits that are used most, how many are exceeded, and of each joint and supply the one that is nearest."""
     found = [f"{'' if k else 'limits':<7}{100.0 * peak.share:7.1f} % of the {peak.words} at t = {peak.t:.4g} s"
              for k, peak in enumerate(peaks.all()[:SHOWN])]
     if beyond := sum(peak.share > 1.0 for peak in peaks.all()):
         found.append(f"{beyond} of {len(peaks.all())} known limits {'is' if beyond == 1 else 'are'} exceeded")
-    return found
+    width = max((len(peak.owner) for peak in peaks.of_owners()), default=0)
+    return found + [f"  {peak.owner:<{width}} {100.0 * peak.share:7.1f} % of its {peak.quantity.replace('_', ' ')} at t = "
+                    f"{peak.t:.4g} s" for peak in peaks.of_owners()]

@@ -89,6 +89,15 @@ def uses(limits: Sequence[DriveLimit], tau: Any, tau_rate: Any, qd: Any) -> Any:
     return np.maximum(found / [limit.upper for limit in limits], found / [limit.lower for limit in limits])
 
 
+def uses_by_owner(limits: Sequence[DriveLimit], tau: Any, tau_rate: Any, qd: Any) -> dict[str, dict[str, np.ndarray]]:
+    """By joint or supply, and by quantity: the share that is used (...,) of the nearest of these limits."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for limit, share in zip(limits, np.moveaxis(uses(limits, tau, tau_rate, qd), -1, 0) if limits else ()):
+        own = found.setdefault(limit.owner, {})
+        own[limit.quantity] = np.maximum(own.get(limit.quantity, 0.0), share)
+    return found
+
+
 def speed_torque_region(corners: Sequence[Sequence[float]]) -> np.ndarray:
     """Corners (count, 2) of a region of speed and torque around zero, counterclockwise.
 

@@ -148,6 +148,11 @@ class Peaks:
         shares, labels, times = self._share.tolist(), self._use.labels, self._time.tolist()
         return [Peak(shares[k], labels[k][0], labels[k][1], times[k]) for k in order]
 
+    def of_owners(self) -> list[Peak]:
+        """Of each joint and supply its most used limit, in the order of the labels."""
+        first = {peak.owner: peak for peak in reversed(self.all())}
+        return [first[owner] for owner in dict.fromkeys(owner for owner, _ in self._use.labels)]
+
     def of_quantities(self) -> list[Peak]:
         """Of each quantity its most used limit, in the order of the labels."""
         first = {peak.quantity: peak for peak in reversed(self.all())}

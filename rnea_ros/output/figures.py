@@ -114,15 +114,17 @@ def _plain(text: str) -> str:
 
 
 def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
-            units: Sequence[str], effort_limits: np.ndarray, deviations: np.ndarray | None = None) -> None:
+            units: Sequence[str], effort_limits: np.ndarray, deviations: np.ndarray | None = None,
+            shares: Mapping[str, Mapping[str, np.ndarray]] = {}) -> None:
     """Torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near.
 
+    shares : by joint or supply, and quantity, what is used of the limits of drives (samples,): a third column
     deviations : standard deviations of both (2, samples, n), two of which to either side are shaded; NaN: not known
     """
     n = len(joint_names)
     off = np.full((2, *tau.shape), np.nan) if deviations is None else 2.0 * deviations
     with picture(path, (11, 1.6 + 1.5 * n)) as figure:
-        axes = figure.subplots(n, 2, sharex=True, squeeze=False)
+        axes = figure.subplots(n, 3 if shares else 2, sharex=True, squeeze=False)
         step = max(1, len(t) // MOST_POINTS)
         for k, (name, unit) in enumerate(zip(joint_names, units, strict=True)):
             curves = ((axes[k, 0], tau, off[0], unit, "tab:blue"), (axes[k, 1], tau_rate, off[1], f"{unit}/s", "tab:red"))
@@ -136,7 +138,20 @@ def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarr
             if 0.0 < effort_limits[k] < 1.5 * np.abs(tau[:, k]).max():
                 for limit in (-effort_limits[k], effort_limits[k]):
                     axes[k, 0].axhline(limit, color="gray", linestyle="--", linewidth=1.0)
+            if shares:
+                used(axes[k, 2], t[::step], {quantity: share[::step] for quantity, share in shares.get(name, {}).items()})
         axes[0, 1].set_title("rate", loc="left", fontsize=9)
         for axis in axes[-1]:
             axis.set_xlabel("time [s]")
         figure.suptitle("Joint torque and its exact rate")
+
+
+def used(axis: Any, t: np.ndarray, shares: Mapping[str, np.ndarray]) -> None:
+    """Shares of limits over time, each with its name; the dashed line is the limit."""
+    axis.set_title("share of drive limits", loc="left", fontsize=9)
+    for quantity, share in shares.items():
+        axis.plot(t, share, linewidth=1.2, label=quantity.replace("_", " "))
+    axis.axhline(1.0, color="gray", linestyle="--", linewidth=1.0)
+    axis.grid(alpha=0.3)
+    if shares:
+        axis.legend(fontsize=7, loc="upper right")

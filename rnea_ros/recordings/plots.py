@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..model.drive_limits import uses_by_owner
 from ..model.tree import Limits
-from ..output.figures import picture
+from ..output.figures import picture, used
 from ..robots.link_side import LinkSideRobot
 
 SAMPLES = 2001
@@ -26,14 +27,16 @@ class TimedMotion(Protocol):
 
 
 def draw(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Limits) -> None:
-    """Position, velocity, torque and torque rate of every joint over time; dashed lines are limits that come near."""
+    """Position, velocity, torque and torque rate of every joint over time, with limits of drives the share of each that is
+    used; dashed lines are limits that come near."""
     t = np.linspace(0.0, motion.duration, SAMPLES if motion.duration else 1)
     state = motion(t)
     curves = (state[0], state[1], *robot.torque_and_rate(*state))
+    shares = uses_by_owner(robot.drive_limits, *curves[2:], state[1])
     symmetric = (limits.velocity, limits.effort, limits.effort_rate)
     bounds = ((limits.lower, limits.upper), *((-limit, limit) for limit in symmetric))
     with picture(path, (15, 1.2 + 1.8 * robot.n), dpi=110) as figure:
-        axes = figure.subplots(robot.n, 4, sharex=True, squeeze=False)
+        axes = figure.subplots(robot.n, 5 if shares else 4, sharex=True, squeeze=False)
         for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types)):
             length, force = ("m", "N") if kind == "prismatic" else ("rad", "N m")
             titles = (f"{name}: position [{length}]", f"velocity [{length}/s]", f"torque [{force}]",
@@ -41,6 +44,8 @@ def draw(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Li
             for axis, values, (lower, upper), title, colour in zip(axes[k], curves, bounds, titles, COLOURS):
                 axis.set_title(title, loc="left", fontsize=9)
                 _curve(axis, t, values[:, k], (lower[k], upper[k]), colour)
+            if shares:
+                used(axes[k, 4], t, shares.get(name, {}))
         for axis in axes[-1]:
             axis.set_xlabel("time [s]")
         figure.suptitle(f"{robot.name}: motion of {motion.duration:.5g} s")
