@@ -108,7 +108,7 @@ def _draw(path: str, robot: AnyRobot, kept: Sequence[tuple[Torques, np.ndarray |
         bands = np.concatenate([none if band is None else band for none, (_, band) in zip(unknown, kept)], axis=1)
     units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
     figures.torques(path, t, tau, tau_rate, robot.joint_names, units, robot.limits.effort, bands,
-                    uses_by_owner(_limits(robot), tau, tau_rate, qd))
+                    shares=uses_by_owner(_limits(robot), tau, tau_rate, qd))
 
 
 def _limits(robot: AnyRobot) -> tuple[DriveLimit, ...]:

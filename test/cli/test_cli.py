@@ -88,7 +88,7 @@ def test_bands_show_how_far_off_torques_of_a_recording_may_be(tmp_path, monkeypa
     recording, out, drawn = tmp_path / "recording.csv", tmp_path / "out.csv", []
     header = ",".join(["t", *(f"q_{name}" for name in robot.joint_names)])
     np.savetxt(recording, np.column_stack((t, encoded(rng, motion[0]))), delimiter=",", header=header, comments="")
-    monkeypatch.setattr(torque.figures, "torques", lambda *given: drawn.append(given))
+    monkeypatch.setattr(torque.figures, "torques", lambda *given, shares: drawn.append(given))
     for file in (recording, MOTION):
         assert main.main(["torque", STANFORD, str(file), "-o", str(out), "--plot", "drawn.png"]) == 0
     (_, _, *found, _, _, _, deviations), (*_, none) = drawn

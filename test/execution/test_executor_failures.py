@@ -11,6 +11,7 @@ from rnea_ros import InputError
 from rnea_ros.execution import execution_context
 from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.states import Phase
+from rnea_ros.motion import path_dynamics
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling import trajectory_scaler
 from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
@@ -29,7 +30,7 @@ def fail(error):
 
 
 @pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("where", [(PathDynamics, "limits"), (execution_context, "Constraints"), (ExecutedMotion, "carry"),
+@pytest.mark.parametrize("where", [(PathDynamics, "limits"), (path_dynamics, "Constraints"), (ExecutedMotion, "carry"),
                                    (TrajectoryScaler, "change"), (trajectory_scaler, "assess")], ids=lambda where: where[1])
 def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypatch, where, error):
     it, outcomes = Stage(), []
