@@ -84,7 +84,7 @@ def test_a_motion_is_retimed_inside_what_it_says(name):
     t = np.linspace(0.0, motion.duration, 600)
     state = motion(t)
     pair = robot.torque_and_rate(*state)[0], without_jumps(robot).torque_and_rate(*state)[1]
-    peaks = Peaks(LimitUse.of(robot, limits))
+    peaks = Peaks(LimitUse.of(without_jumps(robot), limits))
     peaks.see(t, *pair, *state)
     most = peaks.all()[0]
     assert 0.95 <= most.share <= 1.0 + 1e-6, most
