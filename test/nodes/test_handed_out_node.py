@@ -68,7 +68,7 @@ def test_a_horizon_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
     bench.override(0.15)  # so slow that it is not at its goal by then
     bench.send(POINTS)
-    bench.moving(0.4)
+    ros.until(lambda: np.abs(bench.place - START).max() > 0.02, timeout=30.0, what="does not move", of=bench.process)
     bench.process.send(signal.SIGKILL)
     ros.until(lambda: bench.rests, timeout=30.0, what="does not come to rest")
     assert np.abs(bench.place - START).max() > 0.02 and np.abs(bench.place - POINTS[-1]).max() > 0.02

@@ -17,8 +17,8 @@ from rclpy.executors import SingleThreadedExecutor
 
 from rnea_msgs.msg import JointSample
 from rnea_msgs.srv import ComputeEnergy
-from rnea_ros.execution import execution_context
 from rnea_ros.execution.states import Phase
+from rnea_ros.motion import path_dynamics
 from rnea_ros.nodes.query import node as query_node
 from rnea_ros.nodes.scaling import node as scaling_node
 from support.node_bench import ARM
@@ -91,7 +91,7 @@ def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
     it.until(lambda: executor.phase is Phase.MOVING and executor.motion.scaler.t > 0.5)
     if where == "limits":
         with monkeypatch.context() as patch:
-            patch.setattr(execution_context, "Constraints", failing(error))
+            patch.setattr(path_dynamics, "Constraints", failing(error))
             assert it.node.set_parameters([rclpy.Parameter("joint_limits.joint2.max_effort", value=60.0)])[0].successful
             it.until(lambda: executor.motion is None or executor.motion.stopped)
     else:
