@@ -49,6 +49,7 @@ class ScaledRobot(ServedRobot):
     def take_over(self, before: ServedRobot) -> None:
         if isinstance(before, ScaledRobot) and before.carried and self.carried:
             self._take(before._tilt)
+            self._turn(before._turned)  # a motion under way goes on with the gravity that it began with
 
     def forget(self) -> None:
         if self._tilt.topic:
@@ -61,8 +62,11 @@ class ScaledRobot(ServedRobot):
         base = self._tilt.now(self.gravity_vector)
         if np.array_equal(base.quaternion, self._turned):
             return False
-        self._turned, self.planned = base.quaternion, link_side(self.robot, base)
+        self._turn(base.quaternion)
         return True
+
+    def _turn(self, quaternion: np.ndarray) -> None:
+        self._turned, self.planned = quaternion, link_side(self.robot, BaseState(quaternion=quaternion))
 
     @property
     def warnings(self) -> tuple[str, ...]:
