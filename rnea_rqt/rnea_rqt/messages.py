@@ -11,7 +11,7 @@ from rnea_msgs.msg import JointDynamics, ModelInfo, ScaledMotion
 from rnea_rqt.data import INDEX, QUANTITIES, Light, Motion, Robot, Sample, unknown
 
 PHASES = {ScaledMotion.MOVING: "moving", ScaledMotion.PAUSED: "paused, until resumed", ScaledMotion.STOPPING: "stopping",
-          ScaledMotion.ENDED: "ended"}
+          ScaledMotion.ENDED: "ended", ScaledMotion.SETTLING: "settling"}
 LIMITS = ("effort", "effort_rate", "velocity")  # ModelInfo has them joint by joint
 DRIVES = {"voltage": "supply_voltage", "current": "max_current", "motor_velocity": "max_motor_velocity"}
 SHARES = [quantity.key for quantity in QUANTITIES if quantity.share]

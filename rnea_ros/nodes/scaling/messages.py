@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import math
 import time
 from contextlib import suppress
 from typing import Any
@@ -94,7 +95,8 @@ class ScalingMessages:
         names, size = list(motion.joint_names), len(motion.joint_names)
         self._point = JointTrajectoryPoint()
         self._trajectory = JointTrajectory(joint_names=names, points=[self._point])  # stamp zero: begins when it comes
-        self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names)
+        self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names, tracking_error=math.nan,
+                                     tracking_lag=math.nan, tracking_share=1.0)
         self._views: dict[str, np.ndarray] = {}
         for field in ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate"):
             setattr(self._message, field, array.array("d", bytes(8 * size)))
