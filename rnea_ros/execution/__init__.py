@@ -4,6 +4,7 @@
     states               what may happen, and what follows: one table
     state_machine        the trajectory that is executed, the one that waits, and who is told what became of them
     trajectory_executor  ticks, and what is asked of it: replace, pause, resume, stop, override, other limits, another payload
+    follower             who executes what is handed out, as far as is known
     preparation          what takes longer than a tick, in a thread
     solver_process       what takes longer still, in a process
     execution_context    a robot, its limits and its dynamics along paths: makes the motion of a goal

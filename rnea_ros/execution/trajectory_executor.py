@@ -22,6 +22,7 @@ from ..model.tree import Limits
 from ..robots.link_side import LinkSideRobot
 from .executed_motion import ExecutedMotion, Sample
 from .execution_context import ExecutionContext
+from .follower import Follower
 from .goal import Goal, OnEnd, Outcome
 from .preparation import Preparation
 from .solver_process import SolverProcess
@@ -47,6 +48,8 @@ class TrajectoryExecutor:
     worker      : prepares motions; default a thread
     solver      : solves for time laws beside the ticks; default a process
     clock       : by which motions that are handed out are executed [ns]
+
+    follower is who executes them: it has the last word on a motion at its goal, and is halted where one is given up.
     """
 
     def __init__(self, values: Mapping[str, Any], measured: Callable[[Names], np.ndarray],
@@ -55,6 +58,7 @@ class TrajectoryExecutor:
                  solver: Executor | None = None, clock: Callable[[], int] = time.time_ns):
         self.values, self._clock = values, clock
         self._on_event, self._on_rejected, self._wake = on_event, on_rejected, wake
+        self.follower = Follower()
         self._start = StartState(measured, age)
         self._lock = threading.RLock()
         self._worker = worker or ThreadPoolExecutor(1, thread_name_prefix="preparation")
@@ -158,12 +162,14 @@ class TrajectoryExecutor:
                     found = True
         return found
 
-    def abort(self, why: str) -> None:
-        """Forget everything, without coming to rest: the robot is somewhere else."""
+    def abort(self, why: str, reason: str = "stopped") -> None:
+        """Forget everything, without coming to rest: the robot is somewhere else. reason: as in Rejected."""
         with self._lock:
-            anything = self._machine.waiting is not None or self.motion is not None
-            self._machine.fire(Event.ABORT, Occasion(Outcome("stopped", why)))
-        if anything:
+            waiting, motion = self._machine.waiting, self.motion
+            self._machine.fire(Event.ABORT, Occasion(Outcome(reason, why)))
+            if motion is not None:
+                self.follower.halt(motion)
+        if waiting is not None or motion is not None:
             self._on_event(False, f"{why}: the motion is given up")
 
     def failed(self, what: str, error: BaseException, motion: ExecutedMotion | None = None) -> None:
@@ -211,12 +217,22 @@ class TrajectoryExecutor:
         sample = motion.tick(dt, now, self._clock)
         self._start.send(motion.joint_names, sample.reference.q, now)
         self._read_message(motion)
-        if sample.reference.done:
-            arrived, ended = motion.ended(sample.reference)
-            self._on_event(True, f"motion {motion.number} {ended}")
-            outcome = Outcome("", ended) if arrived else Outcome("stopped", f"{motion.stopped}: {ended}")
-            machine.fire(Event.AT_REST, Occasion(outcome, now=now))
-        return motion, sample
+        return motion, self._end(motion, sample, now) if sample.reference.done else sample
+
+    def _end(self, motion: ExecutedMotion, sample: Sample, now: int) -> Sample:
+        """Of a motion at rest, which has ended unless who follows it has still to say so."""
+        arrived, ended = motion.ended(sample.reference)
+        stopped = Outcome("stopped", motion.stopped)
+        outcome = self.follower.verdict(motion, now) if arrived else stopped
+        if outcome is None and not motion.stopped:
+            return sample._replace(reference=sample.reference._replace(done=False))
+        reason, why = outcome = outcome or stopped
+        failed = bool(reason) and outcome is not stopped
+        if failed:  # the robot may be anywhere
+            self._start.forget()
+        self._on_event(not failed, f"motion {motion.number} {ended}" + (f"; {why}" if failed else ""))
+        self._machine.fire(Event.AT_REST, Occasion(Outcome(reason, f"{why}: {ended}" if why else ended), now=now))
+        return sample
 
     def _begin(self, motion: ExecutedMotion, now: int) -> None:
         """Raises Rejected if the robot has moved since."""

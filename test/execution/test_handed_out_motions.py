@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from rnea_ros.execution.follower import Follower
+from rnea_ros.execution.goal import Outcome
 from rnea_ros.execution.states import Phase
 from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
 from support.reach import LIMITS, POINTS, ROBOT, START
@@ -88,3 +92,53 @@ def test_a_new_trajectory_replaces_the_one_that_is_handed_out():
     it.play()
     check(it)
     assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - START).max() < 1e-9
+
+
+class Slow(Follower):
+    """Is a second late at the goal; what it says then is up to the test."""
+
+    says, halted, asked = Outcome(), None, None
+
+    def verdict(self, motion, now):
+        self.asked = self.asked or now
+        return self.says if now - self.asked > 1_000_000_000 else None
+
+    def halt(self, motion):
+        self.halted = motion
+
+
+def played(says, output="trajectory"):
+    it, told = Followed(output=output), []
+    it.executor.follower = Slow()
+    it.executor.follower.says = says
+    it.measured = START
+    it.take(replace(trajectory(), on_end=told.append))
+    it.play(0.5)
+    return it, told
+
+
+@pytest.mark.parametrize("output", ["points", "trajectory"])
+def test_a_motion_ends_when_its_follower_says_so_and_as_it_says(output):
+    it, told = played(Outcome("", "Goal successfully reached!"), output)
+    it.play()
+    assert it.samples[-1].reference.done and not it.samples[-2].reference.done
+    assert it.now - it.executor.follower.asked > 1_000_000_000 and np.abs(it.samples[-1].reference.q - POINTS[-1]).max() < 1e-9
+    (outcome,) = told
+    assert not outcome.reason and outcome.sentence.startswith("Goal successfully reached!: ended at its goal")
+    it, told = played(Outcome("path_tolerance", "joint 3 is held"), output)
+    it.play()
+    assert told[0].reason == "path_tolerance" and "; joint 3 is held" in it.events[-1]
+    assert it.executor.phase is Phase.IDLE and it.executor._start.at(ROBOT.joint_names, it.now, 0.01, it.measured) is START
+
+
+def test_who_stops_it_does_not_wait_for_a_follower_nor_who_gives_it_up():
+    it, told = played(None)
+    it.play(5.0)
+    assert it.executor.phase is Phase.MOVING
+    it.executor.stop("cancelled")
+    it.play()
+    assert told[0].reason == "stopped" and told[0].sentence.startswith("cancelled: ended at its goal")
+    it, told = played(None)
+    motion = it.executor.motion
+    it.executor.abort("the controller refuses it", "controller_refused")
+    assert told[0] == ("controller_refused", "the controller refuses it") and it.executor.follower.halted is motion

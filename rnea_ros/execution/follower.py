@@ -1,0 +1,17 @@
+"""Who executes what is handed out, as far as a trajectory executor has to know."""
+
+from __future__ import annotations
+
+from .executed_motion import ExecutedMotion
+from .goal import Outcome
+
+
+class Follower:
+    """One that does as it is told, and of which nothing more is known."""
+
+    def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
+        """What became of a motion whose last reference is at its goal, at time now [ns]; None: that is not known yet."""
+        return Outcome()
+
+    def halt(self, motion: ExecutedMotion) -> None:
+        """A motion is given up on its way: what was handed out of it must not be played on."""
