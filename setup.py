@@ -28,7 +28,8 @@ setup(
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["py.typed"], f"{NAME}.export": ["templates/*"],
                   f"{NAME}.model.robot_file.profiles": ["*.yaml"]},
-    install_requires=[] if FOR_ROS else ["jsonschema>=3.2", "llvmlite>=0.45", "lxml", "numpy>=1.21", "pyyaml"],
+    install_requires=[] if FOR_ROS else ["argcomplete>=1.8", "jsonschema>=3.2", "llvmlite>=0.45", "lxml", "numpy>=1.21",
+                                         "pyyaml"],
     extras_require={
         # ROS 2 Kilted from PyPI, for machines without a ROS installation. Wheels of two distributions do not mix.
         "ros": [

@@ -45,6 +45,17 @@ class InputError(RneaError, ValueError):
     """An argument has the wrong size, name or value."""
 
 
+class MissingPackage(RneaError):
+    """What was asked for needs a package that is not installed; `extra` of rnea_ros brings it."""
+
+    def __init__(self, need: str, extra: str, otherwise: str = ""):
+        super().__init__(need, extra, otherwise)
+        self.need, self.extra, self.otherwise = need, extra, otherwise
+
+    def __str__(self) -> str:
+        return f"{self.need}: pip install 'rnea_ros[{self.extra}]'{self.otherwise and f', or {self.otherwise}'}"
+
+
 class PoseError(InputError):
     """Loops or legs cannot take a pose or a motion, or do not determine it. `reason` is a fixed word to count by."""
 

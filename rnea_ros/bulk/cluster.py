@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
-from ..errors import RneaError
+from ..errors import MissingPackage, RneaError
 
 PATIENCE = 10.0  # s, for the scheduler to answer
 
@@ -18,7 +18,7 @@ def connected(address: str) -> Iterator[tuple[Executor, int]]:
     try:
         from distributed import Client
     except ImportError:
-        raise RneaError("--dask needs distributed: pip install 'rnea_ros[dask]'") from None
+        raise MissingPackage("--dask needs distributed", "dask") from None
     try:
         client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TypeError) as error:

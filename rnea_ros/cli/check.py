@@ -10,6 +10,7 @@ from ..errors import some
 from ..robots import kinds
 from ..robots.robot import Robot
 from . import robots
+from .outcome import Outcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,17 +18,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(backend="python")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     """Of a robot of any kind its tree is looked at; that loops close, and motors move something, its making has shown."""
     kind = robots.loaded(args)
     robot = kinds.tree(kind)
     doubts = list(dict.fromkeys(_doubts(robot)))
-    for doubt in doubts:
-        print(f"doubtful: {doubt}")
     what = "" if isinstance(kind, Robot) else f" ({'; '.join(kinds.described(kind))})"
-    print(f"{robot.name}: {robot.n} joints{what}, {robot.total_mass:.6g} kg, frames within {robot.reconstruction_error:.1e} "
-          f"of the URDF, {len(doubts)} doubts")
-    return 1 if doubts else 0
+    lines = [f"doubtful: {doubt}" for doubt in doubts]
+    lines.append(f"{robot.name}: {robot.n} joints{what}, {robot.total_mass:.6g} kg, frames within "
+                 f"{robot.reconstruction_error:.1e} of the URDF, {len(doubts)} doubts")
+    return Outcome("\n".join(lines), {
+        "robot": robot.name, "kind": type(kind).__name__, "joints": robot.n, "total_mass": robot.total_mass,
+        "reconstruction_error": robot.reconstruction_error, "doubts": doubts}, int(bool(doubts)))
 
 
 def _doubts(robot: Robot) -> list[str]:

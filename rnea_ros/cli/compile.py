@@ -12,7 +12,9 @@ from ..motion.path_dynamics import PathDynamics
 from ..robots import kinds
 from ..robots.rehearsal import rehearse
 from ..robots.robot import Robot
-from . import robots
+from . import output_files, robots
+from .outcome import Outcome
+from .progress import working
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,14 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "and without fused multiply-add other roundings")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     if args.output:
         os.environ[disk.FOLDER] = args.output
-    if disk.folder() is None:
+    if (folder := disk.folder()) is None:
         raise InputError(f"there is no folder to keep kernels in: {disk.FOLDER} is empty; name one by --output")
     if not c_compiler.compiler():
         raise InputError("there is no C compiler: cc, gcc or clang is needed, or the environment variable CC")
-    with c_compiler.only(c_compiler.PORTABLE if args.portable else c_compiler.NATIVE):
+    output_files.check_folder(folder)
+    with c_compiler.only(c_compiler.PORTABLE if args.portable else c_compiler.NATIVE), working("compiling kernels"):
         robot = robots.loaded(args)
         calls: set[str] = set()
         for one in (robot, robot.with_payload(args.payload, 1.0)) if args.payload else (robot,):
@@ -44,8 +47,10 @@ def run(args: argparse.Namespace) -> int:
             if isinstance(one, Robot):
                 PathDynamics(one).compile()
     if disk.counts["unusable"]:
-        raise InputError(f"{disk.folder()} cannot be used to keep kernels; --output names another folder")
+        raise InputError(f"{folder} cannot be used to keep kernels; --output names another folder")
     what = "any processor of this kind" if args.portable else "this processor"
-    print(f"{disk.counts['compiled']} kernels of {type(robot).__name__} '{kinds.tree(robot).name}' compiled for {what}, "
-          f"{disk.counts['found']} found there already, for {len(calls)} calls -> {disk.folder()}")
-    return 0
+    kind, name, compiled, found = type(robot).__name__, kinds.tree(robot).name, disk.counts["compiled"], disk.counts["found"]
+    return Outcome(f"{compiled} kernels of {kind} '{name}' compiled for {what}, {found} found there already, for {len(calls)} "
+                   f"calls -> {folder}",
+                   {"robot": name, "kind": kind, "portable": args.portable, "compiled": compiled, "found": found,
+                    "calls": sorted(calls), "folder": folder})

@@ -12,7 +12,9 @@ from ..errors import InputError
 from ..identification.excitation import ACCELERATION, FourierMotion, excite
 from ..model import yaml_file
 from ..robots.robot import Robot
-from . import motion_output, robots
+from . import motion_output, output_files, robots
+from .outcome import Outcome
+from .progress import working
 
 POINTS = 50.0  # per second, in a JointTrajectory
 
@@ -34,23 +36,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the guesses; default 0")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     if args.periods < 1:
         raise InputError(f"--periods is {args.periods}; at least 1 is needed")
+    output_files.check_files(args.trajectory)
     moved, limits, _ = motion_output.robot_and_limits(args)
     robot = robots.of_kind(args, moved, Robot)
-    found = excite(robot, args.period, args.harmonics, margin=args.share, acceleration=args.acceleration,
-                   iterations=args.iterations, seed=args.seed, limits=limits)
+    with working("looking for the motion that shows most"):
+        found = excite(robot, args.period, args.harmonics, margin=args.share, acceleration=args.acceleration,
+                       iterations=args.iterations, seed=args.seed, limits=limits)
     motion = _Repeated(found.motion, args.periods)
-    print(f"condition number {found.condition_number:.4g}; that of the best guess {found.first:.4g}")
+    lines = [f"condition number {found.condition_number:.4g}; that of the best guess {found.first:.4g}"]
     if found.slower > 1.0:
-        print(f"slowed {found.slower:.3g} times for limits of torque and torque rate: {motion.motion.period:.4g} s a period")
-    print(motion_output.write(args, robot, motion, limits))
+        lines.append(f"slowed {found.slower:.3g} times for limits of torque and torque rate: {motion.motion.period:.4g} s a "
+                     "period")
+    written = motion_output.write(args, robot, motion, limits)
+    lines.append(written.text)
+    data = {"condition_number": found.condition_number, "best_guess": found.first, "slowed": found.slower,
+            "period": motion.motion.period, **written.data}
     if args.trajectory:
         Path(args.trajectory).write_text(yaml_file.text(trajectory(robot.joint_names, motion)), encoding="utf-8")
-        print(f"-> {args.trajectory}")
-    print("collisions are not looked at; the robot stands at the first position before and after")
-    return 0
+        lines.append(f"-> {args.trajectory}")
+        data["files"] = [*data["files"], args.trajectory]
+    lines.append("collisions are not looked at; the robot stands at the first position before and after")
+    return Outcome("\n".join(lines), data)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from ..errors import InputError, some
 from ..export import c_library, package
-from . import robots
+from . import output_files, robots
+from .outcome import Outcome
+from .progress import working
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,23 +24,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", metavar="FUNCTION", help="of all functions only these")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     folder = Path(args.output)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; a folder is needed")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "test" / "self_test.c").is_file():
         raise InputError(f"{folder} is not empty, and no earlier export: name a new folder")
+    output_files.check_folder(folder)
     robot = robots.loaded(args)
     name = args.name or c_library.identifier(robot.name)
     wanted = set(args.only or ())
-    library = c_library.library(robot, name, args.payload, args.link, lambda one: not wanted or one in wanted)
+    with working("writing the robot's functions as C"):
+        library = c_library.library(robot, name, args.payload, args.link, lambda one: not wanted or one in wanted)
     names = [traced.function.name for traced in library.functions]
     if unknown := wanted - set(names):
         raise InputError(f"no function {some(sorted(unknown))} for a {type(robot).__name__}; there are "
                          f"{some(names) or 'others: leave --only out to see them'}")
     written = package.write(library, folder)
-    for traced in library.functions:
-        print(f"  {name}_{traced.function.name}: {sum(traced.program.operation_counts.values())} operations")
-    print(f"{len(names)} functions of {type(robot).__name__} '{robot.name}' -> {folder} ({len(written)} files); next:\n"
-          f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build")
-    return 0
+    operations = {f"{name}_{traced.function.name}": sum(traced.program.operation_counts.values())
+                  for traced in library.functions}
+    lines = [f"  {function}: {count} operations" for function, count in operations.items()]
+    lines += [f"{len(names)} functions of {type(robot).__name__} '{robot.name}' -> {folder} ({len(written)} files); next:",
+              f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build"]
+    return Outcome("\n".join(lines), {"robot": robot.name, "kind": type(robot).__name__, "operations": operations,
+                                      "folder": folder, "files": list(written)})

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from ..model import dh_table, modified_dh, standard_dh, urdf
+from . import output_files
+from .outcome import Outcome
 
 CONVENTIONS = ("standard", "modified")
 
@@ -21,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="ROBOT.urdf", help="default: standard output")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
+    output_files.check_files(args.output)
     modified = set(modified_dh.ONLY) & set(dh_table.column_names(args.table))
     convention = args.convention or CONVENTIONS[bool(modified)]
     name = args.name or Path(args.table).stem
@@ -30,9 +33,8 @@ def run(args: argparse.Namespace) -> int:
     model = urdf.load(text)  # refuses what makes no robot
     for warning in model.warnings:
         print(f"doubtful: {warning}", file=sys.stderr)
-    if args.output:
-        Path(args.output).write_text(text + "\n", encoding="utf-8")
-        print(f"{convention} table of {model.n} joints -> {args.output}")
-    else:
-        print(text)
-    return 0
+    data = {"convention": convention, "joints": model.n, "warnings": list(model.warnings)}
+    if not args.output:
+        return Outcome(text, data | {"urdf": text})
+    Path(args.output).write_text(text + "\n", encoding="utf-8")
+    return Outcome(f"{convention} table of {model.n} joints -> {args.output}", data | {"files": [args.output]})

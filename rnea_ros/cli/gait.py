@@ -18,6 +18,8 @@ from ..gait.walker import Walker
 from ..gait.walking import instants, walk
 from ..planning.settings import SolverProgress
 from ..recordings import motion_csv
+from . import output_files
+from .outcome import Outcome
 from .progress import ProgressLine
 
 DEFAULT, PERSON = Step(), Human()
@@ -44,11 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--animation", action="store_true", help="also walk.gif")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     human = Human(args.stature, args.mass, args.sex, LOWER_BODY if args.legs else NEUTRAL)
     step = Step(args.speed, args.step, smooth=args.human, transfer=args.human, upright=args.human, elastic=args.elastic)
-    folder = Path(args.output)
-    folder.mkdir(parents=True, exist_ok=True)
+    output_files.check_folder(folder := Path(args.output))
     (folder / "human.urdf").write_text(human.urdf, encoding="utf-8")
     picture.skeleton(folder / "skeleton.png", human)
     watch, start = ProgressLine(pause=1.0), time.monotonic()
@@ -66,12 +67,14 @@ def run(args: argparse.Namespace) -> int:
     beyond = max(walked.excess(asked).values())
     text = "\n".join(f"{name:<36} {value:.5g}" for name, value in figures.items())
     (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
-    print(text)
-    print(f"{walked.plan.duration:.4g} s a step, {walked.walker.n} coordinates, {walked.plan.iterations} iterations in "
-          f"{took:.1f} s -> {folder}")
-    print(f"limits {'kept' if beyond <= KEPT else 'EXCEEDED'} at the {len(asked)} instants where they are asked for, within "
-          f"{max(beyond, 0.0):.1e}, and between them within {max(figures['excess'], 0.0):.1e} (rad, m, share of strength)")
-    return int(beyond > KEPT)
+    kept = beyond <= KEPT
+    lines = [text, f"{walked.plan.duration:.4g} s a step, {walked.walker.n} coordinates, {walked.plan.iterations} iterations "
+             f"in {took:.1f} s -> {folder}",
+             f"limits {'kept' if kept else 'EXCEEDED'} at the {len(asked)} instants where they are asked for, within "
+             f"{max(beyond, 0.0):.1e}, and between them within {max(figures['excess'], 0.0):.1e} (rad, m, share of strength)"]
+    return Outcome("\n".join(lines), {**figures, "step": walked.plan.duration, "coordinates": walked.walker.n,
+                                      "iterations": walked.plan.iterations, "seconds": took, "limits_kept": kept,
+                                      "beyond": beyond, "folder": folder}, int(not kept))
 
 
 def write(path: Path, walked: Walk) -> None:

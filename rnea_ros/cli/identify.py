@@ -15,7 +15,10 @@ from ..output import figures
 from ..recordings import motion_csv
 from ..recordings.recording import Wanted
 from ..robots.robot import Robot
-from . import robots
+from . import output_files, robots
+from .outcome import Outcome
+from .progress import working
+from .tables import table, terminal_width
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,22 +45,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_gravity(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     """Exit code 1 if no physical robot explains the recording."""
     robot = robots.served(args, Robot)
     if args.output:
-        if Path(args.output).exists() and not Path(args.output).is_dir():
-            raise InputError(f"--output {args.output} is a file; a folder is needed, which is made if it is not there")
+        output_files.check_folder(args.output)
         figures.check_format(result_files.TORQUES)
     recording = read(args.motion, robot, _pairs(args.rename), _held(args.hold, robot), args.topic)
-    found = fit(robot, recording, args.held_out, args.rate, args.window, args.currents)
-    summary = told(found)
-    print(summary)
+    with working("fitting bodies, rotors and friction"):
+        found = fit(robot, recording, args.held_out, args.rate, args.window, args.currents)
+    text, files = told(found, terminal_width()), []
     if args.output:
         given = dict(robots.declared(args.robot_file).content) if args.robot_file else {}
-        print("-> " + ", ".join(f"{Path(args.output) / name}" for name in
-                                result_files.write(args.output, found, args.urdf, given, summary)))
-    return 0 if found.explained else 1
+        written = result_files.write(args.output, found, args.urdf, given, told(found))
+        files = [str(Path(args.output) / name) for name in written]
+        text += "\n-> " + ", ".join(files)
+    return Outcome(text, {**result_files.as_json(found), "files": files}, int(not found.explained))
 
 
 def _pairs(words: list[str]) -> list[tuple[str, str]]:
@@ -94,7 +97,7 @@ def read(path: str | Path, robot: Robot, rename: list[tuple[str, str]], held: di
     return Measurements(t, **blocks)
 
 
-def told(found: Fit) -> str:
+def told(found: Fit, width: int | None = None) -> str:
     """For people."""
     robot, data = found.robot, found.prepared
     seconds, share = data.t[-1] - data.t[0], 1.0 - found.split / len(data.t)
@@ -102,11 +105,10 @@ def told(found: Fit) -> str:
              f"{(1.0 - share) * seconds:.4g} s", *data.notes]
     if data.how:
         lines.append(motion_csv.said(("qd", "qdd"), data.how))
-    lines += ["", f"{'joint':<24}{'rms':>9}{'error':>9}{'held out':>10}{'':>9}  friction"]
-    for k, model, *numbers in zip(found.joints, found.friction, found.signal, found.trained, found.foretold, strict=True):
-        rms, error, ahead = numbers
-        lines.append(f"{robot.joint_names[k]:<24}{rms:>9.4g}{error:>9.3g}{ahead:>10.3g}"
-                     f"{100.0 * ahead / max(rms, 1e-300):>8.3g}%  {model.words}")
+    rows = [(robot.joint_names[k], f"{rms:.4g}", f"{error:.3g}", f"{ahead:.3g}", f"{100.0 * ahead / max(rms, 1e-300):.3g}%",
+             model.words) for k, model, rms, error, ahead in
+            zip(found.joints, found.friction, found.signal, found.trained, found.foretold, strict=True)]
+    lines += ["", *table(("joint", "rms", "error", "held out", "", "friction"), rows, "<>>>><", width)]
     if found.gains:
         gains = zip(found.joints, found.gains.values, found.gains.deviations, strict=True)
         lines.append("torque for one unit of effort: " + ", ".join(

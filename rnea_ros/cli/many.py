@@ -7,18 +7,18 @@ import glob
 import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..bulk import cluster, job, many
-from ..bulk.many import Outcome
+from ..bulk.many import Outcome as OneOutcome
 from ..errors import InputError, some
 from ..recordings import files, results, torques
 from ..robots.robot import Robot
-from . import robots
+from . import output_files, robots
+from .outcome import Outcome
 from .progress import ProgressLine
 
 PART = 300.0  # s
@@ -47,7 +47,7 @@ def asked(args: argparse.Namespace) -> bool:
     return True
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     """Exit code 1 if a recording failed."""
     if args.plot:
         raise InputError("--plot draws one recording")
@@ -58,14 +58,14 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--workers is for this machine, --dask for a cluster; one of them")
     kind, folder = args.format or results.PARQUET, Path(args.output)
     results.check_kind(kind)
-    _check_folder(folder)
+    output_files.check_folder(folder)
     found = {path: folder / name for path, name in files.found(args.recordings).items()
              if folder.resolve() not in path.resolve().parents}
     if not found:
         raise InputError(f"only results, and no recordings, in {some(args.recordings)}")
     work = _job(args, kind)
     progress, bytes_done = ProgressLine(), 0.0
-    outcomes: list[Outcome] = []
+    outcomes: list[OneOutcome] = []
     sizes = {path: _size(path) for path in found}
     total = max(sum(sizes.values()), 1)
 
@@ -113,28 +113,19 @@ def _job(args: argparse.Namespace, kind: str) -> job.Job:
     return job.Job(robot, options, args.topic, args.window, kind, args.part or PART)
 
 
-def _check_folder(folder: Path) -> None:
-    """InputError, and before the work, where nothing can be written into it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written into: {error.strerror}") from None
-
-
 def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
 
 
-def _report(outcomes: list[Outcome], folder: Path) -> int:
+def _report(outcomes: list[OneOutcome], folder: Path) -> Outcome:
     failed = [outcome for outcome in outcomes if outcome.failed]
     before = sum(outcome.before and not outcome.failed for outcome in outcomes)
     rows = sum(outcome.rows for outcome in outcomes)
-    print(f"{len(outcomes) - len(failed)} of {len(outcomes)} recordings, {rows} samples -> {folder}"
-          + (f"; {before} of them were there already" if before else ""))
     for outcome in failed[:FAILED_SHOWN]:
         print(f"failed: {outcome.path}: {outcome.failed}", file=sys.stderr)
     if len(failed) > FAILED_SHOWN:
         print(f"failed: {len(failed) - FAILED_SHOWN} more", file=sys.stderr)
-    return 1 if failed else 0
+    return Outcome(f"{len(outcomes) - len(failed)} of {len(outcomes)} recordings, {rows} samples -> {folder}"
+                   + (f"; {before} of them were there already" if before else ""),
+                   {"recordings": len(outcomes), "samples": rows, "folder": folder, "there_already": before,
+                    "failed": {str(outcome.path): outcome.failed for outcome in failed}}, int(bool(failed)))

@@ -12,6 +12,9 @@ from ..motion.margin import Doubts, limits_share
 from ..motion.retime import Retimed, retime_motion
 from ..robots.robot import Robot
 from . import retime, robots
+from .outcome import Outcome
+from .progress import working
+from .tables import table
 
 PATHS, POINTS, SEED, SHARE = 6, 4, 0, 0.4  # of random paths, through the middle 80 % of the positions
 NONE = Doubts(masses=0.0)
@@ -38,19 +41,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_gravity(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     robot = robots.served(args, Robot)
     limits, _forces = robots.limits(robot, args)
     given = {name: getattr(args, name) for name in Doubts._fields} | {"friction": args.friction_doubt, "com": tuple(args.com)}
     doubts = Doubts(**given)
-    motions = [retime_motion(robot, *retime.read(path, robot.joint_names)[1:], limits=limits) for path in args.trajectories]
-    found = limits_share(robot, motions or random_motions(robot, limits), doubts, limits)
-    print(f"{'doubt':<14}{'torque':>8}{'rate':>8}")
-    for name, shares in {**found.by_doubt, "together": found.shares}.items():
-        print(f"{name.replace('_', ' '):<14}{shares.effort:>8.3f}{shares.effort_rate:>8.3f}")
-    shown = " ".join(f"{np.floor(100.0 * share) / 100.0:g}" for share in found.shares)
-    print(f"plan with --limits-share {shown} of the limits of torque and torque rate")
-    return 0
+    with working("retiming paths, and following them with other robots"):
+        motions = [retime_motion(robot, *retime.read(path, robot.joint_names)[1:], limits=limits)
+                   for path in args.trajectories]
+        found = limits_share(robot, motions or random_motions(robot, limits), doubts, limits)
+    shares = {name: share._asdict() for name, share in {**found.by_doubt, "together": found.shares}.items()}
+    lines = table(("doubt", "torque", "rate"), [(name.replace("_", " "), *(f"{share:.3f}" for share in each.values()))
+                                                for name, each in shares.items()], "<>>")
+    advised = [np.floor(100.0 * share) / 100.0 for share in found.shares]
+    lines.append("plan with --limits-share " + " ".join(f"{share:g}" for share in advised)
+                 + " of the limits of torque and torque rate")
+    return Outcome("\n".join(lines), {"robot": robot.name, "shares": shares, "limits_share": advised})
 
 
 def random_motions(robot: Robot, limits: Limits) -> list[Retimed]:

@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from typing import Any
 
 from ..robots import kinds
 from ..robots.robot import Robot
 from . import robots
+from .outcome import Outcome
+from .tables import table, terminal_width
 
 SIGMA = ("revolute", "prismatic", "fixed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="everything, inertias and frames included, as JSON")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     robot = robots.loaded(args)
-    if args.json:
-        print(json.dumps(as_json(kinds.tree(robot)) | {"kind": type(robot).__name__}, indent=1))
-        return 0
-    print(as_table(kinds.tree(robot)))
-    what = kinds.described(robot)
+    text, what = as_table(kinds.tree(robot), terminal_width()), kinds.described(robot)
     if len(what) > 1 or not isinstance(robot, Robot):
-        print("\n" + "\n".join(what))
-    return 0
+        text += "\n\n" + "\n".join(what)
+    return Outcome(text, as_json(kinds.tree(robot)) | {"kind": type(robot).__name__})
 
 
-def as_table(robot: Robot) -> str:
+def as_table(robot: Robot, width: int | None = None) -> str:
     lines = [f"robot {robot.name}: {robot.n} joints, {robot.total_mass:.6g} kg, root link '{robot.root_link}', "
              f"largest deviation from the URDF {robot.reconstruction_error:.1e}", ""]
-    width = max([5] + [len(row[0]) for row in robot.mdh_table()])
-    lines.append(f"{'j':>3}  {'joint':<{width}}  a(j)  type      " + "".join(
-        f"{name:>11}" for name in ("gamma", "b", "alpha", "d", "theta", "r")))
-    for j, (name, parent, sigma, *numbers) in enumerate(robot.mdh_table(), start=1):
-        lines.append(f"{j:>3}  {name:<{width}}  {parent:>4}  {SIGMA[sigma]:<10}" + "".join(f"{x:>11.6g}" for x in numbers))
+    lines += table(("j", "joint", "a(j)", "type", "gamma", "b", "alpha", "d", "theta", "r"), [
+        (str(j), name, str(parent), SIGMA[sigma], *(f"{x:.6g}" for x in numbers))
+        for j, (name, parent, sigma, *numbers) in enumerate(robot.mdh_table(), start=1)], "><><>>>>>>", width)
     followers = [link for link in robot.model.links if link.joint and link.joint not in robot.joint_names]
     for link in followers:
         leader = robot.joint_names[link.coordinate]
@@ -50,7 +44,7 @@ def as_json(robot: Robot) -> dict[str, Any]:
     links = [{**{key: value for key, value in vars(link).items() if not key.startswith("_")}, "ms": link.ms.tolist(),
               "J": link.J.tolist(), "term": asdict(link.term)} for link in robot.model.links]
     frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()}
-    joints = [{key: None if value != value else value for key, value in asdict(joint).items()} for joint in robot.model.joints]
+    joints = [asdict(joint) for joint in robot.model.joints]
     return {"name": robot.name, "model_id": robot.model_id, "base": robot.model.base, "root_link": robot.root_link,
             "total_mass": robot.total_mass, "reconstruction_error": robot.reconstruction_error,
             "joints": joints, "links": links, "frames": frames, "warnings": list(robot.warnings)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
 from ..robots.link_side import level, link_side
 from ..robots.protocol import AnyRobot
-from . import robots
+from . import output_files, robots
+from .outcome import Outcome
 
 BLOCKS = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
 MOST_ROWS = 10_000_000
@@ -44,9 +44,7 @@ def robot_and_limits(args: argparse.Namespace,
     robot."""
     if not (args.rate > 0.0 and math.isfinite(args.rate)):
         raise InputError(f"--rate is {args.rate:g}; a number of rows per second above zero is needed")
-    for path in filter(None, (args.output, args.plot)):  # before the work, which may take a minute
-        if not os.path.isdir(os.path.dirname(path) or ".") or os.path.isdir(path):
-            raise InputError(f"{path}: cannot be written: " + ("it is a folder" if os.path.isdir(path) else "no such folder"))
+    output_files.check_files(args.output, args.plot)
     if args.plot:
         figures.check_format(args.plot)
     robot = robots.loaded(args, robots.described(args, recording) if recording else None)
@@ -54,8 +52,8 @@ def robot_and_limits(args: argparse.Namespace,
     return robot, *robots.limits(robot, args)
 
 
-def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits: Limits) -> str:
-    """CSV and picture. Returns what was written, and how near the samples come to each limit, in words."""
+def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits: Limits) -> Outcome:
+    """CSV and picture. What was written, and how near the samples come to each limit."""
     count = math.ceil(motion.duration * args.rate * (1.0 - 1e-9))  # steps; the last one may be shorter
     if count > MOST_ROWS:
         raise InputError(f"--rate {args.rate:g} makes {count} rows of {motion.duration:.6g} s; {MOST_ROWS} are the most")
@@ -76,7 +74,10 @@ def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits
     motion_csv.write(args.output, header, rows(), lambda rows: None)
     if args.plot:
         plots.draw(args.plot, robot, motion, limits)
-    files = ", ".join(filter(None, (args.output, args.plot)))
+    files = [path for path in (args.output, args.plot) if path]
     used = [f"{peak.quantity.replace('_', ' '):<14} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"
             for peak in peaks.of_quantities()]
-    return "\n".join([f"{len(t)} rows -> {files}", *used, *warming.warmth().words])
+    warmth = warming.warmth()
+    return Outcome("\n".join([f"{len(t)} rows -> {', '.join(files)}", *used, *warmth.words]), {
+        "duration": motion.duration, "rows": len(t), "files": files,
+        "limits": [peak._asdict() for peak in peaks.of_quantities()], "thermal_load": warmth._asdict()})

@@ -11,7 +11,10 @@ from ..model.robot_file.robot_file import RobotFile
 from ..recordings import motion_csv
 from ..recordings.recording import Wanted
 from ..robots.robot import Robot
-from . import robots
+from . import output_files, robots
+from .outcome import Outcome
+from .progress import working
+from .tables import table
 
 UNITS = ("kg", *["m"] * 3, *["kg m^2"] * 6)
 
@@ -33,16 +36,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_gravity(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
+    output_files.check_files(args.output)
     robot = robots.served(args, Robot)
     recording, tare = (_read(path, robot, args.topic) if path else None for path in (args.motion, args.tare))
     assert recording is not None
-    found = estimate_payload(robot, args.link, recording, tare, friction=not args.known_friction, window=args.window,
-                             masses=args.mass_uncertainty)
-    print(report(found, tare is not None))
+    with working("comparing torques"):
+        found = estimate_payload(robot, args.link, recording, tare, friction=not args.known_friction, window=args.window,
+                                 masses=args.mass_uncertainty)
     if args.output:
         Path(args.output).write_text(robot_file(found).text(), encoding="utf-8")
-    return 0
+    values = {name: {"value": value, "std": std, "unit": unit, "told": name not in found.unknown}
+              for name, unit, value, std in zip(NAMES, UNITS, found.values, found.std, strict=True)}
+    return Outcome(report(found, tare is not None), {"link": found.link, "samples": found.samples, "tared": tare is not None,
+                                                     "payload": values, "files": [args.output] if args.output else []})
 
 
 def _read(path: str, robot: Robot, topic: str | None) -> Measurements:
@@ -52,10 +59,9 @@ def _read(path: str, robot: Robot, topic: str | None) -> Measurements:
 def report(found: PayloadEstimate, tared: bool) -> str:
     """For people."""
     lines = [f"payload on link {found.link}, from {found.samples} samples" + ("" if tared else ", without a tare"), "",
-             f"{'':<12}{'value':>12}{'std':>11}  unit"]
-    for name, unit, value, std in zip(NAMES, UNITS, found.values, found.std, strict=True):
-        mark = "  the motion does not tell" if name in found.unknown else ""
-        lines.append(f"{name:<12}{value:>12.5g}{std:>11.2g}  {unit}{mark}")
+             *table(("", "value", "std", "unit", ""), [
+                 (name, f"{value:.5g}", f"{std:.2g}", unit, "the motion does not tell" if name in found.unknown else "")
+                 for name, unit, value, std in zip(NAMES, UNITS, found.values, found.std, strict=True)], "<>><<")]
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from ..motion.plan import plan_motion
 from ..planning import Settings, SolverProgress
 from ..robots.link_side import level
 from . import motion_output, robots
+from .outcome import Outcome
 from .progress import ProgressLine
 
 DEFAULT = Settings()
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--best-of", type=int, default=1, metavar="N", help="plans from N different guesses; default 1")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     robot, limits, forces = motion_output.robot_and_limits(args)
     settings = Settings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
     watch = ProgressLine()
@@ -42,11 +43,14 @@ def run(args: argparse.Namespace) -> int:
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
     written = motion_output.write(args, robot, plan, limits)
-    print(f"{plan.duration:.6g} s, objective {plan.objective:.6g}, {plan.control_points} control points, {plan.iterations} "
-          f"iterations, {written}")
+    lines = [f"{plan.duration:.6g} s, objective {plan.objective:.6g}, {plan.control_points} control points, {plan.iterations} "
+             f"iterations, {written.text}"]
+    data = {"objective": plan.objective, "control_points": plan.control_points, "iterations": plan.iterations,
+            "notes": list(plan.notes), **written.data}
     if "squared joint force" in plan.excess:
-        print(f"joint force  at most {100.0 * (1.0 + plan.excess['squared joint force']) ** 0.5:6.2f} % of its limit")
-    return 0
+        data["joint_force_share"] = (1.0 + plan.excess["squared joint force"]) ** 0.5
+        lines.append(f"joint force  at most {100.0 * data['joint_force_share']:6.2f} % of its limit")
+    return Outcome("\n".join(lines), data)
 
 
 def _said(now: SolverProgress) -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-QUIET, PAUSE, WIDTH = 1.0, 0.5, 110  # s of work before progress is shown, s between two lines of it, characters
+QUIET, PAUSE = 1.0, 0.5  # s of work before progress is shown, s between two lines of it
+RARELY = 10.0  # s between two lines of progress where no terminal overwrites them, and they say no more than the time
 
 
 class ProgressLine:
     """A line on stderr that appears only when the work takes longer than a moment; on a terminal it stays one line."""
 
     def __init__(self, pause: float = PAUSE) -> None:
-        self.start = self.last = time.monotonic()
+        self.start, self.last = time.monotonic(), -math.inf
         self.pause, self.shown = pause, False
 
     def __call__(self, text: str) -> None:
@@ -20,7 +26,8 @@ class ProgressLine:
         if now - self.start > QUIET and now - self.last > self.pause:
             self.last, self.shown = now, True
             if sys.stderr.isatty():
-                print(f"\r{text:<{WIDTH}}", end="", file=sys.stderr, flush=True)
+                width = shutil.get_terminal_size().columns - 1
+                print(f"\r{text[:width]:<{width}}", end="", file=sys.stderr, flush=True)
             else:
                 print(text, file=sys.stderr, flush=True)
 
@@ -30,3 +37,22 @@ class ProgressLine:
     def close(self) -> None:
         if self.shown and sys.stderr.isatty():
             print(file=sys.stderr)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Says what is being done, and for how long already, during work that tells nothing of itself."""
+    line, done = ProgressLine(PAUSE if sys.stderr.isatty() else RARELY), threading.Event()
+
+    def tell() -> None:
+        while not done.wait(PAUSE):
+            line(f"{what}: {time.monotonic() - line.start:.0f} s")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        line.close()

@@ -20,13 +20,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ..errors import InputError, near
 from ..query.ask import MOTION, RequestHandler, ask
@@ -37,7 +34,9 @@ from ..recordings import motion_csv, told
 from ..robots import kinds
 from ..robots.elastic import ElasticRobot
 from ..robots.protocol import AnyRobot
-from . import robots
+from . import output_files, robots
+from .outcome import Outcome, in_json
+from .progress import working
 
 TREE = "tree"
 KEYS = {"samples": FIELDS, "base": tuple(BASE), "platform": tuple(BASE), "wrenches": WRENCH}  # of entries of lists
@@ -61,19 +60,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--floating-base", action="store_true", help="tree: base parameters for a base that is free")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
+    """The answer is JSON, for people too."""
+    output_files.check_files(args.output)
     robot = robots.loaded(args)
     if args.question == TREE:
         answer = tree(kinds.tree(robot), args.floating_base)
     else:
         question = QUESTIONS[args.question]
-        answer = ask(robot, question, _request(args.state, robot, question, args.window))
-    text = _written({"model_id": kinds.model_id(robot), **answer})
-    if args.output:
-        Path(args.output).write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    return 0
+        request = _request(args.state, robot, question, args.window)
+        with working("asking the robot"):
+            answer = ask(robot, question, request)
+    answer = {"model_id": kinds.model_id(robot), **answer}
+    if not args.output:
+        return Outcome(in_json(answer), answer)
+    Path(args.output).write_text(in_json(answer) + "\n", encoding="utf-8")
+    return Outcome("", {"files": [args.output]})
 
 
 def _request(source: str | None, robot: AnyRobot, question: RequestHandler, window: float | None) -> Request:
@@ -147,20 +149,3 @@ def _known(entry: Any, keys: Collection[str], where: str) -> None:
     for key in entry:
         if key not in keys:
             raise InputError(f"{where}: key '{key}' is not known; allowed are {', '.join(keys)}{near(key, keys)}")
-
-
-def _written(answer: Mapping[str, Any]) -> str:
-    """JSON, a line for each key."""
-    lines = (f" {json.dumps(name)}: {json.dumps(_plain(value), allow_nan=False)}" for name, value in answer.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _plain(value: Any) -> Any:
-    """Lists for arrays, null for what is unknown."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -14,6 +14,7 @@ from ..motion.warmth import repeatable
 from ..recordings.recording import Wanted
 from ..robots.link_side import level
 from . import motion_output, robots
+from .outcome import Outcome
 from .progress import ProgressLine
 
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "default 0, after each: no winding becomes too warm (continuous_current, thermal_time_constant)")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     path = robots.one_recording(args)
     robot, limits, _forces = motion_output.robot_and_limits(args, path)
     t, points, velocities = read(path, robot.joint_names, args.topic)
@@ -43,8 +44,9 @@ def run(args: argparse.Namespace) -> int:
     for note in motion.notes:
         print(f"note: {note}", file=sys.stderr)
     written = motion_output.write(args, robot, motion, limits)
-    print(f"{t[-1] - t[0]:.6g} s -> {motion.duration:.6g} s through {motion.route.points} points, {written}")
-    return 0
+    return Outcome(f"{t[-1] - t[0]:.6g} s -> {motion.duration:.6g} s through {motion.route.points} points, {written.text}",
+                   {"duration_before": t[-1] - t[0], "points": motion.route.points, "notes": list(motion.notes),
+                    **written.data})
 
 
 def read(path: str | Path, joint_names: tuple[str, ...],

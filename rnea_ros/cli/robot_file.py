@@ -10,6 +10,7 @@ from ..model.robot_file import profiles, robot_file
 from ..model.robot_file.schema import SCHEMA
 from ..robots import kinds
 from ..robots.load import kind, load
+from .outcome import Outcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,14 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     """What is printed is a robot file itself: everything else in it is a comment."""
     if args.schema:
-        print(json.dumps(SCHEMA, indent=1, ensure_ascii=False))
-        return 0
+        return Outcome(json.dumps(SCHEMA, indent=1, ensure_ascii=False), SCHEMA)
     if args.list:
-        print("\n".join(profiles.names()))
-        return 0
+        return Outcome("\n".join(profiles.names()), {"profiles": profiles.names()})
     if not args.file:
         raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
     if args.urdf:
@@ -35,6 +34,5 @@ def run(args: argparse.Namespace) -> int:
         notes = [f"{args.file} with {args.urdf}:", *kinds.described(robot)]
     else:
         notes = [f"{args.file}: {kind(file := robot_file.read(args.file))}"]
-    print("\n".join(f"# {note}" for note in notes))
-    print(file.text(), end="")
-    return 0
+    text = "\n".join([*(f"# {note}" for note in notes), file.text().rstrip("\n")])
+    return Outcome(text, {"notes": notes, "content": file.content})

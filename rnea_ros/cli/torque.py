@@ -17,12 +17,13 @@ from ..output import figures
 from ..recordings import files, motion_csv, recording, results
 from ..recordings import torques as compute
 from ..recordings.motion_csv import RecordedMotion
-from ..recordings.recording import Wanted
+from ..recordings.recording import Recording, Wanted
 from ..recordings.told import check, told
 from ..recordings.torques import Torques
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from . import many, robots
+from . import many, output_files, robots
+from .outcome import Outcome
 from .progress import ProgressLine
 
 SHOWN = 3  # limits
@@ -45,52 +46,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_dynamics(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     robots.take_recordings(args)
     if many.asked(args):
         return many.run(args)
-    path = Path(args.recordings[0])
-    for output in filter(None, (args.output, args.plot)):
-        results.check(output)
+    path, output = Path(args.recordings[0]), Path(args.output)
+    output_files.check_files(output, args.plot)
     if args.plot:
         figures.check_format(args.plot)
     robot = robots.served(args, *compute.SERVED, urdf=robots.described(args, path))
-    torque_and_rate = compute.asked(robot)
-    read = told(robot)
+    read, work = told(robot), _Work(robot, bool(args.plot))
     source = files.open_recording(path, Wanted(read.names, read.blocks, topic=args.topic))
     check(robot, source.blocks)
-    peaks, progress = Peaks(limit_use(robot)), ProgressLine()
-    warming = Warming(thermal_drives(robot), robot.joint_names)
-    blocks: list[RecordedMotion] = []
-    kept: list[tuple[Torques, np.ndarray | None]] = []
-    count = 0
-
-    def parts() -> Iterator[Torques]:
-        nonlocal count
-        for block in recording.motions(source, read.types, args.window):
-            blocks.append(block.only(slice(0)))
-            for motion in compute.parts(block):
-                found = compute.torques(torque_and_rate, motion)
-                peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
-                warming.see(found.t, found.tau)
-                if args.plot:
-                    kept.append((found, compute.deviations(robot, motion)))
-                count += len(found.t)
-                progress.samples("computed and written", count, source.span.samples)
-                yield found
-
-    kind = Path(args.output).suffix[1:]
-    results.write(Path(args.output), kind if kind in results.FORMATS else results.CSV, robot.joint_names, source.span.origin,
-                  parts())
-    progress.close()
+    kind = output.suffix[1:] if output.suffix[1:] in results.FORMATS else results.CSV
+    results.write(output, kind, robot.joint_names, source.span.origin, work.torques(source, read.types, args.window))
     if args.plot:
-        _draw(args.plot, robot, kept)
-    print(f"{count} samples of {robot.n} joints -> {args.output}" + (f", {args.plot}" if args.plot else ""))
-    for line in (*nearest(peaks), *warming.warmth().words, *estimated(blocks)):
-        print(line)
+        _draw(args.plot, robot, work.kept)
     for line in files.notes(source):
         print(line, file=sys.stderr)
-    return 0
+    written, notes = [name for name in (args.output, args.plot) if name], estimated(work.blocks)
+    warmth = work.warming.warmth()
+    return Outcome("\n".join([f"{work.count} samples of {robot.n} joints -> {', '.join(written)}", *nearest(work.peaks),
+                              *warmth.words, *notes]),
+                   {"robot": robot.name, "samples": work.count, "joints": robot.joint_names, "files": written,
+                    "limits": [peak._asdict() for peak in work.peaks.all()], "thermal_load": warmth._asdict(),
+                    "notes": notes})
+
+
+class _Work:
+    """Torques of a recording, part by part, and what is remembered of each part."""
+
+    def __init__(self, robot: AnyRobot, keep: bool):
+        """keep: the torques too, for a picture."""
+        self.robot, self.keep, self.torque_and_rate = robot, keep, compute.asked(robot)
+        self.peaks, self.warming = Peaks(limit_use(robot)), Warming(thermal_drives(robot), robot.joint_names)
+        self.blocks: list[RecordedMotion] = []  # without their samples
+        self.kept: list[tuple[Torques, np.ndarray | None]] = []
+        self.count = 0
+
+    def torques(self, source: Recording, types: Sequence[str], window: float | None) -> Iterator[Torques]:
+        progress = ProgressLine()
+        for block in recording.motions(source, types, window):
+            self.blocks.append(block.only(slice(0)))
+            for motion in compute.parts(block):
+                found = compute.torques(self.torque_and_rate, motion)
+                self.peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
+                self.warming.see(found.t, found.tau)
+                if self.keep:
+                    self.kept.append((found, compute.deviations(self.robot, motion)))
+                self.count += len(found.t)
+                progress.samples("computed and written", self.count, source.span.samples)
+                yield found
+        progress.close()
 
 
 def estimated(blocks: Sequence[RecordedMotion]) -> list[str]:

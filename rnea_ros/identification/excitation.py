@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError
+from ..errors import InputError, MissingPackage
 from ..inertial.base_parameters import base_parameters
 from ..inertial.inertial_parameters import TERMS
 from ..model.tree import Limits
@@ -146,7 +146,7 @@ def _minimised(cost, x: np.ndarray, iterations: int) -> np.ndarray:
     try:
         from scipy.optimize import minimize
     except ImportError:
-        raise RneaError("optimising a motion needs scipy: pip install 'rnea_ros[planning]', or iterations=0") from None
+        raise MissingPackage("optimising a motion needs scipy", "planning", "iterations=0") from None
     return minimize(cost, x, method="L-BFGS-B", options={"maxiter": iterations, "maxfun": 10**9}).x
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import RneaError
+from ..errors import MissingPackage, RneaError
 
 MOST_POINTS = 4_000  # of a curve; more cannot be seen
 PLAIN = {"text.parse_math": False}  # names of joints are drawn as they are
@@ -28,7 +28,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise RneaError("a picture needs matplotlib: pip install 'rnea_ros[plot]', or leave --plot out") from None
+        raise MissingPackage("a picture needs matplotlib", "plot", "leave --plot out") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import RneaError
+from ..errors import MissingPackage
 from .sparse import Pattern
 from .transcription import Transcription
 
@@ -35,7 +35,7 @@ def minimise(program: Transcription, x: np.ndarray, options: Mapping[str, Any], 
     try:
         import casadi as ca  # type: Any
     except ImportError:
-        raise RneaError("planning needs CasADi, which brings IPOPT: pip install 'rnea_ros[planning]'") from None
+        raise MissingPackage("planning needs CasADi, which brings IPOPT", "planning") from None
     functions = _Functions(ca, program, watch)
     solver = ca.nlpsol("plan", "ipopt", functions.nlp, {
         "grad_f": functions.gradient, "jac_g": functions.jacobian, "hess_lag": functions.hessian,

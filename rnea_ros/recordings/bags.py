@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, RneaError, near, some
+from ..errors import InputError, MissingPackage, RneaError, near, some
 from .recording import Samples, Span, Wanted
 from .torques import Torques
 
@@ -204,7 +204,7 @@ def installed() -> tuple[ModuleType, Any]:
         from rosbags import rosbag2
         from rosbags.typesys import Stores, get_typestore
     except ImportError:
-        raise RneaError("ROS 2 bags need rosbags: pip install 'rnea_ros[bags]'") from None
+        raise MissingPackage("ROS 2 bags need rosbags", "bags") from None
     global _store
     _store = _store or get_typestore(Stores.ROS2_HUMBLE)
     return rosbag2, _store

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import RneaError
+from ..errors import MissingPackage
 
 
 def write(path: Path, names: Sequence[str], origin: int | None, tables: Iterator[np.ndarray]) -> None:
@@ -30,5 +30,5 @@ def installed() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise RneaError("Parquet needs pyarrow: pip install 'rnea_ros[bags]', or write CSV") from None
+        raise MissingPackage("Parquet needs pyarrow", "bags", "write CSV") from None
     return pyarrow, parquet

@@ -8,21 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError
 from . import bags, motion_csv, parquet
 from .torques import Torques, columns
 
 CSV, PARQUET, MCAP = "csv", "parquet", "mcap"
 FORMATS = (PARQUET, CSV, MCAP)
-
-
-def check(path: str | Path) -> None:
-    """InputError, and before the work, where a file cannot be written."""
-    path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{path}: cannot be written: " + ("it is a folder" if path.is_dir() else "no such folder"))
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError(f"{path}: cannot be written: no permission")
 
 
 def check_kind(kind: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import RneaError
+from ..errors import MissingPackage
 
 
 def mujoco() -> Any:
@@ -12,5 +12,5 @@ def mujoco() -> Any:
     try:
         import mujoco as engine
     except ImportError as error:
-        raise RneaError(f"a simulated robot needs MuJoCo ({error}): pip install 'rnea_ros[sim]'") from None
+        raise MissingPackage(f"a simulated robot needs MuJoCo ({error})", "sim") from None
     return engine

@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import RneaError
+from ..errors import MissingPackage
 from ..model import urdf, urdf_reader
 from .scene import Foot
 
@@ -22,7 +22,7 @@ def example_urdf(end: str) -> Path:
     for file in files:
         if file.as_posix().endswith(end):
             return Path(str(file.locate()))
-    raise RneaError(f"{end} comes with the package {PACKAGE}: pip install 'rnea_ros[sim]'")
+    raise MissingPackage(f"{end} comes with the package {PACKAGE}", "sim")
 
 
 class Quadruped(NamedTuple):

@@ -10,6 +10,7 @@ import yaml
 
 from rnea_ros import InputError
 from rnea_ros.cli import excite as excite_cli
+from rnea_ros.cli.outcome import show
 from support.recorded_robot import URDF
 
 
@@ -27,7 +28,7 @@ def test_motion_and_trajectory(tmp_path, capsys):
     given = (tmp_path / "robot.urdf", "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "motion.csv")
     given = (*given, "--iterations", 0, "--rate", 100, "--period", 5)
     limited = (*given, "--limits", tmp_path / "limits.yaml", "--trajectory", tmp_path / "motion.yaml", "--periods", 3)
-    assert excite_cli.run(arguments(*limited)) == 0
+    assert show(excite_cli.run(arguments(*limited))) == 0
     assert "condition number" in (printed := capsys.readouterr().out) and "collisions are not looked at" in printed
     with open(tmp_path / "motion.csv") as file:
         names = file.readline().strip().split(",")

@@ -12,6 +12,7 @@ import pytest
 
 from rnea_ros import InputError, Robot
 from rnea_ros.cli import query as query_cli
+from rnea_ros.cli.outcome import show
 from rnea_ros.inertial.base_parameters import base_parameters
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
@@ -35,7 +36,7 @@ def query(capsys, monkeypatch):
         if state is not None:
             monkeypatch.setattr("sys.stdin", io.StringIO(state if isinstance(state, str) else json.dumps(state)))
             arguments += ["--state", "-"]
-        assert query_cli.run(parser.parse_args(arguments)) == 0
+        assert show(query_cli.run(parser.parse_args(arguments))) == 0
         return json.loads(capsys.readouterr().out or "null")
 
     return ask

@@ -13,6 +13,7 @@ import pytest
 import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.cli import identify as identify_cli
+from rnea_ros.cli.outcome import show
 from rnea_ros.estimation.preparation import prepare
 from rnea_ros.identification import knowledge, result_files
 from rnea_ros.identification.fitting import fit
@@ -264,7 +265,7 @@ def test_command_line(tmp_path, capsys):
     (tmp_path / "robot.yaml").write_text(file)
     write_csv(tmp_path / "motion.csv", *recorded(), words=("position_", "effort_"))
     given = (tmp_path / "robot.urdf", tmp_path / "motion.csv", "--rename", "position_=q_", "effort_=tau_")
-    assert identify_cli.run(arguments(*given, "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "out")) == 0
+    assert show(identify_cli.run(arguments(*given, "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "out"))) == 0
     printed = capsys.readouterr()
     assert "columns not used: 'temperature'" in printed.err and "a physical robot explains the recording" in printed.out
     assert "estimated by Kalman smoothing" in printed.out and "Coulomb, viscous" in printed.out
@@ -288,7 +289,7 @@ def test_command_line_errors(tmp_path, capsys):
     t, q, qd, qdd, *_ = t_and_motion()
     write_csv(tmp_path / "motion.csv", t, q, -robots()[0].inverse_dynamics(q, qd, qdd))
     given = (tmp_path / "robot.urdf", tmp_path / "motion.csv")
-    assert identify_cli.run(arguments(*given)) == 1
+    assert show(identify_cli.run(arguments(*given))) == 1
     assert "NO physical robot explains the recording" in capsys.readouterr().out
     for message, words in ((r"--rename tau: OLD=NEW", ("--rename", "tau")), (r"--hold j9: the joints are", ("--hold", "j9")),
                            (r"--hold j1=far: a position", ("--hold", "j1=far")), ("is a file", ("-o", given[1])),

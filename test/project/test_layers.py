@@ -55,14 +55,15 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
-    "matplotlib": ("output/figures",), "mpl_toolkits": ("output/figures",),
+    "argcomplete": ("cli/main",), "matplotlib": ("output/figures",), "mpl_toolkits": ("output/figures",),
     "mujoco": ("sim/engine",), "toppra": ("demo/timings/toppra_timing",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline"),
     "rosbags": ("recordings/bags",), "pyarrow": ("recordings/parquet",), "distributed": ("bulk/cluster",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
 # Imported where they are used; see test below.
-LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "toppra", "rosbags", "pyarrow", "distributed")
+LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "toppra", "rosbags", "pyarrow", "distributed",
+        "argcomplete")
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling")}  # starts nodes, where there is ROS
 

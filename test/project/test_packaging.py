@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # rosdep key: name on PyPI. All others are ROS packages, "ros-..." on PyPI where they are there at all.
 PYPI = {
+    "python3-argcomplete": "argcomplete",
     "python3-jsonschema": "jsonschema",
     "python3-lxml": "lxml",
     "python3-numpy": "numpy",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import RneaError
+from ...errors import MissingPackage, RneaError
 from ...motion.retime import Retimed
 from ...robots.robot import Robot
 from ...scaling.law import TimeLaw
@@ -23,7 +23,7 @@ def toppra() -> Any:
     try:
         import toppra as found
     except ImportError as error:
-        raise RneaError(f"TOPP-RA's timing needs toppra ({error}): pip install 'rnea_ros[sim]'") from None
+        raise MissingPackage(f"TOPP-RA's timing needs toppra ({error})", "sim") from None
     logging.getLogger("toppra").setLevel(logging.ERROR)
     return found
 

@@ -1,0 +1,122 @@
+"""`rnea doctor`: what is installed, what that enables, what to install for the rest; and whether kernels compute."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from importlib import metadata, util
+from typing import NamedTuple
+
+import numpy as np
+
+from ..codegen import c_compiler, kernel
+from ..codegen import cache as disk
+from ..robots.robot import Robot
+from .outcome import Outcome
+from .tables import table, terminal_width
+
+PIP = "pip install 'rnea_ros[{}]'"
+SELF_TEST = """<robot name="self_test"><link name="base"/><link name="arm"><inertial><origin xyz="0.2 0.1 0"/><mass value="2"/>
+<inertia ixx="0.1" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="turn" type="continuous">
+<parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""
+EXACT = 1e-12
+
+
+class Part(NamedTuple):
+    """A package that something needs: its module, its name on PyPI, what it enables, and how it is installed."""
+
+    module: str
+    package: str
+    enables: str
+    install: str
+
+
+RCLPY = Part("rclpy", "rclpy", "the nodes, demo", "source ROS 2's setup file, or " + PIP.format("ros"))
+MESSAGES = Part("rnea_msgs", "rnea_msgs", "the nodes, demo", "build the workspace with colcon and source it, or `make env`")
+PARTS = (
+    Part("llvmlite", "llvmlite", "kernels as machine code, in milliseconds", "pip install 'llvmlite>=0.45'"),
+    Part("matplotlib", "matplotlib", "--plot, pictures of reports, demos", PIP.format("plot")),
+    Part("casadi", "casadi", "plan, gait", PIP.format("planning")),
+    Part("scipy", "scipy", "identify, excite, plan", PIP.format("planning")),
+    Part("rosbags", "rosbags", "ROS 2 bags as recordings, without ROS", PIP.format("bags")),
+    Part("pyarrow", "pyarrow", "Parquet as output of torque", PIP.format("bags")),
+    Part("distributed", "distributed", "torque --dask: a cluster", PIP.format("dask")),
+    Part("mujoco", "mujoco", "robots that move by themselves", PIP.format("sim")),
+    Part("toppra", "toppra", "demo --plant: timing to compare with", PIP.format("sim")),
+    Part("xacro", "xacro", ".xacro in place of a URDF", "pip install xacro, or ros-<distro>-xacro"),
+    Part("argcomplete", "argcomplete", "completion in the shell", "pip install argcomplete"),
+    RCLPY, MESSAGES,
+    Part("control_msgs", "control_msgs", "the action of scaling_node, a controller's references", "ros-<distro>-control-msgs"),
+    Part("rnea_rqt", "rnea_rqt", "the window", "build the workspace with colcon, or pip install ./rnea_rqt"),
+    Part("PySide6", "PySide6-Essentials", "the window without rqt", "pip install './rnea_rqt[qt]'"),
+    Part("python_qt_binding", "python_qt_binding", "the window in rqt", "ros-<distro>-rqt"),
+)
+WORDS = {"llvm": "machine code by llvmlite", "c": "machine code by the C compiler",
+         "python": "Python, the same numbers about 100 times slower: pip install 'llvmlite>=0.45'"}
+ENVIRONMENT = ("ROS_DISTRO", "RMW_IMPLEMENTATION", "ROS_DOMAIN_ID", disk.FOLDER)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Nothing is asked."""
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Exit code 1 if kernels do not compute what they should, or run as Python."""
+    parts = {part: installed(part.package, part.module) for part in PARTS}
+    compiler, folder = c_compiler.compiler(), disk.folder()
+    backend, deviation = self_test()
+    well = deviation < EXACT and backend != "python"
+    lines = [f"rnea_ros {installed('rnea_ros') or 'run from its source'}, Python {platform.python_version()}, numpy "
+             f"{np.__version__}, {platform.system()} {platform.machine()}",
+             f"kernels: {WORDS[backend]}, within {deviation:.1e} of the plain recursion{'' if well else ': NOT WELL'}",
+             f"C compiler: {compiler or 'none; rnea compile and export need one: apt install gcc'}",
+             f"kernels are kept in {folder or 'no folder'}",
+             f"ROS 2: {(ros := ros_2(bool(parts[RCLPY] and parts[MESSAGES])))}",
+             *(f"{name}={os.environ[name]}" for name in ENVIRONMENT if name in os.environ), ""]
+    lines += table(("", "package", "version", "enables"), [("ok" if found else "--", part.module, found or "", part.enables)
+                                                          for part, found in parts.items()], "<<<<", terminal_width())
+    missing: dict[str, list[str]] = {}
+    for part in (part for part, found in parts.items() if not found):
+        missing.setdefault(part.install, []).append(part.module)
+    if missing:
+        lines += ["", "for what is missing:", *(f"  {', '.join(names)}: {install}" for install, names in missing.items())]
+    return Outcome("\n".join(lines), {
+        "well": well, "python": platform.python_version(), "numpy": np.__version__, "backend": backend,
+        "deviation": deviation, "c_compiler": compiler or None, "kernel_folder": folder, "ros": ros,
+        "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
+        "packages": {part.module: {"version": found or None, "enables": part.enables, "install": part.install}
+                     for part, found in parts.items()}}, int(not well))
+
+
+def installed(package: str, module: str = "") -> str:
+    """Its version; "yes" where it can be imported and none is known; empty where it is not there."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "yes" if module and util.find_spec(module) else ""
+
+
+def self_test() -> tuple[str, float]:
+    """The backend that serves, and how far its torque and torque rate are from those of the recursion as it is written."""
+    state = np.arange(1.0, 5.0)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a llvmlite that is not there
+        backend = kernel.available("llvm")
+        found, expected = (np.array(Robot.from_urdf(SELF_TEST, backend=one).torque_and_rate(*state))
+                           for one in (backend, "reference"))
+    return backend, float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def ros_2(there: bool) -> str:
+    """Whether nodes can start, in words; looked at in another process, which a clash of two ROS may end."""
+    if not there:
+        return "no rclpy or no rnea_msgs: no nodes, but library and command serve"
+    done = subprocess.run([sys.executable, "-c", "import rclpy.node, rnea_msgs.msg"], capture_output=True, text=True,
+                          timeout=60)
+    where = os.environ.get("ROS_DISTRO") or ("wheels from PyPI" if installed("ros-rclpy") else "not sourced")
+    why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    return f"{where}; nodes can start" if done.returncode == 0 else f"{where}; nodes CANNOT start: {why}"
