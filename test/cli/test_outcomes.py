@@ -1,4 +1,4 @@
-"""What all commands share: JSON beside words, tables that fit, progress, outputs looked at first, completion; `rnea doctor`."""
+"""What commands share: JSON beside words, tables that fit, progress, outputs looked at first, completion; `rnea doctor`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def test_json_knows_no_infinity(capsys):
 
 @pytest.mark.parametrize("width", [30, 44, 60, None])
 def test_tables_fit(width):
-    lines = table(("j", "joint", "says", "theta"), [("1", "shoulder_lift_joint", "turns about its axis", "-1.5708")], "><<>", width)
+    row = ("1", "shoulder_lift_joint", "turns about its axis", "-1.5708")
+    lines = table(("j", "joint", "says", "theta"), [row], "><<>", width)
     assert width is None or max(map(len, lines)) <= width
     assert all(line.split()[0] in "j1" and line.endswith(("theta", "-1.5708")) for line in lines)
     assert ("…" in lines[1]) == (width in (30, 44))
