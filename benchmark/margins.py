@@ -1,14 +1,20 @@
 """Shares of the limits to plan with, predicted and needed: python benchmark/margins.py > benchmark/margins.md
 
-A Panda is retimed with the whole of its limits (87 and 12 N m, 1000 N m/s) along random paths; a plant that is not quite
-its model (Pinocchio's, test/support/plant.py) follows under feed-forward and a PD of 50 rad/s. How much of the limits of
-torque, and of torque rate over 20 ms, does the controller ask for? `limits_share` is to know without a plant.
+Arms are retimed with the whole of their limits of torque and torque rate; a plant that is not quite the model follows under
+feed-forward and a PD of 50 rad/s, whose torques are held for 1 ms. How much of the limits of torque, and of torque rate over
+20 ms, does the controller ask for? `limits_share` is to know without a plant; worst of 6 motions.
+
+Where a motion starts decides most about the rate. Gravity that the model has wrong is there from the first instant; within
+1 / bandwidth, which is 20 ms here, the feedback has it on top of the planned rate, which is at its limit then. All masses 10 %
+wrong and 50 N m of gravity are 5 N m in 20 ms: a quarter of 1000 N m/s. So paths that start with the arm stretched out need
+0.75 of the rate's limit, others 0.89; and a table of other paths is another table.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,53 +22,111 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import Robot, load
+from rnea_ros.cli.margin import random_motions
+from rnea_ros.demo.processes import shared
+from rnea_ros.demo.timings.arms import SOURCES, SWING
 from rnea_ros.motion.margin import Doubts, limits_share
 from rnea_ros.motion.retime import Retimed, retime_motion
+from rnea_ros.sim.engine import mujoco
+from rnea_ros.sim.scene import Unmodelled, scene
 from support.plant import COULOMB, RANGE, REST, VISCOUS, Plant, panda
 
-JOINTS = [f"panda_joint{k}" for k in range(1, 8)]
 HAND, BANDWIDTH, STEP, INNER = "panda_hand", 50.0, 1e-3, 4
 FINE = 2.0 * np.pi / 2**20
+RUBS = 0.01  # Coulomb friction of an arm of which nothing is published, by its torque limit; viscous a fifth of that
+BALL = 1e-6  # kg m^2, of a payload that would have none
+NONE = Doubts(masses=0.0, period=STEP)
 DOUBTS = {
-    "friction unknown": Doubts(masses=0.0, friction=1.0), "masses 5 % at random": Doubts(masses=0.05),
-    "masses 10 % at random": Doubts(masses=0.1), "all masses 5 %": Doubts(masses=0.0, all_masses=0.05),
-    "all masses 10 %": Doubts(masses=0.0, all_masses=0.1), "payload of 1 kg": Doubts(masses=0.0, payload=1.0, link=HAND),
-    "payload of 3 kg": Doubts(masses=0.0, payload=3.0, link=HAND),
-    "encoder 2^-20, velocity 60 Hz": Doubts(masses=0.0, resolution=FINE, cutoff=60.0)}
+    "friction unknown": NONE._replace(friction=1.0), "masses 5 % at random": NONE._replace(masses=0.05),
+    "masses 10 % at random": NONE._replace(masses=0.1), "all masses 5 %": NONE._replace(all_masses=0.05),
+    "all masses 10 %": NONE._replace(all_masses=0.1), "payload of 1 kg": NONE._replace(payload=1.0, link=HAND),
+    "payload of 3 kg": NONE._replace(payload=3.0, link=HAND),
+    "encoder 2^-20, velocity 60 Hz": NONE._replace(resolution=FINE, cutoff=60.0)}
 
 
-def robot(friction: bool) -> Robot:
-    sections = {"friction": {name: {"coulomb": float(c), "viscous": float(v)} for name, c, v in zip(JOINTS, COULOMB, VISCOUS)}}
-    made = load(panda(), {"version": 1, "limits": {name: {"max_effort_rate": 1000.0} for name in JOINTS},
+class Arm(NamedTuple):
+    """urdf: text; link: that may carry; coulomb, viscous: friction that the plant may have [N m, N m s/rad]."""
+
+    urdf: str
+    link: str
+    coulomb: Any
+    viscous: Any
+
+    @property
+    def slew(self) -> float:
+        """Limit of the torque rate of all joints: the strongest goes from end to end in SWING [N m/s]."""
+        return 2.0 * float(load(self.urdf).limits.effort.max()) / SWING
+
+
+PANDA = Arm(panda(), HAND, COULOMB, VISCOUS)
+
+
+def arm(name: str) -> Arm:
+    """Of SOURCES."""
+    source = SOURCES[name]
+    if name == "panda":
+        return PANDA
+    urdf = shared(source.urdf).read_text()
+    effort = load(urdf).limits.effort
+    return Arm(urdf, source.tool, RUBS * effort, 0.2 * RUBS * effort)
+
+
+def robot(friction: bool, of: Arm = PANDA) -> Robot:
+    names = load(of.urdf).joint_names
+    rubs = zip(names, of.coulomb, of.viscous, strict=True)
+    sections = {"friction": {name: {"coulomb": float(c), "viscous": float(v)} for name, c, v in rubs}}
+    made = load(of.urdf, {"version": 1, "limits": {name: {"max_effort_rate": of.slew} for name in names},
                           **(sections if friction else {})})
     assert isinstance(made, Robot)
     return made
 
 
 def motions(count: int, seed: int = 0) -> list[Retimed]:
+    """Of the Panda, near REST."""
     rng, bare = np.random.default_rng(seed), robot(False)
     return [retime_motion(bare, REST + RANGE * rng.uniform(-1.0, 1.0, (4, 7))) for _ in range(count)]
 
 
-def plants(doubts: Doubts, draws: int = 4) -> list[Plant]:
+class Mujoco:
+    """A Plant of the same face in MuJoCo."""
+
+    def __init__(self, urdf: str, mass_factors: Any = 1.0, coulomb: Any = 0.0, viscous: Any = 0.0):
+        self._model = scene(urdf, unmodelled=Unmodelled(mass_factors, coulomb, viscous), timestep=STEP / INNER).model
+        self._data = mujoco().MjData(self._model)
+
+    def step(self, dt: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        data = self._data
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, tau
+        mujoco().mj_step(self._model, data)
+        return data.qpos.copy(), data.qvel.copy()
+
+
+def plants(doubts: Doubts, draws: int = 4, of: Arm = PANDA, kind: Any = Plant) -> list[Any]:
     """Robots as they may be."""
-    rng = np.random.default_rng(99)
-    found = [Plant(panda(), 1.0 + doubts.masses * rng.uniform(-1.0, 1.0, 7)) for _ in range(draws)] if doubts.masses else [
-        Plant(panda(), 1.0 + sign * doubts.all_masses, doubts.friction * COULOMB, doubts.friction * VISCOUS)
-        for sign in ((1.0, -1.0) if doubts.all_masses else (1.0,))]
-    for plant in found:
-        if doubts.payload:
-            plant.carry(HAND, doubts.payload, np.zeros(3))
-    return found
+    rng, n = np.random.default_rng(99), len(of.coulomb)
+    urdf = loaded(of.urdf, doubts.link, doubts.payload) if doubts.payload else of.urdf
+    if doubts.masses:
+        return [kind(urdf, 1.0 + doubts.masses * rng.uniform(-1.0, 1.0, n)) for _ in range(draws)]
+    return [kind(urdf, 1.0 + sign * doubts.all_masses, doubts.friction * of.coulomb, doubts.friction * of.viscous)
+            for sign in ((1.0, -1.0) if doubts.all_masses else (1.0,))]
 
 
-def needed(bare: Robot, motion: Retimed, plant: Plant, doubts: Doubts) -> np.ndarray:
+def loaded(urdf: str, link: str, mass: float) -> str:
+    """With a ball at the origin of a link."""
+    axes = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+    moments = " ".join(f'{name}="{BALL if name[1] == name[2] else 0.0}"' for name in axes)
+    ball = f'<link name="ball"><inertial><mass value="{mass}"/><inertia {moments}/></inertial></link>'
+    fixed = f'<joint name="ball_fixed" type="fixed"><parent link="{link}"/><child link="ball"/></joint>'
+    return urdf.replace("</robot>", f"{ball}{fixed}</robot>")
+
+
+def needed(bare: Robot, motion: Retimed, plant: Any, doubts: Doubts) -> np.ndarray:
     """(2,): shares of torque and rate that keep the whole limits on this plant."""
     t = np.arange(0.0, motion.duration + 0.1, STEP)
     r, rd, rdd, _ = motion(t)
     ahead, M = bare.inverse_dynamics(r, rd, rdd), bare.mass_matrix(r)
     q, v, u = r[0].copy(), rd[0].copy(), np.zeros_like(r)
-    before, speed, share = q, np.zeros(7), 1.0 - np.exp(-2.0 * np.pi * min(doubts.cutoff, 1e6) * STEP)
+    before, speed, share = q, np.zeros(bare.n), 1.0 - np.exp(-2.0 * np.pi * min(doubts.cutoff, 1e6) * STEP)
     for k in range(len(t)):
         seen, slow = q, v
         if doubts.resolution:
@@ -80,15 +144,45 @@ def use(bare: Robot, tau: np.ndarray) -> np.ndarray:
     return np.array([(np.abs(tau) / bare.limits.effort).max(), (np.abs(rate) / bare.limits.effort_rate).max()])
 
 
-def main() -> None:
-    bare, rough, along = robot(False), robot(True), motions(6)
-    about = (__doc__ or "").partition("\n")[2].strip()
-    print(f"# Margins, predicted and needed\n\n{about}\n\nWorst of {len(along)} motions.\n")
+def compared(of: Arm, along: list[Retimed], kind: Any, draws: int = 4) -> None:
+    """The rows of one arm: worst of some motions."""
+    bare, rough = robot(False, of), robot(True, of)
     print("| doubt | torque: predicted | needed | rate: predicted | needed |\n|---|---|---|---|---|")
     for name, doubts in DOUBTS.items():
+        doubts = doubts._replace(link=of.link) if doubts.payload else doubts
         found = limits_share(rough if doubts.friction else bare, along, doubts).shares
-        worst = np.min([needed(bare, motion, plant, doubts) for plant in plants(doubts) for motion in along], axis=0)
+        worst = np.min([needed(bare, motion, plant, doubts) for plant in plants(doubts, draws, of, kind) for motion in along],
+                       axis=0)
         print(f"| {name} | {found.effort:.2f} | {worst[0]:.2f} | {found.effort_rate:.2f} | {worst[1]:.2f} |", flush=True)
+    print()
+
+
+def by_start(of: Arm, along: list[Retimed]) -> None:
+    """What the torque rate needs, motion by motion, beside gravity's torque where each starts."""
+    bare, doubts = robot(False, of), DOUBTS["all masses 10 %"]
+    (heavier, _) = plants(doubts, 1, of, Mujoco)
+    print("| gravity at the start [N m] | rate: predicted | needed |\n|---|---|---|")
+    rows = [(np.abs(bare.gravity(motion(np.zeros(1))[0][0])).max(), limits_share(bare, [motion], doubts).shares.effort_rate,
+             needed(bare, motion, heavier, doubts)[1]) for motion in along]
+    for row in sorted(rows):
+        print("| {:.0f} | {:.2f} | {:.2f} |".format(*row))
+    print()
+
+
+def main() -> None:
+    about = (__doc__ or "").partition("\n")[2].strip()
+    print(f"# Margins, predicted and needed\n\n{about}\n\nPanda, 87 and 12 N m, 1000 N m/s; 6 paths near its rest; plant by "
+          "Pinocchio (test/support/plant.py).\n")
+    compared(PANDA, motions(6), Plant)
+    for name in SOURCES:
+        of = arm(name)
+        bare = robot(False, of)
+        along = random_motions(bare, bare.limits)
+        print(f"{name}, {of.slew:.0f} N m/s; 6 paths anywhere, those of `rnea margin`; plant by MuJoCo.\n")
+        compared(of, along, Mujoco, 2)
+        if of is PANDA:
+            print("The same arm, all masses 10 % wrong, path by path: the rate's share hangs on where a motion starts.\n")
+            by_start(of, along + random_motions(bare, bare.limits, seed=1))
 
 
 if __name__ == "__main__":

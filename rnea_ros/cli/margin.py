@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             ("friction-doubt", "SHARE", "share of the declared friction that may be missing, or too much"),
             ("resolution", "RAD", "of the encoders in the loop"),
             ("cutoff", "HZ", "of the low-pass on measured velocities"),
-            ("bandwidth", "RAD/S", "of the feedback, a PD; default 50")):
+            ("bandwidth", "RAD/S", "of the feedback, a PD; default 50"),
+            ("period", "S", "for which the controller holds its torques")):
         default = getattr(NONE, name.removesuffix("-doubt").replace("-", "_"))
         parser.add_argument(f"--{name}", type=float, default=default, metavar=unit, help=text)
     parser.add_argument("--link", default="", metavar="LINK", help="that may carry the payload")
@@ -59,9 +60,9 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome("\n".join(lines), {"robot": robot.name, "shares": shares, "limits_share": advised})
 
 
-def random_motions(robot: Robot, limits: Limits) -> list[Retimed]:
+def random_motions(robot: Robot, limits: Limits, seed: int = SEED) -> list[Retimed]:
     """Inside the positions, as fast as the limits allow."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     known = np.isfinite(limits.lower) & np.isfinite(limits.upper)
     middle = np.where(known, 0.5 * (limits.lower + limits.upper), 0.0)
     width = np.where(known, np.minimum(limits.upper - limits.lower, 2.0 * np.pi), np.pi)

@@ -6,8 +6,9 @@ motion, it is off by e, and the feedback, a PD of bandwidth w whose gains are th
     M' e'' + M (2 w e' + w^2 e) = D,    u = tau + M (2 w (e' + noise') + w^2 (e + noise))
 
 M' is the robot's true inertia, e = wanted - actual. It begins at rest with e = 0, while gravity is wrong from the first
-instant: that start-up, and noise, are what the torque rate feels most. The share is the use of the limits as planned, by that
-of u.
+instant: within 1 / w the feedback has that part of D on top of the plan, which the torque rate feels most where the arm starts
+stretched out; and noise. A controller that holds its torques for a period is half of it late: D is that of the middle. The
+share is the use of the limits as planned, by that of u.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Doubts(NamedTuple):
     resolution : of the encoders in the loop [rad, m]
     cutoff     : of the low-pass on the measured velocities [Hz]
     bandwidth  : of the feedback [rad/s]
+    period     : for which the controller holds its torques [s]
     """
 
     masses: float = 0.05
@@ -56,6 +58,7 @@ class Doubts(NamedTuple):
     resolution: float = 0.0
     cutoff: float = np.inf
     bandwidth: float = 50.0
+    period: float = 0.0
 
 
 class Shares(NamedTuple):
@@ -91,7 +94,7 @@ def limits_share(robot: Robot, motions: Sequence[Motion], doubts: Doubts, limits
     return Margin(_worst(robot, motions, doubts, bounds), found)
 
 
-KINDS = ("masses", "all_masses", "payload", "friction", "resolution")
+KINDS = ("masses", "all_masses", "payload", "friction", "resolution", "period")
 
 
 def _worst(robot: Robot, motions: Sequence[Motion], doubts: Doubts, bounds: np.ndarray) -> Shares:
@@ -104,9 +107,10 @@ def _shares(robot: Robot, motion: Motion, doubts: Doubts, bounds: np.ndarray) ->
     t = np.arange(0.0, motion.duration + 0.1, STEP)
     q, qd, qdd, _ = wanted = motion(t)
     tau, M = robot.inverse_dynamics(q, qd, qdd), robot.mass_matrix(q)
+    held = motion(t + 0.5 * doubts.period)[:3]
     D, inertia = [], []
     for true, rubbed in _robots(robot, doubts):
-        D.append(true.inverse_dynamics(q, qd, qdd) - tau + rubbed * true.friction(qd)[0])
+        D.append(true.inverse_dynamics(*held) - tau + rubbed * true.friction(held[1])[0])
         inertia.append(true.mass_matrix(q))
     u = tau[:, None] + _feedback(M, np.stack(inertia, axis=1), np.stack(D, axis=1), _noise(wanted, doubts), doubts.bandwidth)
     planned, worst = _use(tau, bounds), np.max([_use(u[:, k], bounds) for k in range(u.shape[1])], axis=0)
