@@ -22,6 +22,7 @@ from .kernels import link_functions, singularity
 from .link_kinematics import on_link
 from .one_tree import OneTree
 from .robot import GRAVITY, Dynamics, Robot
+from .zero_moment import zero_moment_point
 
 BASE_NAMES = ("base along x", "base along y", "base along z", "base about x", "base about y", "base about z")
 
@@ -206,13 +207,9 @@ class FloatingRobot(OneTree, FreeDerivatives):
 
         ground : a point of the plane; normal : out of the ground. NaN while nothing presses on the ground.
         """
-        point, up = validation.vector("ground", ground, 3), validation.vector("normal", normal, 3)
-        up = up / np.linalg.norm(up)
-        f, n = np.split(self.ground_reaction(base_wrench, base=base), 2, axis=-1)
-        pressure = (f @ up)[..., None]
-        weight = self.robot.total_mass * np.linalg.norm(self.robot.gravity_vector)
-        n = n - np.cross(point, f)
-        return point + np.cross(up, n) / np.where(pressure > 1e-9 * weight, pressure, np.nan)
+        weight = self.robot.total_mass * float(np.linalg.norm(self.robot.gravity_vector))
+        return zero_moment_point(self.ground_reaction(base_wrench, base=base), weight, validation.vector("ground", ground, 3),
+                                 validation.vector("normal", normal, 3))
 
     # ------------------------------------------------------------------ where links are
 

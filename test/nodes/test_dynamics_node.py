@@ -155,11 +155,14 @@ def test_markers_on_request(bench):
     assert not bench.ros.set(NODE, publish_markers=True)
     bench.ros.until(lambda: bench.alive() and marks)
     arc, head = Marker.LINE_STRIP, Marker.ARROW
-    assert [(m.header.frame_id, m.type) for m in marks[-1].markers] == [
+    shown = [m for m in marks[0].markers if m.ns == "effort"]
+    assert {m.ns for m in marks[0].markers} == {"effort", "effort_value", "limit", "legend", "center_of_mass", "base_wrench",
+                                                "zero_moment_point"}
+    assert [(m.header.frame_id, m.type) for m in shown] == [
         ("upper", arc), ("upper", head), ("fore", arc), ("fore", head), ("wrist", head)]
-    for mark, across in zip(marks[-1].markers, ("y", "y", "x", "x")):  # arcs about the joint's axis
+    for mark, across in zip(shown, ("y", "y", "x", "x")):  # arcs about the joint's axis
         assert all(abs(getattr(point, across)) < 1e-12 for point in mark.points) and len(mark.points) > 1
-    assert {(abs(point.x), abs(point.y)) for point in marks[-1].markers[-1].points} == {(0.0, 0.0)}
+    assert {(abs(point.x), abs(point.y)) for point in shown[-1].points} == {(0.0, 0.0)}
     assert not bench.ros.set(NODE, publish_markers=False)
 
 

@@ -1,6 +1,7 @@
 """~/markers: arcs in the right plane and arrows along the right axis, whose heads point the way that the effort pushes."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,16 @@ pytest.importorskip("rnea_msgs")
 from builtin_interfaces.msg import Time
 from visualization_msgs.msg import Marker
 
-from rnea_ros import Robot
+from rnea_ros import Robot, load
 from rnea_ros.nodes.common.joints import described, joint_limits
-from rnea_ros.nodes.dynamics.markers import Markers
+from rnea_ros.nodes.dynamics.marks.body import held
+from rnea_ros.nodes.dynamics.marks.loops import cut_marks
+from rnea_ros.nodes.dynamics.marks.markers import Markers
+from rnea_ros.nodes.dynamics.marks.shapes import VERMILLION, YELLOW
+from rnea_ros.nodes.dynamics.marks.sizes import sizes
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
+ROOT = Path(__file__).parents[2]
 LIMIT = 10.0
 SIZE = 0.2
 SIX = [sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
@@ -39,8 +45,8 @@ def marks(kind, axes, effort, rate=0.0):
     out, markers = DynamicsMessages(robot, joint_limits(described(robot), robot), ""), Markers(robot, SIZE)
     zero = np.zeros(robot.n)
     out.fill(Time(sec=1), np.zeros((4, robot.n)), (zero + effort, zero + rate, zero, zero))
-    markers.fill(Time(sec=1), out)
-    return [[m for m in markers.message.markers if m.header.frame_id == f"l{k}"] for k in range(robot.n)]
+    markers.fill(out, {})
+    return [[m for m in markers.changing if m.header.frame_id == f"l{k}" and m.ns == "effort"] for k in range(robot.n)]
 
 
 def places(mark):
@@ -90,3 +96,89 @@ def test_no_two_marks_are_the_same_to_rviz():
 def test_marks_and_their_heads_are_coloured_alike():
     for line, head in marks("revolute", SIX, 1.0, rate=3.0):
         assert line.color == head.color and line.header == head.header
+
+
+def filled(robot, result):
+    out, markers = DynamicsMessages(robot, joint_limits(described(robot), robot), ""), Markers(robot)
+    for rows in result:
+        out.fill(Time(sec=1), np.zeros((4, robot.n)), np.array([*rows, [0.0] * robot.n, [0.0] * robot.n]))
+        markers.fill(out, {})
+    return out, markers
+
+
+def test_without_a_limit_of_the_rate_colours_are_of_the_largest_lately():
+    robot = Robot.from_urdf(urdf("revolute", SIX[:2]), backend="reference")
+    _, markers = filled(robot, [([1.0, 1.0], [8.0, 8.0]), ([1.0, 1.0], [8.0, -4.0])])
+    full, half = (next(m.color for m in markers.changing if m.id == 2 * k) for k in (0, 1))
+    assert (full.r, full.g, full.b) == pytest.approx(VERMILLION, abs=0.01)
+    assert (half.r, half.g, half.b) == pytest.approx(YELLOW, abs=0.01)
+
+
+def test_marks_are_as_large_as_the_links_beside_them():
+    """The same robot twice as large has marks twice as large; those of a finger are small."""
+    one, two = (sizes(Robot.from_urdf(arm_with_finger(scale), backend="reference").model) for scale in (1.0, 2.0))
+    np.testing.assert_allclose(two, 2.0 * one, rtol=1e-9)
+    assert one[-1] < 0.3 * one[1]
+
+
+def arm_with_finger(scale):
+    lengths, masses = scale * np.array([0.1, 0.5, 0.4, 0.04]), scale**3 * np.array([8.0, 6.0, 0.02, 0.02])
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    links = "".join(f'<link name="l{k}"><inertial><origin xyz="0 0 {0.02 * scale}"/><mass value="{mass}"/>{inertia}'
+                    "</inertial></link>" for k, mass in enumerate(masses))
+    joints = "".join(f'<joint name="j{k}" type="revolute"><parent link="{f"l{k - 1}" if k else "base"}"/><child link="l{k}"/>'
+                     f'<origin xyz="0 0 {length}"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="9" velocity="2"/>'
+                     "</joint>" for k, length in enumerate(lengths))
+    return f'<robot name="r"><link name="base"/>{links}{joints}</robot>'
+
+
+def test_values_and_legend_say_it_in_words():
+    robot = Robot.from_urdf(urdf("prismatic", SIX[:1]), backend="reference")
+    out, markers = filled(robot, [([-8.0], [3.5])])
+    markers.fill_staying(out)
+    assert [m.text for m in markers.changing if m.ns == "effort_value"] == ["-8 N\n+3.5 N/s"]
+    legend = next(m.text for m in markers.staying if m.ns == "legend")
+    assert legend.endswith("nearest limit: effort of j0, 80%") and "largest lately" in legend
+
+
+def test_a_wrench_is_an_arrow_along_its_force_and_one_about_its_moment():
+    robot = Robot.from_urdf(urdf("revolute", SIX[:1]), backend="reference")
+    out, markers = filled(robot, [([1.0], [1.0])])
+    force, moment = np.array([1.0, 2.0, -2.0]), np.array([0.0, 0.0, -5.0])
+    markers.fill(out, {"l0": np.concatenate((force, moment))})
+    arrow, head, turn = marks = [m for m in markers.changing if m.ns == "external_wrench"]
+    assert {m.header.frame_id for m in marks} == {"l0"}
+    np.testing.assert_allclose(np.cross(places(arrow)[1], force), 0.0, atol=1e-12)
+    assert places(arrow)[1] @ force > 0.0 and np.cross(*places(head)) @ moment > 0.0
+    assert (np.cross(places(turn)[:-1], places(turn)[1:]) @ moment > 0.0).all()
+    markers.fill(out, {"l0": np.zeros(6)})
+    assert {m.action for m in marks} == {Marker.DELETE}
+
+
+def test_mass_centre_and_base_wrench_are_pinocchios():
+    pin = pytest.importorskip("pinocchio")
+    text = urdf("revolute", SKEW)
+    robot, rng = Robot.from_urdf(text, backend="reference"), np.random.default_rng(3)
+    motion = rng.uniform(-1.0, 1.0, (4, robot.n))
+    body = held(robot, motion, {})
+    model = pin.buildModelFromXML(text)
+    data = model.createData()
+    names = [robot.joint_names.index(name) for name in model.names[1:]]
+    q, qd, qdd = motion[:3, names]
+    np.testing.assert_allclose(body.center_of_mass, pin.centerOfMass(model, data, q), atol=1e-12)
+    pin.dccrba(model, data, q, qd)
+    pin.computeCentroidalMomentumTimeVariation(model, data, q, qd, qdd)
+    weight = np.array([0.0, 0.0, 9.81 * robot.total_mass])
+    f = data.dhg.linear + weight
+    np.testing.assert_allclose(body.base_wrench, [*f, *(data.dhg.angular + np.cross(body.center_of_mass, f))], atol=1e-10)
+    tilting = body.base_wrench[3:] - np.cross(body.zero_moment_point, f)
+    np.testing.assert_allclose([*tilting[:2], body.zero_moment_point[2]], 0.0, atol=1e-10)
+
+
+def test_both_ends_of_a_cut_joint_lie_upon_each_other():
+    robot = load(ROOT / "urdf/palletiser.urdf", ROOT / "urdf/palletiser.robot.yaml", backend="reference")
+    marks = cut_marks(robot.loops.cuts, robot.tree.model, 1.0)
+    assert len(marks) == 2 * len(robot.loops.cuts)
+    ends = [robot.tree.link_pose(m.header.frame_id, robot.start, [m.pose.position.x, m.pose.position.y, m.pose.position.z]).p
+            for m in marks]
+    np.testing.assert_allclose(ends[::2], ends[1::2], atol=1e-9)

@@ -17,7 +17,8 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.model_info import model_info
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
-from rnea_ros.nodes.dynamics.markers import Markers
+from rnea_ros.nodes.dynamics.marks.markers import Markers
+from rnea_ros.nodes.dynamics.marks.shapes import GREY, heat
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
 NAMES = ("a", "b", "c")
@@ -150,16 +151,16 @@ def test_model_info(robot, limits):
 
 def test_markers_of_joints_inside_a_planar_joint_are_left_out():
     planar = Robot.from_urdf(URDF.replace('type="prismatic"', 'type="planar"'), backend="reference")
-    assert {mark.header.frame_id for mark in Markers(planar, 0.2).message.markers} == {"l0", "l1", "l2"}
+    assert {mark.header.frame_id for mark in Markers(planar, 0.2).changing} == {"l0", "l1", "l2"}
 
 
 def test_markers_show_use_by_length_and_rate_by_colour(robot, limits):
     out, marks = DynamicsMessages(robot, limits, ""), Markers(robot, 0.2)
     result = np.array([[-10.0, 3.0, 0.0], [50.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3])
     out.fill(Time(sec=1), np.zeros((4, 3)), result)
-    marks.fill(Time(sec=1), out)
-    over, head, unknown, idle, _ = marks.message.markers
+    marks.fill(out, {})
+    over, head, unknown, idle, _ = (mark for mark in marks.changing if mark.ns == "effort")
     assert len(over.points) == 45 and len(head.points) == 2  # beyond the limit: a full circle, head included, red
-    assert (over.color.r, over.color.g) == (head.color.r, head.color.g) == (1.0, 0.0)
+    assert over.color == head.color == heat(1.0)
     assert unknown.points[1].z == pytest.approx(0.1)  # half as long where the limit is unknown
-    assert len(idle.points) == 2 and idle.color.r == idle.color.b
+    assert len(idle.points) == 2 and idle.color == GREY

@@ -101,8 +101,9 @@ DYNAMICS = (
     Entry("external_effort.wrench", "force", "What may act on that link: a force at its origin, or any wrench, which takes "
           "six joints that tell it", choices=("force", "force_and_moment")),
     Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
-    Entry("publish_markers", False, "Publish ~/markers for RViz: arrows for effort, coloured by use of rate and drive"),
-    Entry("markers.size", 0.2, "Length of a marker at the limit", "m", 1e-3, 10.0),
+    Entry("publish_markers", False, "Publish ~/markers for RViz: efforts and their rates, wrenches, mass centre and more"),
+    Entry("markers.size", 0.0, "Length of a joint's mark at the limit. 0: of each, as long as its links are", "m", 0.0, 10.0),
+    Entry("markers.rate", 30.0, "How often they are published", "Hz", 1.0, 100.0),
     Entry("publish_speed_scaling", False, "Publish ~/speed_scaling: the largest speed factor that keeps effort and effort "
           "rate of the motion inside their limits"),
     Entry("speed_scaling.motion", "planned", "At which speed the motion is seen: as planned, or as executed, already slowed "

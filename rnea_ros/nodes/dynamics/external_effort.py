@@ -6,6 +6,7 @@ The same efforts tell what the robot carries, if somebody asks: payload_service.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -64,6 +65,7 @@ class ExternalEfforts:
         assert isinstance(robot, Robot)
         doubts = Uncertainty(*(values[f"{PREFIX}{name}_uncertainty"] for name in ("mass", "friction", "effort")))
         self._payload.use(robot)
+        self._last: tuple[np.ndarray, Any] | None = None
         self._robot, self._link, self._moment = robot, values[LINK], values[f"{PREFIX}wrench"] == "force_and_moment"
         self._observer = ExternalEffortObserver(robot, values[f"{PREFIX}gain"], values[f"{PREFIX}threshold"], doubts, measured)
         self._measured, self._age = MeasuredEffort(robot.joint_names), values["joint_age"]
@@ -97,20 +99,28 @@ class ExternalEfforts:
         deviation = None if source.deviation is None else source.deviation[1]
         found = self._observer.push(source.stamp * 1e-9, q, qd, effort, qdd, deviation)
         self._values[:] = found
+        self._last = np.array(q), found
         when = source.when
         if self._efforts.has_subscribers():
             self._efforts.send(self._sent.packed((when.sec, when.nanosec)))
         if self._link and self._wrenches.has_subscribers():
-            self._tell_wrench(q, found, source)
+            self._tell_wrench(source)
         if (contact := self._observer.contact) is not before and contact is not None:
             told = Contact(active=contact.active, joint=contact.joint, effort=contact.effort, threshold=contact.threshold)
             told.header.stamp, told.header.frame_id = when, self._header.frame_id
             self._contacts.publish(told)
         self._payload.see(source.stamp, q, qd, qdd, self._observer.torque)
 
-    def _tell_wrench(self, q, found, source: MotionSource) -> None:
-        six = external_wrench(self._robot, self._link, q, found, self._moment)
+    def wrench(self) -> dict[str, np.ndarray]:
+        """(6,) of the last sample, by the link that it is on; empty where it is not known."""
+        if self._last is None or not self._link:
+            return {}
+        six = external_wrench(self._robot, self._link, *self._last, self._moment)
         self._singular = six is None
+        return {} if six is None else {self._link: six}
+
+    def _tell_wrench(self, source: MotionSource) -> None:
+        six = self.wrench().get(self._link)
         if six is None:
             return
         told = WrenchStamped()

@@ -77,7 +77,9 @@ class DynamicsMessages:
         self._commanded = commanded
         self._values = np.zeros((len(_ROWS) + 2, robot.n))
         self._motion_and_result = self._values[:_ROWS.index("effort_limit")].reshape(-1)
+        self.motion = self._values[:_ROWS.index("effort")]  # position, velocity, acceleration, jerk
         self._efforts = self._values[_EFFORTS]
+        self.rates = self._efforts[1]
         self._flat_efforts = self._efforts.reshape(-1)
         self._limits = self._values[_LIMITS]
         self._limits[:] = limits.effort, limits.effort_rate

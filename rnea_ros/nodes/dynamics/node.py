@@ -18,7 +18,6 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
-from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
 from rnea_ros import AnyRobot, RneaError
@@ -43,7 +42,7 @@ from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.nodes.dynamics.markers import Markers
+from rnea_ros.nodes.dynamics.marks.publisher import MarkerPublisher, Shown
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
@@ -55,8 +54,8 @@ from rnea_ros.robots.robot import Dynamics
 
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
-TICK = 0.1  # s; of watchdog and markers
-SHOWN = ("frame_id", "markers.size", "publish_speed_scaling", "joint_age")
+TICK = 0.1  # s; of the watchdog
+SHOWN = ("frame_id", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling", "joint_age")
 ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.")
 
 
@@ -67,6 +66,7 @@ class DynamicsNode(Node):
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
         self._robot: ServedRobot | None = None
         self._drives: DriveUse | None = None
+        self._state = NodeState.WAITING_MODEL
         names = wrench_names(self)
         self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
         references.check(self._settings.values)
@@ -79,7 +79,7 @@ class DynamicsNode(Node):
         self._raw_publishers = [RawPublisher(publisher) for publisher in self._results]
         self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
         self._decode_desired = Decoder(JointMotion, FIELDS)
-        self._markers = self.create_publisher(MarkerArray, "~/markers", 10)
+        self._markers = MarkerPublisher(self, self._shown)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
         self._topics = Topics(self, QUEUE, SENSOR, self._on_moved)
@@ -245,7 +245,7 @@ class DynamicsNode(Node):
             self._friction = tree.friction if tree is not None and commanded.needs_friction else None
             if self._external:
                 self._external.use(self._robot, values, measured)
-            self._marks: Markers | None = None  # made when they are first wanted
+            self._markers.configure(values)
             self._scaling = values["publish_speed_scaling"] and self._robot.scalable
             if self._scaling:
                 self._scaler.configure(self._robot, self._limits, values, commanded)
@@ -267,11 +267,15 @@ class DynamicsNode(Node):
     def _tick(self) -> None:
         values = self._settings.values
         self._health.preparing = self._intake.building
-        state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
-        if values["publish_markers"] and state is NodeState.ACTIVE and self._robot is not None:
-            marks = self._marks = self._marks or Markers(self._robot, values["markers.size"])
-            marks.fill(self._out.header.stamp, self._out)
-            self._markers.publish(marks.message)
+        self._state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
+
+    def _shown(self) -> Shown | None:
+        """For markers."""
+        if self._robot is None or self._state is not NodeState.ACTIVE:
+            return None
+        loads = self._loads(self._motion.stamp)(*self._out.motion[:2])
+        wrenches = {**loads.get("wrenches", {}), **(self._external.wrench() if self._external else {})}
+        return Shown(self._robot, self._out, loads, wrenches)
 
     def _hints(self, state: NodeState) -> list[str]:
         if state is NodeState.WAITING_MODEL:

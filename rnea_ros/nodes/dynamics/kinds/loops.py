@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from rnea_ros import ClosedLoopRobot, FloatingLoopRobot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
+from rnea_ros.nodes.dynamics.marks.body import Body, held
 from rnea_ros.robots.closure.loop_equations import LoopMotion
 from rnea_ros.robots.closure.tracking import TrackedMotion
 from rnea_ros.robots.robot import Dynamics
@@ -31,6 +33,12 @@ class FollowedLoops:
         """Arguments as of ServedRobot.dynamics. Raises Rejected."""
         self._last = followed(self._tracker.follow, *motion, None if np.isnan(optional[0]).all() else optional[0])
         return self._last.motion
+
+    @property
+    def tree_motion(self) -> Motion:
+        """Of all joints in the last sample, up to the jerk."""
+        assert self._last is not None
+        return self._last.motion[:4]
 
     def warnings(self) -> list[str]:
         if self._last is None or self._last.agrees:
@@ -59,6 +67,7 @@ class ServedLoops(ServedRobot):
         """tolerance: by how much a passive joint may differ from its sensor."""
         super().__init__(robot, [robot.tree])
         self.optional = self.solved = robot.passive_joints
+        self.cuts = robot.loops.cuts
         self._along, self._loops = robot.along, FollowedLoops(robot, tolerance)
 
     def prepare(self, loads: Loads) -> None:
@@ -73,6 +82,9 @@ class ServedLoops(ServedRobot):
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
         found = self._loops.follow(motion, optional)
         return self._along(found, **loads(found.q, found.qd))
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+        return held(self.trees[0], self._loops.tree_motion, loads)
 
     def warnings_now(self) -> list[str]:
         return self._loops.warnings()

@@ -15,6 +15,7 @@ from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.dynamics.marks.body import Body, carried
 from rnea_ros.robots.floating import PrescribedBase
 from rnea_ros.robots.robot import Dynamics
 
@@ -85,6 +86,17 @@ class ServedMovingBase(ServedRobot):
             point = told.zero_moment_point
             point.x, point.y, point.z = map(float, zero)
             self._whole.send(_stamped(told, when, self.root_link))
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+        if self._last is None:
+            return None
+        base, found = self._last
+        known = base.state if base.oriented and base.placed else None
+        return carried(self._floating, self._tree_motion(motion), found.base_wrench, known)
+
+    def _tree_motion(self, motion: Motion) -> Motion:
+        """Of all joints."""
+        return motion
 
     def warnings_now(self) -> list[str]:
         return self._source.warnings()

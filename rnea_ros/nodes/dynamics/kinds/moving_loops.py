@@ -22,6 +22,7 @@ class ServedMovingLoops(ServedMovingBase):
         """tolerance: by how much a passive joint may differ from its sensor."""
         super().__init__(robot, robot.free, source)
         self.optional = self.solved = robot.passive_joints
+        self.cuts = robot.loops.cuts
         self._looped, self._loops = robot, FollowedLoops(robot, tolerance)
 
     def prepare(self, loads: Loads) -> None:
@@ -42,6 +43,9 @@ class ServedMovingLoops(ServedMovingBase):
         found = self._looped.prescribed_along(motion, base=base.state, base_acceleration=base.acceleration,
                                               base_jerk=base.jerk, **loads)
         return found, self._looped.gravity_along(motion, base=base.state)
+
+    def _tree_motion(self, motion: Motion) -> Motion:
+        return self._loops.tree_motion
 
     def warnings_now(self) -> list[str]:
         return super().warnings_now() + self._loops.warnings()

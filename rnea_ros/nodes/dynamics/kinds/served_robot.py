@@ -10,10 +10,12 @@ from builtin_interfaces.msg import Time
 
 from rnea_msgs.msg import ModelInfo
 from rnea_ros import AnyRobot, Robot
+from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.model.tree import Limits, Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.dynamics.marks.body import Body
 from rnea_ros.robots import kinds
 from rnea_ros.robots.robot import Dynamics
 
@@ -44,6 +46,7 @@ class ServedRobot:
     solved   : joints whose motion follows from that of joint_names
     differentiable : the Robot whose sensitivities are those of these torques; None where they are not known
     told_by  : the topic that says how the robot moves, where joint states do not
+    cuts     : joints that close loops, in frames of the first tree's links
     springs  : joints whose motors turn as `motor_speed` says, not as the joints do
     scalable : whether its torques at another speed follow from those at this one, as speed scaling needs it
     """
@@ -53,6 +56,7 @@ class ServedRobot:
     order = 3
     differentiable: Robot | None = None
     told_by = ""
+    cuts: tuple[Cut, ...] = ()
     springs: tuple[str, ...] = ()
     scalable = False
 
@@ -160,6 +164,10 @@ class ServedRobot:
         loads_at : of a stamp [ns]
         """
         raise NotImplementedError
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+        """The robot as a whole in its last sample; None where that is not known."""
+        return None
 
     def motor_speed(self, motion: Motion) -> np.ndarray:
         """(n,) of the motors in the last sample, as their joints' sides of the gears see it."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rnea_ros import Robot, SpringRobot
 from rnea_ros.nodes.common.robot_description import tried
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
+from rnea_ros.nodes.dynamics.marks.body import Body, held
 from rnea_ros.robots.robot import Dynamics
 
 
@@ -27,6 +30,9 @@ class ServedTree(ServedRobot):
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
         return self._dynamics(*motion, **loads(motion[0], motion[1]))
 
+    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+        return held(self.trees[0], motion, loads)
+
 
 class ServedSprings(ServedTree):
     """SpringRobot: spring joints move as measured; their acceleration and jerk follow from the springs."""
@@ -36,3 +42,6 @@ class ServedSprings(ServedTree):
     def __init__(self, robot: SpringRobot):
         ServedRobot.__init__(self, robot, [robot.robot])
         self._dynamics = robot.dynamics
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+        return None  # how its springs accelerate is known to its dynamics alone

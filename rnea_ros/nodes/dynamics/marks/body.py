@@ -1,0 +1,71 @@
+"""The robot as a whole: its mass centre, the wrench that its base needs, and where that presses on the ground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from visualization_msgs.msg import Marker
+
+from rnea_ros import BaseState, FloatingRobot, Robot
+from rnea_ros.nodes.common.robot_facts import RobotFacts
+from rnea_ros.nodes.dynamics.marks.arrows import WrenchMark
+from rnea_ros.nodes.dynamics.marks.shapes import SKY, VERMILLION, YELLOW, colour, marker
+from rnea_ros.robots.zero_moment import zero_moment_point
+
+NOWHERE, UNKNOWN = np.full(3, np.nan), np.full(6, np.nan)
+
+
+class Body(NamedTuple):
+    """In the frame of the root link; NaN where unknown.
+
+    center_of_mass    : (3,) [m]
+    base_wrench       : (6,) that what carries the base exerts on it, about the frame's origin [N, N m]
+    zero_moment_point : (3,) on the plane through that origin, across gravity [m]
+    """
+
+    center_of_mass: np.ndarray
+    base_wrench: np.ndarray = UNKNOWN
+    zero_moment_point: np.ndarray = NOWHERE
+
+
+def held(tree: Robot, motion: Sequence[np.ndarray], loads: dict[str, Any]) -> Body:
+    """Of a tree on a base at rest. motion: of all its joints, (n,) each, up to the jerk."""
+    forces = tree.recursion(*motion, **loads)[1]
+    wrench = np.concatenate((forces.f[0], forces.n[0]))
+    g = tree.gravity_vector
+    weight = tree.total_mass * float(np.linalg.norm(g))
+    pressed = zero_moment_point(wrench, weight, np.zeros(3), -g) if weight else NOWHERE
+    return Body(tree.center_of_mass(*motion[:2]).position, wrench, pressed)
+
+
+def carried(robot: FloatingRobot, motion: Sequence[np.ndarray], wrench: np.ndarray, base: BaseState | None) -> Body:
+    """Of a tree on a base that moves and needs a wrench. base: None where it is not known where that is."""
+    center = robot.robot.center_of_mass(*motion[:2]).position
+    if base is None:
+        return Body(center, wrench)
+    pressed = robot.zero_moment_point(wrench, base=base)
+    return Body(center, wrench, base.into_base(pressed - base.position))
+
+
+class BodyMarks:
+    """In the frame of the root link."""
+
+    def __init__(self, robot: RobotFacts, size: float):
+        """size: of the longest arrow [m]."""
+        root = robot.root_link
+        self._mass = marker("center_of_mass", 0, Marker.SPHERE, root, 0.2 * size, colour(YELLOW))
+        self._press = marker("zero_moment_point", 0, Marker.CYLINDER, root, 0.3 * size, colour(VERMILLION))
+        self._press.scale.z = 0.02 * size
+        self._wrench = WrenchMark("base_wrench", 0, root, size, SKY)
+        self.marks = [self._mass, self._press, *self._wrench.marks]
+
+    def fill(self, body: Body) -> None:
+        for mark, place in ((self._mass, body.center_of_mass), (self._press, body.zero_moment_point)):
+            known = bool(np.isfinite(place).all())
+            mark.action = Marker.ADD if known else Marker.DELETE
+            if known:
+                p = mark.pose.position
+                p.x, p.y, p.z = map(float, place)
+        self._wrench.fill(body.base_wrench)
