@@ -16,7 +16,7 @@ from .engine import mujoco
 COMPILER = '<mujoco><compiler fusestatic="false" discardvisual="false" strippath="true" balanceinertia="false"/></mujoco>'
 READABLE = (".stl", ".obj")  # meshes that MuJoCo reads
 WHITE, GREY, RED = (1.0, 1.0, 1.0), (0.7, 0.73, 0.78, 1.0), (0.85, 0.35, 0.35, 1.0)
-LINES = 2000  # more geoms than that a picture does not have
+LINES = 5000  # more geoms than that a picture does not have
 
 
 class Line(NamedTuple):
@@ -49,15 +49,16 @@ class Renderer:
     """
 
     def __init__(self, urdf: str, joint_names: Sequence[str], meshes: Path | None, size: tuple[int, int],
-                 view: tuple[float, float, float], centre: Sequence[float]):
+                 view: tuple[float, float, float], centre: Sequence[float], background: Sequence[float] = WHITE):
         engine = self._engine = mujoco()
         files = sorted(meshes.rglob("*")) if meshes else []
-        found = {file.name: file.read_bytes() for file in files if file.suffix in READABLE}
+        found = {file.name: file.read_bytes() for file in files if file.suffix.lower() in READABLE}
         spec = engine.MjSpec.from_string(_drawable(urdf, "visual" if found else "collision"), assets=found)
         spec.add_texture(name="sky", type=engine.mjtTexture.mjTEXTURE_SKYBOX, builtin=engine.mjtBuiltin.mjBUILTIN_FLAT,
-                         rgb1=WHITE, rgb2=WHITE, width=16, height=96)
+                         rgb1=background, rgb2=background, width=16, height=96)
         spec.worldbody.add_light(pos=(1.0, -1.0, 3.0), dir=(-0.3, 0.3, -1.0), castshadow=False)
         spec.visual.headlight.ambient, spec.visual.headlight.diffuse = (0.3,) * 3, (0.4,) * 3
+        spec.visual.global_.offwidth, spec.visual.global_.offheight = size
         self._model = spec.compile()
         self._data = engine.MjData(self._model)
         self._q = [int(self._model.joint(name).qposadr[0]) for name in joint_names]

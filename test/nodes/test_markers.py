@@ -138,7 +138,7 @@ def test_values_and_legend_say_it_in_words():
     markers.fill_staying(out)
     assert [m.text for m in markers.changing if m.ns == "effort_value"] == ["-8 N\n+3.5 N/s"]
     legend = next(m.text for m in markers.staying if m.ns == "legend")
-    assert legend.endswith("nearest limit: effort of j0, 80%") and "largest lately" in legend
+    assert legend.endswith("nearest: effort of j0, 80%") and "largest lately" in legend
 
 
 def test_a_wrench_is_an_arrow_along_its_force_and_one_about_its_moment():

@@ -183,13 +183,9 @@ class DynamicsNode(Node):
             self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 
     def _on_jump(self, jump: TimeJump) -> None:
-        if self._robot is not None:
-            self._motion.forget()
-            self._robot.forget()
-        if self._wrenches:
-            self._wrenches.forget()
-        if self._external:
-            self._external.forget()
+        for part in (self._robot and self._motion, self._robot, self._wrenches, self._external):
+            if part:
+                part.forget()
 
     # ------------------------------------------------------------------ model and parameters
 

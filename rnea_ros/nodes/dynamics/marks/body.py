@@ -52,13 +52,13 @@ def carried(robot: FloatingRobot, motion: Sequence[np.ndarray], wrench: np.ndarr
 class BodyMarks:
     """In the frame of the root link."""
 
-    def __init__(self, robot: RobotFacts, size: float):
-        """size: of the longest arrow [m]."""
+    def __init__(self, robot: RobotFacts, size: float, one: Sequence[float]):
+        """size, one: see WrenchMark."""
         root = robot.root_link
         self._mass = marker("center_of_mass", 0, Marker.SPHERE, root, 0.2 * size, colour(YELLOW))
         self._press = marker("zero_moment_point", 0, Marker.CYLINDER, root, 0.3 * size, colour(VERMILLION))
         self._press.scale.z = 0.02 * size
-        self._wrench = WrenchMark("base_wrench", 0, root, size, SKY)
+        self._wrench = WrenchMark("base_wrench", 0, root, size, one, SKY)
         self.marks = [self._mass, self._press, *self._wrench.marks]
 
     def fill(self, body: Body) -> None:

@@ -20,7 +20,7 @@ from rnea_ros.nodes.dynamics.marks.sizes import sizes
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
 HEAD = 4  # steps that an arc's head is long, where the arc is that long
-SHAFT = 0.06  # share of the size that a line is thick
+SHAFT = 0.09  # share of the size that a line is thick
 FADE = 0.999  # each time: what counts as the largest effort rate fades by half in 20 s
 
 
@@ -67,7 +67,7 @@ class EffortMarks:
         value.pose.position = along(axis, 0.6 * size)[-1]
         self._joints.append(_Mark(k, line, arrow, value, forward, backward))
         if not prismatic:
-            self.rings.append(marker("limit", k, Marker.LINE_STRIP, frame, 0.2 * SHAFT * size, FAINT))
+            self.rings.append(marker("limit", k, Marker.LINE_STRIP, frame, 0.15 * SHAFT * size, FAINT))
             self.rings[-1].points = forward
 
     def fill(self, shown: DynamicsMessages) -> None:

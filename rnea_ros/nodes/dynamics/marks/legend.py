@@ -9,9 +9,9 @@ from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.marks.shapes import WHITE, marker
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
-HEIGHT, LETTERS = 0.8, 0.045  # shares of the robot's reach: of the text above the root link, of a letter
-MEANING = "length: effort / limit (half where unknown)\ncolour: blue 0, yellow 50 %, red 100 % of the effort rate's limit"
-LATELY = "\n(no limit known: of the largest lately)"
+HEIGHT, LETTERS = 0.9, 0.03  # shares of the robot's reach: of the text above the root link, of a letter
+MEANING = "length: effort / its limit\ncolour: effort rate / "
+LIMIT, LATELY = "its limit", "its largest lately"
 
 
 class Legend:
@@ -23,7 +23,7 @@ class Legend:
 
     def fill(self, shown: DynamicsMessages) -> None:
         known = np.isfinite(shown.largest_use()).any()
-        self.mark.text = MEANING + ("" if known else LATELY) + self._nearest(shown)
+        self.mark.text = MEANING + (LIMIT if known else LATELY) + self._nearest(shown)
 
     def _nearest(self, shown: DynamicsMessages) -> str:
         found = [(share, one.quantities[row], one.owners[k]) for one in shown.watched
@@ -31,4 +31,4 @@ class Legend:
         if not found:
             return ""
         share, limit, owner = max(found)
-        return f"\nnearest limit: {limit.replace('_utilization', '').replace('_', ' ')} of {owner}, {share:.0%}"
+        return f"\nnearest: {limit.replace('_utilization', '').replace('_', ' ')} of {owner}, {share:.0%}"

@@ -35,7 +35,9 @@ class Markers:
         """size: of each joint's mark [m]; 0: as long as its links are. cuts: joints that close loops."""
         far = reach(robot.model)
         self._long = size or MOST * far
-        self._efforts, self._body = EffortMarks(robot, size), BodyMarks(robot, self._long)
+        weight = robot.total_mass * float(np.linalg.norm(robot.gravity_vector)) or 1.0
+        self._one = weight, weight * far
+        self._efforts, self._body = EffortMarks(robot, size), BodyMarks(robot, self._long, self._one)
         self._legend = Legend(robot, far)
         self._wrenches: dict[str, WrenchMark] = {}
         self.staying = [*self._efforts.rings, *cut_marks(cuts, robot.model, self._long), self._legend.mark]
@@ -55,7 +57,8 @@ class Markers:
         self._efforts.fill(shown)
         for link, six in wrenches.items():
             if link not in self._wrenches:
-                self._wrenches[link] = WrenchMark("external_wrench", len(self._wrenches), link, self._long, VERMILLION)
+                self._wrenches[link] = WrenchMark("external_wrench", len(self._wrenches), link, self._long, self._one,
+                                                  VERMILLION)
             self._wrenches[link].fill(six)
 
     def fill_whole(self, body: Body) -> None:
