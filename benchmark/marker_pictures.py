@@ -50,7 +50,8 @@ class Scene(NamedTuple):
 
 SCENES = {
     "panda": Scene("example-robot-data:urdf/panda.urdf", pose=tuple(
-        (f"panda_joint{k}", q) for k, q in enumerate((0.3, -0.4, 0.2, -2.0, 0.2, 1.8, 0.6), 1)), view=(140.0, -8.0, 2.2), centre=(0.2, 0.0, 0.6),
+        (f"panda_joint{k}", q) for k, q in enumerate((0.3, -0.4, 0.2, -2.0, 0.2, 1.8, 0.6), 1)),
+        view=(140.0, -8.0, 2.2), centre=(0.2, 0.0, 0.6),
         wrenches=(("panda_hand", (0.0, 12.0, -9.0, 0.0, 0.0, 0.0)),)),
     "stanford": Scene("urdf/stanford.urdf", pose=(("joint2", -0.9), ("joint3", 0.35), ("joint5", 0.6)),
                       view=(130.0, -12.0, 1.6), centre=(0.2, 0.0, 0.4)),

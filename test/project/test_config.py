@@ -53,9 +53,9 @@ TOPIC_KEYS = {"Depth", "Durability Policy", "Filter size", "History Policy", "Re
 
 
 def published():
-    """Topics that the node publishes, relative to its namespace, and the message types, read from its source."""
-    tree = ast.parse((ROOT / "rnea_ros" / "nodes" / "dynamics" / "node.py").read_text())
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)
+    """Topics that the node publishes, relative to its namespace, and the message types, read from their sources."""
+    files = [ROOT / "rnea_ros" / "nodes" / "dynamics" / name for name in ("node.py", "marks/publisher.py")]
+    calls = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
              and isinstance(node.func, ast.Attribute) and node.func.attr == "create_publisher"]
     return {call.args[1].value.replace("~", NODE): call.args[0].id for call in calls}
 

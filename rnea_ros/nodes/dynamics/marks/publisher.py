@@ -11,6 +11,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions, QoSPolicyKind
+from rclpy.timer import Timer
 from visualization_msgs.msg import MarkerArray
 
 from rnea_ros.errors import Rejected
@@ -41,7 +42,8 @@ class MarkerPublisher:
         self._publisher = node.create_publisher(MarkerArray, "~/markers", QoSProfile(depth=DEPTH),
                                                 qos_overriding_options=QoSOverridingOptions(policies))
         self._node, self._look = node, look
-        self._clock, self._timer = Clock(clock_type=ClockType.STEADY_TIME), None
+        self._clock = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer: Timer | None = None
         self._markers: Markers | None = None
         self._rate, self._size, self._count = 0.0, 0.0, 0
 
@@ -71,7 +73,7 @@ class MarkerPublisher:
         markers = self._markers = self._markers or Markers(shown.robot, self._size, shown.robot.cuts)
         markers.fill(shown.out, shown.wrenches)
         marks = markers.changing
-        if self._due(WHOLE_RATE) and (body := shown.robot.body(shown.out.motion, shown.loads)) is not None:
+        if self._due(WHOLE_RATE) and (body := shown.robot.body([*shown.out.motion], shown.loads)) is not None:
             markers.fill_whole(body)
             marks = marks + markers.whole
         if self._due(STAYING_RATE):
