@@ -5,9 +5,9 @@
     ros2 launch rnea_ros scaling.launch.py urdf:=palletiser.urdf robot_file:=palletiser.robot.yaml
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf forward_controller:=/forward_position_controller
 
-Trajectories go to scaling_node/joint_trajectory. With `controller` the references go to that joint_trajectory_controller as
-trajectories of one point; with `forward_controller` they go to that controller's commands. Everything that dynamics.launch.py
-takes can be given here too; dynamics_node itself is started with dynamics:=true.
+Trajectories go to scaling_node/joint_trajectory. With `controller` the references go to that joint_trajectory_controller,
+after a look at its parameters, as the parameter `output` says; with `forward_controller` they go to that controller's
+commands. Everything that dynamics.launch.py takes can be given here too; dynamics_node itself is started with dynamics:=true.
 """
 
 from pathlib import Path
@@ -29,7 +29,8 @@ OWN = [
     DeclareLaunchArgument(
         "controller",
         default_value="",
-        description="A joint_trajectory_controller, by its name with namespace: the references go to its joint_trajectory.",
+        description="A joint_trajectory_controller, by its name with namespace: the references go to its joint_trajectory "
+        "(parameter controller.name).",
     ),
     DeclareLaunchArgument(
         "forward_controller",
@@ -60,7 +61,7 @@ def start(context, more=()):
     parameters = {**dynamics.described(given), **dynamics.robot_file(given), **dict(more)}
     remappings = []
     if given["controller"]:
-        remappings.append(("~/reference", f"{given['controller']}/joint_trajectory"))
+        parameters["controller.name"] = given["controller"]
     if given["forward_controller"]:
         remappings.append(("~/commands", f"{given['forward_controller']}/commands"))
         parameters["commands"] = given["commands"]

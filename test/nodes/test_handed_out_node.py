@@ -10,9 +10,13 @@ import pytest
 pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
-from support.followed_bench import Followed
+from trajectory_msgs.msg import JointTrajectory
+
+from support import control_msgs_stand_in
+from support.followed_bench import CONTROLLER, Followed
 from support.reach import POINTS, START
 from support.ros_helpers import world
+from support.scaling_bench import message
 
 pytestmark = pytest.mark.ros
 
@@ -73,3 +77,28 @@ def test_a_horizon_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
     ros.until(lambda: bench.rests, timeout=30.0, what="does not come to rest")
     assert np.abs(bench.place - START).max() > 0.02 and np.abs(bench.place - POINTS[-1]).max() > 0.02
     check(bench.commanded())
+
+
+def test_a_controller_is_looked_at_before_a_motion_and_listened_to_during_one(ros, tmp_path):
+    ros.through = [control_msgs_stand_in.__file__]
+    bench = Followed(ros, tmp_path, controller={"allow_trajectory_replacement": True}).ready()
+    others = ros.node.create_publisher(JointTrajectory, f"{CONTROLLER}/joint_trajectory", 10)
+    bench.send()  # comes before the look is over
+    ros.until(lambda: bench.diagnostics.dropped("trajectory", "controller"), of=bench.process)
+    assert "trajectory refused, controller: /joint_trajectory_controller: what begins in the past" in bench.process.log
+    ros.set(CONTROLLER, allow_trajectory_replacement=False)
+    ros.until(lambda: bench.diagnostics.values["controller.state"] == "ok", of=bench.process)
+
+    bench.send()
+    bench.moving(0.5)
+    others.publish(message(START[None], first=0.3))  # somebody else's
+    ros.until(lambda: bench.diagnostics.dropped("trajectory", "controller_strays"), of=bench.process)
+    bench.until("IDLE")
+    ros.until(lambda: bench.rests, timeout=30.0)
+    assert "off what it was sent" in bench.process.log and "at its goal" not in bench.process.log
+    ros.until(lambda: np.abs(bench.place - START).max() < 0.1)  # where it was halted, and joint states tell so
+    bench.heard.clear()
+    bench.send(np.stack((bench.place, START + 0.1)), 1.0)
+    bench.end()
+    bench.until("IDLE")
+    assert np.abs(bench.place - START - 0.1).max() < 0.01 and "ended at its goal" in bench.process.log

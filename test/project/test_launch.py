@@ -293,9 +293,9 @@ def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
 
 def test_references_go_to_the_controllers_that_are_named(start):
     node = start("scaling", urdf=RR, controller="/jtc", forward_controller="/forward", commands="effort").one("scaling_node")
-    assert {"~/reference:=/jtc/joint_trajectory", "~/commands:=/forward/commands"} <= set(node.remappings)
-    assert node.parameters["commands"] == "effort"
-    assert "commands" not in start("scaling", urdf=RR).one("scaling_node").parameters
+    assert "~/commands:=/forward/commands" in node.remappings
+    assert (node.parameters["controller.name"], node.parameters["commands"]) == ("/jtc", "effort")
+    assert not {"controller.name", "commands"} & set(start("scaling", urdf=RR).one("scaling_node").parameters)
 
 
 def test_rviz_looks_from_the_robots_root_and_gets_markers(start):

@@ -11,9 +11,10 @@ import numpy as np
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import World
-from support.scaling_bench import NAMES, NODE, Bench
+from support.scaling_bench import NAMES, Bench
 
 ROUNDING = 1e-6  # rad
+CONTROLLER = "/joint_trajectory_controller"
 REACH = 1.2  # m; of the arm, so that a radian of any joint moves the tool by no more
 
 
@@ -75,9 +76,8 @@ class Followed(Bench):
                  **parameters: Any):
         self.file = folder / "commanded.txt"
         self.controller = ros.start("trajectory_controller", {
-            "joints": NAMES, "start": START.tolist(), "log": str(self.file), **(controller or {})},
-            "", "-r", f"~/joint_trajectory:={NODE}/reference")
-        super().__init__(ros, **{"output": output, "control_rate": 200.0, **parameters})
+            "joints": NAMES, "start": START.tolist(), "log": str(self.file), **(controller or {})})
+        super().__init__(ros, **{"output": output, "control_rate": 200.0, "controller.name": CONTROLLER, **parameters})
         self.seen = 0
 
     def commanded(self) -> Commanded:

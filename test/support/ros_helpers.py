@@ -60,6 +60,7 @@ class World:
         self.folder = folder
         self.domain = free_domain()
         self._processes: list[subprocess.Popen] = []
+        self.through: list[str] = []  # a file that runs the modules of nodes, if they are not to be run as they are
         self.context = Context()
         os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
         self.context.init(domain_id=self.domain)
@@ -85,7 +86,7 @@ class World:
         number = len(self._processes)
         file = self.folder / f"{number}.yaml"
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters or {}}}))
-        which = [str(module)] if isinstance(module, Path) else ["-m", MODULES[module]]
+        which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", MODULES[module]]
         command = [sys.executable, *which, "--ros-args", "--params-file", str(file)]
         if namespace:
             command += ["-r", f"__ns:=/{namespace}"]

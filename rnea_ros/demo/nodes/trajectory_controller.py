@@ -4,6 +4,7 @@ Subscribes
     ~/joint_trajectory (trajectory_msgs/JointTrajectory)
 Publishes
     joint_states (sensor_msgs/JointState)   where the robot is, at state_rate
+    ~/controller_state (control_msgs/JointTrajectoryControllerState, where that is installed)   its reference, as often
 It writes what it commands to a file, and may be as late as a busy machine makes it.
 """
 
@@ -15,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import InputError
 from rnea_ros.nodes.common.parameter_entry import Entry
@@ -26,6 +28,12 @@ from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
 from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
 
+try:
+    from control_msgs.msg import JointTrajectoryControllerState
+except ImportError:
+    JointTrajectoryControllerState = None
+
+NANO = 1_000_000_000
 PARAMETERS = (
     Entry("joints", [""], "Names of the joints", read_only=True),
     Entry("start", [0.0], "Where they are at first", read_only=True),
@@ -35,6 +43,9 @@ PARAMETERS = (
     Entry("late_by", 0.02, "By so much", "s", 0.0, 1.0, read_only=True),
     Entry("allow_nonzero_velocity_at_trajectory_end", False, "Whether trajectories may end while they move", read_only=True),
     Entry("interpolate_from_desired_state", False, "Told to those who ask; this robot is where it is told", read_only=True),
+    Entry("allow_partial_joints_goal", False, "Told to those who ask; names of joints are taken in any order", read_only=True),
+    Entry("allow_trajectory_replacement", False, "Told to those who ask; a new trajectory replaces all of the old one"),
+    Entry("interpolation_method", "splines", "Between points", choices=("splines",), read_only=True),
     Entry("log", "", "File for what is commanded: lines of time [ns], positions, velocities, accelerations", read_only=True),
 )
 
@@ -49,6 +60,9 @@ class TrajectoryControllerNode(Node):
         self._log = open(values["log"], "w", encoding="utf-8") if values["log"] else None  # noqa: SIM115  # until the end
         self._epoch = self._nanoseconds()
         self._states = self.create_publisher(JointState, "joint_states", 10)
+        self._references = None
+        if JointTrajectoryControllerState is not None:
+            self._references = self.create_publisher(JointTrajectoryControllerState, "~/controller_state", 10)
         self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
         self._thread.start()
@@ -106,12 +120,16 @@ class TrajectoryControllerNode(Node):
                 self._log.write(" ".join(map(repr, (stamp, *np.concatenate(state).tolist()))) + "\n")
             if now - told >= 1.0 / self._values["state_rate"]:
                 told = now
-                self._tell(*state)
+                self._tell(Time(sec=stamp // NANO, nanosec=stamp % NANO), *(field.tolist() for field in state))
 
-    def _tell(self, q: np.ndarray, qd: np.ndarray, _qdd: np.ndarray) -> None:
-        message = JointState(name=self._joints, position=q.tolist(), velocity=qd.tolist())
-        message.header.stamp = self.get_clock().now().to_msg()
+    def _tell(self, stamp: Time, q: list[float], qd: list[float], qdd: list[float]) -> None:
+        message = JointState(name=self._joints, position=q, velocity=qd)
+        message.header.stamp = stamp
         self._states.publish(message)
+        if self._references is not None:
+            told = JointTrajectoryControllerState(joint_names=self._joints)
+            told.header.stamp, told.reference = stamp, JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
+            self._references.publish(told)
         if self._log:
             self._log.flush()
 

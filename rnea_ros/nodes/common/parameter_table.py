@@ -139,6 +139,13 @@ SCALING = (
     Entry("horizon", 0.5, "With output horizon: that moment. It is sent again when half of it is over", "s", 0.2, 30.0),
     Entry("lead", 0.1, "With output trajectory or horizon: how far ahead of now a change begins. Half of it is for the node, "
           "which takes twice as long where that is too short; half for the message's way", "s", 0.02, 2.0),
+    Entry("controller.name", "", "The joint_trajectory_controller that follows, by its name with namespace: references go to "
+          "its joint_trajectory instead of ~/reference, what its parameters do not allow is refused, and a motion is given up "
+          "where its controller_state (needs control_msgs) tells of another reference. If empty, nothing is known of who "
+          "follows", read_only=True),
+    Entry("controller.timeout", 5.0, "How long trajectories wait, at the start, for that controller to be found; and how long "
+          "it may tell nothing of its state during a motion", "s", 0.1, 60.0),
+    Entry("controller.required", False, "Whether trajectories are refused while it is not found. If not, a warning says so"),
     Entry("longest_step", 5.0, "A reference that comes later than this many periods moves on by no more than that: the motion "
           "is delayed rather than jumps. Only with output points, and not with use_sim_time", low=1.0, high=100.0),
     Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -37,6 +37,7 @@ class ScalingHealth:
         self.model_error = ""
         self.preparing = False  # the first model
         self.not_enforced: dict[str, list[str]] = {}
+        self.of_controller: Callable[[], dict[str, object]] = dict
         self.last: tuple[ExecutedMotion, Sample] | None = None
         self._notes: deque[str] = deque(maxlen=4)
         self._shown, self._dropped = Phase.NO_MODEL, 0
@@ -102,6 +103,7 @@ class ScalingHealth:
             values |= {f"dropped.{stream.name}.{reason}": count for reason, count in sorted(stream.dropped.items())}
             if dropped:
                 notes.append(f"{counted(dropped, f'{stream.name} message')} refused, last: {stream.last_drop}")
+        values |= self.of_controller()
         values |= {f"not_enforced.{quantity}": some(names) for quantity, names in self.not_enforced.items() if names}
         level = DiagnosticStatus.WARN if notes else DiagnosticStatus.OK
         if phase is Phase.NO_MODEL and self.model_error:

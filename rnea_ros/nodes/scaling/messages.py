@@ -29,10 +29,10 @@ PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPI
 
 
 class ScalingMessages:
-    """Publishes samples: ~/reference, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing to topics without subscribers."""
+    """Publishes samples: references, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing to topics without subscribers."""
 
-    def __init__(self, node: Node):
-        self._reference = node.create_publisher(JointTrajectory, "~/reference", QUEUE)
+    def __init__(self, node: Node, topic: str):
+        self._reference = node.create_publisher(JointTrajectory, topic, QUEUE)
         self._scaled = node.create_publisher(ScaledMotion, "~/scaled_motion", QUEUE)
         self._speed = node.create_publisher(Float64, "~/speed_scaling", QUEUE)
         self._commands = node.create_publisher(Float64MultiArray, "~/commands", QUEUE)

@@ -19,11 +19,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from rnea_msgs.srv import SetOverride
-from rnea_ros import InputError
 from rnea_ros.errors import Rejected, in_words
 from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.joint_state_buffer import JointStateBuffer
@@ -40,9 +37,11 @@ from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
+from rnea_ros.nodes.scaling.controller import controller
 from rnea_ros.nodes.scaling.health import ScalingHealth
 from rnea_ros.nodes.scaling.messages import ScalingMessages
 from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot, served
+from rnea_ros.nodes.scaling.services import ScalingServices
 from rnea_ros.nodes.trajectories import goal
 
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -71,16 +70,16 @@ class ScalingNode(Node):
             lambda names: self._joint_states.age(names, time.monotonic()), solver=solver,
             clock=lambda: self.get_clock().now().nanoseconds)
         self._health = ScalingHealth(self, self._trajectory_executor, self._rate_loop, solver, self._pace)
-        self._out = ScalingMessages(self)
+        self._controller = controller(self, self._settings, self._trajectory_executor, self._health,
+                                      lambda: self._robot.joint_names if self._robot else (), self._measured)
+        self._trajectory_executor.follower, self._health.of_controller = self._controller, self._controller.values
+        self._out = ScalingMessages(self, self._controller.topic)
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, ("position",))
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
         self._states = self.create_subscription(
             JointState, "joint_states", self._on_state, SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        executor = self._trajectory_executor
-        for name, act in (("pause", executor.pause), ("resume", executor.resume), ("stop", self._stop)):
-            self.create_service(Trigger, f"~/{name}", self._server(act))
-        self.create_service(SetOverride, "~/override", self._override)
+        self._motion_services = ScalingServices(self, self._trajectory_executor)
         self._action: FollowAction | None = None  # offered when there is a model for its goals
         if FollowJointTrajectory is None:
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
@@ -103,6 +102,7 @@ class ScalingNode(Node):
         self._rate_loop.close()
         self._trajectory_executor.close()
         self._description.close()
+        self._controller.destroy()
         if self._action is not None:
             self._action.destroy()
         super().destroy_node()
@@ -119,7 +119,7 @@ class ScalingNode(Node):
         except Rejected as rejected:
             self._health.reject(rejected)
             return
-        if self._description.settled:
+        if self._description.settled and self._controller.settled:
             self._take(message)
         else:
             if self._early is not None:
@@ -135,6 +135,7 @@ class ScalingNode(Node):
             raise Rejected("ending", "the node was asked to end")
         if self._robot is None:
             raise Rejected("no_model", "there is no robot description yet")
+        self._controller.check()
         if self._robot.stand():
             self._use_limits()
         return goal(message, self._robot.joint_names)
@@ -165,27 +166,6 @@ class ScalingNode(Node):
     def _measured(self, joint_names: tuple[str, ...]) -> np.ndarray:
         return self._joint_states.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
 
-    def _server(self, act: Callable[[], str | None]) -> Callable:
-        """act returns what is wrong, if anything."""
-
-        def serve(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-            response.message = act() or ""
-            response.success = not response.message
-            return response
-
-        return serve
-
-    def _stop(self) -> str:
-        return "" if self._trajectory_executor.stop() else "there is no motion to stop"
-
-    def _override(self, request: SetOverride.Request, response: SetOverride.Response) -> SetOverride.Response:
-        try:
-            self._trajectory_executor.set_override(request.share)
-            response.success = True
-        except InputError as error:
-            response.message = str(error)
-        return response
-
     # ------------------------------------------------------------------ output
 
     def _begin_ticks(self) -> None:
@@ -205,6 +185,7 @@ class ScalingNode(Node):
             found = self._trajectory_executor.tick(now.nanoseconds, dt) if dt > 0.0 else None
             if found is not None:
                 self._health.sent(*found)
+                self._controller.sent(*found, now.nanoseconds)
                 executor = self._trajectory_executor
                 self._out.publish(*found, executor.phase, executor.override, now.to_msg(), self._settings.values)
         except Rejected as rejected:
@@ -250,17 +231,20 @@ class ScalingNode(Node):
         self._health.model_error = ""
         self._joint_states.attend(robot.joint_names)
         self._use_limits()
-        if self._action is None and FollowJointTrajectory is not None:
-            self._action = FollowAction(self, self._trajectory_executor, self._health, self._goal, self._attempt,
-                                        self._measured)
         process.model_is_ready(self._settings.values)
-        self._take_early()
+        self._begin()
 
     def _refuse(self, reason: str) -> None:
         self._health.model_error = reason
-        self._take_early()
+        self._begin()
 
-    def _take_early(self) -> None:
+    def _begin(self) -> None:
+        """Take goals and what came early, if all is known that has to be."""
+        if not (self._description.settled and self._controller.settled):
+            return
+        if self._action is None and FollowJointTrajectory is not None and self._robot is not None:
+            self._action = FollowAction(self, self._trajectory_executor, self._health, self._goal, self._attempt,
+                                        self._measured)
         message, self._early = self._early, None
         if message is not None:
             self._take(message)
@@ -288,6 +272,8 @@ class ScalingNode(Node):
     def _look(self) -> None:
         hint = f"set parameter robot_description, or publish it on {self._description.topic_name} (reliable, transient_local)"
         self._health.preparing = self._description.building
+        self._controller.look()
+        self._begin()
         self._health.look(self._settings.values["diagnostics.period"], hint)
 
 

@@ -1,0 +1,195 @@
+"""The controller that follows: looked at before the first motion, and listened to while it plays one.
+
+What it cannot play is refused with what to set. Its reference must be what it was sent: where it is not, it has refused a
+message, or somebody else commands it, and the motion is given up instead of played on by us alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_ros.errors import Rejected
+from rnea_ros.execution.controller_check import PARAMETERS, Finding, findings
+from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
+from rnea_ros.execution.follower import Follower
+from rnea_ros.execution.goal import Outcome
+from rnea_ros.execution.reference_watch import ReferenceWatch
+from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.scaling.health import ScalingHealth
+from rnea_ros.nodes.scaling.remote_parameters import RemoteParameters
+
+try:
+    from control_msgs.msg import JointTrajectoryControllerState
+except ImportError:
+    JointTrajectoryControllerState = None
+
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+def _wanted(name: str) -> bool:
+    return name in PARAMETERS or (name.startswith("constraints.") and name.endswith(".goal"))
+
+
+class Controller(Follower):
+    """Nobody in particular: references go to ~/reference, and whoever likes follows them.
+
+    topic   : where references go
+    settled : whether all is known of it that will be
+    """
+
+    topic, settled = "~/reference", True
+
+    def check(self) -> None:
+        """Raises Rejected where it cannot play a trajectory."""
+
+    def look(self) -> None:
+        """Called ten times a second, by the executor."""
+
+    def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
+        """A reference, at time now [ns]; by the thread that ticks."""
+
+    def values(self) -> dict[str, object]:
+        """For diagnostics."""
+        return {}
+
+    def destroy(self) -> None:
+        """No more of it."""
+
+
+class NamedController(Controller):
+    """A joint_trajectory_controller, by its topics and services.
+
+    joint_names : of the robot here
+    measured    : joint names -> positions (n,), NaN where nothing tells
+    """
+
+    def __init__(self, node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingHealth,
+                 joint_names: Callable[[], Sequence[str]], measured: Callable[[tuple[str, ...]], np.ndarray]):
+        self._node, self._settings, self._executor, self._health = node, settings, executor, health
+        self._joint_names, self._measured = joint_names, measured
+        self.name = name = settings.values["controller.name"]
+        self.topic = f"{name}/joint_trajectory"
+        self._parameters = RemoteParameters(node, name, _wanted)
+        self._watch, self._motion = ReferenceWatch(), executor.motion
+        self._said: set[str] = set()
+        self._began, self._heard, self._since = time.monotonic(), -math.inf, math.inf  # here; of its state; of the motion [s]
+        self._ending: int | None = None  # since when its word on the motion is waited for [ns]
+        self._state: bytes | None = None  # the newest that is unread
+        if JointTrajectoryControllerState is None:
+            node.get_logger().info(f"whether {name} follows is not known: its controller_state needs control_msgs")
+        else:
+            node.create_subscription(JointTrajectoryControllerState, f"{name}/controller_state", self._on_state, NEWEST,
+                                     raw=True)
+        self._halts = node.create_publisher(JointTrajectory, self.topic, 1)
+
+    def destroy(self) -> None:
+        self._parameters.destroy()
+
+    # ------------------------------------------------------------------ before a motion
+
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        waited = time.monotonic() - self._began > self._settings.values["controller.timeout"]
+        return waited or (self._parameters.told is not None and not self._silent)
+
+    @property
+    def _silent(self) -> bool:
+        """Whether it tells nothing of its state, where that would be heard."""
+        recent = time.monotonic() - self._settings.values["controller.timeout"]
+        return JointTrajectoryControllerState is not None and self._heard < recent
+
+    def check(self) -> None:
+        refused = [finding.text for finding in self._findings() if finding.refuses]
+        if refused:
+            raise Rejected("controller", f"{self.name}: {'; '.join(refused)}")
+
+    def _findings(self) -> list[Finding]:
+        values, told = self._settings.values, self._parameters.told
+        if told is None:
+            return [Finding(values["controller.required"], f"nobody answers on {self.name}/get_parameters")]
+        found = findings(told, self._joint_names(), values)
+        if self._silent and self._node.count_publishers(f"{self.name}/controller_state"):
+            found.append(Finding(True, "it tells nothing of its state: it is not active"))
+        return found
+
+    def values(self) -> dict[str, object]:
+        told = self._parameters.told
+        state = "not found" if told is None else "; ".join(text for _, text in self._findings()) or "ok"
+        return {"controller": self.name, "controller.state": state,
+                "controller.update_rate": (told or {}).get("update_rate", "")}
+
+    # ------------------------------------------------------------------ while it plays one
+
+    def look(self) -> None:
+        found = self._findings() if self.settled and self._joint_names() else []
+        self._parameters.look(again=bool(found))
+        if found or self._said:
+            said = {text for _, text in found}
+            for text in sorted(said - self._said):
+                self._health.report(False, f"controller {self.name}: {text}")
+            self._said = said
+        self._hear()
+        if self._motion is None or self._executor.motion is not self._motion:
+            return
+        if self._watch.problem:
+            self._give_up("controller_strays", f"{self._watch.problem}: it refused a message, its log says why, or somebody "
+                                               "else commands it")
+        elif self._silent and self._heard > self._since:
+            self._give_up("controller_silent", "it tells nothing of its state any more: it has ended, or is not active")
+
+    def _on_state(self, data: bytes) -> None:
+        self._state, self._heard = data, time.monotonic()
+
+    def _hear(self) -> None:
+        data, self._state = self._state, None
+        if data is None or self._motion is None:
+            return
+        state = deserialize_message(data, JointTrajectoryControllerState)
+        point = state.reference if hasattr(state, "reference") else state.desired
+        self._watch.hear(state.joint_names, point.positions, nanoseconds(state.header.stamp),
+                         self._settings.values["start_tolerance"])
+
+    def _give_up(self, reason: str, why: str) -> None:
+        why = f"{self.name}: {why}"
+        self._health.trajectories.drop(Rejected(reason, why))
+        self._executor.abort(why, reason)
+
+    def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
+        if motion is not self._motion:
+            self._watch.restart(motion.joint_names)
+            self._motion, self._ending, self._since = motion, None, time.monotonic()
+        self._watch.send(sample.reference.q, now)
+
+    def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
+        """Where it tells of its reference, that has to come to the goal."""
+        if self._heard < self._since:
+            return Outcome()
+        self._ending = self._ending or now
+        return Outcome() if self._watch.arrived(self._ending) else None
+
+    def halt(self, motion: ExecutedMotion) -> None:
+        """Here and now, as it does itself where a goal is cancelled."""
+        measured = self._measured(motion.joint_names)
+        place = measured if not np.isnan(measured).any() else self._watch.last
+        if motion.committed is not None and place is not None:
+            point = JointTrajectoryPoint(positions=place.tolist(), velocities=[0.0] * len(place), time_from_start=Duration())
+            self._halts.publish(JointTrajectory(joint_names=list(motion.joint_names), points=[point]))
+
+
+def controller(node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingHealth,
+               joint_names: Callable[[], Sequence[str]], measured: Callable[[tuple[str, ...]], np.ndarray]) -> Controller:
+    """As the parameters say."""
+    if not settings.values["controller.name"]:
+        return Controller()
+    return NamedController(node, settings, executor, health, joint_names, measured)

@@ -1,0 +1,81 @@
+"""What is wrong with a controller before a motion, and whether it follows during one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros.execution.controller_check import findings
+from rnea_ros.execution.reference_watch import KEPT, LAG, NANO, PATIENCE, ReferenceWatch
+
+JOINTS = ("a", "b")
+HERE = {"output": "trajectory", "reference_effort": False, "controller.interface": "topic"}
+FINE = {"joints": ["b", "a"], "command_interfaces": ["position"], "interpolation_method": "splines",
+        "allow_partial_joints_goal": False, "allow_nonzero_velocity_at_trajectory_end": False,
+        "speed_scaling.initial_scaling_factor": 1.0, "constraints.goal_time": 0.0, "constraints.a.goal": 0.0}
+
+
+@pytest.mark.parametrize("told", [{}, FINE, FINE | {"allow_trajectory_replacement": False},
+                                  FINE | {"joints": ["b", "a", "gripper"], "allow_partial_joints_goal": True}])
+def test_a_controller_as_it_comes_plays_trajectories(told):
+    assert not findings(told, JOINTS, HERE) and not findings(told, JOINTS, HERE | {"controller.interface": "action"})
+
+
+@pytest.mark.parametrize(("told", "here", "refuses", "words"), [
+    ({"joints": ["a"]}, {}, True, "has no b"),
+    ({"joints": ["a", "b", "c"]}, {}, True, "allow_partial_joints_goal"),
+    ({"interpolation_method": "none"}, {}, True, "set splines"),
+    ({"allow_trajectory_replacement": True}, {}, True, "allow_trajectory_replacement: false"),
+    ({"speed_scaling.initial_scaling_factor": 0.5}, {}, True, "is 0.5"),
+    ({"interpolate_from_desired_state": True}, {"output": "points"}, True, "allow_nonzero_velocity_at_trajectory_end"),
+    ({"allow_nonzero_velocity_at_trajectory_end": True}, {"output": "points"}, False, "interpolate_from_desired_state"),
+    ({"allow_nonzero_velocity_at_trajectory_end": True, "open_loop_control": True},
+     {"output": "points", "reference_effort": True}, True, "reference_effort: false"),
+    ({"allow_nonzero_velocity_at_trajectory_end": True, "open_loop_control": True},
+     {"output": "points", "controller.interface": "action"}, True, "output trajectory or horizon"),
+    ({"constraints.a.goal": 0.01}, {"controller.interface": "action"}, False, "constraints.goal_time"),
+])
+def test_what_it_would_not_play_is_named_with_what_to_set(told, here, refuses, words):
+    (finding,) = findings(FINE | told, JOINTS, HERE | here)
+    assert finding.refuses is refuses and words in finding.text
+
+
+class Heard:
+    """A watch of a motion that goes on with 1 rad/s, sent every 5 ms and heard of every 0.1 s."""
+
+    def __init__(self):
+        self.watch, self.now = ReferenceWatch(), 10 * NANO
+        self.watch.restart(JOINTS)
+
+    def play(self, seconds, reference):
+        """reference(t) is what the controller tells of."""
+        for _ in range(round(seconds / 0.005)):
+            self.now += 5_000_000
+            t = (self.now - 10 * NANO) / NANO
+            self.watch.send(np.array([t, 0.0]), self.now)
+            if self.now % 100_000_000 == 0:
+                self.watch.hear(("b", "c", "a"), (0.0, 9.0, reference(t)), self.now, 0.01)
+        return self.watch.problem
+
+
+def test_who_is_late_follows_and_who_stays_or_goes_elsewhere_does_not():
+    for late in (-0.02, 0.0, LAG):
+        assert not Heard().play(3.0, lambda t, late=late: max(t - late, 0.0))
+    for elsewhere in (lambda t: 0.0, lambda t: 2.0 * t, lambda t: t - 2.0 * LAG):
+        assert "its reference of a is" in Heard().play(3.0, elsewhere)
+    it = Heard()
+    assert not it.play(PATIENCE - 0.1, lambda t: -1.0) and not it.play(0.2, lambda t: t)  # back in time
+    assert it.play(LAG + PATIENCE + 0.2, lambda t: 0.0)
+
+
+def test_it_has_arrived_when_it_has_told_so_since():
+    it = Heard()
+    it.play(1.0, lambda t: t)
+    assert it.watch.arrived(0) and not it.watch.arrived(it.now + 1) and len(it.watch._sent) == 200
+    it.play(1.0, lambda t: t - 0.1)
+    assert not it.watch.arrived(0)
+    it.play(3.0, lambda t: t)
+    assert len(it.watch._sent) <= KEPT / 0.005 + 1
+    it.watch.restart(JOINTS)
+    it.watch.hear(JOINTS, (9.0, 9.0), it.now, 0.01)
+    assert it.watch.last is None and not it.watch.problem and not it.watch.arrived(0)
