@@ -208,8 +208,8 @@ def test_topics_of_the_pages_are_the_nodes():
     own = ("kinds/elastic", "kinds/moving_bases", "kinds/platforms", "bases/base_imu", "bases/base_odometry",
            "bases/base_states", "bases/platform_topics", "external_effort", "marks/publisher",
            "references")
-    names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/messages",
-             *(f"dynamics/{name}" for name in own))
+    names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",
+             "scaling/messages", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/[A-Z]", everything(), flags=re.MULTILINE)
     assert len(topics) == 35
