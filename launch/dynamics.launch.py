@@ -14,6 +14,7 @@ What can be wrong is found before the first process starts: when an action fails
 import shlex
 import shutil
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from xml.etree import ElementTree
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix, get_package_share_directory
@@ -24,6 +25,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from rnea_ros.model.xacro_file import expanded
 from rnea_ros.nodes.common.parameter_files import check_same_robot
+from rnea_ros.nodes.common.rviz_view import aimed
 
 SHARE = Path(__file__).resolve().parents[1]
 
@@ -91,7 +93,8 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "rviz_config",
         default_value=str(SHARE / "config" / "rnea.rviz"),
-        description="RViz configuration; its fixed frame is replaced by the robot's root link.",
+        description="RViz configuration; its fixed frame is replaced by the robot's root link, and the view of the default "
+        "one is aimed at the robot.",
     ),
     DeclareLaunchArgument(
         "use_sim_time", default_value="false", choices=["true", "false"], description="Whether time comes from /clock."
@@ -130,7 +133,7 @@ def start(context, more=(), beside=()):
     if given["query_node"] == "true":
         actions.append(node(given, "rnea_ros", "query_node", [params_file, {**robot, **declared}]))
     if given["rviz"] == "true":
-        actions.append(node(given, "rviz2", "rviz2", arguments=["-d", file_of(given, "rviz_config"), "-f", root]))
+        actions.append(node(given, "rviz2", "rviz2", arguments=["-d", str(rviz_config(given)), "-f", root]))
     return actions
 
 
@@ -154,6 +157,16 @@ def read_robot(given):
     path = urdf_path(given)
     given["robot_description"] = robot_description(path, given["xacro_args"])
     return root_link(given["robot_description"], path)
+
+
+def rviz_config(given):
+    """The file that is named, or ours, aimed at the robot."""
+    named = Path(file_of(given, "rviz_config"))
+    if named != SHARE / "config" / "rnea.rviz":
+        return named
+    with NamedTemporaryFile("w", prefix="rnea_", suffix=".rviz", delete=False) as file:  # RViz reads it later
+        file.write(aimed(named.read_text(), given["robot_description"], given["robot_file"] or None))
+    return file.name
 
 
 def check_robots(given, names):

@@ -27,6 +27,7 @@ from rnea_ros.nodes.common.parameter_table import (
     SCALING_TABLE,
     find,
 )
+from rnea_ros.nodes.common.rviz_view import aimed
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 
@@ -105,12 +106,16 @@ def test_rviz_leaves_the_window_to_the_3d_view(rviz):
 
 
 @pytest.mark.parametrize("name", ["stanford", "seven_r"])
-def test_rviz_looks_at_all_of_the_demos_robots(rviz, name):
-    view = rviz["Visualization Manager"]["Views"]["Current"]
+def test_rviz_looks_at_all_of_the_demos_robots(name):
+    text = aimed((CONFIG / "rnea.rviz").read_text(), ROOT / "urdf" / f"{name}.urdf")
+    shown = yaml.safe_load(text)["Visualization Manager"]
+    view, floor = shown["Views"]["Current"], shown["Displays"][0]["Offset"]["Z"]
     yaw, pitch, focus = view["Yaw"], view["Pitch"], np.array([view["Focal Point"][axis] for axis in "XYZ"])
     back = np.array([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)])
     right = np.cross([0.0, 0.0, 1.0], back) / np.cos(pitch)
-    corners = shapes(ROOT / "urdf" / f"{name}.urdf") - (focus + view["Distance"] * back)
+    corners = shapes(ROOT / "urdf" / f"{name}.urdf")
+    assert corners[:, 2].min() > floor - 0.01  # nothing below the floor
+    corners = corners - (focus + view["Distance"] * back)
     depth = -corners @ back
     half = np.tan(np.pi / 8) * depth  # of what is seen, upwards: Ogre's 45 degrees
     assert (depth > 0.0).all()

@@ -300,7 +300,14 @@ def test_references_go_to_the_controllers_that_are_named(start):
 
 def test_rviz_looks_from_the_robots_root_and_gets_markers(start):
     result = start("dynamics", ALL, urdf=str(URDF / "branched.urdf"), rviz="true", start_rsp="true")
-    assert result.one("rviz2").arguments[:4] == ["-d", str(CONFIG / "rnea.rviz"), "-f", "base_link"]
+    option, file, *root = result.one("rviz2").arguments[:4]
+    assert (option, root) == ("-d", ["-f", "base_link"])
+    ours = yaml.safe_load((CONFIG / "rnea.rviz").read_text())
+    aimed = yaml.safe_load(Path(file).read_text())
+    view = aimed["Visualization Manager"]["Views"]["Current"]
+    assert 1.0 < view["Distance"] < 10.0 and view["Distance"] != ours["Visualization Manager"]["Views"]["Current"]["Distance"]
+    own = start("dynamics", ALL, urdf=str(URDF / "branched.urdf"), rviz="true", rviz_config=file)
+    assert own.one("rviz2").arguments[:2] == ["-d", file]  # what somebody names stays as it is
     assert result.one("dynamics_node").parameters["publish_markers"] is True
     assert result.one(RSP).parameters["publish_frequency"] == 1000.0  # as often as efforts come, not 20 Hz
 
