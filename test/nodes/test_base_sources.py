@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,11 +22,14 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
 from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import untouched
+from rnea_ros.nodes.scaling.base_tilt import base_tilt
+from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
 from rnea_ros.robots.sensed_base import apart
 from support.oracles import worst
 from support.ros_helpers import stamp
 from support.ship_bench import FiveBarOnShip, Ship, base_at
 
+ROOT = Path(__file__).parents[2]
 STEP, START, LAG = 0.004, 1000.0, 0.03
 PACE = 3.0
 
@@ -169,3 +173,15 @@ def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
     found = desk.served.dynamics(ship.joints(0.5), None, untouched, round((START + 20.0) * 1e9))
     assert worst(found.tau, ship.forces(0.5)[6:]) < 1e-8 and np.isnan(found.gravity).all()
     assert not desk.base.placed and "only what needs no pose is told" in desk.served.warnings_now()[0]
+
+
+def test_what_means_nothing_to_a_robot_is_told():
+    """platform.source for an arm, base.source for one that is bolted down: heard of, not swallowed."""
+    arm = load(ROOT / "urdf/rr.urdf", backend="reference")
+    defaults = {entry.name: entry.default for entry in DYNAMICS_TABLE}
+    assert not served(arm, defaults).doubts
+    told = served(arm, defaults | {"platform.source": "pose", "base.source": "imu"}).warnings
+    assert [text.split(" is ")[0] for text in told] == ["base.source", "platform.source"]
+    assert "a parallel robot; this robot is a Robot" in told[1]
+    bolted = ScaledRobot(arm, base_tilt({"base.source": "imu", "base.timeout": 0.1}))
+    assert any("base.source means nothing here" in text for text in bolted.warnings)

@@ -19,6 +19,7 @@ from rnea_ros.robots.link_side import level, link_side, unkept
 
 HELD = "its base moves, and nobody knows how it will while a trajectory is executed: it counts as at rest, "
 LEVEL = "and level; where it is tilted, base.source names who tells, or gravity says so, in the frame of the root link"
+BOLTED = "base.source means nothing here: it is for a base that something carries (base: prescribed in the robot file)"
 TILTED = "and as it is turned when the trajectory comes"
 
 
@@ -34,6 +35,8 @@ class ScaledRobot(ServedRobot):
         self.carried = level(robot) is not None
         self.planned, self._turned = link_side(robot, level(robot)), BaseState().quaternion
         self._take(tilt if tilt is not None and self.carried else BaseTilt())
+        if tilt is not None and tilt.topic and not self.carried:
+            self.doubts = (BOLTED,)
         self.commanded = CommandedEffort(self.planned, effort_convention).convention
         if isinstance(robot, ElasticRobot):
             self._check_springs(robot)

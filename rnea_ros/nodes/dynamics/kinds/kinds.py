@@ -17,12 +17,14 @@ from rnea_ros import (
     SpringRobot,
 )
 from rnea_ros.errors import some
+from rnea_ros.nodes.common.parameter_table import DYNAMICS
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
 from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
-from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingTree
+from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingBase, ServedMovingTree
 from rnea_ros.nodes.dynamics.kinds.moving_loops import ServedMovingLoops
+from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.told_platforms import served_platform
 from rnea_ros.nodes.dynamics.kinds.trees import ServedSprings, ServedTree
@@ -37,6 +39,10 @@ SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     ParallelRobot: lambda robot, values: served_platform(robot, values),
 }
 
+FOR: dict[str, tuple[type[ServedRobot], str]] = {  # parameters of some kinds alone
+    **dict.fromkeys(("base.source", "base.motion_source"), (ServedMovingBase, "a robot whose base moves")),
+    **dict.fromkeys(("platform.source", "platform.motion_source"), (ServedPlatform, "a parallel robot"))}
+
 
 def served(robot: AnyRobot, values: Values) -> ServedRobot:
     """A robot as the node serves it. Raises InputError for a kind that is not served."""
@@ -44,4 +50,13 @@ def served(robot: AnyRobot, values: Values) -> ServedRobot:
     if made is None:
         raise InputError(f"the robot file makes '{robot.name}' a {type(robot).__name__}, which this node does not serve; it "
                          f"serves {some(kind.__name__ for kind in SERVED)}")
-    return made(robot, values)
+    found = made(robot, values)
+    found.doubts = idle(found, values)
+    return found
+
+
+def idle(robot: ServedRobot, values: Values) -> tuple[str, ...]:
+    """Parameters that were given although nothing of this kind of robot reads them, a sentence each."""
+    given = [entry for entry in DYNAMICS if entry.name in FOR and values.get(entry.name, entry.default) != entry.default]
+    return tuple(f"{entry.name} is '{values[entry.name]}', which means nothing here: it is for {FOR[entry.name][1]}; this "
+                 f"robot is a {robot.kind}" for entry in given if not isinstance(robot, FOR[entry.name][0]))

@@ -48,6 +48,7 @@ class ServedRobot:
     told_by  : the topic that says how the robot moves, where joint states do not
     cuts     : joints that close loops, in frames of the first tree's links
     springs  : joints whose motors turn as `motor_speed` says, not as the joints do
+    doubts   : what is wrong with how it is asked to be served, a sentence each
     scalable : whether its torques at another speed follow from those at this one, as speed scaling needs it
     """
 
@@ -58,6 +59,7 @@ class ServedRobot:
     told_by = ""
     cuts: tuple[Cut, ...] = ()
     springs: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     scalable = False
 
     def __init__(self, robot: AnyRobot, trees: Sequence[Robot]):
@@ -96,7 +98,7 @@ class ServedRobot:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(warning for tree in self.trees for warning in tree.warnings)
+        return (*(warning for tree in self.trees for warning in tree.warnings), *self.doubts)
 
     @property
     def reconstruction_error(self) -> float:
