@@ -55,7 +55,7 @@ def trial(robot: Robot, seed: int, kind: str, sensor: Sensor) -> list[TorqueErro
     advances = np.append(True, np.diff(t) > 0.0)
     t, q = t[advances], q[advances]
     found = estimate_recording(t, q)
-    motion = np.array([q, found.qd, found.qdd, found.qddd])
+    motion = np.array([found.q, found.qd, found.qdd, found.qddd])
     offline = t, motion, np.zeros_like(motion) if found.deviation is None else found.deviation
     return [torque_errors(robot, stream, *each) for each in (*live, offline)]
 

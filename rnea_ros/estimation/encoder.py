@@ -10,7 +10,9 @@ _MOST = 0.95  # of the positions that must be whole steps away from the first
 _LEVELS, _FEW = 8, 3  # different positions without which nothing is said; of a joint so slow that positions repeat
 _ALIKE = 4  # readings in a row that are repeated alike before a stream is taken for a repeating one
 _LEAP = 1.5  # of the smallest difference seen: who stands and then moves by more was not read meanwhile
+_FAR = 2.5  # of it: even after a lost one, who moves so far at each sample repeats none
 _OVERDUE = 1.5  # of the time between readings: a position that is the same by then has been read again
+_EARLY = 0.1  # of that time: a message so early tells the next reading
 _NOT_REPEATED = 3  # readings in a row without a repetition that end it
 
 
@@ -99,3 +101,25 @@ class Readings:
             between = interval / (self._repeated + 1)  # messages
             if len(self._intervals) == _ALIKE and max(self._intervals) - min(self._intervals) < 2.5 * between:
                 self.period = float(np.median(self._intervals))
+
+
+def new_readings(t: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The same of a whole recording at times t (samples,): whether each of q (samples, n) was read since the one before.
+
+    What leaps, is repeated and leaps again was not read in between. Where readings are further apart than messages, other
+    repeated ones count as often as readings are due: the robot rests.
+    """
+    moved = np.abs(np.diff(q, axis=0))
+    new = np.append(True, moved.any(axis=1))
+    far = np.append(False, moved.max(axis=1, initial=0.0) > _FAR * moved.min(initial=np.inf, where=moved > 0.0))
+    changes, run = np.flatnonzero(new), np.cumsum(new) - 1
+    leaps = far[changes[:-1]] & far[changes[1:]]
+    if not (leaps & (np.diff(changes) > 1)).any():
+        return np.ones(len(t), dtype=bool)
+    period, apart = float(np.median(np.diff(t[changes])[leaps])), float(np.median(np.diff(t)))
+    begin, end = t[changes][run], np.append(t[changes[1:]], np.inf)[run]  # of what is repeated in a sample
+    rests = end - begin > _OVERDUE * period + apart
+    if period < _OVERDUE * apart:
+        return new | rests | ~np.append(leaps, False)[run]
+    due = np.diff(np.floor((t - begin) / period + _EARLY), prepend=0.0) > 0.0
+    return new | (rests & due & (end - t > 0.5 * period))

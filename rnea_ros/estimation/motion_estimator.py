@@ -7,20 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .encoder import Readings, find_resolution
+from .encoder import Readings
 from .filter_bank import Estimate, FilterBank
 from .position_noise import PositionNoise
 from .sample_clock import SampleClock
+from .sensor_learning import SensorLearning
 
 LAG = 0.03  # s
 TURN = 2.0 * math.pi
 _GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: without samples for longer, the filters begin anew
 _FIRST = 8  # samples, and as many more again, from which the period is found
-_BLOCK = 16  # samples after which noise and clock are looked at
 _LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
 _RETUNE = 0.01  # of the period: gains are computed again for another one
-_SEARCHED = 4  # blocks in which a resolution is looked for, each time that so many have come,
-_SELDOM = 64  # until so many looks were in vain: then rarely
 
 
 class MotionEstimator:
@@ -45,15 +43,10 @@ class MotionEstimator:
         self.disordered = self._outliers = 0
         self._turning = np.array(turning, dtype=np.intp)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
-        self._looks = 0
+        self._learning = SensorLearning(self.noise)
         self._wanted = _FIRST
         self._filters: FilterBank | None = None
-        self._positions: list[np.ndarray] = []
         self.clear()
-
-    def begin_with(self, states: np.ndarray) -> None:
-        """Let the filters be in these states, those of FilterBank.states, when they start, and not at rest."""
-        self._states: np.ndarray | None = states
 
     def clear(self) -> None:
         """The stream was interrupted: nothing of the past says anything about the motion. What is known of noise stays."""
@@ -67,8 +60,7 @@ class MotionEstimator:
         self._filters = None
         self._waiting: list[tuple[float, np.ndarray]] = []
         self._last: tuple[float, np.ndarray, np.ndarray | None] | None = None
-        self._states = None
-        self._learned = False
+        self._learning.begin()
 
     # ------------------------------------------------------------------ messages
 
@@ -106,12 +98,7 @@ class MotionEstimator:
     @property
     def ready(self) -> bool:
         """Whether there is an estimate: the motion had been found by the instant that it is for, and the noise."""
-        return self._filters is not None and self._learned and self._filters.settled <= self.clock.time - self.lag
-
-    @property
-    def states(self) -> np.ndarray | None:
-        """(6, m, n) of all filters at the newest sample, for begin_with."""
-        return self._filters.states if self._filters else None
+        return self._filters is not None and self._learning.learned and self._filters.settled <= self.clock.time - self.lag
 
     @property
     def outliers(self) -> int:
@@ -163,9 +150,6 @@ class MotionEstimator:
         t, early = (np.array(block) for block in zip(*self._waiting))
         since = t - t.mean()
         self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, clock.period, self.lag)
-        if self._states is not None:
-            filters.begin_with(self._states)
-        self._block: list[tuple] = []
         for stamp, positions in others:
             self._take(filters, stamp, positions)
 
@@ -182,29 +166,4 @@ class MotionEstimator:
         self.noise.wander = clock.wander
         sample = filters.take(clock.time, steps, q)
         if steps == 1 and settled:
-            self._block.append((clock.deviation, stamp - clock.time, *sample))
-            if len(self._block) == _BLOCK:
-                self._learn(filters)
-
-    def _learn(self, filters: FilterBank) -> None:
-        """What the latest samples say of stamps, noise and encoders."""
-        deviation, taken, position, velocity, innovation = map(np.array, zip(*self._block))
-        expected = filters.expected
-        moving = np.diff(position, axis=0, prepend=position[:1]) != 0.0
-        self.clock.learn(deviation, taken, velocity, innovation, expected * self.noise.variance(velocity))
-        self.noise.learn(filters.period, velocity, innovation * innovation / expected, moving)
-        self._block.clear()
-        self._learned = True
-        self._search(position, moving)
-
-    def _search(self, position: np.ndarray, moving: np.ndarray) -> None:
-        """Look for the resolutions that are not known yet, in the latest positions."""
-        unknown = self.noise.resolution == 0.0
-        if not moving[:, unknown].any():
-            return
-        self._positions.append(position)
-        if len(self._positions) == _SEARCHED:
-            self._looks += 1
-            if self._looks < _SELDOM or self._looks % _SELDOM == 0:
-                self.noise.resolved(find_resolution(np.concatenate(self._positions)))
-            self._positions.clear()
+            self._learning.see(filters, sample, clock.deviation, stamp - clock.time, clock)

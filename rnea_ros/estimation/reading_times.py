@@ -1,70 +1,182 @@
-"""When the positions of a recording were read, where stamps say something else.
+"""When the positions of a recording were read: one clock for all of it, which knows what comes later.
 
-Drivers stamp when they publish, not when they read. What is read every 34 ms and published every 33.3 ms has stamps that are
-up to a period off, and the same reading comes twice now and then. Where new readings make a smoother motion at even times
-than at those of their stamps, they were read at even times.
+Most robots are read at an even rate, and stamped by another clock, after a wait that varies, or by a driver that publishes the
+newest reading at a rate of its own. Samples are numbered (sample_numbers.py), lost ones included; even times are those of a
+line through the stamps nearby, on both sides. Whether these or the stamps are right, positions say: where they agree with
+even times, deviations of the stamps are errors. The slope of what positions are off the cubics through their neighbours over
+(velocity x deviation of the stamp) is 0 then, else 1.
+
+All of this is found of each sample from NEAR others before and after it. So it is the same wherever a block begins.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-FEWEST = 64  # readings of a stretch
-GAP, GAP_PERIODS = 0.05, 5  # s, and so many periods: a stretch ends where samples are missing for longer
-SMOOTHER = 0.7  # of the roughness at the stamps: from there on even times are believed,
-FARTHEST = 1.0  # of a period: and if no stamp is further off
-NEIGHBOURS = (-2, -1, 1, 2)  # samples through which a cubic tells the one between
+from .encoder import new_readings
+from .sample_numbers import FIRST, Numbers, mean_nearby, sample_numbers, swapped
+
+_GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: a stretch ends where samples are missing for longer
+NEAR = 300  # readings to either side
+_SLIP = 3.0  # standard deviations: a stamp that is further off the line counts as one that is so far off
+_DOUBT = 5.0  # variances: without evidence even times are right
+_HALF = 0.5  # of the deviations: from there on positions say that even times are right
+_OFTEN = 1.5  # times: messages that are not further apart than that bring new readings, some of which come twice
+_VAGUE = 0.1  # of a period: stamps of messages that are so far off even times say nothing of readings
+_UNEVEN = 0.33  # of a period: no stamps that are further off tell samples apart
+_LEAST_STEP = 0.1  # of a period, between two times
+_DIFFERENCE = 7  # order of the differences in which noise is seen: motion has vanished from them
+_NEIGHBOURS = (-2, -1, 1, 2)  # samples through which a cubic tells the one between
+
+
+class Stretch(NamedTuple):
+    """Readings without a gap.
+
+    readings : which of a recording's
+    numbers  : (readings,) of even samples, those lost included
+    period   : of them [s]
+    jitter   : standard deviation of the stamps [s]
+    blur     : standard deviation of what times near each other are off together [s]
+    even     : whether samples are even
+    vague    : whether stamps say nothing of when readings were taken: messages come in bursts, or at another rate
+    """
+
+    readings: slice
+    numbers: np.ndarray
+    period: float
+    jitter: float
+    blur: float
+    even: bool
+    vague: bool
 
 
 class ReadingTimes(NamedTuple):
-    """times (samples,): when each was read [s]; a sample that repeats the one before has its time.
-    new (samples,): whether it does not; words: what was found, for people."""
+    """Of a recording.
 
-    times: np.ndarray
+    new       : (samples,) whether each brings a reading: it does not repeat the one before, nor belong before it
+    times     : (readings,) when each was taken [s]
+    stretches : of readings, without those that are too short
+    noise     : (n,) standard deviations of positions
+    words     : where stamps are not of the readings: what was found, for people
+    """
+
     new: np.ndarray
+    times: np.ndarray
+    stretches: tuple[Stretch, ...]
+    noise: np.ndarray
     words: str
 
+    @property
+    def reading(self) -> np.ndarray:
+        """(samples,) number of the reading of each."""
+        return np.cumsum(self.new) - 1
 
-def parts(t: np.ndarray) -> list[slice]:
-    """The stretches of a recording without a gap."""
-    longest = max(GAP, GAP_PERIODS * float(np.median(np.diff(t))))
+    @property
+    def even(self) -> bool:
+        """Whether samples are even."""
+        return bool(self.stretches) and all(stretch.even for stretch in self.stretches)
+
+    @property
+    def vague(self) -> bool:
+        """Whether stamps do not say when readings were taken."""
+        return any(stretch.vague for stretch in self.stretches)
+
+
+def reading_times(t: np.ndarray, q: np.ndarray) -> ReadingTimes:
+    """Of samples q (samples, n) with turns counted, at stamps t (samples,), increasing."""
+    new = new_readings(t, q)
+    sent = not new.all() and float(np.median(np.diff(t[new]))) < _OFTEN * float(np.median(np.diff(t)))
+    noise = _noise([q[new][part] for part in _long(t[new])], q.shape[1])
+    new[new] = ~swapped(t[new], q[new], noise)
+    stamps, readings, long = t[new], q[new], _long(t[new])
+    times, stretches, off = stamps.copy(), [], 0.0
+    for part in long:
+        times[part], stretch = _stretch(part, stamps[part], readings[part], noise, sent)
+        stretches.append(stretch)
+        off = max(off, float(np.abs(times[part] - stamps[part]).max()))
+    found = ReadingTimes(new, times, tuple(stretches), noise, "")
+    if not found.vague:
+        return found
+    return found._replace(words=f"positions are smooth at even times, {1e3 * np.median([s.period for s in stretches]):.4g} ms "
+                                f"apart, not at those of the stamps, which are up to {1e3 * off:.2g} ms off")
+
+
+def _long(t: np.ndarray) -> list[slice]:
+    """The stretches without a gap that are long enough."""
+    longest = max(_GAP, _GAP_PERIODS * float(np.median(np.diff(t))))
     ends = [0, *(np.flatnonzero(np.diff(t) > longest) + 1).tolist(), len(t)]
-    return [slice(a, b) for a, b in itertools.pairwise(ends)]
+    return [slice(a, b) for a, b in itertools.pairwise(ends) if b - a >= FIRST]
 
 
-def reading_times(t: np.ndarray, q: np.ndarray) -> ReadingTimes | None:
-    """Of samples q (samples, n) with turns counted, at stamps t (samples,), increasing; None: the stamps are right."""
-    new = np.append(True, (np.diff(q, axis=0) != 0.0).any(axis=1))
-    stamps, readings = t[new], q[new]
-    if len(stamps) < FEWEST:
-        return None
-    even, at_stamps, at_even = stamps.copy(), 0.0, 0.0
-    for part in parts(stamps):
-        if (count := part.stop - part.start) < FEWEST:
-            continue
-        numbers = np.arange(count)
-        even[part] = np.polyval(np.polyfit(numbers, stamps[part], 1), numbers)
-        if np.abs(even[part] - stamps[part]).max() > FARTHEST * (even[part][1] - even[part][0]):
-            return None
-        at_stamps += _roughness(stamps[part], readings[part])
-        at_even += _roughness(even[part], readings[part])
-    if not at_even < SMOOTHER**2 * at_stamps:
-        return None
-    words = (f"positions are smooth at even times, {1e3 * np.median(np.diff(even)):.4g} ms apart, not at those of the stamps, "
-             f"which are up to {1e3 * np.abs(even - stamps).max():.2g} ms off")
-    return ReadingTimes(even[np.cumsum(new) - 1], new, words)
+def _stretch(part: slice, stamps: np.ndarray, q: np.ndarray, noise: np.ndarray,
+             sent: bool) -> tuple[np.ndarray, Stretch]:
+    """When each reading was taken, and what was found of them. sent: stamps are of messages."""
+    found = sample_numbers(stamps, q, noise, sent)
+    even, jitter = _even_times(found, stamps)
+    period = float((even[-1] - even[0]) / found.numbers[-1])
+    share = _share(found.numbers, period, stamps - even, q, noise)
+    least = found.numbers * (_LEAST_STEP * period)
+    times = np.maximum.accumulate(stamps + share * (even - stamps) - least) + least
+    believed, loose = float(np.median(share)), jitter / period
+    tells = believed > _HALF and bool((np.ptp(q, axis=0) > 0.0).any())
+    return times, Stretch(part, found.numbers, period, jitter, believed * jitter * (0.75 / NEAR) ** 0.5,
+                          found.sent or loose < _UNEVEN, found.sent and tells and loose > _VAGUE)
 
 
-def _roughness(t: np.ndarray, q: np.ndarray) -> float:
-    """How far samples are from the cubics through their neighbours: squares, summed over all, by how far joints move."""
-    middle = np.arange(2, len(t) - 2)
-    places = [t[middle + k] - t[middle] for k in NEIGHBOURS]
-    rest = q[middle].copy()
-    for i, k in enumerate(NEIGHBOURS):
+def _even_times(found: Numbers, stamps: np.ndarray) -> tuple[np.ndarray, float]:
+    """Those of a line through the stamps near each reading, by least squares, and the standard deviation of stamps."""
+    grid = found.numbers * found.period
+    late = stamps - stamps[0] - grid
+    line = _local_line(found.numbers, late)
+    for _ in range(2):
+        jitter = float(np.std(late - line))
+        line = _local_line(found.numbers, line + np.clip(late - line, -_SLIP * jitter, _SLIP * jitter))
+    return stamps[0] + grid + line, float(np.std(late - line))
+
+
+def _local_line(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """At each number, the line by least squares through values (k,) at numbers (k,) nearby, weighed by Hann's window."""
+    reach = min(NEAR, int(numbers[-1]))
+    grid = np.zeros((2, int(numbers[-1]) + 1))
+    grid[:, numbers] = np.ones(len(numbers)), values
+    place = np.arange(reach, -reach - 1, -1.0) / (reach + 1)
+    window = np.hanning(2 * reach + 3)[1:-1]
+    (n, x, xx), (y, xy, _) = [[np.convolve(row, window * place**k)[reach:len(row) + reach] for k in range(3)] for row in grid]
+    line: np.ndarray = ((xx * y - x * xy) / (n * xx - x * x))[numbers]
+    return line
+
+
+def _share(numbers: np.ndarray, period: float, deviation: np.ndarray, q: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """(readings,) how much of the deviations of the stamps nearby [s] are errors, 0 to 1."""
+    velocity = np.gradient(q, numbers, axis=0) / period
+    moved, rest = _off_cubics(numbers, velocity * deviation[:, None]), _off_cubics(numbers, q)
+    variance = (2.0 * noise) ** 2 + 1e-30
+    evidence = mean_nearby((moved * moved / variance).sum(axis=1), NEAR) * NEAR
+    agreement = mean_nearby((moved * (moved - rest) / variance).sum(axis=1), NEAR) * NEAR
+    share: np.ndarray = np.clip((agreement + _DOUBT) / (evidence + _DOUBT), 0.0, 1.0)
+    return share
+
+
+def _off_cubics(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """How far values (k, n) at numbers (k,) are from the cubics through their neighbours; 0 at the ends."""
+    middle = np.arange(2, len(numbers) - 2)
+    places = [(numbers[middle + k] - numbers[middle]).astype(float) for k in _NEIGHBOURS]
+    rest = np.zeros(values.shape)
+    rest[middle] = values[middle]
+    for i, k in enumerate(_NEIGHBOURS):
         weight = np.prod([-other / (places[i] - other) for j, other in enumerate(places) if j != i], axis=0)
-        rest -= q[middle + k] * weight[:, None]
-    moved = np.ptp(q, axis=0)
-    return float(np.sum((rest[:, moved > 0.0] / moved[moved > 0.0]) ** 2))
+        rest[middle] -= values[middle + k] * weight[:, None]
+    return rest
+
+
+def _noise(stretches: list[np.ndarray], joints: int) -> np.ndarray:
+    """(joints,) standard deviations of positions (readings, joints), by differences in which motion has vanished."""
+    if not stretches:
+        return np.zeros(joints)
+    rests = np.concatenate([np.diff(q, _DIFFERENCE, axis=0) for q in stretches])
+    noise: np.ndarray = np.median(np.abs(rests), axis=0) / math.sqrt(math.comb(2 * _DIFFERENCE, _DIFFERENCE))
+    return noise

@@ -8,7 +8,6 @@ and are fitted too where a window is given. Where stamps are not the times of th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,13 +15,10 @@ import numpy as np
 
 from .blocks import Blocks
 from .differentiation import ORDERS, Window, checked, estimate_derivatives, with_times
-from .reading_times import FEWEST, ReadingTimes, parts, reading_times
-from .sample_clock import line_through
+from .reading_times import ReadingTimes, reading_times
 from .smoother import smooth
 
-_EVEN = 0.33  # of a period: stamps that are off even times by less than that, in the mean, are of a robot that is read evenly
 _EXACT = 2e-8  # rad, m: noise below that is rounding
-_DIFFERENCE = 7  # order of the differences in which noise is seen: motion has vanished from them
 
 
 class Smoothing(NamedTuple):
@@ -41,9 +37,12 @@ class Smoothing(NamedTuple):
 class RecordingEstimate(NamedTuple):
     """qd, qdd, qddd (N, n) of a recording, and how far off they may be.
 
+    They are of the stamps; where these say nothing of when readings were taken (reading_times.py), of the readings.
+
     centred   : (N,) whether each is a reading of its own, with others on both sides, near enough to matter
     how       : what was done to estimate them, with the largest noise in a long recording
     deviation : (4, N, n) standard deviations of q, qd, qdd, qddd as they were estimated; None: by polynomials
+    q         : (N, n) positions at the same instants: smoothed too, or those given
     """
 
     qd: np.ndarray
@@ -51,13 +50,14 @@ class RecordingEstimate(NamedTuple):
     qddd: np.ndarray
     centred: np.ndarray
     how: Window | Smoothing
-    deviation: np.ndarray | None = None
+    deviation: np.ndarray | None
+    q: np.ndarray
 
     def only(self, samples: slice | np.ndarray) -> RecordingEstimate:
         """Some of the samples, by number."""
-        qd, qdd, qddd, centred = (block[samples] for block in self[:4])
+        qd, qdd, qddd, centred, q = (block[samples] for block in (*self[:4], self.q))
         known = None if self.deviation is None else self.deviation[:, samples]
-        return RecordingEstimate(qd, qdd, qddd, centred, self.how, known)
+        return RecordingEstimate(qd, qdd, qddd, centred, self.how, known, q)
 
 
 def estimate_recording(t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, qdd: np.ndarray | None = None,
@@ -87,64 +87,57 @@ def estimate_block(t: np.ndarray, known: dict[int, np.ndarray], window: float | 
     if len(t) < ORDERS:
         unknown = np.full((ORDERS, *known[0].shape), np.nan)
         return RecordingEstimate(known.get(1, unknown[1]), known.get(2, unknown[2]), unknown[3], np.zeros(len(t), dtype=bool),
-                                 Smoothing(0.0, 0.0), unknown)
+                                 Smoothing(0.0, 0.0), unknown, known[0])
     since, counted = checked(t, known, degree), known[0].copy()
     turning = [k for k, kind in enumerate(joint_types) if kind == "continuous"]
     counted[:, turning] = np.unwrap(counted[:, turning], axis=0)
-    if 2 not in known and (found := reading_times(since, counted)):
-        return _at_reading_times(found, known, window, degree, joint_types)
-    stretches = [] if window is not None or 2 in known else _measured(since, counted)
-    if not stretches:
-        fitted = estimate_derivatives(t, known[0], known.get(1), known.get(2), window, degree, joint_types)
-        return RecordingEstimate(fitted.qd, fitted.qdd, fitted.qddd, fitted.centred, fitted.window)
-    motion, deviation, centred, smoothed = smooth(since, counted, stretches)
-    short = np.isnan(deviation).any(axis=(0, 2))
-    if short.any():
-        fitted = estimate_derivatives(t, known[0], known.get(1), None, None, degree, joint_types)
-        motion[1:, short], centred[short] = [block[short] for block in fitted[:3]], fitted.centred[short]
-    for order, block in known.items():
-        motion[order] = block
-    noise = float(np.sqrt(smoothed.noise.variance(np.zeros(counted.shape[1])).max(initial=0.0)))
-    _, qd, qdd, qddd = motion
-    return RecordingEstimate(qd, qdd, qddd, centred, Smoothing(1.0 / smoothed.clock.period, noise), deviation)
+    if 2 in known:
+        return _fitted(t, known, window, degree, joint_types)
+    times = reading_times(since, counted)
+    if window is None and times.even and times.noise.max(initial=0.0) > _EXACT:
+        return _smoothed(t, known, counted, times, degree, joint_types)
+    if not times.vague:
+        return _fitted(t, known, window, degree, joint_types)
+    read = {order: block[times.new] for order, block in known.items()}
+    own = _fitted(times.times, read, window, degree, joint_types).only(times.reading)
+    return own._replace(centred=own.centred & times.new, how=own.how._replace(times=times.words))
+
+
+def _fitted(t: np.ndarray, known: dict[int, np.ndarray], window: float | None, degree: int,
+            joint_types: Sequence[str]) -> RecordingEstimate:
+    """By polynomials."""
+    fitted = estimate_derivatives(t, known[0], known.get(1), known.get(2), window, degree, joint_types)
+    return RecordingEstimate(fitted.qd, fitted.qdd, fitted.qddd, fitted.centred, fitted.window, None, known[0])
+
+
+def _smoothed(t: np.ndarray, known: dict[int, np.ndarray], counted: np.ndarray, times: ReadingTimes, degree: int,
+              joint_types: Sequence[str]) -> RecordingEstimate:
+    """By Kalman filters; what lies outside of long stretches by polynomials."""
+    wanted = times.times[times.reading] if times.vague else t - t[0]
+    (q, *derivatives), deviation, inside, noise = smooth(times, counted[times.new], wanted)
+    q -= counted - known[0]
+    inside &= times.new
+    if (short := np.isnan(deviation).any(axis=(0, 2))).any():
+        fitted = _fitted(t, {order: known[order] for order in known if order < 2}, None, degree, joint_types).only(short)
+        q[short], inside[short] = fitted.q, fitted.centred
+        for block, estimate in zip(derivatives, fitted[:3]):
+            block[short] = estimate
+    period = float(np.median([stretch.period for stretch in times.stretches]))
+    largest = float(np.sqrt(noise.variance(np.zeros(counted.shape[1])).max(initial=0.0)))
+    return RecordingEstimate(known.get(1, derivatives[0]), derivatives[1], derivatives[2], inside,
+                             Smoothing(1.0 / period, largest, times.words), deviation, q)
 
 
 def joined(found: Sequence[RecordingEstimate]) -> RecordingEstimate:
     """Of blocks that follow each other, one estimate."""
     deviations = [np.full((ORDERS, *part.qd.shape), np.nan) if part.deviation is None else part.deviation for part in found]
     known = any(part.deviation is not None for part in found)
-    qd, qdd, qddd, centred = (np.concatenate(blocks) for blocks in zip(*(part[:4] for part in found)))
+    qd, qdd, qddd, centred, q = (np.concatenate(blocks) for blocks in zip(*((*part[:4], part.q) for part in found)))
     return RecordingEstimate(qd, qdd, qddd, centred, what([part.how for part in found]),
-                             np.concatenate(deviations, axis=1) if known else None)
+                             np.concatenate(deviations, axis=1) if known else None, q)
 
 
 def what(hows: Sequence[Window | Smoothing]) -> Window | Smoothing:
     """What to say of several blocks: where any was smoothed, that, with the largest noise."""
     smoothed = [how for how in hows if isinstance(how, Smoothing)]
     return max(smoothed, key=lambda how: how.noise) if smoothed else hows[0]
-
-
-def _at_reading_times(found: ReadingTimes, known: dict[int, np.ndarray], window: float | None, degree: int,
-                      joint_types: Sequence[str]) -> RecordingEstimate:
-    """The estimate of each reading at its own time; a sample that repeats it has the same."""
-    read = {order: block[found.new] for order, block in known.items()}
-    own = estimate_block(found.times[found.new], read, window, degree, joint_types)
-    every = own.only(np.cumsum(found.new) - 1)
-    return every._replace(centred=every.centred & found.new, how=own.how._replace(times=found.words))
-
-
-def _measured(t: np.ndarray, q: np.ndarray) -> list[slice]:
-    """The stretches to be smoothed: long enough, of even samples, with noise; none where that is a plan."""
-    long = [part for part in parts(t) if part.stop - part.start >= FEWEST]
-    if not long or not q.shape[1] or not all(_even(t[part]) for part in long):
-        return []
-    rests = np.concatenate([np.diff(q[part], _DIFFERENCE, axis=0) for part in long])
-    noise = np.median(np.abs(rests), axis=0).max() / math.sqrt(math.comb(2 * _DIFFERENCE, _DIFFERENCE))
-    return long if noise > _EXACT else []
-
-
-def _even(t: np.ndarray) -> bool:
-    """Whether these are times of even samples, some of which are lost, by stamps that jitter."""
-    first = t[:FEWEST] - t[0]
-    period, _, variance = line_through(first)
-    return math.sqrt(variance) < _EVEN * period

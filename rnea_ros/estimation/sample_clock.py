@@ -20,15 +20,15 @@ _RECENT = 200  # samples that the jitter is taken of
 _OFFSET = 50  # samples that a constant deviation is taken of
 _MEMORY = 5000.0  # of the sum that the slope is divided by: what was before fades
 _DOUBT = 5.0  # of the sum that the slope is divided by: without evidence even times are right
-_LOST = 9.0  # a lost sample is as unlikely as positions of which the squares, over their variances, sum up to that
+LOST = 9.0  # a lost sample is as unlikely as positions of which the squares, over their variances, sum up to that
 _CLEAR = 0.15  # of a period: with less jitter, it is plain from the stamps alone where samples are lost
 _EVEN, _UNEVEN = 0.31, 0.33  # of a period: with less jitter samples can be told apart, with more they cannot
 _CLEARLY = 30.0  # variances by which the squares of what stamps are off a line must get less for a sample to be lost
-_TINY, _BURST = 0.2, 0.28  # of a period: steps so short are inside of bursts; of the steps: bursts, if so many are that short
+TINY, BURST = 0.2, 0.28  # of a period: steps so short are inside of bursts; of the steps: bursts, if so many are that short
 _SHORTEST = 1e-4  # s; what seems to be a shorter period may be a burst
 _WANDER = 30.0  # of the jitter over the number of stamps: what even times move about while they are few
 _SLIP = 3.0  # periods that stamps are off even times for long: these were set, or it was wrong all along
-_LATE = 30.0  # a stamp that is late, however late, is as unlikely as positions of which such squares sum up to that
+LATE = 30.0  # a stamp that is late, however late, is as unlikely as positions of which such squares sum up to that
 
 Misfit = Callable[[float], float]
 
@@ -53,7 +53,7 @@ class SampleClock:
         self._agreement: float = before._agreement if before else 0.0
         self._evidence: float = before._evidence if before else 0.0
         self._age, self._readable = len(stamps), True
-        self._tiny = float(np.mean(np.diff(stamps) < _TINY * self.period))
+        self._tiny = float(np.mean(np.diff(stamps) < TINY * self.period))
 
     @property
     def known(self) -> bool:
@@ -85,9 +85,9 @@ class SampleClock:
         whole = max(1, round(step / self.period)) if self.jitter < _CLEAR * self.period else 1
         off = min(abs(step - whole * self.period), self.period)
         self._variance += (0.5 * off * off - self._variance) / min(k, _RECENT)
-        self._tiny += (float(step < _TINY * self.period) - self._tiny) / min(k, _RECENT)
+        self._tiny += (float(step < TINY * self.period) - self._tiny) / min(k, _RECENT)
         self._readable = self.jitter < (_UNEVEN if self._readable else _EVEN) * self.period
-        if self._readable or self._tiny > _BURST:
+        if self._readable or self._tiny > BURST:
             steps = self._steps(stamp, misfit) if self._readable else self._counted(misfit)
             self._follow(stamp - self._even - steps * self.period, steps)
             self.deviation = stamp - self._even
@@ -108,7 +108,7 @@ class SampleClock:
 
         def cost(steps: int) -> float:
             found = misfit(self._even + steps * self.period) if misfit else 0.0
-            return found + min((periods - steps) ** 2 / variance, _LATE) + _LOST * (steps != 1)
+            return found + min((periods - steps) ** 2 / variance, LATE) + LOST * (steps != 1)
 
         return min({1, max(0, nearest - 1), nearest, nearest + 1}, key=cost)
 
@@ -116,7 +116,7 @@ class SampleClock:
         """How many periods went by where messages come in bursts: one, unless positions say otherwise."""
         if misfit is None:
             return 1
-        return min((1, 0, 2, 3), key=lambda steps: misfit(self._even + steps * self.period) + _LOST * (steps != 1))
+        return min((1, 0, 2, 3), key=lambda steps: misfit(self._even + steps * self.period) + LOST * (steps != 1))
 
     def _follow(self, error: float, steps: int) -> None:
         """Phase and period, as a line through all stamps has them, later through the last ones."""
@@ -147,7 +147,7 @@ def line_through(stamps: np.ndarray) -> tuple[float, float, float]:
     """Period and start of even times through stamps, some of which are lost, and the variance of what stamps are off them."""
     steps = np.diff(stamps)
     numbers = np.cumsum(np.append(0.0, 1.0 + np.maximum(0.0, np.round(steps / np.median(steps) - 1.5))))
-    if np.mean(steps < _TINY * steps.mean()) > _BURST:  # stamps say nothing of single samples
+    if np.mean(steps < TINY * steps.mean()) > BURST:  # stamps say nothing of single samples
         numbers = np.arange(float(len(stamps)))
     after = np.vstack((np.zeros(len(stamps)), np.tri(len(stamps), k=-1, dtype=float).T[:-1]))  # of a lost sample, or of none
     while True:

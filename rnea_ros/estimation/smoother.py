@@ -1,7 +1,8 @@
 """The motion in a recording: what comes later is known too, so there is no lag, and no beginning at rest.
 
-The filters of motion_estimator.py run over the recording, and give the motion at each sample when more samples bring nothing.
-Where a part begins, they first run backwards through its beginning: that tells in which state they start, and with what noise.
+The filters of filter_bank.py run over the readings at the times when they were taken (reading_times.py), and give the motion
+at an instant when more readings bring nothing. Where a stretch begins, they first run backwards through its beginning: that
+tells in which state they start, and with what noise.
 """
 
 from __future__ import annotations
@@ -10,72 +11,76 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .encoder import Readings
-from .filter_bank import Estimate
-from .motion_estimator import MotionEstimator
+from .filter_bank import Estimate, FilterBank
+from .position_noise import PositionNoise
+from .reading_times import ReadingTimes, Stretch
+from .sensor_learning import SensorLearning
 
 _LATER, _LATER_PERIODS = 0.2, 70  # s, and at least so many samples: later ones say nothing more about an instant
-_BEGINNING = 2000  # samples of a part that are first run through backwards
+_BEGINNING = 2000  # samples of a stretch that are first run through backwards
+_SPEED = 8  # samples of which the speed at a beginning is taken
 _BACKWARDS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None, None]  # derivatives by time that runs backwards
-_EDGE, _EDGE_PERIODS = 0.05, 7  # s, and so many periods, at both ends of a part, in which the motion is not known so well
+_EDGE, _EDGE_PERIODS = 0.05, 7  # s, and so many periods, at both ends of a stretch, in which the motion is not known so well
 
 
 class Smoothed(NamedTuple):
     """A recording's motion and its standard deviations, (4, samples, n) each: rows q, qd, qdd, qddd; NaN outside of stretches.
 
-    inside    : (samples,) whether there are samples on both sides, near enough to matter
-    estimator : what was found of noise and stamps
+    inside : (samples,) whether there are samples on both sides, near enough to matter
+    noise  : what was found of the positions
     """
 
     motion: np.ndarray
     deviation: np.ndarray
     inside: np.ndarray
-    estimator: MotionEstimator
+    noise: PositionNoise
 
 
-def smooth(t: np.ndarray, q: np.ndarray, stretches: list[slice]) -> Smoothed:
-    """t (samples,) [s] strictly increasing, q (samples, n) with turns counted; stretches: without gaps."""
-    period = float(np.median(np.diff(t)))
-    estimator = MotionEstimator(q.shape[1], max(_LATER, _LATER_PERIODS * period))
-    stamps = np.round((t - t[0]) * 1e9).astype(np.int64)
-    motion, deviation = np.full((2, 4, *q.shape), np.nan)
-    inside = np.zeros(len(t), dtype=bool)
-    for stretch in stretches:
-        motion[:, stretch], deviation[:, stretch] = _part(estimator, stamps[stretch], q[stretch])
-        ends = t[stretch][[0, -1]]
-        inside[stretch] = (np.abs(t[stretch, None] - ends) >= max(_EDGE, _EDGE_PERIODS * period)).all(axis=1)
-    return Smoothed(motion, deviation, inside, estimator)
+def smooth(found: ReadingTimes, q: np.ndarray, wanted: np.ndarray) -> Smoothed:
+    """Readings q (readings, n) with turns counted, and their times; wanted (samples,): instants of the samples [s]."""
+    noise = PositionNoise(np.zeros(q.shape[1]))
+    learning = SensorLearning(noise)
+    motion, deviation = np.full((2, 4, len(wanted), q.shape[1]), np.nan)
+    inside = np.zeros(len(wanted), dtype=bool)
+    for stretch in found.stretches:
+        of = slice(*np.searchsorted(found.reading, (stretch.readings.start, stretch.readings.stop)))
+        times = found.times[stretch.readings]
+        motion[:, of], deviation[:, of] = _stretch(stretch, times, q[stretch.readings], wanted[of], learning)
+        edge = max(_EDGE, _EDGE_PERIODS * stretch.period)
+        inside[of] = (wanted[of] >= times[0] + edge) & (wanted[of] <= times[-1] - edge)
+    return Smoothed(motion, deviation, inside, noise)
 
 
-def _part(estimator: MotionEstimator, stamps: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Motion and deviations of a stretch, (4, samples, n) each."""
-    new = _readings(estimator, stamps, q)
-    stamps_of_new = stamps[new]
-    estimator.clear()
-    first = slice(_BEGINNING - 1, None, -1) if len(stamps_of_new) > _BEGINNING else slice(None, None, -1)
-    for stamp, positions in zip(stamps_of_new[first].tolist(), q[new][first]):
-        estimator.push(-stamp, positions)
-    states = estimator.states
-    estimator.clear()
-    if states is not None:
-        estimator.begin_with(states * _BACKWARDS)
+def _stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: np.ndarray,
+             learning: SensorLearning) -> tuple[np.ndarray, np.ndarray]:
+    """Motion and deviations (4, wanted, n) at instants that do not fall."""
+    lag = max(_LATER, _LATER_PERIODS * stretch.period)
+    steps = np.diff(stretch.numbers)
+    first = slice(_BEGINNING, None, -1) if len(q) > _BEGINNING else slice(None, None, -1)
+    backwards = _begun(-times[first], q[first], learning, stretch.period, lag)
+    for time, step, positions in zip(-times[first][1:], steps[:len(times[first]) - 1][::-1].tolist(), q[first][1:]):
+        _take(backwards, learning, time, step, positions)
+    filters = _begun(times, q, learning, stretch.period, lag)
+    filters.begin_with(backwards.states * _BACKWARDS)
     found: list[Estimate] = []
-    lag, wanted = round(estimator.lag * 1e9), stamps.tolist()
-    for stamp, positions in zip(stamps_of_new.tolist(), q[new]):
-        estimator.push(stamp, positions)
-        while estimator.states is not None and stamp - wanted[len(found)] >= lag:
-            found.append(estimator.estimate(wanted[len(found)]))
-    found += [estimator.estimate(stamp) for stamp in wanted[len(found):]]
+    instants, last = wanted.tolist(), times[-1] + stretch.period
+    for time, step, positions in zip(times[1:].tolist(), steps.tolist(), q[1:]):
+        while time - instants[len(found)] > lag:  # samples lost at once may take many out of sight
+            found.append(filters.at(instants[len(found)], stretch.blur))
+        _take(filters, learning, time, step, positions)
+    found += [filters.at(min(instant, last), stretch.blur) for instant in instants[len(found):]]
     motion, deviation = (np.stack(rows, axis=1) for rows in zip(*found))
     return motion, deviation
 
 
-def _readings(estimator: MotionEstimator, stamps: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Numbers of the samples that bring a new reading: all, but where a robot's states were published again and again."""
-    readings = Readings()
-    for _ in range(2):  # the second time, their rate is known
-        readings.clear()
-        times = [readings.time(1e-9 * stamp, positions) for stamp, positions in zip(stamps.tolist(), q)]
-        if not readings.period:
-            return np.arange(len(stamps))
-    return np.array([k for k, time in enumerate(times) if time is not None])
+def _begun(times: np.ndarray, q: np.ndarray, learning: SensorLearning, period: float, lag: float) -> FilterBank:
+    """Filters at the first sample, with the speed of the first few."""
+    learning.begin()
+    since = times[:_SPEED] - times[:_SPEED].mean()
+    return FilterBank(float(times[0]), q[0], since @ q[:_SPEED] / (since @ since), learning.noise, period, lag)
+
+
+def _take(filters: FilterBank, learning: SensorLearning, time: float, steps: int, q: np.ndarray) -> None:
+    sample = filters.take(time, steps, q)
+    if steps == 1 and filters.settled < time:
+        learning.see(filters, sample)

@@ -72,7 +72,7 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
     how = deviation = None
     if estimated:
         guesses = estimate_recording(t, known["q"], known.get("qd"), known.get("qdd"), window, joint_types=joint_types)
-        known |= {name: getattr(guesses, name) for name in estimated}
+        known |= {name: getattr(guesses, name) for name in ("q", *estimated)}
         how, deviation = guesses.how, guesses.deviation
     q, qd, qdd, qddd = (known[block] for block in BLOCKS)
     return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation, higher_of(known))

@@ -99,6 +99,6 @@ def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: 
         return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], higher=higher_of(own))
     known = {order: near[name] for order, name in enumerate(BLOCKS[:3]) if name in near}
     guesses = estimate_block(near["t"], known, window, joint_types=joint_types).only(inner)
-    own = {name: getattr(guesses, name) for name in estimated} | own
+    own |= {name: getattr(guesses, name) for name in ("q", *estimated)}
     return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], estimated, guesses.how,
                           deviation=guesses.deviation, higher=higher_of(own))

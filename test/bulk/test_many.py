@@ -62,7 +62,7 @@ def test_results_are_those_of_the_library(recordings, short_blocks):
     for path, folder in recordings.items():
         samples, _ = files.read(path, Wanted(NAMES))
         motion = estimate_recording(samples["t"], samples["q"])
-        expected = ROBOT.torque_and_rate(samples["q"], motion.qd, motion.qdd, motion.qddd)
+        expected = ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
         told = json.loads((folder / "result.json").read_text())
         assert told["complete"] and told["samples"] == len(samples["t"]) == outcomes[path].rows
         assert len(told["parts"]) == (1 if path.suffix == ".csv" else 3)
@@ -166,13 +166,13 @@ def test_a_bag_to_play_beside_the_recording(recordings, short_blocks):
     samples, _ = files.read(path, Wanted(NAMES))
     motion = estimate_recording(samples["t"], samples["q"])
     expected = dict(zip(("/rnea/joint_effort", "/rnea/joint_effort_rate"),
-                        ROBOT.torque_and_rate(samples["q"], motion.qd, motion.qdd, motion.qddd)))
+                        ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)))
     stamps = {message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
               for _, _, message in bags.told(path) if hasattr(message, "effort")}
     for topic, values in expected.items():
         told = [(when, message) for name, when, message in bags.told(folder) if name == topic]
         np.testing.assert_allclose([message.effort for _, message in told], values, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal([message.position for _, message in told], samples["q"])
+        np.testing.assert_array_equal([message.position for _, message in told], motion.q)
         assert {when for when, _ in told} == stamps and tuple(told[0][1].name) == NAMES
         assert all(message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == when for when, message in told)
 

@@ -50,14 +50,15 @@ def test_the_torque_rate_is_as_near_as_asked(arms, kind, sensor, most):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_torques_of_a_recording(arms, seed):
+@pytest.mark.parametrize("sensor", [Sensor(), Sensor(rate=1000.0, repeated=8)], ids=["500 Hz", "125 Hz at 1 kHz"])
+def test_torques_of_a_recording(arms, seed, sensor):
     """Of positions alone."""
     for robot in arms:
-        stream = joint_states(np.random.default_rng(seed), smooth, robot.n, Sensor())
+        stream = joint_states(np.random.default_rng(seed), smooth, robot.n, sensor)
         found = estimate_recording(stream.stamps, stream.q)
-        motion = np.array([stream.q, found.qd, found.qdd, found.qddd])
-        tau, rate, *_ = torque_errors(robot, stream, stream.stamps, motion, found.deviation)
-        assert tau < 0.005 and rate < 0.06
+        motion = np.array([found.q, found.qd, found.qdd, found.qddd])
+        tau, rate, tau_within, rate_within = torque_errors(robot, stream, stream.stamps, motion, found.deviation)
+        assert tau < 0.005 and rate < 0.06 and tau_within > 0.9 and rate_within > 0.9
 
 
 @pytest.mark.parametrize("seed", range(3))
