@@ -25,7 +25,6 @@ NEAR = 300  # readings to either side
 _SLIP = 3.0  # standard deviations: a stamp that is further off the line counts as one that is so far off
 _DOUBT = 5.0  # variances: without evidence even times are right
 _HALF = 0.5  # of the deviations: from there on positions say that even times are right
-_OFTEN = 1.5  # times: messages that are not further apart than that bring new readings, some of which come twice
 _VAGUE = 0.1  # of a period: stamps of messages that are so far off even times say nothing of readings
 _UNEVEN = 0.33  # of a period: no stamps that are further off tell samples apart
 _LEAST_STEP = 0.1  # of a period, between two times
@@ -89,13 +88,12 @@ class ReadingTimes(NamedTuple):
 def reading_times(t: np.ndarray, q: np.ndarray) -> ReadingTimes:
     """Of samples q (samples, n) with turns counted, at stamps t (samples,), increasing."""
     new = new_readings(t, q)
-    sent = not new.all() and float(np.median(np.diff(t[new]))) < _OFTEN * float(np.median(np.diff(t)))
     noise = _noise([q[new][part] for part in _long(t[new])], q.shape[1])
     new[new] = ~swapped(t[new], q[new], noise)
     stamps, readings, long = t[new], q[new], _long(t[new])
     times, stretches, off = stamps.copy(), [], 0.0
     for part in long:
-        times[part], stretch = _stretch(part, stamps[part], readings[part], noise, sent)
+        times[part], stretch = _stretch(part, stamps[part], readings[part], noise)
         stretches.append(stretch)
         off = max(off, float(np.abs(times[part] - stamps[part]).max()))
     found = ReadingTimes(new, times, tuple(stretches), noise, "")
@@ -112,19 +110,18 @@ def _long(t: np.ndarray) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(ends) if b - a >= FIRST]
 
 
-def _stretch(part: slice, stamps: np.ndarray, q: np.ndarray, noise: np.ndarray,
-             sent: bool) -> tuple[np.ndarray, Stretch]:
-    """When each reading was taken, and what was found of them. sent: stamps are of messages."""
-    found = sample_numbers(stamps, q, noise, sent)
+def _stretch(part: slice, stamps: np.ndarray, q: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, Stretch]:
+    """When each reading was taken, and what was found of them."""
+    found = sample_numbers(stamps, q, noise)
     even, jitter = _even_times(found, stamps)
     period = float((even[-1] - even[0]) / found.numbers[-1])
     share = _share(found.numbers, period, stamps - even, q, noise)
     least = found.numbers * (_LEAST_STEP * period)
     times = np.maximum.accumulate(stamps + share * (even - stamps) - least) + least
     believed, loose = float(np.median(share)), jitter / period
-    tells = believed > _HALF and bool((np.ptp(q, axis=0) > 0.0).any())
+    sent = found.sent and believed > _HALF
     return times, Stretch(part, found.numbers, period, jitter, believed * jitter * (0.75 / NEAR) ** 0.5,
-                          found.sent or loose < _UNEVEN, found.sent and tells and loose > _VAGUE)
+                          sent or loose < _UNEVEN, sent and loose > _VAGUE and bool(np.ptp(q, axis=0).any()))
 
 
 def _even_times(found: Numbers, stamps: np.ndarray) -> tuple[np.ndarray, float]:

@@ -20,6 +20,7 @@ _SPEED = 3  # steps to either side from which the speed is told
 _SPREAD = 0.15  # of a step: so well is it known how far joints move in a period
 _DECISIVE = 25.0  # what positions say of a single step is no more certain
 _SURE, _BACK = 16.0, 0.5  # variances, and of a period: what steps back so far, so surely, so soon, belongs earlier
+_CONTRADICTED = 50.0  # variances by which positions say that no sample was lost where stamps say so
 _ROUNDING = 0.1  # of a period: stamps are no better
 _PLAIN = 0.25  # of a period: stamps that are nowhere further off are of the nearest sample
 _REACH = (-2, -1, 0, 1, 2, 3)  # stairs that are tried, from that guess
@@ -41,29 +42,39 @@ class Step(NamedTuple):
     b: np.ndarray
     c: np.ndarray
 
+    def unlikely(self, periods: np.ndarray) -> np.ndarray:
+        """(.., samples) these squares, up to what is decisive."""
+        unlikely: np.ndarray = np.minimum(self.a - 2.0 * self.b * periods + self.c * periods**2, _DECISIVE)
+        return unlikely
 
-def sample_numbers(t: np.ndarray, q: np.ndarray, noise: np.ndarray, sent: bool = False) -> Numbers:
-    """Of FIRST samples or more at stamps t (samples,) that increase; positions q (samples, n), with such noise (n,).
-    sent: these are known to be of messages; else they may be found to come in bursts."""
+
+def sample_numbers(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> Numbers:
+    """Of FIRST samples or more at stamps t (samples,) that increase; positions q (samples, n), with such noise (n,)."""
     starts = np.unique(np.linspace(0, len(t) - FIRST, PLACES).astype(int))
     period = float(np.median([line_through(t[k:k + FIRST])[0] for k in starts]))
     step = _steps(t, q, noise, period)
-    if sent or np.mean(np.diff(t) < TINY * period) > BURST:
-        trials = np.arange(1.0, 4.0)[:, None]
-        cost = np.minimum(step.a - 2.0 * step.b * trials + step.c * trials**2, _DECISIVE) + LOST * (trials != 1.0)
-        cost[:, 0] = 0.0
-        return Numbers(np.cumsum(cost.argmin(axis=0) + 1) - 1, period, True)
-    late = t / period - np.arange(len(t))  # samples lost, the phase, and the jitter
+    if np.mean(np.diff(t) < TINY * period) <= BURST:
+        numbers = np.arange(len(t)) + _stairs(t / period - np.arange(len(t)), step)
+        taken = np.diff(numbers, prepend=numbers[0] - 1)
+        contradicted = step.unlikely(taken) - step.unlikely(np.ones(len(t)))
+        if contradicted[taken > 1].sum() < _CONTRADICTED:
+            return Numbers(numbers - numbers[0], period, False)
+    trials = np.arange(1.0, 4.0)[:, None]
+    cost = step.unlikely(trials) + LOST * (trials != 1.0)
+    cost[:, 0] = 0.0
+    return Numbers(np.cumsum(cost.argmin(axis=0) + 1) - 1, period, True)
+
+
+def _stairs(late: np.ndarray, step: Step) -> np.ndarray:
+    """(samples,) how many were lost before each, by what stamps are late beside a count of what came [periods]."""
     calm = mean_nearby(late, _CALM)
     phase = np.unwrap(np.angle(mean_nearby(np.exp(2j * np.pi * calm), _NEAR))) / (2.0 * np.pi)
     level = late - phase
     near = np.round(level)
     if np.abs(level - near).max() < _PLAIN and (np.diff(near) >= 0.0).all():
-        stairs = near.astype(int)
-    else:
-        jitter = np.median(np.abs(late - calm)) / 0.6
-        stairs = _staircase(level, np.round(_low_nearby(level)), jitter**2 + _ROUNDING**2, step)
-    return Numbers(np.arange(len(t)) + stairs - stairs[0], period, False)
+        return near.astype(int)
+    jitter = np.median(np.abs(late - calm)) / 0.6
+    return _staircase(level, np.round(_low_nearby(level)), jitter**2 + _ROUNDING**2, step)
 
 
 def swapped(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> np.ndarray:
