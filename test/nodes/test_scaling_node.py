@@ -13,8 +13,10 @@ pytest.importorskip("rnea_msgs")
 
 from std_msgs.msg import Float64, Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import ScaledMotion
+from rnea_ros.nodes.dynamics.marks.sizes import tip
 from support.reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import world
 from support.scaling_bench import NAMES, Bench
@@ -49,6 +51,7 @@ def test_a_motion_planned_twice_too_fast(bench):
     references = bench.ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
     speeds = bench.ros.listen(Float64, f"{bench.node}/speed_scaling", 5000)
     commands = bench.ros.listen(Float64MultiArray, f"{bench.node}/commands", 5000)
+    marks = bench.ros.listen(MarkerArray, f"{bench.node}/markers")
     assert not bench.ros.set(bench.node, commands="position")
     bench.ros.until(lambda: all(bench.ros.node.count_publishers(f"{bench.node}/{name}") for name in ("reference", "commands")))
     bench.ros.spin(0.2)
@@ -58,6 +61,11 @@ def test_a_motion_planned_twice_too_fast(bench):
     assert motion.used().max() > 0.97 and motion.t[-1] > 1.2 * DURATION
     assert np.abs(motion.position[-1] - POINTS[-1]).max() < 1e-9
     assert np.abs(motion.position[0] - POINTS[0]).max() < 1e-3
+    behind, ahead, ball = marks[-1].markers
+    tips = ROBOT.link_pose(tip(ROBOT.model), motion.position).p
+    for place in (ball.pose.position, *behind.points, *ahead.points):
+        assert np.linalg.norm(tips - [place.x, place.y, place.z], axis=1).min() < 0.01  # on the path
+    assert ball.pose.position == behind.points[-1] == ahead.points[0]
     last = motion.messages[-1]
     assert list(last.joint_names) == NAMES and last.header.frame_id == "base_link" and last.progress == pytest.approx(1.0)
     assert last.delay == pytest.approx(last.t - DURATION, abs=0.02)

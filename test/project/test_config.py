@@ -68,7 +68,13 @@ def rviz():
 
 @pytest.fixture(scope="module")
 def displays(rviz):
-    return {display["Class"]: display for display in rviz["Visualization Manager"]["Displays"]}
+    return {display["Class"]: display for display in rviz["Visualization Manager"]["Displays"] if display["Name"] != "Path"}
+
+
+@pytest.fixture(scope="module")
+def path(rviz):
+    (found,) = [display for display in rviz["Visualization Manager"]["Displays"] if display["Name"] == "Path"]
+    return found
 
 
 # --- RViz -------------------------------------------------------------------------------------------------------------
@@ -86,8 +92,9 @@ def test_rviz_knows_every_key(displays):
     assert "Filter size" not in displays["rviz_default_plugins/MarkerArray"]["Topic"]
 
 
-def test_rviz_listens_to_topics_of_the_right_type(displays):
+def test_rviz_listens_to_topics_of_the_right_type(displays, path):
     topics = published()
+    assert set(path) == set(displays[path["Class"]]) and path["Topic"]["Value"] == "scaling_node/markers"
     assert topics[displays["rviz_default_plugins/Effort"]["Topic"]["Value"]] == "JointState"
     assert topics[displays["rviz_default_plugins/MarkerArray"]["Topic"]["Value"]] == "MarkerArray"
 

@@ -206,13 +206,12 @@ def test_colcon_line_builds_the_packages_of_this_repository():
 def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
     own = ("kinds/elastic", "kinds/moving_bases", "kinds/platforms", "bases/base_imu", "bases/base_odometry",
-           "bases/base_states", "bases/platform_topics", "external_effort", "marks/publisher",
-           "references")
+           "bases/base_states", "bases/platform_topics", "external_effort", "marks/publisher", "references")
     names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",
-             "scaling/messages", *(f"dynamics/{name}" for name in own))
+             "scaling/messages", "scaling/path_marks", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/[A-Z]", everything(), flags=re.MULTILINE)
-    assert len(topics) == 35
+    assert len(topics) == 36
     for topic in topics:
         assert f'"{topic}"' in source, topic
 

@@ -40,6 +40,7 @@ from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
 from rnea_ros.nodes.scaling.controller import controller
 from rnea_ros.nodes.scaling.health import ScalingHealth
 from rnea_ros.nodes.scaling.messages import ScalingMessages
+from rnea_ros.nodes.scaling.path_marks import PathMarks
 from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot, served
 from rnea_ros.nodes.scaling.services import ScalingServices
 from rnea_ros.nodes.trajectories import goal
@@ -74,6 +75,7 @@ class ScalingNode(Node):
                                       lambda: self._robot.joint_names if self._robot else (), self._measured)
         self._trajectory_executor.follower, self._health.of_controller = self._controller, self._controller.values
         self._out = ScalingMessages(self, self._controller.topic)
+        self._path_marks = PathMarks(self)
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, ("position",))
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
         self._states = self.create_subscription(
@@ -103,6 +105,7 @@ class ScalingNode(Node):
         self._trajectory_executor.close()
         self._description.close()
         self._controller.destroy()
+        self._path_marks.close()
         if self._action is not None:
             self._action.destroy()
         super().destroy_node()
@@ -185,6 +188,7 @@ class ScalingNode(Node):
             found = self._trajectory_executor.tick(now.nanoseconds, dt) if dt > 0.0 else None
             if found is not None:
                 self._health.sent(*found)
+                self._path_marks.see(*found)
                 self._controller.sent(*found, now.nanoseconds)
                 executor = self._trajectory_executor
                 self._out.publish(*found, executor.phase, executor.override, now.to_msg(), self._settings.values)
@@ -254,6 +258,7 @@ class ScalingNode(Node):
             limits = joint_limits(self._settings.values, self._robot)
             self._health.limits(self._robot.joint_names, limits)
             self._trajectory_executor.use(self._robot.planned, limits)
+            self._path_marks.robot = self._robot.planned
             self._hold()
 
     def _hold(self) -> None:

@@ -37,6 +37,12 @@ def _ways(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return steps, ways
 
 
+def tip(model: Model) -> str:
+    """The URDF link whose frame is at the end of the longest way from the root, as `reach` has it."""
+    places, (_, ways) = _places(model), _ways(model)
+    return max(model.frames, key=lambda name: ways[(f := model.frames[name]).link] + np.linalg.norm(f.P - places[f.link]))
+
+
 def lengths(model: Model) -> np.ndarray:
     """Of each link: from its origin to the farthest frame that it carries, or twice as far as its mass centre [m]."""
     places, (steps, _) = _places(model), _ways(model)
