@@ -1,184 +1,197 @@
-"""Random motions inside limits of drives: is each used, and kept; and what does a box of limits do?
+"""Random motions inside limits of drives: is each used, and kept; how near to the optimum; and what does a box of limits do?
 
-    python benchmark/drives.py [--cases 51] [--first 0] [--optima 6]
+    python benchmark/drives.py drives.jsonl [--cases 50] [--first 0] [--optima 50] [--kind voltage]
 
-Arms with motors of random constants on random paths, three retimings each: with the drives as they are; with the box that
-data sheets tempt to use (torque, and speed without load at full voltage), first without and then with a torque rate of 15
-times the torque per second. Pinocchio's torque and rate at 4000 instants say how much of the voltage each needs. Then one
-retiming for each other kind of limit, random shares of what the motion without it takes, looked at in the same way. For the
-first cases, IPOPT's optimum of the same limits on another formulation, kept at its nodes alone.
+Arms on random paths. First motors of random constants: the path is retimed with their voltage as the limit, and with the box
+that data sheets tempt to use (torque, and speed without load at full voltage), without and with a torque rate of 15 times the
+torque per second. Then one retiming for each other kind of limit beside torque, velocity and acceleration, random shares of
+what the motion without it takes. What each motion uses is looked at in Pinocchio's torque and rate, at 4000 instants; IPOPT
+finds the optimum of the same limits on another formulation, kept at its nodes alone.
+
+Every result is a line of the file as soon as it is known; those that are there are not made again.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+import json
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+from drive_cases import NO_LOAD, ROWS, Row, seen, voltage
 
 from rnea_ros import load
-from rnea_ros.model.drive_limits import uses
+from rnea_ros.model.tree import Limits
 from rnea_ros.motion.limit_use import own_limits
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.motion.retime import Retimed, retime_motion
+from rnea_ros.motion.retime import retime_motion
 from rnea_ros.scaling.path import through
-from support.oracles import PinocchioOracle
+from rnea_ros.scaling.retime import route
 from support.scaling_cases import ARMS, urdf, waypoints
 from support.scaling_optimum import optimum
 
-LOOKS = 4000
-ELECTRICAL = 5e-3  # s; time constant of the windings
 RATE = 15.0  # torque rate by torque [1/s]
-SHEET = ("torque_constant", "gear_ratio", "supply_voltage", "resistance", "inductance")
-NODES = 150  # of IPOPT's grid
-NO_LOAD = 3.0  # rad/s at the joint, at full voltage
+ACCELERATION = 20.0  # rad/s^2, m/s^2
+NODES = 400  # of IPOPT's grid
+VOLTAGE, BOX, BOX_AND_RATE = MOTORS = "voltage", "torque, speed", "torque, speed, rate"
+RETIMED, OPTIMAL = "retimed", "optimal"
 
 
-def case(seed: int) -> dict[str, tuple[float, float, float]]:
-    """Of each kind of limits: duration [s], largest use of voltage, time to solve [s]."""
-    rng, name = np.random.default_rng(seed), ARMS[seed % len(ARMS)]
-    bare, points = load(urdf(name)), waypoints(load(urdf(name)), seed, int(rng.integers(3, 8)))
+class Wanted(NamedTuple):
+    """One retiming.
+
+    limits : beside those of drives; None: the robot's
+    row    : the limit that is looked at; kept: whether the motion shall keep it
+    before : largest use of it by the motion without it, which takes so long [s]
+    """
+
+    kind: str
+    arm: str
+    robot: Any
+    points: np.ndarray
+    limits: Limits | None
+    row: Row
+    kept: bool = True
+    before: float = float("nan")
+    without: float = float("nan")
+
+    @property
+    def drive_limits(self) -> tuple[()] | None:
+        return None if self.kept else ()
+
+
+def wanted(seed: int) -> Iterator[Wanted]:
+    rng, arm = np.random.default_rng(seed), ARMS[seed % len(ARMS)]
+    robot = load(urdf(arm))
+    points = waypoints(robot, seed, int(rng.integers(3, 8)))
+    yield from by_voltage(arm, robot, points, rng)
+    yield from beside_others(arm, robot, points, seed)
+
+
+def by_voltage(arm: str, bare: Any, points: np.ndarray, rng: np.random.Generator) -> Iterator[Wanted]:
     path = through(points)
     gravity = np.abs(bare.gravity(path(np.linspace(0.0, path.length, 1001))[0])).max(axis=0)
-    torque = 2.5 * np.maximum(gravity, 0.1 * gravity.max())
-    constant, ratio = rng.uniform(0.05, 0.2, bare.n), rng.uniform(50.0, 150.0, bare.n) * rng.choice([-1.0, 1.0], bare.n)
-    voltage = constant * np.abs(ratio) * NO_LOAD
-    resistance = voltage * constant * np.abs(ratio) / torque  # full voltage holds this torque at rest
-    sheets = np.stack((constant, ratio, voltage, resistance, ELECTRICAL * resistance), axis=1).tolist()
-    drives = {joint: dict(zip(SHEET, sheet)) for joint, sheet in zip(bare.joint_names, sheets)}
-    robot = load(urdf(name), {"version": 1, "drives": drives})
+    row, torque = voltage(bare.joint_names, gravity, rng)
+    robot = load(urdf(arm), {"version": 1, **row.sections})
     free = replace(bare.limits, effort=np.full(bare.n, np.nan), velocity=np.full(bare.n, np.nan))
     box = replace(free, effort=torque, velocity=np.full(bare.n, NO_LOAD))
-    found = {}
-    for kind, limits, kept in (("voltage", free, robot.drive_limits), ("torque, speed", box, ()),
-                               ("torque, speed, rate", replace(box, effort_rate=RATE * torque), ())):
-        began = time.perf_counter()
-        motion = retime_motion(robot, points, limits=limits, drive_limits=kept)
-        spent = time.perf_counter() - began
-        seen = looked_at(name, bare, motion)
-        found[kind] = motion.duration, float(uses(robot.drive_limits, seen.tau, seen.tau_rate, seen.qd).max()), spent
-    return found
+    yield Wanted(VOLTAGE, arm, robot, points, free, row)
+    yield Wanted(BOX, arm, robot, points, box, row, kept=False)
+    yield Wanted(BOX_AND_RATE, arm, robot, points, replace(box, effort_rate=RATE * torque), row, kept=False)
 
 
-class Seen(NamedTuple):
-    """A motion at LOOKS instants, torques and rates by Pinocchio: (LOOKS, n) each."""
-
-    q: np.ndarray
-    qd: np.ndarray
-    tau: np.ndarray
-    tau_rate: np.ndarray
-    gravity_rate: np.ndarray
-
-
-def looked_at(name: str, robot: Any, motion: Retimed) -> Seen:
-    oracle, states = PinocchioOracle(urdf(name), robot), motion(np.linspace(0.0, motion.duration, LOOKS))
-    pairs = [(*oracle.torque_and_rate(*state), oracle.gravity_and_rate(*state[:2])[1]) for state in zip(*states)]
-    return Seen(*states[:2], *map(np.array, zip(*pairs)))
+def beside_others(arm: str, bare: Any, points: np.ndarray, seed: int) -> Iterator[Wanted]:
+    limited = {joint: {"max_acceleration": ACCELERATION} for joint in bare.joint_names}
+    motion = retime_motion(load(urdf(arm), {"version": 1, "limits": limited}), points)
+    free = seen(arm, bare, motion)
+    for number, (kind, draw) in enumerate(ROWS.items()):
+        row = draw(bare.joint_names, free, np.random.default_rng((seed, number)))
+        limits = {joint: {**limited[joint], **row.sections.get("limits", {}).get(joint, {})} for joint in limited}
+        robot = load(urdf(arm), {"version": 1, **row.sections, "limits": limits})
+        yield Wanted(kind, arm, robot, points, None, row, True, float(row.used(free).max()), motion.duration)
 
 
-Row = tuple[dict[str, Any], Callable[[Seen], np.ndarray]]  # sections of a robot file; the shares that a motion uses
+def retimed(one: Wanted) -> dict[str, Any]:
+    """used: the largest share of the limit that is looked at; others: of torque, velocity and acceleration."""
+    began = time.perf_counter()
+    motion = retime_motion(one.robot, one.points, limits=one.limits, drive_limits=one.drive_limits)
+    spent, looked, limits = time.perf_counter() - began, seen(one.arm, one.robot, motion), own_limits(one.robot, one.limits)
+    pairs = (looked.tau, limits.effort), (looked.qd, limits.velocity), (looked.qdd, limits.acceleration)
+    others = max(float(np.nan_to_num(np.abs(part) / limit, nan=0.0).max()) for part, limit in pairs)
+    return {"duration": motion.duration, "used": float(one.row.used(looked).max()), "others": others, "before": one.before,
+            "without": one.without, "spent": spent, "load": os.getloadavg()[0]}
 
 
-def power(names: tuple[str, ...], free: Seen, rng: np.random.Generator) -> Row:
-    total = (free.tau * free.qd).sum(axis=1)
-    most, braking = float(rng.uniform(0.3, 0.9) * total.max()), float(rng.uniform(0.2, 0.9) * -total.min())
-
-    def used(seen: Seen) -> np.ndarray:
-        total = (seen.tau * seen.qd).sum(axis=1)
-        return np.maximum(total / most, -total / braking)
-
-    return {"supplies": {"rail": {"max_power": most, "max_braking_power": braking}}}, used
-
-
-def soft_gear(names: tuple[str, ...], free: Seen, rng: np.random.Generator) -> Row:
-    stiffness = np.abs(free.tau_rate).max(axis=0) / np.abs(free.qd).max(axis=0)  # winds up as fast as the joint turns
-    ratio = rng.uniform(50.0, 150.0, len(names))
-    most = rng.uniform(0.4, 0.9) * ratio * np.abs(free.qd + free.tau_rate / stiffness).max(axis=0)
-    sheets = zip(names, ratio.tolist(), most.tolist(), stiffness.tolist())
-    return ({"drives": {joint: {"gear_ratio": n, "max_motor_velocity": m, "transmission_stiffness": k}
-                        for joint, n, m, k in sheets}},
-            lambda seen: np.abs(ratio * (seen.qd + seen.tau_rate / stiffness)) / most)
+def optimal(one: Wanted, guess: float) -> dict[str, Any]:
+    constraints = PathDynamics(one.robot).constraints(route(one.points).path, own_limits(one.robot, one.limits))
+    began = time.perf_counter()
+    try:
+        found = optimum(constraints, NODES, guess)
+    except RuntimeError as error:  # IPOPT gives up
+        return {"failed": str(error).splitlines()[0], "ipopt": time.perf_counter() - began}
+    return {"optimum": found, "ipopt": time.perf_counter() - began}
 
 
-def less_gravity(names: tuple[str, ...], free: Seen, rng: np.random.Generator) -> Row:
-    rate = np.abs(free.tau_rate - free.gravity_rate).max(axis=0)
-    most = rng.uniform(0.3, 0.9) * np.maximum(rate, 1e-3 * rate.max())
-    limits = {joint: {"max_effort_rate": limit} for joint, limit in zip(names, most.tolist())}
-    return ({"limits": limits, "commanded_effort": {"contains": "without_gravity"}},
-            lambda seen: np.abs(seen.tau_rate - seen.gravity_rate) / most)
+class Results:
+    """A file of lines, one for each result: seed, kind, "retimed" or "optimal", and what was found."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self.found = {(one["seed"], one["kind"], one["what"]): one for one in map(json.loads, lines)}
+
+    def add(self, seed: int, kind: str, what: str, found: dict[str, Any]) -> None:
+        self.found[seed, kind, what] = {"seed": seed, "kind": kind, "what": what, **found}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(self.found[seed, kind, what]) + "\n")
+
+    def lack(self, seed: int, kinds: Sequence[str], what: str) -> bool:
+        return any((seed, kind, what) not in self.found for kind in kinds)
 
 
-def by_position(names: tuple[str, ...], free: Seen, rng: np.random.Generator) -> Row:
-    """As libfranka's rate_limiting.h has it."""
-    lower, upper = free.q.min(axis=0) - 0.05, free.q.max(axis=0) + 0.05
-    offset, k = rng.uniform(0.05, 0.2, len(names)), rng.uniform(2.0, 8.0, len(names))
-    zones = np.stack((offset, 0.5 * k, lower, upper), axis=1).tolist()
-    keys = ("velocity_offset", "deceleration_limit", "lower_position_limit", "upper_position_limit")
-
-    def used(seen: Seen) -> np.ndarray:
-        up = np.minimum(CAP, np.maximum(0.0, -offset + np.sqrt(np.maximum(0.0, k * (upper - seen.q)))))
-        down = np.maximum(-CAP, np.minimum(0.0, offset - np.sqrt(np.maximum(0.0, k * (seen.q - lower)))))
-        return seen.qd / np.where(seen.qd > 0.0, up, down)
-
-    return {"limits": {joint: {"max_velocity": CAP, "velocity_by_position": dict(zip(keys, zone))}
-                       for joint, zone in zip(names, zones)}}, used
+def run(results: Results, seeds: Sequence[int], what: str, kinds: Sequence[str]) -> None:
+    for seed in seeds:
+        if not results.lack(seed, kinds, what):
+            continue
+        for one in wanted(seed):
+            if one.kind in kinds and results.lack(seed, [one.kind], what):
+                found = retimed(one) if what == RETIMED else optimal(
+                    one, 2.0 * results.found[seed, one.kind, RETIMED]["duration"])
+                results.add(seed, one.kind, what, found)
 
 
-CAP = 1.5  # rad/s, m/s
-ROWS = {"power of a supply, both ways": power, "rotor behind a soft gear": soft_gear,
-        "rate of torque less gravity": less_gravity, "velocity by position": by_position}
+# --- report ---------------------------------------------------------------------------------------------------------
 
 
-def rows(seed: int, optimal: bool) -> dict[str, tuple[float, float, float]]:
-    """Of each kind of limit: duration by that without it, largest use, duration by IPOPT's (NaN: not asked)."""
-    rng, name = np.random.default_rng(seed), ARMS[seed % len(ARMS)]
-    bare, points = load(urdf(name)), waypoints(load(urdf(name)), seed, int(rng.integers(3, 8)))
-    base = {"limits": {joint: {"max_acceleration": 20.0} for joint in bare.joint_names}}
-    free = retime_motion(load(urdf(name), {"version": 1, **base}), points)
-    before, found = looked_at(name, bare, free), {}
-    for kind, row in ROWS.items():
-        sections, used = row(bare.joint_names, before, rng)
-        limits = {joint: {**base["limits"][joint], **sections.get("limits", {}).get(joint, {})} for joint in bare.joint_names}
-        robot = load(urdf(name), {"version": 1, **sections, "limits": limits})
-        motion = retime_motion(robot, points)
-        best = np.nan
-        if optimal:
-            constraints = PathDynamics(robot).constraints(motion.route.path, own_limits(robot, None))
-            best = motion.duration / optimum(constraints, NODES, 2.0 * motion.duration)
-        found[kind] = motion.duration / free.duration, float(used(looked_at(name, bare, motion)).max()), best
-    return found
+def spread(values: Sequence[float], digits: int = 4) -> str:
+    return ", ".join(f"{value:.{digits}f}" for value in (min(values), float(np.median(values)), max(values)))
+
+
+def report(results: Results) -> Iterator[str]:
+    of = {kind: [one for (_, its, what), one in results.found.items() if its == kind and what == RETIMED]
+          for kind in (*MOTORS, *ROWS)}
+    yield "| limits | duration, that by voltage = 1 | largest use of voltage: least, median, most of the motions | time |"
+    yield "|---|---|---|---|"
+    for kind in MOTORS:
+        longer = np.median([one["duration"] / results.found[one["seed"], VOLTAGE, RETIMED]["duration"] for one in of[kind]])
+        yield (f"| {kind} | {longer:.3f} | {spread([one['used'] for one in of[kind]])} | "
+               f"{np.median([one['spent'] for one in of[kind]]):.2f} s |")
+    yield ""
+    yield ("| limit beside torque, velocity, acceleration | duration, without it = 1 | its largest use without it | with it: "
+           "least, median, most of the motions | time |")
+    yield "|---|---|---|---|---|"
+    for kind in ROWS:
+        longer = np.median([one["duration"] / one["without"] for one in of[kind]])
+        yield (f"| {kind} | {longer:.3f} | {spread([one['before'] for one in of[kind]], 2)} | "
+               f"{spread([one['used'] for one in of[kind]])} | {np.median([one['spent'] for one in of[kind]]):.2f} s |")
+    yield ""
+    yield "| limit | motions | duration by IPOPT's: least, median, most |"
+    yield "|---|---|---|"
+    for kind in (VOLTAGE, *ROWS):
+        asked = {seed: one for (seed, its, what), one in results.found.items() if its == kind and what == OPTIMAL}
+        ratios = [results.found[seed, kind, RETIMED]["duration"] / one["optimum"] for seed, one in asked.items()
+                  if "optimum" in one]
+        if ratios:
+            yield f"| {kind} | {len(ratios)} of {len(asked)} | {spread(ratios)} |"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
     parser.add_argument("--cases", type=int, default=50)
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
-    parser.add_argument("--optima", type=int, default=0, help="how many are solved by IPOPT too, which takes a minute each")
+    parser.add_argument("--optima", type=int, default=0, help="how many of them are solved by IPOPT too")
+    parser.add_argument("--kind", action="append", choices=(VOLTAGE, *ROWS), help="for IPOPT; default all")
     args = parser.parse_args()
-    seeds = range(args.first, args.first + args.cases)
-    results = [case(seed) for seed in seeds]
-    print("| limits | duration, that by voltage = 1 | largest use of voltage: least, median, most of the motions | time |")
-    print("|---|---|---|---|")
-    for kind in results[0]:
-        duration, used, spent = np.array([[one[kind][0] / one["voltage"][0], *one[kind][1:]] for one in results]).T
-        print(f"| {kind} | {np.median(duration):.3f} | {used.min():.4f}, {np.median(used):.4f}, {used.max():.4f} "
-              f"| {np.median(spent):.2f} s |")
-    others = [rows(seed, seed - args.first < args.optima) for seed in seeds]
-    print("\n| limit beside torque, velocity, acceleration | duration, without it = 1 | largest use: least, median, most of "
-          "the motions | duration by IPOPT's |")
-    print("|---|---|---|---|")
-    for kind in ROWS:
-        duration, used, best = np.array([one[kind] for one in others]).T
-        print(f"| {kind} | {np.median(duration):.3f} | {used.min():.4f}, {np.median(used):.4f}, {used.max():.4f} | "
-              f"{'-' if np.isnan(best).all() else f'{np.nanmin(best):.3f} to {np.nanmax(best):.3f}'} |")
+    results = Results(args.results)
+    run(results, range(args.first, args.first + args.cases), RETIMED, (*MOTORS, *ROWS))
+    run(results, range(args.first, args.first + args.optima), OPTIMAL, args.kind or (VOLTAGE, *ROWS))
+    print("\n".join(report(results)))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ MODULES = {  # of the nodes by name
     **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
     **{name: f"rnea_ros.demo.nodes.{name}"
        for name in ("demo_robot", "demo_follower", "demo_plant", "elastic_plant", "elastic_controller",
-                    "trajectory_controller")},
+                    "trajectory_controller", "arm_plant")},
 }
 OTHERS = f"{PACKAGE}:"
 GRACE = 5.0  # s, for a process to end by itself

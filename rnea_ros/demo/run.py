@@ -37,8 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "just enough; paused and overridden on its way")
     parser.add_argument("--plant", action="store_true", help="timings side by side: a simulated arm whose drives saturate "
                         "follows motions as planned, with TOPP-RA's timing and with ours")
+    parser.add_argument("--live", action="store_true", help="with --plant: over ROS and in real time, ours through "
+                        "scaling_node, to a controller that interpolates as joint_trajectory_controller does")
     parser.add_argument("--arm", choices=tuple(SOURCES), default="panda", help="with --plant; default panda")
-    parser.add_argument("--motions", type=int, default=8, metavar="COUNT", help="with --plant: random paths, default 8")
+    parser.add_argument("--motions", type=int, metavar="COUNT", help="with --plant: random paths, default 8, with --live 4")
     parser.add_argument("--seed", type=int, default=0, help="with --plant: of paths, masses and friction; default 0")
     parser.add_argument("--movie", metavar="PATH.gif", help="with --plant: the first path as an animated picture")
     parser.add_argument("--robot", choices=sorted(DEMOS), help="another kind of robot, on a motion of its own")
@@ -66,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 if every check passes, 1 if not or if nothing was received."""
     if args.robot and (args.urdf or args.scaling or args.plant):
         raise RneaError(f"--robot {args.robot} has a robot and a motion of its own: leave --urdf, --scaling and --plant out")
+    if args.live and not args.plant:
+        raise RneaError("--live shows timings side by side over ROS: add --plant")
     if args.scaling:
         return scaling.run(args)
     if args.plant:

@@ -36,6 +36,24 @@ class Tracked(NamedTuple):
     lost: bool
 
 
+class Tracker:
+    """A plant under this law, one period after another, from rest at q (n,). drives: what they exert now."""
+
+    def __init__(self, plant: Plant, q: np.ndarray):
+        self._plant, self._robot = plant, plant.robot
+        plant.place(q)
+        self.drives = Drives(plant.robot, plant.robot.gravity(q))
+
+    def step(self, r: np.ndarray, rd: np.ndarray, rdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """PERIOD on. Positions at its beginning, and the torques that were asked for then: (n,) each."""
+        q, qd = self._plant.joints
+        asked = self._robot.inverse_dynamics(r, rd, rdd + BANDWIDTH**2 * (r - q) + 2.0 * BANDWIDTH * (rd - qd))
+        for _ in range(INNER):
+            self._plant.exert(self.drives.step(asked, self._plant.joints[1], self._plant.timestep))
+            self._plant.advance()
+        return q, asked
+
+
 def follow(plant: Plant, motion: Motion, duration: float, rest: float = 0.2) -> Tracked:
     """From rest: the arm is held at the start until it stands still, follows for the duration, and is held at the end.
 
@@ -46,17 +64,11 @@ def follow(plant: Plant, motion: Motion, duration: float, rest: float = 0.2) -> 
     r, rd, rdd = motion(np.maximum(t, 0.0))[:3]
     moving = (t >= 0.0)[:, None]
     rd, rdd = rd * moving, rdd * moving
-    robot = plant.robot
-    plant.place(r[0])
-    drives = Drives(robot, robot.gravity(r[0]))
+    tracker = Tracker(plant, r[0])
     q, asked, exerted = np.zeros((3, *r.shape))
     for k in range(len(t)):
-        q[k], qd = plant.joints
-        asked[k] = robot.inverse_dynamics(r[k], rd[k], rdd[k] + BANDWIDTH**2 * (r[k] - q[k]) + 2.0 * BANDWIDTH * (rd[k] - qd))
-        for _ in range(INNER):
-            plant.exert(drives.step(asked[k], plant.joints[1], plant.timestep))
-            plant.advance()
-        exerted[k] = drives.tau
+        q[k], asked[k] = tracker.step(r[k], rd[k], rdd[k])
+        exerted[k] = tracker.drives.tau
         if np.abs(r[k] - q[k]).max() > LOST:
             till = slice(k + 1)
             return Tracked(t[till], r[till], q[till], asked[till], exerted[till], True)

@@ -14,7 +14,7 @@ pytest.importorskip("mujoco")
 
 from rnea_ros import RneaError, load
 from rnea_ros.cli import main
-from rnea_ros.demo.timings import picture, report, toppra_timing, trials
+from rnea_ros.demo.timings import live, picture, recorded, report, toppra_timing, trials
 from rnea_ros.demo.timings.arms import MASSES, SOURCES, Arm, Source
 from rnea_ros.sim.drives import Drives
 from rnea_ros.sim.plant import Plant
@@ -121,7 +121,8 @@ def test_distances_from_a_line():
 
 
 def test_plants_are_drawn_by_a_seed(seven):
-    first, again, other = (seven.plant(np.random.default_rng(seed))._model.body_mass for seed in (3, 3, 4))
+    first, again, other = (seven.plant(seven.masses(np.random.default_rng(seed)))._model.body_mass
+                           for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert 0.0 < np.abs(first - other).max() < 2.0 * MASSES * first.max()
 
@@ -147,6 +148,57 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert "It is left out" in err and "0 of 1 motions lost" in out and "TOPP-RA" not in out
     assert main.main(["demo", "--plant", "--motions", "0"]) == 2 and "one or more" in capsys.readouterr().err
     assert main.main(["demo", "--plant", "--robot", "stewart"]) == 2
+
+
+def test_what_an_arm_recorded(tmp_path):
+    """Read while it grows: nothing until the motion has ended, or is lost."""
+    file, n = tmp_path / "recording", 2
+    still, moving = np.zeros((300, n)), np.linspace(0.0, 0.1, 101)[1:, None] * np.ones(n)
+    wanted = np.concatenate((still, moving, moving[-1] + still))
+    recording = recorded.Recording(file, n)
+    with open(file, "wb") as growing:
+        def write(rows, lost=False):
+            for k in rows:
+                recorded.add(growing, 5.0 + 1e-3 * k, lost, wanted[k], wanted[k] + 1.0, wanted[k] + 2.0, wanted[k] + 3.0)
+            growing.flush()
+
+        write(range(100))
+        recording.forget()
+        write(range(100, 350))
+        assert recording.motion(0.2) is None
+        write([350], lost=True)
+        lost = recording.motion(0.2)
+        assert lost is not None and lost.lost and lost.t[-1] == pytest.approx(0.051)
+        growing.truncate(350 * 8 * (2 + 4 * n))
+        growing.seek(0, 2)
+        write(range(350, 650))
+        tracked = recording.motion(0.2)
+        assert tracked is not None and not tracked.lost and recorded.duration(tracked) == pytest.approx(0.1)
+        assert (tracked.t[0], tracked.t[-1]) == pytest.approx((-0.199, 0.3), abs=1.1e-3)
+        for k, part in enumerate((tracked.wanted, tracked.q, tracked.asked, tracked.exerted)):
+            np.testing.assert_array_equal(part, wanted[100:][:len(part)] + k)
+        recording.forget()
+        assert recording.motion(0.2) is None
+
+
+@pytest.mark.ros
+def test_live(tmp_path, monkeypatch, capsys):
+    """The same over ROS; without toppra: one path, two timings."""
+    for package in ("rclpy", "rnea_msgs", "matplotlib"):
+        pytest.importorskip(package)
+    monkeypatch.setitem(sys.modules, "toppra", None)
+    monkeypatch.chdir(tmp_path)
+    code = main.main(["demo", "--plant", "--live", "--arm", "seven_r", "--motions", "1"])
+    out = capsys.readouterr().out
+    assert code == 0 and "as planned lost" in out and "0 of 1 motions lost" in out, out
+    assert (tmp_path / "demo_plant.png").is_file()
+
+
+def test_live_is_of_the_plant(capsys, monkeypatch):
+    assert main.main(["demo", "--live"]) == 2 and "add --plant" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "rnea_ros.demo.nodes.plant_session", None)
+    assert main.main(["demo", "--plant", "--live", "--arm", "seven_r"]) == 2 and "needs ROS 2" in capsys.readouterr().err
+    assert "60% of it" in live.told(0.6) and live.told(0.99) == ", in real time"
 
 
 DRAW = """

@@ -51,9 +51,11 @@ PARAMETERS = (
 
 
 class TrajectoryControllerNode(Node):
+    entries: tuple[Entry, ...] = PARAMETERS
+
     def __init__(self) -> None:
         super().__init__("joint_trajectory_controller", automatically_declare_parameters_from_overrides=True)
-        self._values = values = ParameterSet(self, PARAMETERS).values
+        self._values = values = ParameterSet(self, self.entries).values
         self._joints, self._closed = list(values["joints"]), False
         self._controller = TrajectoryController(np.array(values["start"]), values["allow_nonzero_velocity_at_trajectory_end"])
         self._inbox: list[tuple[Trajectory, bool]] = []
@@ -64,8 +66,12 @@ class TrajectoryControllerNode(Node):
         if JointTrajectoryControllerState is not None:
             self._references = self.create_publisher(JointTrajectoryControllerState, "~/controller_state", 10)
         self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
+        self._prepare()
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
         self._thread.start()
+
+    def _prepare(self) -> None:
+        """What another robot needs before it runs."""
 
     def destroy_node(self) -> None:
         self._closed = True
@@ -108,30 +114,38 @@ class TrajectoryControllerNode(Node):
             count += 1
             stamp = self._nanoseconds()
             now = self._since(stamp)
-            while self._inbox:
-                try:
-                    trajectory, stamped = self._inbox.pop(0)
-                    begins = trajectory if stamped else replace(trajectory, times=now + trajectory.times)
-                    self._controller.take(begins, now)
-                except InputError as error:
-                    self.get_logger().error(f"trajectory refused: {error}")
-            state = self._controller.update(now)
+            state = self._updated(now)
             if self._log:
                 self._log.write(" ".join(map(repr, (stamp, *np.concatenate(state).tolist()))) + "\n")
             if now - told >= 1.0 / self._values["state_rate"]:
                 told = now
                 self._tell(Time(sec=stamp // NANO, nanosec=stamp % NANO), *(field.tolist() for field in state))
 
+    def _updated(self, now: float) -> tuple[np.ndarray, ...]:
+        """Where to be, by all trajectories that have come."""
+        while self._inbox:
+            try:
+                trajectory, stamped = self._inbox.pop(0)
+                begins = trajectory if stamped else replace(trajectory, times=now + trajectory.times)
+                self._controller.take(begins, now)
+            except InputError as error:
+                self.get_logger().error(f"trajectory refused: {error}")
+        return self._controller.update(now)
+
     def _tell(self, stamp: Time, q: list[float], qd: list[float], qdd: list[float]) -> None:
-        message = JointState(name=self._joints, position=q, velocity=qd)
-        message.header.stamp = stamp
-        self._states.publish(message)
+        self._states.publish(self._robot_state(stamp, q, qd))
         if self._references is not None:
             told = JointTrajectoryControllerState(joint_names=self._joints)
             told.header.stamp, told.reference = stamp, JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
             self._references.publish(told)
         if self._log:
             self._log.flush()
+
+    def _robot_state(self, stamp: Time, q: list[float], qd: list[float]) -> JointState:
+        """Of the robot that is told to be there."""
+        message = JointState(name=self._joints, position=q, velocity=qd)
+        message.header.stamp = stamp
+        return message
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -60,6 +60,7 @@ class Arm:
     """A robot as its controller knows it (`robot`, with limits and motors), and as it is (`plant`).
 
     urdf, shapes : what dynamics needs of the description, and all of it
+    file         : the robot file
 
     Raises RneaError for what is no arm with torque limits, and where MuJoCo or example-robot-data is needed and missing.
     """
@@ -76,9 +77,9 @@ class Arm:
         if not isinstance(bare, Robot) or not bare.n or not np.isfinite(bare.limits.effort).all():
             raise RneaError(f"{source.urdf} is no arm with a torque limit for every joint, which this demo needs")
         slew = 2.0 * float(bare.limits.effort.max()) / SWING
-        self._file = {"version": 1, "limits": {name: {"max_effort_rate": slew} for name in bare.joint_names},
+        self.file = {"version": 1, "limits": {name: {"max_effort_rate": slew} for name in bare.joint_names},
                       "drives": _drives(bare)}
-        self.robot = cast(Robot, load(self.urdf, self._file))
+        self.robot = cast(Robot, load(self.urdf, self.file))
         self.tool = source.tool or [name for name, frame in bare.model.frames.items() if frame.link == bare.n][-1]
         self._friction = _friction(bare, source.profile)
         lower, upper = self._positions = _positions(bare)
@@ -89,10 +90,13 @@ class Arm:
         """(POINTS, n): where a path begins, what it passes, and where it ends."""
         return np.clip(self._rest + self._reach * rng.uniform(-1.0, 1.0, (POINTS, self.robot.n)), *self._positions)
 
-    def plant(self, rng: np.random.Generator) -> Plant:
-        """Its masses are wrong by MASSES at most, and its joints rub, of which the controller knows nothing."""
-        masses = 1.0 + MASSES * rng.uniform(-1.0, 1.0, self.robot.n)
-        return Plant(scene(self.urdf, self._file, unmodelled=Unmodelled(masses, *self._friction), timestep=TIMESTEP))
+    def masses(self, rng: np.random.Generator) -> np.ndarray:
+        """Factors (n,) by which they are wrong."""
+        return 1.0 + MASSES * rng.uniform(-1.0, 1.0, self.robot.n)
+
+    def plant(self, masses: np.ndarray) -> Plant:
+        """With masses wrong by these factors, and joints that rub; the controller knows of neither."""
+        return Plant(scene(self.urdf, self.file, unmodelled=Unmodelled(masses, *self._friction), timestep=TIMESTEP))
 
     @property
     def meshes(self) -> Path | None:

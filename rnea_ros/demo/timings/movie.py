@@ -37,7 +37,7 @@ def film(task: Task, outcomes: Sequence[Outcome], path: str | Path) -> None:
             tint, lost = COLOURS[outcome.timing], outcome.lost and times[k] >= outcome.tracked.t[-1]
             left = PANEL[0] * (place + 0.04)
             axes.text(left, 2.0, SHORT[outcome.timing], color=tint, fontsize=10, fontweight="bold", va="top")
-            done = f"lost after {outcome.tracked.t[-1]:.2f} s" if lost else f"{min(times[k], outcome.motion.duration):.2f} s"
+            done = f"lost after {outcome.tracked.t[-1]:.2f} s" if lost else f"{min(times[k], outcome.duration):.2f} s"
             axes.text(left, PANEL[1] - 2.0, done, color="#b00020" if lost else "0.3", fontsize=10, va="bottom")
 
     def _panel(outcome: Outcome, t: float) -> np.ndarray:

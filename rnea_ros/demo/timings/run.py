@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,11 @@ from ...errors import RneaError
 from ...sim.engine import mujoco
 from ...sim.rendering import off_screen
 from ..ending import ended
-from . import movie, picture, report, toppra_timing, trials
+from . import live, movie, picture, report, toppra_timing, trials
 from .arms import SOURCES, Arm, Source
 
+MANY, FEW = 8, 4  # motions; over ROS in real time
+Follow = Callable[[trials.Task], Iterator[trials.Outcome]]
 ABOUT = """{robot} in MuJoCo: masses up to 5 % wrong, friction that its controller does not know of, drives with limits of
 torque, torque rate and voltage. {motions} random paths, {timings} timings of each, one controller.
 """
@@ -23,8 +27,9 @@ torque, torque rate and voltage. {motions} random paths, {timings} timings of ea
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 if our timing keeps what it promises."""
-    if args.motions < 1:
-        raise RneaError(f"--motions is {args.motions}; one or more is needed")
+    motions = args.motions if args.motions is not None else FEW if args.live else MANY
+    if motions < 1:
+        raise RneaError(f"--motions is {motions}; one or more is needed")
     if args.movie:
         off_screen()
     mujoco()
@@ -36,18 +41,32 @@ def run(args: argparse.Namespace) -> int:
     except RneaError as error:
         del timings[trials.TOPPRA]
         print(f"{error}\nIt is left out.", file=sys.stderr)
-    print(ABOUT.format(robot=arm.robot.name, motions=args.motions, timings=len(timings)), flush=True)
-    tried, found = [], []
-    for k in range(args.motions):
-        task = trials.task(arm, rng)
-        here = list(trials.outcomes(task, rng, timings))
-        tried.append((task, here))
-        found += here
-        print(f"  path {k + 1} of {args.motions}, {task.fastest.duration:.2f} s at the fastest: " + "; ".join(
-            f"{one.timing.partition(',')[0]} {'lost' if one.lost else f'{one.off:.1f} mm off'}" for one in here), flush=True)
+    print(ABOUT.format(robot=arm.robot.name, motions=motions, timings=len(timings)), flush=True)
+    tried, pace = [], ""
+    with _arm(args, arm, rng, timings) as follow:
+        for k in range(motions):
+            tried.append(_tried(follow, trials.task(arm, rng), f"path {k + 1} of {motions}"))
+        if isinstance(follow, live.LiveArm):
+            pace = live.told(follow.pace)
+    found = [outcome for _, outcomes in tried for outcome in outcomes]
     print(f"\n{report.table(found)}")
     if args.movie:
         movie.film(*tried[0], args.movie)
-    how = f"{args.motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s"
+    how = f"{motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s{pace}"
     return ended(how, report.verdicts(found), "demo_plant.png" if args.plot is None else args.plot,
                  lambda path: picture.draw(*tried[0], found, path))
+
+
+def _arm(args: argparse.Namespace, arm: Arm, rng: np.random.Generator, timings: dict[str, trials.Timing]
+         ) -> AbstractContextManager[Follow]:
+    """What follows a task: here, another plant for each; over ROS one for all."""
+    if args.live:
+        return live.live_arm(args, arm, arm.masses(rng), timings)
+    return nullcontext(lambda task: trials.outcomes(task, rng, timings))
+
+
+def _tried(follow: Follow, task: trials.Task, name: str) -> tuple[trials.Task, list[trials.Outcome]]:
+    outcomes = list(follow(task))
+    print(f"  {name}, {task.fastest.duration:.2f} s at the fastest: " + "; ".join(
+        f"{one.timing.partition(',')[0]} {'lost' if one.lost else f'{one.off:.1f} mm off'}" for one in outcomes), flush=True)
+    return task, outcomes

@@ -37,15 +37,17 @@ Timing = Callable[[Task], Retimed]
 class Outcome(NamedTuple):
     """How a timing went.
 
-    timing  : its name; motion: what it is; tracked: what the plant did
-    longer  : duration by that of the fastest motion
+    timing  : its name; tracked: what the plant did
+    motion  : what it is; None where a node decided that
+    duration: how long it takes [s]; longer: by that of the fastest motion
     off     : largest distance of the tool from its path, while it was on its way [mm]
     beyond  : how long a torque was asked for that drives cannot follow, for its rate or its size [ms]
     """
 
     timing: str
-    motion: Retimed
     tracked: Tracked
+    motion: Retimed | None
+    duration: float
     longer: float
     off: float
     beyond: float
@@ -71,10 +73,14 @@ def task(arm: Arm, rng: np.random.Generator) -> Task:
 
 def as_planned(task: Task) -> Retimed:
     """Points with times, twice too fast, and a quintic from each to the next."""
-    law, path = task.fastest.law, task.fastest.route.path
-    times = np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / TOO_FAST
-    plan = plan_from_waypoints(task.points, times)
+    plan = plan_from_waypoints(task.points, planned_times(task))
     return Retimed(Route(plan.path, 0.0, len(task.points)), plan.law)
+
+
+def planned_times(task: Task) -> np.ndarray:
+    """(points,) [s]."""
+    law, path = task.fastest.law, task.fastest.route.path
+    return np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / TOO_FAST
 
 
 def by_toppra(task: Task) -> Retimed:
@@ -109,12 +115,15 @@ MORE: dict[str, Timing] = {
 
 def outcomes(task: Task, rng: np.random.Generator, timings: Mapping[str, Timing]) -> Iterator[Outcome]:
     """One after another, all on the same plant."""
-    plant = task.arm.plant(rng)
+    plant = task.arm.plant(task.arm.masses(rng))
     for name, timing in timings.items():
         motion = timing(task)
-        tracked = follow(plant, motion, motion.duration)
-        longer = motion.duration / task.fastest.duration
-        yield Outcome(name, motion, tracked, longer, _off(task, tracked), _beyond(task, tracked))
+        yield outcome(task, name, follow(plant, motion, motion.duration), motion.duration, motion)
+
+
+def outcome(task: Task, timing: str, tracked: Tracked, duration: float, motion: Retimed | None) -> Outcome:
+    return Outcome(timing, tracked, motion, duration, duration / task.fastest.duration, _off(task, tracked),
+                   _beyond(task, tracked))
 
 
 def _off(task: Task, tracked: Tracked) -> float:
