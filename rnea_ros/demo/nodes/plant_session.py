@@ -51,7 +51,7 @@ class PlantSession:
     def ready(self) -> bool:
         """Whether everybody has found everybody."""
         ours = all(topic.get_subscription_count() for topic in (*self._topics.values(), self._reset))
-        return ours and bool(self._state) and self._node.count_publishers(f"{CONTROLLER}/joint_trajectory") == 2
+        return ours and bool(self._state) and self._node.count_publishers(f"{CONTROLLER}/joint_trajectory") > 1
 
     def place(self, q: np.ndarray) -> None:
         self._reset.publish(JointState(name=self._names, position=q.tolist()))

@@ -48,8 +48,8 @@ def settings(args: argparse.Namespace, arm: Arm, masses: np.ndarray, folder: Pat
     plant = {"arm": args.arm, "urdf": args.urdf or "", "joints": list(arm.robot.joint_names), "masses": masses.tolist(),
              "start": [0.0] * arm.robot.n, "recording": str(folder / "recording")}
     scaling = {"robot_description": arm.urdf.decode(), "robot_file": str(robot_file), "use_sim_time": True,
-               "output": "trajectory", "controller.name": "/joint_trajectory_controller", "control_rate": 100.0, "solve_first": True, "limits_share.effort": SHARE,
-               "limits_share.effort_rate": SHARE}
+               "output": "trajectory", "controller.name": "/joint_trajectory_controller", "control_rate": 100.0,
+               "solve_first": True, "limits_share.effort": SHARE, "limits_share.effort_rate": SHARE}
     return {"/**/joint_trajectory_controller": {"ros__parameters": plant}, "/**/scaling_node": {"ros__parameters": scaling}}
 
 
