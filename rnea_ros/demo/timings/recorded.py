@@ -39,9 +39,9 @@ class Recording:
         """From `rest` [s] before it first was to move, to `rest` after it was to stand still, or until it was lost; its times
         are from the beginning of the motion. None as long as there is no such motion."""
         whole = self._path.stat().st_size // self._row - self._begin
-        rows = np.fromfile(self._path, count=whole * self._row // 8, offset=self._begin * self._row).reshape(whole, -1)
         if not whole:
             return None
+        rows = np.fromfile(self._path, count=whole * self._row // 8, offset=self._begin * self._row).reshape(whole, -1)
         wanted, *others = np.split(rows[:, 2:], 4, axis=1)
         moving = np.flatnonzero(np.abs(np.diff(wanted, axis=0)).max(axis=1) > 0.0)
         if not len(moving):
