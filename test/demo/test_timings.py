@@ -197,6 +197,7 @@ def test_live(tmp_path, monkeypatch, capsys):
 def test_live_is_of_the_plant(capsys, monkeypatch):
     assert main.main(["demo", "--live"]) == 2 and "add --plant" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "rnea_ros.demo.nodes.plant_session", None)
+    monkeypatch.delattr("rnea_ros.demo.nodes.plant_session", raising=False)  # of the package, where it is imported already
     assert main.main(["demo", "--plant", "--live", "--arm", "seven_r"]) == 2 and "needs ROS 2" in capsys.readouterr().err
     assert "60% of it" in live.told(0.6) and live.told(0.99) == ", in real time"
 
