@@ -23,17 +23,19 @@ import numpy as np
 
 import rnea_ros
 from rnea_ros import Robot
-from rnea_ros.cli.identify import read
+from rnea_ros.cli.reading import measurements
 from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
 from rnea_ros.identification.fitting import Fit, fit
 from rnea_ros.identification.identification import Measurements
+from rnea_ros.recordings.recording import Reading
 
 SECONDS, RATE, TURN = 60.0, 500.0, 2.0 * np.pi / 2**17
 TORQUE_NOISE = 0.01  # of each joint's torque
 REAL = {  # published residuals [N m], beside which ours stand
-    "ur10": ("ur_description/urdf/ur10_robot.urdf", [], {}, (4.2, 4.7, 1.6, 0.75, 0.74, 1.3)),
-    "panda": ("panda_description/urdf/panda.urdf", [("fer_", "panda_")], {7: 0.0}, (0.72, 0.61, 0.57, 0.81, 0.15, 0.24, 0.08))}
+    "ur10": ("ur_description/urdf/ur10_robot.urdf", [], [], (4.2, 4.7, 1.6, 0.75, 0.74, 1.3)),
+    "panda": ("panda_description/urdf/panda.urdf", [("fer_", "panda_")], [("panda_finger_joint1", 0.0)],
+              (0.72, 0.61, 0.57, 0.81, 0.15, 0.24, 0.08))}
 SIMULATED = {"panda": "panda_description/urdf/panda.urdf", "ur5": "ur_description/urdf/ur5_robot.urdf"}
 
 
@@ -101,7 +103,8 @@ def simulated(name: str, seed: int) -> tuple[Fit, np.ndarray, np.ndarray]:
 def real(name: str, recordings: Path) -> Fit:
     urdf, rename, held, _ = REAL[name]
     robot = Robot.from_urdf(folder() / urdf)
-    return fit(robot, read(recordings / f"{name}_exciting_trajectory.csv", robot, rename, held))
+    reading = Reading(rename=tuple(rename), held=tuple(held))
+    return fit(robot, measurements(recordings / f"{name}_exciting_trajectory.csv", robot, reading))
 
 
 def folder() -> Path:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from ..motion.limit_use import Peak, Peaks, limit_use
 from ..recordings import bags, files, results
-from ..recordings.recording import Recording, Span, Wanted, blocks_of, motions
+from ..recordings.recording import Reading, Recording, Span, Wanted, blocks_of, motions
 from ..recordings.told import check, told
 from ..recordings.torques import FOLLOWED, SERVED, Torques, asked, parts, torques
 from ..robots.kinds import model_id, tree
@@ -32,7 +32,7 @@ class Job(NamedTuple):
 
     robot    : pickled; None: each recording describes its own
     options  : of rnea_ros.load, for those that do
-    topic    : of the joint states in bags, None: the usual one
+    reading  : how recordings tell of the robot
     window   : as in estimate_recording [s]
     kind     : of the results, one of results.FORMATS
     part     : seconds of a recording that become one file
@@ -40,7 +40,7 @@ class Job(NamedTuple):
 
     robot: bytes | None
     options: dict[str, Any]
-    topic: str | None
+    reading: Reading
     window: float | None
     kind: str
     part: float
@@ -77,7 +77,7 @@ def survey(job: Job, path: Path) -> Plan:
     blocks = blocks_of(recording)
     count = blocks.number if isinstance(robot, FOLLOWED) else max(1, round(job.part / blocks.length))
     ranges = tuple(range(k, min(k + count, blocks.number)) for k in range(0, blocks.number, count))
-    said = (LAYOUT, content(path), model_id(robot), tree(robot).backend, job.topic, job.window, job.kind, job.part)
+    said = (LAYOUT, content(path), model_id(robot), tree(robot).backend, tuple(job.reading), job.window, job.kind, job.part)
     return Plan(hashlib.sha256(repr(said).encode()).hexdigest(), recording.span, ranges)
 
 
@@ -122,7 +122,7 @@ def content(path: Path) -> str:
 def _opened(job: Job, path: Path, span: Span | None) -> tuple[AnyRobot, Recording]:
     robot = _unpickled(job.robot) if job.robot else _described(path, job.options)
     read = told(robot)
-    recording = files.open_recording(path, Wanted(read.names, read.blocks, topic=job.topic), span)
+    recording = files.open_recording(path, Wanted(read.names, read.blocks, reading=job.reading), span)
     check(robot, recording.blocks)
     return robot, recording
 

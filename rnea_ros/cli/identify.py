@@ -7,15 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError, near, some
+from ..errors import some
 from ..identification import result_files
 from ..identification.fitting import HELD_OUT, RATE, Fit, fit
-from ..identification.identification import Measurements
 from ..output import figures
 from ..recordings import motion_csv
-from ..recordings.recording import Wanted
 from ..robots.robot import Robot
-from . import output_files, robots
+from . import output_files, reading, robots
 from .outcome import Outcome
 from .progress import working
 from .tables import table, terminal_width
@@ -26,14 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("motion", metavar="RECORDING",
                         help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a "
                              "ROS 2 bag, whose effort is taken for the torque")
-    robots.add_topic(parser)
+    reading.add_arguments(parser)
     parser.add_argument("-o", "--output", metavar="FOLDER",
                         help=f"for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with pictures, and "
                              f"{result_files.NUMBERS}")
-    parser.add_argument("--rename", nargs="+", default=[], metavar="OLD=NEW",
-                        help="parts of column names to replace: effort_=tau_")
-    parser.add_argument("--hold", nargs="+", default=[], metavar="JOINT[=POSITION]",
-                        help="joints that the recording does not have, at rest at a position, default 0 [rad, m]")
     parser.add_argument("--held-out", type=float, default=HELD_OUT, metavar="SHARE",
                         help=f"of the recording, at its end, that is foretold and not used, default {HELD_OUT}")
     parser.add_argument("--rate", type=float, default=RATE, metavar="HZ",
@@ -51,7 +45,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.output:
         output_files.check_folder(args.output)
         figures.check_format(result_files.TORQUES)
-    recording = read(args.motion, robot, _pairs(args.rename), _held(args.hold, robot), args.topic)
+    recording = reading.measurements(args.motion, robot, reading.asked(args))
     with working("fitting bodies, rotors and friction"):
         found = fit(robot, recording, args.held_out, args.rate, args.window, args.currents)
     text, files = told(found, terminal_width()), []
@@ -61,40 +55,6 @@ def run(args: argparse.Namespace) -> Outcome:
         files = [str(Path(args.output) / name) for name in written]
         text += "\n-> " + ", ".join(files)
     return Outcome(text, {**result_files.as_json(found), "files": files}, int(not found.explained))
-
-
-def _pairs(words: list[str]) -> list[tuple[str, str]]:
-    if wrong := [word for word in words if "=" not in word or word.startswith("=")]:
-        raise InputError(f"--rename {some(wrong)}: OLD=NEW is needed, for instance effort_=tau_")
-    return [(old, new) for old, _, new in (word.partition("=") for word in words)]
-
-
-def _held(words: list[str], robot: Robot) -> dict[int, float]:
-    """{number of a joint: where it is}."""
-    found = {}
-    for name, _, position in (word.partition("=") for word in words):
-        if name not in robot.joint_names:
-            raise InputError(f"--hold {name}: the joints are {some(robot.joint_names)}{near(name, robot.joint_names)}")
-        try:
-            found[robot.joint_names.index(name)] = float(position or 0.0)
-        except ValueError:
-            raise InputError(f"--hold {name}={position}: a position is needed [rad, m]") from None
-    return found
-
-
-def read(path: str | Path, robot: Robot, rename: list[tuple[str, str]], held: dict[int, float],
-         topic: str | None = None) -> Measurements:
-    """A recording from a bag, or from a CSV as motion_csv.py describes it, with torques beside the motion."""
-    there = [k for k in range(robot.n) if k not in held]
-    names = tuple(robot.joint_names[k] for k in there)
-    blocks = robots.read(path, Wanted(names, ("q", "qd", "qdd", "tau"), ("q", "tau"), topic, tuple(rename)))
-    t = blocks.pop("t")
-    for block, columns in blocks.items():
-        blocks[block] = np.full((len(t), robot.n), np.nan if block == "tau" else 0.0)
-        blocks[block][:, there] = columns
-    for k, position in held.items():
-        blocks["q"][:, k] = position
-    return Measurements(t, **blocks)
 
 
 def told(found: Fit, width: int | None = None) -> str:

@@ -17,7 +17,7 @@ from ..bulk.many import Outcome as OneOutcome
 from ..errors import InputError, some
 from ..recordings import files, results, torques
 from ..robots.robot import Robot
-from . import output_files, robots
+from . import output_files, reading, robots
 from .outcome import Outcome
 from .progress import ProgressLine
 
@@ -110,7 +110,7 @@ def _job(args: argparse.Namespace, kind: str) -> job.Job:
         if isinstance(served, Robot):
             served.torque_and_rate(*[[0.0] * served.n] * 4)  # compiled here, once, for all workers of this machine
         robot = pickle.dumps(served)
-    return job.Job(robot, options, args.topic, args.window, kind, args.part or PART)
+    return job.Job(robot, options, reading.asked(args), args.window, kind, args.part or PART)
 
 
 def _size(path: Path) -> int:

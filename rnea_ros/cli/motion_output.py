@@ -18,7 +18,7 @@ from ..recordings import motion_csv, plots
 from ..recordings.plots import TimedMotion
 from ..robots.link_side import level, link_side
 from ..robots.protocol import AnyRobot
-from . import output_files, robots
+from . import output_files, reading, robots
 from .outcome import Outcome
 
 BLOCKS = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
@@ -47,7 +47,7 @@ def robot_and_limits(args: argparse.Namespace,
     output_files.check_files(args.output, args.plot)
     if args.plot:
         figures.check_format(args.plot)
-    robot = robots.loaded(args, robots.described(args, recording) if recording else None)
+    robot = robots.loaded(args, reading.described(args, recording) if recording else None)
     link_side(robot, level(robot))  # or says why it cannot be moved along a path
     return robot, *robots.limits(robot, args)
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..identification.identification import Measurements
 from ..identification.payload import MASSES, NAMES, PayloadEstimate, estimate_payload
 from ..model.robot_file.robot_file import RobotFile
 from ..recordings import motion_csv
-from ..recordings.recording import Wanted
 from ..robots.robot import Robot
-from . import output_files, robots
+from . import output_files, reading, robots
 from .outcome import Outcome
 from .progress import working
 from .tables import table
@@ -24,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("motion", metavar="RECORDING",
                         help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a "
                              "ROS 2 bag")
-    robots.add_topic(parser)
+    reading.add_arguments(parser)
     parser.add_argument("--link", required=True, metavar="LINK", help="link of the URDF that carries the payload")
     parser.add_argument("--tare", metavar="RECORDING", help="the same motion, or one like it, without the payload")
     parser.add_argument("--known-friction", action="store_true", help="the model's friction is right: fit none beside")
@@ -39,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     output_files.check_files(args.output)
     robot = robots.served(args, Robot)
-    recording, tare = (_read(path, robot, args.topic) if path else None for path in (args.motion, args.tare))
-    assert recording is not None
+    how = reading.asked(args)
+    recording = reading.measurements(args.motion, robot, how)
+    tare = reading.measurements(args.tare, robot, how) if args.tare else None
     with working("comparing torques"):
         found = estimate_payload(robot, args.link, recording, tare, friction=not args.known_friction, window=args.window,
                                  masses=args.mass_uncertainty)
@@ -50,10 +49,6 @@ def run(args: argparse.Namespace) -> Outcome:
               for name, unit, value, std in zip(NAMES, UNITS, found.values, found.std, strict=True)}
     return Outcome(report(found, tare is not None), {"link": found.link, "samples": found.samples, "tared": tare is not None,
                                                      "payload": values, "files": [args.output] if args.output else []})
-
-
-def _read(path: str, robot: Robot, topic: str | None) -> Measurements:
-    return Measurements(**robots.read(path, Wanted(robot.joint_names, ("q", "qd", "qdd", "tau"), ("q", "tau"), topic)))
 
 
 def report(found: PayloadEstimate, tared: bool) -> str:

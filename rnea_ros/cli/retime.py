@@ -11,9 +11,9 @@ import numpy as np
 from ..errors import InputError
 from ..motion.retime import retime_motion
 from ..motion.warmth import repeatable
-from ..recordings.recording import Wanted
+from ..recordings.recording import Reading, Wanted
 from ..robots.link_side import level
-from . import motion_output, robots
+from . import motion_output, reading, robots
 from .outcome import Outcome
 from .progress import ProgressLine
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="TRAJECTORY",
                         help="a CSV with columns t, q_<joint>; qd_<joint> tells where it stops on its way; or a ROS 2 bag")
-    robots.add_topic(parser)
+    reading.add_arguments(parser)
     motion_output.add_arguments(parser)
     parser.add_argument("--tolerance", type=float, default=1e-6, metavar="RAD",
                         help="how far points may lie off the path [rad, m], default 1e-6; more, for noisy recordings")
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    path = robots.one_recording(args)
+    path = reading.one_recording(args)
     robot, limits, _forces = motion_output.robot_and_limits(args, path)
-    t, points, velocities = read(path, robot.joint_names, args.topic)
+    t, points, velocities = read(path, robot.joint_names, reading.asked(args))
     watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"), base=level(robot))
@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def read(path: str | Path, joint_names: tuple[str, ...],
-         topic: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+         how: Reading = Reading()) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """t (samples,), increasing, q (samples, n), and qd where the file has it."""
-    known = robots.read(path, Wanted(joint_names, topic=topic))
+    known = reading.read(path, Wanted(joint_names, reading=how))
     t = known["t"]
     if len(t) < 2:
         raise InputError(f"{path}: one row; a path needs two points at least")

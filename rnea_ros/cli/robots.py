@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import sys
-from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InputError, some
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Limits
-from ..recordings import files
-from ..recordings.bags import description
-from ..recordings.recording import Samples, Wanted
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.declared_joints import joint_forces, limited
 from ..robots.elastic import ElasticRobot
@@ -43,48 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser, base: bool = True) -> None:
     if base:
         parser.add_argument("--base", choices=("fixed", "floating"),
                             help="whether the root link is free; default: as the robot file says, or fixed")
-
-
-def add_topic(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topic", metavar="NAME", help="of the joint states in a bag; default /joint_states, or the only one")
-
-
-def take_recordings(args: argparse.Namespace) -> None:
-    """Where a recording stands in the place of the URDF, it is one of the recordings, and a bag describes its robot itself.
-
-    InputError without any recording. args.urdf is None afterwards where each bag describes its robot.
-    """
-    given = args.urdf
-    if files.is_bag(given) or (not args.recordings and (Path(given).is_dir() or glob.has_magic(given))):
-        args.recordings.insert(0, given)
-        args.urdf = None
-    if not args.recordings:
-        raise InputError(f"no recording after {given}")
-
-
-def one_recording(args: argparse.Namespace) -> Path:
-    """Of a command that reads just one."""
-    take_recordings(args)
-    if len(args.recordings) > 1:
-        raise InputError(f"rnea {args.command} takes one recording, got {len(args.recordings)}")
-    return Path(args.recordings[0])
-
-
-def read(path: str | Path, wanted: Wanted) -> Samples:
-    """All of a recording; stderr hears of what in it was not used."""
-    samples, notes = files.read(path, wanted)
-    for line in notes:
-        print(line, file=sys.stderr)
-    return samples
-
-
-def described(args: argparse.Namespace, path: Path) -> str | bytes:
-    """The URDF: that of the command line, or the one in the recording."""
-    if args.urdf is not None:
-        return args.urdf
-    if not files.is_bag(path):
-        raise InputError(f"{path}: says nothing of the robot; its URDF is needed before the recordings")
-    return description(path).encode()  # text, whatever it says, and never a path
 
 
 def add_gravity(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ from ..recordings.told import check, told
 from ..recordings.torques import Torques
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from . import many, output_files, robots
+from . import many, output_files, reading, robots
 from .outcome import Outcome
 from .progress import ProgressLine
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", required=True,
                         help="of one recording: a .csv with columns t, tau_<joint>, tau_rate_<joint>, a .parquet with them, "
                              "or a .mcap to play beside the recording; of several: a folder")
-    robots.add_topic(parser)
+    reading.add_arguments(parser)
     motion_csv.add_window(parser)
     parser.add_argument("--plot", metavar="OUT.png", help="also draw the curves, of one recording")
     many.add_arguments(parser)
@@ -47,16 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    robots.take_recordings(args)
+    reading.take_recordings(args)
     if many.asked(args):
         return many.run(args)
     path, output = Path(args.recordings[0]), Path(args.output)
     output_files.check_files(output, args.plot)
     if args.plot:
         figures.check_format(args.plot)
-    robot = robots.served(args, *compute.SERVED, urdf=robots.described(args, path))
+    robot = robots.served(args, *compute.SERVED, urdf=reading.described(args, path))
     read, work = told(robot), _Work(robot, bool(args.plot))
-    source = files.open_recording(path, Wanted(read.names, read.blocks, topic=args.topic))
+    source = files.open_recording(path, Wanted(read.names, read.blocks, reading=reading.asked(args)))
     check(robot, source.blocks)
     kind = output.suffix[1:] if output.suffix[1:] in results.FORMATS else results.CSV
     results.write(output, kind, robot.joint_names, source.span.origin, work.torques(source, read.types, args.window))

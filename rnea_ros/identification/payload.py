@@ -85,24 +85,26 @@ class PayloadEstimator:
         self._to_mdh = _moved(frame)
 
     def raw(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, tau: np.ndarray, friction: bool = True) -> Raw:
-        """Least squares over samples (k, n), joints weighed by what is left of each. Raises InputError for too few."""
+        """Least squares over samples (k, n), joints weighed by what is left of each; a column of NaN in tau is a joint whose
+        torque nothing tells. Raises InputError for too few samples."""
         samples, n = np.shape(q)
         if samples < FEWEST:
             raise InputError(f"{samples} samples of motion and torques; {FEWEST} at least are needed")
-        left = tau - self.robot.inverse_dynamics(q, qd, qdd)
+        told = np.isfinite(tau).all(axis=0)
+        left = (tau - self.robot.inverse_dynamics(q, qd, qdd))[:, told]
         Y = self._regressor(q, qd, qdd) @ self._to_mdh
         rubbed = _friction_columns(self.robot, qd) if friction else np.zeros((samples, n, 0))
-        W = np.concatenate((Y, rubbed), axis=2)
+        W = np.concatenate((Y, rubbed), axis=2)[:, told]
         size = np.concatenate((SIZES, np.full(rubbed.shape[2], RUBBED)))
-        noise = np.full(n, 1.0)
+        noise = np.full(told.sum(), 1.0)
         for _ in range(3):
             weighed = W / noise[:, None]
             flat = (weighed * size).reshape(-1, len(size))
             inverse = np.linalg.inv(flat.T @ flat + np.eye(len(size))) * np.multiply.outer(size, size)
             x = inverse @ np.einsum("skp,sk->p", weighed, left / noise)
             residual = left - W @ x
-            noise = np.maximum(residual.std(axis=0), FLOOR * (1.0 + np.abs(tau).max(axis=0)))
-        shares = np.einsum("skp,slk->pl", weighed, self.robot.link_torques(q, qd, qdd) / noise)
+            noise = np.maximum(residual.std(axis=0), FLOOR * (1.0 + np.abs(tau[:, told]).max(axis=0)))
+        shares = np.einsum("skp,slk->pl", weighed, self.robot.link_torques(q, qd, qdd)[:, :, told] / noise)
         return Raw(x[:10], _covariance(weighed, residual / noise, inverse)[:10, :10], (inverse @ shares)[:10], samples)
 
     def estimate(self, loaded: Raw, tare: Raw | None = None, masses: float = MASSES) -> PayloadEstimate:
@@ -128,7 +130,7 @@ def estimate_payload(robot: Robot, link: str, recording: Measurements, tare: Mea
                      friction: bool = True, window: float | None = None, masses: float = MASSES) -> PayloadEstimate:
     """What a link of the robot carries, from a recording; and one without the payload, the tare.
 
-    recording, tare: torques as robot.model.efforts.measured has them
+    recording, tare: torques as robot.model.efforts.measured has them; NaN for joints whose torques are not measured
     friction : fit Coulomb and viscous friction and an offset of each joint beside
     window   : of polynomials, instead of Kalman smoothing, for derivatives that are not given [s]
     masses   : standard deviation of the masses of the robot's own links, as a share: for how well the answer is known
@@ -137,9 +139,10 @@ def estimate_payload(robot: Robot, link: str, recording: Measurements, tare: Mea
     estimator = PayloadEstimator(robot, link)
 
     def raw(of: Measurements) -> Raw:
-        q, tau = (validation.coordinates(name, getattr(of, name), robot.joint_names) for name in ("q", "tau"))
-        data = prepare(of.t, q, tau, of.qd, of.qdd, window, robot.joint_types)
-        return estimator.raw(data.q, data.qd, data.qdd, robot.measured_torque(data.tau, data.q, data.qd), friction)
+        q, tau = (validation.coordinates(name, getattr(of, name), robot.joint_names, name == "q") for name in ("q", "tau"))
+        data = prepare(of.t, q, np.nan_to_num(tau), of.qd, of.qdd, window, robot.joint_types)
+        torque = np.where(np.isfinite(tau).all(axis=0), robot.measured_torque(data.tau, data.q, data.qd), np.nan)
+        return estimator.raw(data.q, data.qd, data.qdd, torque, friction)
 
     return estimator.estimate(raw(recording), None if tare is None else raw(tare), masses)
 

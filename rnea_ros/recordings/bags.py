@@ -40,10 +40,10 @@ class BagRecording:
     ignored_are = "joints"
 
     def __init__(self, path: Path, wanted: Wanted, span: Span | None = None):
-        self.path, self.left_out = path, Counter[str]()
-        self._joints, self._rename = wanted.joint_names, wanted.rename
+        self.path, self.wanted, self.left_out = path, wanted, Counter[str]()
+        self._joints, self._rename = wanted.names, wanted.reading.rename
         with _reading(path) as bag:
-            self._topic = _topic(path, bag, wanted.topic)
+            self._topic = _topic(path, bag, wanted.reading.topic)
             have = self._first(bag)
             self.span = span or self._passed(bag)
         told = [block for block, field in FIELDS.items() if len(getattr(have, field)) == len(have.name)]

@@ -23,8 +23,8 @@ class CsvRecording:
     ignored_are = "columns"
 
     def __init__(self, path: Path, wanted: Wanted, span: Span | None = None):
-        self.path, self.left_out = path, Counter[str]()
-        found = motion_csv.used_columns(path, wanted.joint_names, wanted.blocks, wanted.needed, wanted.rename)
+        self.path, self.wanted, self.left_out = path, wanted, Counter[str]()
+        found = motion_csv.used_columns(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.rename)
         self._header, self._known, self.ignored = found
         self._used = motion_csv.places(self._header, self._known)
         self.blocks = tuple(self._known)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError, some
+from ..errors import InputError, near, some
 from . import motion_csv
 from .bags import METADATA, BagRecording
 from .csv_recording import CsvRecording
@@ -29,6 +29,7 @@ def is_bag(path: str | Path) -> bool:
 
 def open_recording(path: str | Path, wanted: Wanted, span: Span | None = None) -> Recording:
     """The recording at a path. span: what an earlier pass through this very file has told. InputError: it cannot be read."""
+    _check_held(wanted)
     if is_bag(path):
         return BagRecording(Path(path), wanted, span)
     if Path(path).is_dir():
@@ -38,12 +39,24 @@ def open_recording(path: str | Path, wanted: Wanted, span: Span | None = None) -
 
 def read(path: str | Path, wanted: Wanted) -> tuple[Samples, list[str]]:
     """All samples at once, for what needs them all; and for people what was not used. Times of a CSV may be in any order."""
-    if not is_bag(path):
-        samples, ignored = motion_csv.columns_of(path, wanted.joint_names, wanted.blocks, wanted.needed, wanted.rename)
-        return samples, unused("columns", ignored)
-    recording = open_recording(path, wanted)
-    (samples,) = recording.pieces((-np.inf, np.inf))
-    return samples, notes(recording)
+    if is_bag(path):
+        recording = open_recording(path, wanted)
+        (samples,) = recording.pieces((-np.inf, np.inf))
+        told = notes(recording)
+    else:
+        _check_held(wanted)
+        samples, ignored = motion_csv.columns_of(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.rename)
+        told = unused("columns", ignored)
+    t = samples.pop("t")
+    return {"t": t, **{name: wanted.whole(name, columns) for name, columns in samples.items()}}, told
+
+
+def _check_held(wanted: Wanted) -> None:
+    for name, _ in wanted.reading.held:
+        if name not in wanted.joint_names:
+            raise InputError(f"--hold {name}: the joints are {some(wanted.joint_names)}{near(name, wanted.joint_names)}")
+    if not wanted.names:
+        raise InputError("--hold: every joint is held; at least one has to be in the recording")
 
 
 def notes(recording: Recording) -> list[str]:

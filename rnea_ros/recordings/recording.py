@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +33,7 @@ class Recording(Protocol):
     """One motion of one robot in a file.
 
     path     : of the file, or of the folder that is a bag
+    wanted   : what was asked for
     blocks   : those of the blocks asked for that it has for every joint
     ignored  : what else is in it, by name; ignored_are says what that is
     span     : of the whole file
@@ -39,6 +41,7 @@ class Recording(Protocol):
     """
 
     path: Path
+    wanted: Wanted
     blocks: tuple[str, ...]
     ignored: tuple[str, ...]
     ignored_are: str
@@ -46,18 +49,53 @@ class Recording(Protocol):
     left_out: Counter[str]
 
     def pieces(self, edges: Sequence[float]) -> Iterator[Samples]:
-        """The samples between each two neighbours of some rising times [s], in one pass; the later edge is the next one's."""
+        """The samples between each two neighbours of some rising times [s], in one pass; the later edge is the next one's.
+
+        Of the joints that it has: without those that are held.
+        """
+
+
+class Reading(NamedTuple):
+    """How a recording tells of a robot.
+
+    topic  : of the joint states in a bag; None: the usual one
+    rename : parts (old, new) of the names of columns, or of joints in a bag
+    held   : (joint, position): joints that it does not have, at rest [rad, m]
+    """
+
+    topic: str | None = None
+    rename: tuple[tuple[str, str], ...] = ()
+    held: tuple[tuple[str, float], ...] = ()
 
 
 class Wanted(NamedTuple):
-    """What is to be read: blocks of these joints; of the blocks, what no recording can do without; and, where a bag tells
-    of several robots, the topic of its joint states; rename: parts (old, new) of the names of columns, or joints of a bag."""
+    """What is to be read, and how: blocks of these joints; of the blocks, what no recording can do without."""
 
     joint_names: tuple[str, ...]
     blocks: tuple[str, ...] = BLOCKS
     needed: tuple[str, ...] = ("q",)
-    topic: str | None = None
-    rename: tuple[tuple[str, str], ...] = ()
+    reading: Reading = Reading()
+
+    @property
+    def there(self) -> list[int]:
+        """Numbers of the joints that the recording has to have."""
+        held = dict(self.reading.held)
+        return [k for k, name in enumerate(self.joint_names) if name not in held]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Theirs."""
+        return tuple(self.joint_names[k] for k in self.there)
+
+    def whole(self, block: str, columns: np.ndarray) -> np.ndarray:
+        """(..., joints) from (..., joints that are there): what is held stands, and nothing tells its torque."""
+        if not self.reading.held:
+            return columns
+        found = np.full((*columns.shape[:-1], len(self.joint_names)), np.nan if block == "tau" else 0.0)
+        found[..., self.there] = columns
+        for name, position in self.reading.held if block == "q" else ():
+            found[..., self.joint_names.index(name)] = position
+        return found
 
 
 def motions(recording: Recording, joint_types: Sequence[str], window: float | None = None,
@@ -68,7 +106,7 @@ def motions(recording: Recording, joint_types: Sequence[str], window: float | No
     """
     if set(BLOCKS) - set(recording.blocks):
         checked(np.arange(recording.span.samples), {}, ORDERS)  # enough of them
-    blocks = blocks_of(recording)
+    blocks, types = blocks_of(recording), [joint_types[k] for k in recording.wanted.there] if joint_types else ()
     numbers = range(blocks.number) if numbers is None else numbers
     edges = [time for k in range(numbers.start, numbers.stop + 1) for time in blocks.around(k)]
     pieces = recording.pieces(edges)
@@ -79,7 +117,7 @@ def motions(recording: Recording, joint_types: Sequence[str], window: float | No
         inner = slice(*np.searchsorted(near["t"], (blocks.begin(k), blocks.begin(k + 1))))
         begin = end
         if inner.stop > inner.start:
-            motion = _completed(near, inner, joint_types, window)
+            motion = _whole(recording.wanted, _completed(near, inner, types, window))
             known = np.isfinite(motion.qddd).all(axis=1)
             if not known.all():
                 recording.left_out["without others near enough to tell derivatives"] += int((~known).sum())
@@ -102,3 +140,11 @@ def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: 
     own |= {name: getattr(guesses, name) for name in ("q", *estimated)}
     return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], estimated, guesses.how,
                           deviation=guesses.deviation, higher=higher_of(own))
+
+
+def _whole(wanted: Wanted, motion: RecordedMotion) -> RecordedMotion:
+    """With the joints that are held."""
+    deviation = None if motion.deviation is None else wanted.whole("", motion.deviation)
+    q, qd, qdd, qddd = (wanted.whole(name, getattr(motion, name)) for name in BLOCKS)
+    return replace(motion, q=q, qd=qd, qdd=qdd, qddd=qddd, deviation=deviation,
+                   higher=tuple(wanted.whole("", block) for block in motion.higher))

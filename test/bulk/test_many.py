@@ -15,7 +15,7 @@ from rnea_ros.bulk.job import Job
 from rnea_ros.estimation import blocks
 from rnea_ros.estimation.recording import estimate_recording
 from rnea_ros.recordings import files
-from rnea_ros.recordings.recording import Wanted
+from rnea_ros.recordings.recording import Reading, Wanted
 from support.robots import arm
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -27,7 +27,7 @@ NAMES = ROBOT.joint_names
 
 
 def job(kind="parquet", part=100.0, **options):
-    return Job(pickle.dumps(ROBOT), {}, None, None, kind, part)._replace(**options)
+    return Job(pickle.dumps(ROBOT), {}, Reading(), None, kind, part)._replace(**options)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.cli import identify, main, retime
+from rnea_ros.cli import main, reading, retime
+from rnea_ros.recordings.recording import Reading
 from support.robots import arm
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -18,6 +19,7 @@ URDF = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)})
 ROBOT = Robot.from_urdf(URDF, backend="python")
 NAMES = ROBOT.joint_names
 PYTHON = ("--backend", "python")
+OTHERS = Reading(rename=(("j1", "arm1"),), held=(("j2", 0.5),))
 
 
 @pytest.fixture
@@ -69,17 +71,44 @@ def test_identify_and_retime_read_bags(files):
     _, bag, csv = files
     answers = []
     for recording in (bag, csv):
-        held = identify.read(recording, ROBOT, [], {})
+        held = reading.measurements(recording, ROBOT, Reading())
         answers.append((held.q, held.tau))
     for ours, theirs in zip(*answers):
         np.testing.assert_array_equal(ours, theirs)
-    alone = identify.read(bag, Robot.from_urdf(URDF.replace('"j1"', '"arm1"')), [("j1", "arm1")], {1: 0.5})
+    alone = reading.measurements(bag, Robot.from_urdf(URDF.replace('"j1"', '"arm1"')), OTHERS)
     np.testing.assert_array_equal(alone.q[:, 0], answers[0][0][:, 0])
     assert (alone.q[:, 1] == 0.5).all()
     (t, q, qd), (t_csv, q_csv, _) = (retime.read(recording, NAMES) for recording in (bag, csv))
     np.testing.assert_allclose(t, t_csv, atol=1e-12)
     np.testing.assert_array_equal(q, q_csv)
     assert qd is None  # a driver's velocities stop nobody
+
+
+def test_every_command_reads_other_names_and_holds_joints_that_are_missing(files, tmp_path, capsys):
+    """A robot whose first joint the recording calls otherwise, and whose second one it does not have."""
+    _, bag, _ = files
+    robot, t = tmp_path / "other.urdf", np.linspace(0.0, 1.0, 50)
+    robot.write_text(URDF.replace('"j1"', '"arm1"'))
+    motion = np.column_stack((np.sin(t), np.cos(t), -np.sin(t), -np.cos(t)))
+    blocks, words = ("q", "qd", "qdd", "qddd"), ("--rename", "j1=arm1", "--hold", "j2=0.5")
+    for name, joints, columns in (("some.csv", ("j1",), motion), ("all.csv", ("arm1", "j2"), np.column_stack(
+            (motion, np.full(len(t), 0.5), np.zeros((len(t), 3)))))):
+        header = ",".join(["t", *(f"{block}_{joint}" for joint in joints for block in blocks)])
+        np.savetxt(tmp_path / name, np.column_stack((t, columns)), fmt="%.17g", delimiter=",", header=header, comments="")
+    assert run(capsys, "torque", robot, tmp_path / "all.csv", "-o", tmp_path / "all.out.csv", *PYTHON)[0] == 0
+    for out, more in (("some.out.csv", ()), ("folder", ("--workers", "1", "--format", "csv"))):
+        asked = ("torque", robot, tmp_path / "some.csv", "-o", tmp_path / out, *more, *PYTHON, *words)
+        assert run(capsys, *asked)[0] == 0
+    for found in (tmp_path / "some.out.csv", next((tmp_path / "folder").rglob("*.csv"))):
+        np.testing.assert_array_equal(table(found), table(tmp_path / "all.out.csv"))
+    assert run(capsys, "torque", robot, bag, "-o", tmp_path / "bag.csv", *PYTHON, *words)[0] == 0  # j2 is in it, and held
+    q = retime.read(bag, ("arm1", "j2"), OTHERS)[1]
+    np.testing.assert_array_equal(q, reading.measurements(bag, Robot.from_urdf(robot), OTHERS).q)
+    assert (q[:, 1] == 0.5).all() and np.ptp(q[:, 0]) > 0.1
+    code, _, err = run(capsys, "torque", robot, bag, "-o", tmp_path / "bag.csv", "--hold", "j1", "arm1", *PYTHON)
+    assert code == 2 and "--hold j1: the joints are arm1, j2" in err
+    code, _, err = run(capsys, "torque", robot, bag, "-o", tmp_path / "bag.csv", "--hold", "j2", "arm1", *PYTHON)
+    assert code == 2 and "every joint is held" in err
 
 
 def test_a_folder_of_recordings(files, tmp_path, capsys):

@@ -13,6 +13,7 @@ import pytest
 import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.cli import identify as identify_cli
+from rnea_ros.cli import reading
 from rnea_ros.cli.outcome import show
 from rnea_ros.estimation.preparation import prepare
 from rnea_ros.identification import knowledge, result_files
@@ -21,6 +22,7 @@ from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
 from rnea_ros.identification.physical_consistency import impossible_bodies
 from rnea_ros.identification.weighted_fit import alike
+from rnea_ros.recordings.recording import Reading
 from support.oracles import difference
 from support.recorded_robot import NOISE, URDF, motion, recorded, robots, write_csv
 
@@ -296,5 +298,5 @@ def test_command_line_errors(tmp_path, capsys):
                            ("no column 'tau_j1'", ("--rename", "tau_=effort_"))):
         with pytest.raises(InputError, match=message):
             identify_cli.run(arguments(*given, *words))
-    held = identify_cli.read(given[1], robots()[0], [], {2: 0.4})
+    held = reading.measurements(given[1], robots()[0], Reading(held=(("j3", 0.4),)))
     assert np.all(held.q[:, 2] == 0.4) and np.isnan(held.tau[:, 2]).all() and np.isfinite(held.tau[:, :2]).all()

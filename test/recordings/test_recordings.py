@@ -9,7 +9,7 @@ from rnea_ros.errors import InputError
 from rnea_ros.estimation import blocks
 from rnea_ros.estimation.recording import estimate_recording
 from rnea_ros.recordings import csv_recording, files, recording
-from rnea_ros.recordings.recording import Wanted
+from rnea_ros.recordings.recording import Reading, Wanted
 
 bags = pytest.importorskip("support.bags", exc_type=ImportError)
 EPOCH, joint_state = bags.EPOCH, bags.joint_state
@@ -112,7 +112,7 @@ def test_messages_without_stamps_count_by_when_they_were_recorded(tmp_path):
 def test_what_a_bag_lacks_is_said(tmp_path, joints, topic, message):
     path = bags.recorded(tmp_path / "a", NAMES, urdf="<robot/>")
     with pytest.raises(InputError, match=message):
-        files.open_recording(path, Wanted(joints, topic=topic))
+        files.open_recording(path, Wanted(joints, reading=Reading(topic)))
 
 
 def test_bags_that_cannot_be_used_say_why(tmp_path):
@@ -130,7 +130,7 @@ def test_bags_that_cannot_be_used_say_why(tmp_path):
     two = bags.bag(tmp_path / "two", {"/a": twice[:3], "/b": twice[:3]})
     with pytest.raises(InputError, match="several topics of joint states; say which by --topic: /a, /b"):
         files.open_recording(two, WANTED)
-    assert files.open_recording(two, Wanted(NAMES, topic="/b")).span.samples == 3
+    assert files.open_recording(two, Wanted(NAMES, reading=Reading("/b"))).span.samples == 3
 
 
 def test_which_files_are_recordings(tmp_path):
