@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros.cli import doctor, progress, robots
+from rnea_ros.cli import doctor, progress, reading, robots
 from rnea_ros.cli.main import SUBCOMMANDS, main
 from rnea_ros.cli.outcome import Outcome, in_json, show
 from rnea_ros.cli.tables import table
@@ -72,7 +72,7 @@ def test_tables_fit(width):
 def test_outputs_are_looked_at_before_the_work(command, words, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ipopt, "solve", lambda *args: pytest.fail("it worked first"), raising=False)
-    monkeypatch.setattr(robots, "read", lambda *args: pytest.fail("it worked first"))
+    monkeypatch.setattr(reading, "read", lambda *args: pytest.fail("it worked first"))
     assert main([command, *words, "no/such/file"]) == 2
     assert "no such folder: mkdir -p no/such" in capsys.readouterr().err
 
