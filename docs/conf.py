@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+import gallery  # noqa: E402  beside this file
 
 project, author, release = "rnea_ros", "rnea_ros maintainers", "0.1.0"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax",
+              "sphinx.ext.viewcode", "sphinx_copybutton"]
 root_doc = "docs/site"
 include_patterns = ["docs/**.md", "docs/**.rst", "benchmark/*.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.rst"]
 exclude_patterns = ["docs/api/templates"]
+html_static_path, html_css_files = ["static"], ["gallery.css"]
 
 html_theme = "furo"
 html_title = "rnea_ros"
@@ -24,7 +28,7 @@ html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 suppress_warnings = ["myst.header"]  # pages may begin sections below the first level
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -66,5 +70,7 @@ def escaped(line: str) -> str:
 
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
+    app.add_config_value("gallery_run", True, "env")
+    app.connect("builder-inited", gallery.build)
     app.connect("autodoc-process-docstring", told)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = {page.stem: page for page in sorted((ROOT / "docs").glob("*.md"))}
 TASKS = sorted((ROOT / "docs" / "tasks").glob("*.md"))
-PAGES = [README, ROOT / "CONTRIBUTING.md", *DOCS.values(), *TASKS]
+SYSTEMS = sorted((ROOT / "docs" / "systems").glob("*.md"))
+PAGES = [README, ROOT / "CONTRIBUTING.md", *DOCS.values(), *TASKS, *SYSTEMS]
 MARK = "<!-- parameters: written by test/project/test_readme.py --update -->"
 SCALING_MARK = MARK.replace("parameters", "scaling parameters")
 ROBOT_FILE_MARK = MARK.replace("parameters", "keys of the robot file")
@@ -70,12 +71,15 @@ def test_the_readme_is_short_and_every_page_is_in_the_index():
     assert set(DOCS) >= EXPECTED
     assert set(re.findall(r"\]\((\w+)\.md\)", text(DOCS["index"]))) == set(DOCS) - {"index"}
     assert set(re.findall(r"\]\(tasks/(\w+)\.md\)", text(DOCS["index"]))) == {page.stem for page in TASKS}
+    for page in ("index", "systems"):
+        assert set(re.findall(r"\]\(systems/(\w+)\.md\)", text(DOCS[page]))) == {page.stem for page in SYSTEMS}
 
 
 def test_pages_with_python_are_known():
     """A block that loses its language would not run."""
     assert {page.stem: len(library(page)) for page in PAGES if library(page)} == {
-        "README": 1, "library": 5, "planning": 3, "robot_file": 1, "identification": 1}
+        "README": 1, "library": 5, "planning": 3, "robot_file": 1, "identification": 1} | dict.fromkeys(
+            (page.stem for page in SYSTEMS), 1)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if library(page)], ids=lambda page: page.stem)
