@@ -61,9 +61,11 @@ def page(example: Path, said: str) -> str:
         for blank in (picture, small):
             image.imsave(blank, np.ones((1, 1, 3)))
     first, *words = (ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))) or name).split("\n\n")
-    title = " ".join(first.split()).rstrip(".")
+    words.insert(0, first)
+    told = " ".join(first.split())
+    title = told.partition(": ")[0].rstrip(".")
     words = [f"```text\n{part.strip()}\n```" if part.startswith("    ") else part for part in words]
     said = f"It prints:\n\n```text\n{said.rstrip()}\n```\n\n" if said.strip() else ""
     (PAGES / f"{name}.md").write_text(f"# {title}\n\n![{title}]({name}.png)\n\n" + "\n\n".join(words) + f"\n\n{said}"
                                       f"```{{literalinclude}} ../../examples/{name}.py\n```\n", encoding="utf-8")
-    return f":::{{container}} card\n[![{title}]({name}_small.png)]({name}.md)\n\n[{title}]({name}.md)\n:::\n"
+    return f":::{{container}} card\n[![{title}]({name}_small.png)]({name}.md)\n\n{told}\n:::\n"
