@@ -13,7 +13,8 @@ import pytest
 import rnea_ros
 
 ROOT = Path(__file__).resolve().parents[2]
-SPHINX = ("-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", "docs", "--define", "gallery_run=0", ".")
+SPHINX = ("-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", "docs", "--define",
+          "gallery_run=0", ".")
 
 
 @pytest.mark.timeout(600)
