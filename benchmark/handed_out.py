@@ -1,15 +1,17 @@
-"""What a controller of 500 Hz makes of scaling_node on a busy machine: points streamed, whole trajectories, horizons.
+"""What a controller of 500 Hz makes of scaling_node on a busy machine: points streamed, whole trajectories, horizons, goals.
 
     .venv/bin/python benchmark/handed_out.py --runs 10 -o benchmark/handed_out.md
 
 The controller is the stand-in for joint_trajectory_controller in a process of its own; every tenth update is 20 ms late.
 Two processes beside it do nothing but compute. In each motion the node is paused, resumed, overridden, stopped for a second
-(SIGSTOP), given other limits, or asked to stop, at random times; the last motion ends with SIGKILL.
+(SIGSTOP), or given other limits, at random times; one more is cancelled, and the last one ends with SIGKILL. Where
+control_msgs is not installed, the controller's action and state are other messages.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import subprocess
@@ -22,89 +24,117 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
+from rnea_msgs.msg import ScaledMotion
+from support import control_msgs_stand_in
 from support.followed_bench import Commanded, Followed
-from support.reach import LIMITS, POINTS, START
+from support.reach import DURATION, LIMITS, POINTS, START
 from support.ros_helpers import world
 
 LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
 BUSY = 2
 STOPPED = 1.0  # s
-ROW = "| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} |\n"
+ROW = "| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} |\n"
 HEAD = """# Motions handed out to a controller
 
 Written by benchmark/handed_out.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
 joint_trajectory_controller (500 Hz, every tenth update 20 ms late) as processes over DDS, and {busy} processes beside them
 that compute all the time, on {cores} cores. In each motion the node is paused, resumed, overridden, stopped for a second
-(SIGSTOP), or given other limits, at random times; the last one ends with SIGKILL.
+(SIGSTOP), or given other limits, at random times; one more is cancelled, and the last one ends with SIGKILL. By the topic the
+controller is sent messages on ~/joint_trajectory, by the action goals of ~/follow_joint_trajectory.
 
 Torque and torque rate are what the controller's commands ask for, from one update to the next, by the robot's exact dynamics,
 as shares of the limits; what is planned uses up to 1.00 of them. Times planned: the torque rate by the largest that was
 planned for the joint. Jump: how far a command is from what the velocities of two updates say, as a share of the way at full
 acceleration: 0.1 is the bend of a curve, 1 is a jump.
 
-| output | motions | torque | torque rate | times planned | off the path [mm] | jump | after SIGKILL |
-|---|---|---|---|---|---|---|---|
+| output | by | motions | torque | torque rate | times planned | off the path [mm] | jump | goals | after SIGKILL |
+|---|---|---|---|---|---|---|---|---|---|
 """
 
 
-def motions(bench: Followed, runs: int, rng: np.random.Generator) -> str:
-    """Plays them all; the controller's file has what it commanded. Returns what became of the last one."""
-    ends = [START, POINTS[-1]]
+def motions(bench: Followed, runs: int, rng: np.random.Generator) -> tuple[list[Commanded], str]:
+    """Plays them all. Returns what was commanded, and what became of the last one."""
     for run in range(runs):
         points = POINTS if run % 2 == 0 else POINTS[::-1]
-        bench.send(points)
-        begun = run + 1, float(rng.uniform(0.1, 0.5))
-        bench.ros.until(lambda begun=begun: bench.heard and (bench.heard[-1].motion, bench.heard[-1].t) > begun)
-        if run == runs - 1:
-            break
+        begin(bench, points, rng)
         for act in rng.permutation(["pause", "override", "hang", "limits"])[:3]:
-            if act == "pause":
-                bench.serve("pause")
-                bench.ros.spin(float(rng.uniform(0.1, 0.5)))
-                bench.serve("resume")
-            elif act == "override":
-                bench.override(float(rng.uniform(0.2, 0.8)))
-                bench.ros.spin(0.2)
-                bench.override(1.0)
-            elif act == "hang":
-                bench.process.send(signal.SIGSTOP)
-                bench.ros.spin(STOPPED)
-                bench.process.send(signal.SIGCONT)
-            else:
-                share = float(rng.uniform(0.7, 1.0))
-                bench.ros.set(bench.node, **{f"joint_limits__{name}__max_effort_rate": share * rate for name, rate in zip(
-                    bench.names, LIMITS.effort_rate.tolist())})
-        bench.until("IDLE")
-        bench.ros.until(lambda: bench.rests, timeout=20.0)
+            change(bench, str(act), rng)
+        rest(bench)
         if np.abs(bench.place - points[-1]).max() > 1e-6:
-            return f"not at the goal of motion {run + 1}"
+            return [bench.commanded()], f"not at the goal of motion {run + 1}"
+    begin(bench, points[::-1], rng)
+    bench.serve("stop")
+    rest(bench)
+    found = [bench.commanded()]
+    begin(bench, np.stack((bench.place, START)), rng, 2.0)  # on another path
+    rest(bench)
+    bench.commanded()
+    begin(bench, POINTS, rng)
     bench.process.send(signal.SIGKILL)
     bench.ros.spin(4.0)
-    away = [np.abs(bench.place - end).max() for end in ends]
-    return "at rest, " * bench.rests + ("at the goal" if min(away) < 1e-6 else "on the path")
+    away = np.abs(bench.place - POINTS[-1]).max()
+    return [*found, bench.commanded()], "at rest, " * bench.rests + ("at the goal" if away < 1e-6 else "on the path")
 
 
-def row(output: str, runs: int, seed: int) -> str:
+def begin(bench: Followed, points: np.ndarray, rng: np.random.Generator, duration: float = DURATION) -> None:
+    bench.heard.clear()
+    bench.send(points, duration)
+    bench.moving(float(rng.uniform(0.1, 0.5)))
+
+
+def rest(bench: Followed) -> None:
+    bench.until("IDLE")
+    bench.ros.until(lambda: bench.rests, timeout=20.0)
+
+
+def change(bench: Followed, act: str, rng: np.random.Generator) -> None:
+    if act == "pause":
+        bench.serve("pause")
+        bench.ros.spin(float(rng.uniform(0.1, 0.5)))
+        bench.serve("resume")
+    elif act == "override":
+        bench.override(float(rng.uniform(0.2, 0.8)))
+        bench.ros.spin(0.2)
+        bench.override(1.0)
+    elif act == "hang":
+        bench.process.send(signal.SIGSTOP)
+        bench.ros.spin(STOPPED)
+        bench.process.send(signal.SIGCONT)
+    else:
+        share = float(rng.uniform(0.7, 1.0))
+        bench.ros.set(bench.node, **{f"joint_limits__{name}__max_effort_rate": share * rate for name, rate in zip(
+            bench.names, LIMITS.effort_rate.tolist())})
+
+
+def row(output: str, interface: str, runs: int, seed: int) -> str:
+    rate = {"control_rate": 1000.0} if output == "points" else {}
     with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
-        bench = Followed(ros, Path(folder), output, LATE, **({"control_rate": 1000.0} if output == "points" else {})).ready()
-        became = motions(bench, runs, np.random.default_rng(seed))
-        found: Commanded = bench.commanded()
-        times = found.times_planned(np.array([message.effort_rate for message in bench.heard]))
-        return ROW.format(output, runs, *found.used(), times, 1e3 * found.off_the_path(), found.jump(), became)
+        if importlib.util.find_spec("control_msgs") is None:
+            ros.through = [control_msgs_stand_in.__file__]
+        planned: list[ScaledMotion] = []
+        bench = Followed(ros, Path(folder), output, LATE, **rate, **{"controller.interface": interface}).ready()
+        ros.node.create_subscription(ScaledMotion, f"{bench.node}/scaled_motion", planned.append, 1000)
+        bench.ros.until(lambda: bench.diagnostics.values.get("controller.state") == "ok" or output == "points")
+        found, became = motions(bench, runs, np.random.default_rng(seed))
+        rates = np.array([message.effort_rate for message in planned])
+        shown = [(*one.used(), one.times_planned(rates), 1e3 * one.off_the_path(), one.jump()) for one in found]
+        worst = np.max(shown, axis=0)
+        return ROW.format(output, interface, runs + 2, *worst, bench.controller.log.count("goal accepted"), became)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--outputs", nargs="+", default=["points", "trajectory", "horizon"])
+    parser.add_argument("--rows", nargs="+", default=["points/topic", "trajectory/topic", "horizon/topic", "trajectory/action",
+                                                      "horizon/action"])
     parser.add_argument("-o", type=Path)
     given = parser.parse_args()
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
     try:
         page = HEAD.format(busy=BUSY, cores=os.cpu_count())
-        for output in given.outputs:
-            page += row(output, given.runs, given.seed)
+        for kind in given.rows:
+            page += row(*kind.split("/"), given.runs, given.seed)
             print(page.splitlines()[-1], flush=True)
     finally:
         for process in busy:

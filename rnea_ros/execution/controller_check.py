@@ -29,7 +29,7 @@ def findings(told: Parameters, joint_names: Sequence[str], values: Parameters) -
     """told: the controller's parameters; values: output, reference_effort and controller.interface of the sender."""
     streamed = values["output"] == "points"
     return [*_joints(told, joint_names), *(_points(told, values) if streamed else _trajectories(told)),
-            *(_goals(told, streamed) if values.get("controller.interface") == "action" else ())]
+            *(_goals(told, streamed) if values["controller.interface"] == "action" else ())]
 
 
 def _joints(told: Parameters, joint_names: Sequence[str]) -> Iterator[Finding]:

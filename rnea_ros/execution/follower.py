@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .executed_motion import ExecutedMotion
 from .goal import Outcome
 
 
 class Follower:
-    """One that does as it is told, and of which nothing more is known."""
+    """One that does as it is told, and of which nothing more is known.
+
+    feedback : the newest that it told of a goal on its way: joint_names, actual, error; None where it tells nothing
+    """
+
+    feedback: Any = None
 
     def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
         """What became of a motion whose last reference is at its goal, at time now [ns]; None: that is not known yet."""

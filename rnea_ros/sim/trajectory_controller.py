@@ -3,12 +3,14 @@
 Between two points it interpolates by what they both have: linear with positions alone, cubic with velocities, quintic with
 accelerations too. A new trajectory replaces the one before as a whole. Before its first point the controller comes from its
 own state, behind its last point it holds that. Refused is what ends in the past and what does not end at rest, unless that
-is allowed.
+is allowed. A trajectory may be a goal of its action: it ends where another goal comes, not where a trajectory without one
+does, which is then what is judged; and where it is cancelled all stops at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +47,7 @@ class TrajectoryController:
     """Where to be, from trajectories that come when they like.
 
     state : q, qd, qdd that were commanded last (n,) each
+    ended : goals, and what became of them: succeeded, preempted, canceled
     """
 
     def __init__(self, q: np.ndarray, nonzero_velocity_at_end: bool = False):
@@ -52,10 +55,30 @@ class TrajectoryController:
         self._nonzero_end = nonzero_velocity_at_end
         self._trajectory: Trajectory | None = None
         self._from: tuple[float, tuple[np.ndarray, ...]] = (0.0, self.state)
-        self._now = 0.0
+        self._goal: Any = None
+        self.ended: list[tuple[Any, str]] = []
 
-    def take(self, trajectory: Trajectory, now: float) -> None:
+    def take(self, trajectory: Trajectory, now: float, goal: Any = None) -> None:
         """Raises InputError for what it refuses; the one before goes on."""
+        self.check(trajectory, now)
+        self._trajectory, self._from = trajectory, (now, self.state)
+        if goal is not None:
+            self._end("preempted")
+            self._goal = goal
+
+    def cancel(self, goal: Any) -> None:
+        if goal is self._goal is not None:
+            self._end("canceled")
+            rest = np.zeros_like(self.state[0])
+            self._trajectory, self.state = None, (self.state[0], rest, rest)
+
+    def _end(self, how: str) -> None:
+        if self._goal is not None:
+            self.ended.append((self._goal, how))
+        self._goal = None
+
+    def check(self, trajectory: Trajectory, now: float) -> None:
+        """Raises InputError."""
         times = trajectory.times
         if not len(times) or (np.diff(times) <= 0.0).any():
             raise InputError("times of points must increase")
@@ -64,12 +87,13 @@ class TrajectoryController:
         ends_moving = trajectory.qd is not None and np.abs(trajectory.qd[-1]).max() > AT_REST
         if ends_moving and not self._nonzero_end:
             raise InputError("the velocity of the last point is not zero: set allow_nonzero_velocity_at_trajectory_end")
-        self._trajectory, self._from = trajectory, (now, self.state)
 
     def update(self, now: float) -> tuple[np.ndarray, ...]:
         """q, qd, qdd to be commanded now."""
         if self._trajectory is not None:
             self.state = self._sampled(self._trajectory, now)
+            if now >= self._trajectory.times[-1]:
+                self._end("succeeded")
         return self.state
 
     def _sampled(self, points: Trajectory, now: float) -> tuple[np.ndarray, ...]:

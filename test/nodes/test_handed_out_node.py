@@ -67,9 +67,15 @@ def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
     assert "refused" not in bench.controller.log
 
 
-def test_a_horizon_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
-    bench = Followed(ros, tmp_path, "horizon", LATE, lead=LEAD, horizon=1.5).ready()
+def test_a_horizon_of_goals_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
+    ros.through = [control_msgs_stand_in.__file__]
+    bench = Followed(ros, tmp_path, "horizon", LATE, lead=LEAD, horizon=1.5, **{"controller.interface": "action"}).ready()
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
+    bench.send(np.stack((START, START - 0.05, START)), 0.5)
+    bench.end()
+    bench.until("IDLE")
+    assert "ended at its goal" in bench.process.log and "goal accepted" in bench.controller.log
+    bench.commanded()
     bench.override(0.15)  # so slow that it is not at its goal by then
     bench.send(POINTS)
     ros.until(lambda: np.abs(bench.place - START).max() > 0.02, timeout=30.0, what="does not move", of=bench.process)

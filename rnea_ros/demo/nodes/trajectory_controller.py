@@ -2,6 +2,8 @@
 
 Subscribes
     ~/joint_trajectory (trajectory_msgs/JointTrajectory)
+Serves, where control_msgs is installed
+    ~/follow_joint_trajectory (control_msgs/FollowJointTrajectory)
 Publishes
     joint_states (sensor_msgs/JointState)   where the robot is, at state_rate
     ~/controller_state (control_msgs/JointTrajectoryControllerState, where that is installed)   its reference, as often
@@ -12,11 +14,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from rclpy.action import CancelResponse, GoalResponse
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -26,12 +31,9 @@ from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.scaling.action import FollowJointTrajectory, Server
+from rnea_ros.nodes.scaling.controller import JointTrajectoryControllerState
 from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
-
-try:
-    from control_msgs.msg import JointTrajectoryControllerState
-except ImportError:
-    JointTrajectoryControllerState = None
 
 NANO = 1_000_000_000
 PARAMETERS = (
@@ -58,7 +60,7 @@ class TrajectoryControllerNode(Node):
         self._values = values = ParameterSet(self, self.entries).values
         self._joints, self._closed = list(values["joints"]), False
         self._controller = TrajectoryController(np.array(values["start"]), values["allow_nonzero_velocity_at_trajectory_end"])
-        self._inbox: list[tuple[Trajectory, bool]] = []
+        self._inbox: list[Callable[[float], None]] = []  # for the next update, called with its time
         self._log = open(values["log"], "w", encoding="utf-8") if values["log"] else None  # noqa: SIM115  # until the end
         self._epoch = self._nanoseconds()
         self._states = self.create_publisher(JointState, "joint_states", 10)
@@ -66,6 +68,11 @@ class TrajectoryControllerNode(Node):
         if JointTrajectoryControllerState is not None:
             self._references = self.create_publisher(JointTrajectoryControllerState, "~/controller_state", 10)
         self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
+        self._goal: Any = None
+        self._server: Any = None
+        if FollowJointTrajectory is not None:
+            self._server = Server(self, FollowJointTrajectory, "~/follow_joint_trajectory", goal_callback=self._consider,
+                                  handle_accepted_callback=self._accept, cancel_callback=self._cancel)
         self._prepare()
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
         self._thread.start()
@@ -76,6 +83,8 @@ class TrajectoryControllerNode(Node):
     def destroy_node(self) -> None:
         self._closed = True
         self._thread.join()
+        if self._server:
+            self._server.destroy()
         if self._log:
             self._log.close()
         super().destroy_node()
@@ -89,9 +98,47 @@ class TrajectoryControllerNode(Node):
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
-            self._inbox.append(self._read(message))
+            self._inbox.append(partial(self._take, *self._read(message), None))
         except (ValueError, InputError) as error:
             self.get_logger().error(f"trajectory refused: {error}")
+
+    def _take(self, trajectory: Trajectory, stamped: bool, goal: Any, now: float) -> None:
+        try:
+            self._controller.take(trajectory if stamped else replace(trajectory, times=now + trajectory.times), now, goal)
+        except InputError as error:
+            self.get_logger().error(f"trajectory refused: {error}")
+
+    # ------------------------------------------------------------------ the action
+
+    def _consider(self, request: Any) -> GoalResponse:
+        try:
+            trajectory, stamped = self._read(request.trajectory)
+            self._controller.check(trajectory, self._since(self._nanoseconds()) if stamped else 0.0)
+        except (ValueError, InputError) as error:
+            self.get_logger().error(f"goal rejected: {error}")
+            return GoalResponse.REJECT
+        tolerances = [(part.name, part.position) for part in request.path_tolerance]
+        self.get_logger().info(f"goal accepted, path_tolerance {tolerances}, goal_time_tolerance "
+                               f"{nanoseconds(request.goal_time_tolerance) / NANO:g} s")
+        return GoalResponse.ACCEPT
+
+    def _accept(self, handle: Any) -> None:
+        handle.execute()
+        self._goal = handle
+        self._inbox.append(partial(self._take, *self._read(handle.request.trajectory), handle))
+
+    def _cancel(self, handle: Any) -> CancelResponse:
+        self._inbox.append(lambda now: self._controller.cancel(handle))
+        return CancelResponse.ACCEPT
+
+    def _conclude(self, handle: Any, how: str) -> Any:
+        {"succeeded": handle.succeed, "preempted": handle.abort, "canceled": handle.canceled}[how]()
+        if handle is self._goal:
+            self._goal = None
+        kind = FollowJointTrajectory.Result
+        return kind(error_code=kind.INVALID_GOAL if how == "preempted" else kind.SUCCESSFUL, error_string=f"goal {how}")
+
+    # ------------------------------------------------------------------ updates
 
     def _read(self, message: JointTrajectory) -> tuple[Trajectory, bool]:
         """And whether it has a stamp; else it begins with the update that takes it."""
@@ -124,13 +171,12 @@ class TrajectoryControllerNode(Node):
     def _updated(self, now: float) -> tuple[np.ndarray, ...]:
         """Where to be, by all trajectories that have come."""
         while self._inbox:
-            try:
-                trajectory, stamped = self._inbox.pop(0)
-                begins = trajectory if stamped else replace(trajectory, times=now + trajectory.times)
-                self._controller.take(begins, now)
-            except InputError as error:
-                self.get_logger().error(f"trajectory refused: {error}")
-        return self._controller.update(now)
+            self._inbox.pop(0)(now)
+        state = self._controller.update(now)
+        while self._controller.ended:
+            goal, how = self._controller.ended.pop(0)
+            self._server.notify_execute(goal, partial(self._conclude, how=how))
+        return state
 
     def _tell(self, stamp: Time, q: list[float], qd: list[float], qdd: list[float]) -> None:
         self._states.publish(self._robot_state(stamp, q, qd))
@@ -138,6 +184,9 @@ class TrajectoryControllerNode(Node):
             told = JointTrajectoryControllerState(joint_names=self._joints)
             told.header.stamp, told.reference = stamp, JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
             self._references.publish(told)
+        if (goal := self._goal) is not None:
+            point = JointTrajectoryPoint(positions=q, velocities=qd)
+            goal.publish_feedback(FollowJointTrajectory.Feedback(joint_names=self._joints, desired=point, actual=point))
         if self._log:
             self._log.flush()
 

@@ -143,6 +143,9 @@ SCALING = (
           "its joint_trajectory instead of ~/reference, what its parameters do not allow is refused, and a motion is given up "
           "where its controller_state (needs control_msgs) tells of another reference. If empty, nothing is known of who "
           "follows", read_only=True),
+    Entry("controller.interface", "topic", "How that controller gets whole trajectories (output trajectory or horizon): on "
+          "its topic, or as goals of its action FollowJointTrajectory (needs control_msgs), which says what it refuses and "
+          "whether the robot is at the goal", choices=("topic", "action"), read_only=True),
     Entry("controller.timeout", 5.0, "How long trajectories wait, at the start, for that controller to be found; and how long "
           "it may tell nothing of its state during a motion", "s", 0.1, 60.0),
     Entry("controller.required", False, "Whether trajectories are refused while it is not found. If not, a warning says so"),

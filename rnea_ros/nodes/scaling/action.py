@@ -35,10 +35,21 @@ except ImportError:
 
 PERIOD = 0.05  # s; between two messages of feedback
 WAIT = 0.1  # s; that rclpy's executor is given for what it has to do
-CODES = {"unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
+CODES = {"path_tolerance": "PATH_TOLERANCE_VIOLATED", "goal_tolerance": "GOAL_TOLERANCE_VIOLATED",
+         "unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
          "too_late": "OLD_HEADER_TIMESTAMP"}  # the others: INVALID_GOAL
 TOLERANCES = ("path_tolerance", "component_path_tolerance", "goal_tolerance", "component_goal_tolerance",
               "goal_time_tolerance")
+
+
+def _ordered(point: JointTrajectoryPoint, order: list[int]) -> JointTrajectoryPoint:
+    """With the joints in an order."""
+    made = JointTrajectoryPoint(time_from_start=point.time_from_start)
+    for name in ("positions", "velocities", "accelerations", "effort"):
+        values = getattr(point, name)
+        if len(values) > max(order):
+            setattr(made, name, [values[k] for k in order])
+    return made
 
 
 class Server(ActionServer):
@@ -161,8 +172,11 @@ class FollowAction:
         message.desired = JointTrajectoryPoint(
             positions=reference.q.tolist(), velocities=reference.qd.tolist(), accelerations=reference.qdd.tolist(),
             effort=sample.effort.tolist(), time_from_start=duration(reference.t))
-        measured = self._measured(motion.joint_names)
-        if not np.isnan(measured).any():
+        told, measured = self._executor.follower.feedback, self._measured(motion.joint_names)
+        if told is not None and set(told.joint_names) >= set(motion.joint_names):
+            order = [told.joint_names.index(name) for name in motion.joint_names]
+            message.actual, message.error = _ordered(told.actual, order), _ordered(told.error, order)
+        elif not np.isnan(measured).any():
             message.actual = JointTrajectoryPoint(positions=measured.tolist())
             error = reference.q - nearest(measured, reference.q, motion.turns)
             message.error = JointTrajectoryPoint(positions=error.tolist())

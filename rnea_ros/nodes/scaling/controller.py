@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Duration
@@ -44,8 +45,8 @@ def _wanted(name: str) -> bool:
 class Controller(Follower):
     """Nobody in particular: references go to ~/reference, and whoever likes follows them.
 
-    topic   : where references go
-    settled : whether all is known of it that will be
+    topic    : where references go
+    settled  : whether all is known of it that will be
     """
 
     topic, settled = "~/reference", True
@@ -59,6 +60,9 @@ class Controller(Follower):
     def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
         """A reference, at time now [ns]; by the thread that ticks."""
 
+    def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
+        """What is handed out of a motion, beside the topic; by the thread that ticks."""
+
     def values(self) -> dict[str, object]:
         """For diagnostics."""
         return {}
@@ -68,7 +72,7 @@ class Controller(Follower):
 
 
 class NamedController(Controller):
-    """A joint_trajectory_controller, by its topics and services.
+    """A joint_trajectory_controller, which is looked at and listened to.
 
     joint_names : of the robot here
     measured    : joint names -> positions (n,), NaN where nothing tells
@@ -79,19 +83,16 @@ class NamedController(Controller):
         self._node, self._settings, self._executor, self._health = node, settings, executor, health
         self._joint_names, self._measured = joint_names, measured
         self.name = name = settings.values["controller.name"]
-        self.topic = f"{name}/joint_trajectory"
         self._parameters = RemoteParameters(node, name, _wanted)
         self._watch, self._motion = ReferenceWatch(), executor.motion
         self._said: set[str] = set()
         self._began, self._heard, self._since = time.monotonic(), -math.inf, math.inf  # here; of its state; of the motion [s]
-        self._ending: int | None = None  # since when its word on the motion is waited for [ns]
         self._state: bytes | None = None  # the newest that is unread
         if JointTrajectoryControllerState is None:
             node.get_logger().info(f"whether {name} follows is not known: its controller_state needs control_msgs")
         else:
             node.create_subscription(JointTrajectoryControllerState, f"{name}/controller_state", self._on_state, NEWEST,
                                      raw=True)
-        self._halts = node.create_publisher(JointTrajectory, self.topic, 1)
 
     def destroy(self) -> None:
         self._parameters.destroy()
@@ -100,8 +101,12 @@ class NamedController(Controller):
 
     @property
     def settled(self) -> bool:  # type: ignore[override]
-        waited = time.monotonic() - self._began > self._settings.values["controller.timeout"]
-        return waited or (self._parameters.told is not None and not self._silent)
+        return self._waited or (self._parameters.told is not None and not self._silent)
+
+    @property
+    def _waited(self) -> bool:
+        """Whether it was given its time to be found."""
+        return time.monotonic() - self._began > self._settings.values["controller.timeout"]
 
     @property
     def _silent(self) -> bool:
@@ -140,13 +145,17 @@ class NamedController(Controller):
                 self._health.report(False, f"controller {self.name}: {text}")
             self._said = said
         self._hear()
-        if self._motion is None or self._executor.motion is not self._motion:
+        if not self._moves:
             return
         if self._watch.problem:
             self._give_up("controller_strays", f"{self._watch.problem}: it refused a message, its log says why, or somebody "
                                                "else commands it")
         elif self._silent and self._heard > self._since:
             self._give_up("controller_silent", "it tells nothing of its state any more: it has ended, or is not active")
+
+    @property
+    def _moves(self) -> bool:
+        return self._motion is not None and self._executor.motion is self._motion
 
     def _on_state(self, data: bytes) -> None:
         self._state, self._heard = data, time.monotonic()
@@ -163,13 +172,31 @@ class NamedController(Controller):
     def _give_up(self, reason: str, why: str) -> None:
         why = f"{self.name}: {why}"
         self._health.trajectories.drop(Rejected(reason, why))
-        self._executor.abort(why, reason)
+        if self._moves:
+            self._executor.abort(why, reason)
+        else:  # it has ended here
+            self._health.report(False, why)
 
     def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
         if motion is not self._motion:
             self._watch.restart(motion.joint_names)
-            self._motion, self._ending, self._since = motion, None, time.monotonic()
+            self._motion, self._since = motion, time.monotonic()
         self._watch.send(sample.reference.q, now)
+
+
+class TopicController(NamedController):
+    """By its topic: it never says whether it has taken a message."""
+
+    def __init__(self, *given: Any):
+        super().__init__(*given)
+        self.topic = f"{self.name}/joint_trajectory"
+        self._ending: int | None = None  # since when its reference is waited for at the goal [ns]
+        self._halts = self._node.create_publisher(JointTrajectory, self.topic, 1)
+
+    def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
+        if motion is not self._motion:
+            self._ending = None
+        super().sent(motion, sample, now)
 
     def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
         """Where it tells of its reference, that has to come to the goal."""
@@ -185,11 +212,3 @@ class NamedController(Controller):
         if motion.committed is not None and place is not None:
             point = JointTrajectoryPoint(positions=place.tolist(), velocities=[0.0] * len(place), time_from_start=Duration())
             self._halts.publish(JointTrajectory(joint_names=list(motion.joint_names), points=[point]))
-
-
-def controller(node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingHealth,
-               joint_names: Callable[[], Sequence[str]], measured: Callable[[tuple[str, ...]], np.ndarray]) -> Controller:
-    """As the parameters say."""
-    if not settings.values["controller.name"]:
-        return Controller()
-    return NamedController(node, settings, executor, health, joint_names, measured)

@@ -20,6 +20,7 @@ from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.nodes.scaling.controller import Controller
 from rnea_ros.scaling.committed import CommittedMotion
 
 QUEUE = 10
@@ -31,8 +32,9 @@ PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPI
 class ScalingMessages:
     """Publishes samples: references, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing to topics without subscribers."""
 
-    def __init__(self, node: Node, topic: str):
-        self._reference = node.create_publisher(JointTrajectory, topic, QUEUE)
+    def __init__(self, node: Node, controller: Controller):
+        self._controller = controller
+        self._reference = node.create_publisher(JointTrajectory, controller.topic, QUEUE)
         self._scaled = node.create_publisher(ScaledMotion, "~/scaled_motion", QUEUE)
         self._speed = node.create_publisher(Float64, "~/speed_scaling", QUEUE)
         self._commands = node.create_publisher(Float64MultiArray, "~/commands", QUEUE)
@@ -83,6 +85,7 @@ class ScalingMessages:
             JointTrajectoryPoint(positions=a, velocities=b, accelerations=c, time_from_start=duration(t))
             for t, a, b, c in zip(times - times[0], q.tolist(), qd.tolist(), qdd.tolist(), strict=True)]
         self._reference.publish(message)
+        self._controller.send(motion, message)
 
     def flush(self) -> None:
         """Wait until what was published has been received, for no longer than GONE."""

@@ -37,7 +37,7 @@ from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
-from rnea_ros.nodes.scaling.controller import controller
+from rnea_ros.nodes.scaling.controller_action import controller
 from rnea_ros.nodes.scaling.health import ScalingHealth
 from rnea_ros.nodes.scaling.messages import ScalingMessages
 from rnea_ros.nodes.scaling.path_marks import PathMarks
@@ -74,7 +74,7 @@ class ScalingNode(Node):
         self._controller = controller(self, self._settings, self._trajectory_executor, self._health,
                                       lambda: self._robot.joint_names if self._robot else (), self._measured)
         self._trajectory_executor.follower, self._health.of_controller = self._controller, self._controller.values
-        self._out = ScalingMessages(self, self._controller.topic)
+        self._out = ScalingMessages(self, self._controller)
         self._path_marks = PathMarks(self)
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, ("position",))
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)

@@ -1,0 +1,104 @@
+"""A controller that is sent goals of its action FollowJointTrajectory, and says what becomes of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory
+
+from rnea_ros.execution.controller_check import Finding
+from rnea_ros.execution.executed_motion import ExecutedMotion
+from rnea_ros.execution.goal import Outcome
+from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.nodes.scaling.controller import Controller, NamedController, TopicController
+from rnea_ros.nodes.scaling.controller_goals import ControllerGoals
+from rnea_ros.nodes.scaling.health import ScalingHealth
+
+try:
+    from control_msgs.action import FollowJointTrajectory
+    from control_msgs.msg import JointTolerance
+except ImportError:
+    FollowJointTrajectory = JointTolerance = None
+
+
+FIELDS, ERASED = ("position", "velocity", "acceleration"), -1.0
+
+
+def told(joint_names: Sequence[str], rows: np.ndarray) -> list[Any]:
+    """Tolerances (3, n), of the joints that have any."""
+    return [JointTolerance(name=name, **dict(zip(FIELDS, map(_told, column))))
+            for name, column in zip(joint_names, rows.T) if not np.isnan(column).all()]
+
+
+def _told(value: float) -> float:
+    """As control_msgs has it: 0 is the default, -1 no tolerance."""
+    return 0.0 if math.isnan(value) else ERASED if math.isinf(value) else float(value)
+
+
+class ActionController(NamedController):
+    """Its word on the newest goal, when the motion is at its end here, is the word on the motion."""
+
+    def __init__(self, *given: Any, **options: Any):
+        """options: of ControllerGoals."""
+        super().__init__(*given)
+        self._goals, self._there = None, -math.inf  # when its action was there [s]
+        if FollowJointTrajectory is not None:
+            self._goals = ControllerGoals(self._node, FollowJointTrajectory, self.name, self._give_up, **options)
+
+    def destroy(self) -> None:
+        super().destroy()
+        if self._goals is not None:
+            self._goals.destroy()
+
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self._waited or (super().settled and self._goals is not None and self._goals.ready)
+
+    @property
+    def feedback(self) -> Any:
+        return self._goals.feedback if self._goals is not None else None
+
+    def look(self) -> None:
+        super().look()
+        if self._goals is None or self._goals.ready:
+            self._there = time.monotonic()
+        elif time.monotonic() - self._there > self._settings.values["controller.timeout"] and self._moves:
+            self._give_up("controller_silent", "its action is gone")
+
+    def _findings(self) -> list[Finding]:
+        if self._goals is None:
+            return [Finding(True, "controller.interface action needs control_msgs, which is not installed")]
+        there = [] if self._goals.ready else [Finding(True, "it does not serve follow_joint_trajectory")]
+        return [*super()._findings(), *there]
+
+    def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
+        assert self._goals is not None  # or else there would be no motion
+        goal = FollowJointTrajectory.Goal(trajectory=message)
+        asked = getattr(motion.goal, "tolerances", None)
+        if asked is not None:
+            goal.path_tolerance, goal.goal_tolerance = (told(motion.joint_names, rows) for rows in (asked.path, asked.goal))
+            goal.goal_time_tolerance = duration(_told(asked.time))
+        self._goals.send(goal)
+
+    def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
+        return self._goals.outcome if self._goals is not None else Outcome()
+
+    def halt(self, motion: ExecutedMotion) -> None:
+        if self._goals is not None:
+            self._goals.cancel()
+
+
+def controller(node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingHealth,
+               joint_names: Callable[[], Sequence[str]], measured: Callable[[tuple[str, ...]], np.ndarray]) -> Controller:
+    """As the parameters say."""
+    if not settings.values["controller.name"]:
+        return Controller()
+    kind = ActionController if settings.values["controller.interface"] == "action" else TopicController
+    return kind(node, settings, executor, health, joint_names, measured)

@@ -1,0 +1,97 @@
+"""What is handed out to a controller, as goals of its action FollowJointTrajectory: each replaces the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rclpy.action import ActionClient
+from rclpy.node import Node
+
+from rnea_ros.errors import in_words
+from rnea_ros.execution.goal import Outcome
+
+SUCCEEDED, CANCELED = 4, 5  # of action_msgs/GoalStatus
+REASONS = {-4: "path_tolerance", -5: "goal_tolerance"}  # by error_code; the others are the controller's own
+
+
+class ControllerGoals:
+    """A goal that was replaced comes to nothing, which is as it should be: only of the newest one anything is told.
+
+    outcome    : of the newest, where it has succeeded
+    feedback   : the last of it
+    on_failure : called by the executor with (reason, sentence) where it was rejected, aborted, or cancelled by others
+    client     : of the action
+    post       : has the executor call something; its other callbacks are what rclpy's client is made for
+    """
+
+    def __init__(self, node: Node, kind: Any, name: str, on_failure: Callable[[str, str], None], client: Any = ActionClient,
+                 post: Callable[[Callable[[], None]], Any] | None = None):
+        self._client, self._on_failure = client(node, kind, f"{name}/follow_joint_trajectory"), on_failure
+        self._post = post or (lambda act: node.executor.create_task(act))
+        self._newest, self._unwanted = 0, 0  # goals are counted; up to here they are to be cancelled
+        self._accepted: Any = None  # the newest that was
+        self.outcome: Outcome | None = None
+        self.feedback: Any = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the action is there."""
+        return bool(self._client.server_is_ready())
+
+    def destroy(self) -> None:
+        self._client.destroy()
+
+    def send(self, goal: Any) -> None:
+        """By any thread."""
+        self._newest += 1
+        self.outcome = self.feedback = None
+        self._post(partial(self._send, self._newest, goal))
+
+    def cancel(self) -> None:
+        """By any thread: the controller is to hold the robot where it is, whatever it has accepted or will."""
+        self._unwanted = self._newest
+        self._newest += 1
+        self._post(self._cancel)
+
+    # ------------------------------------------------------------------ in the executor
+
+    def _send(self, number: int, goal: Any) -> None:
+        if number <= self._unwanted:
+            return
+        try:
+            sent = self._client.send_goal_async(goal, feedback_callback=partial(self._hear, number))
+        except Exception as error:
+            self._on_failure("internal_error", in_words(error))
+        else:
+            sent.add_done_callback(partial(self._answered, number))
+
+    def _cancel(self) -> None:
+        if self._accepted is not None:
+            self._accepted.cancel_goal_async()
+            self._accepted = None
+
+    def _hear(self, number: int, message: Any) -> None:
+        if number == self._newest:
+            self.feedback = message.feedback
+
+    def _answered(self, number: int, answer: Any) -> None:
+        handle = answer.result()
+        if handle.accepted:
+            self._accepted = handle
+            handle.get_result_async().add_done_callback(partial(self._ended, number))
+            if number <= self._unwanted:
+                self._cancel()
+        elif number == self._newest:
+            self._on_failure("controller_refused", "it rejected the goal: its log says why")
+
+    def _ended(self, number: int, answer: Any) -> None:
+        if number != self._newest:
+            return
+        status, result = answer.result().status, answer.result().result
+        if status == SUCCEEDED:
+            self.outcome = Outcome("", result.error_string)
+            return
+        own = "controller_canceled" if status == CANCELED else "controller_aborted"
+        self._on_failure(REASONS.get(result.error_code, own), result.error_string or own.replace("_", " "))

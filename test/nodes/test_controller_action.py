@@ -1,0 +1,213 @@
+"""Motions as goals of a controller's action: who is told what becomes of them, by a controller in this process."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Duration, Time
+
+from rnea_ros import InputError
+from rnea_ros.execution.states import Phase
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.scaling import controller_action
+from rnea_ros.nodes.scaling.controller_action import ActionController
+from rnea_ros.nodes.scaling.messages import ScalingMessages
+from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
+from support.reach import LIMITS, POINTS, ROBOT, START
+from support.stage import Stage, trajectory
+
+STATUS = {"succeeded": 4, "canceled": 5, "preempted": 6, "aborted": 6}
+VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "action",
+          "output": "trajectory", "reference_effort": False, "start_tolerance": 0.01, "commands": "none", "frame_id": ""}
+
+
+def done(value) -> Future:
+    future = Future()
+    future.set_result(value)
+    return future
+
+
+class Client:
+    """Of an action whose server is a controller by the stage's clock."""
+
+    def __init__(self, it):
+        self.it, self.handles, self.deaf = it, [], False
+
+    def server_is_ready(self):
+        return True
+
+    def destroy(self):
+        pass
+
+    def send_goal_async(self, goal, feedback_callback):
+        now, points = self.it.now * 1e-9, goal.trajectory.points
+        times = nanoseconds(goal.trajectory.header.stamp) * 1e-9 + np.array(
+            [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in points])
+        sent = Trajectory(times, *(np.array([getattr(point, name) for point in points])
+                                   for name in ("positions", "velocities", "accelerations")))
+        handle = SimpleNamespace(goal=goal, hear=feedback_callback, result=Future(), accepted=not self.deaf)
+        handle.get_result_async, handle.cancel_goal_async = lambda: handle.result, lambda: self.it.controller.cancel(handle)
+        try:
+            if handle.accepted:
+                self.it.controller.take(sent, now, handle)
+        except InputError:
+            handle.accepted = False
+        self.handles.append(handle)
+        return done(handle)
+
+
+class Followed(Stage):
+    """A stage with a controller at 1 kHz that is an action's server, and what a planner is told."""
+
+    def __init__(self, **values):
+        super().__init__(**{"output": "trajectory", **values})
+        self.controller, self.commanded, self.told, self.reports = TrajectoryController(START), [], [], []
+        self.measured, self.client = START, Client(self)
+        ignore = SimpleNamespace(service_is_ready=lambda: False, publish=lambda message: None,
+                                 get_subscription_count=lambda: 0)
+        node = SimpleNamespace(create_client=lambda *_: ignore, create_publisher=lambda *_: ignore,
+                               create_subscription=lambda *_, **__: None,
+                               get_logger=lambda: SimpleNamespace(info=lambda text: None))
+        self.health = SimpleNamespace(trajectories=Stream("trajectory"), report=lambda well, text: self.reports.append(text))
+        self.link = ActionController(
+            node, SimpleNamespace(values=VALUES), self.executor, self.health, lambda: ROBOT.joint_names,
+            lambda names: self.measured, client=lambda *_: self.client, post=lambda act: act())
+        self.executor.follower = self.link
+        self.messages = ScalingMessages(node, self.link)
+
+    def begin(self, points=POINTS, seconds=0.5, **fields):
+        self.take(replace(trajectory(points), on_end=self.told.append, **fields))
+        return self.play(seconds)
+
+    def play(self, seconds=np.inf):
+        tick = self.executor.tick
+
+        def followed(now, dt):
+            self.commanded.append(self.controller.update(now * 1e-9))
+            for handle, how in self.controller.ended:
+                self.end(handle, how)
+            self.controller.ended.clear()
+            found = tick(now, dt)
+            if found is not None:
+                self.link.sent(*found, now)
+                self.messages.publish(*found, self.executor.phase, self.executor.override, Time(), VALUES)
+            return found
+
+        self.executor.tick = followed
+        try:
+            return super().play(seconds)
+        finally:
+            del self.executor.tick
+
+    def end(self, handle, how, code=0, text=""):
+        result = SimpleNamespace(error_code=code, error_string=text or f"goal {how}")
+        handle.result.set_result(SimpleNamespace(status=STATUS[how], result=result))
+
+
+@pytest.fixture
+def it(monkeypatch):
+    monkeypatch.setattr(controller_action, "FollowJointTrajectory", SimpleNamespace(Goal=SimpleNamespace))
+    monkeypatch.setattr(controller_action, "JointTolerance", SimpleNamespace)
+    return Followed()
+
+
+def check(it):
+    """Commands as planned, on one smooth curve."""
+    q, qd, qdd = (np.array([state[k] for state in it.commanded]) for k in range(3))
+    tau = ROBOT.inverse_dynamics(q, qd, qdd)
+    assert (np.abs(np.diff(tau, axis=0) / 1e-3) / LIMITS.effort_rate).max() < 1.12
+    assert np.abs(np.diff(q, axis=0) - 0.5e-3 * (qd[1:] + qd[:-1])).max() < 1e-5
+
+
+def test_every_change_is_a_goal_and_the_last_one_decides(it):
+    it.begin()
+    it.executor.pause()
+    it.play(1.0)
+    assert it.executor.phase is Phase.PAUSED and not it.told and it.client.handles[-1].result.result().status == 4
+    it.executor.resume()
+    it.play(0.3)
+    it.executor.set_override(0.5)
+    it.play(0.2)
+    it.client.handles[-1].hear(SimpleNamespace(feedback="where it is"))
+    assert it.link.feedback == "where it is"
+    it.client.handles[0].hear(SimpleNamespace(feedback="where it was"))
+    assert it.link.feedback == "where it is"
+    it.play()
+    check(it)
+    (outcome,) = it.told
+    assert not outcome.reason and outcome.sentence.startswith("goal succeeded: ended at its goal") and not it.reports
+    assert len(it.client.handles) >= 4 and {handle.result.result().status for handle in it.client.handles[1:-1]} <= {4, 6}
+
+
+def test_cancelled_by_the_planner_it_comes_to_rest_on_its_path(it):
+    it.begin()
+    it.executor.stop("the goal was cancelled")
+    it.play()
+    check(it)
+    assert it.told[0].reason == "stopped" and not it.controller.state[1].any()
+    assert all(how.result.result().status != 5 for how in it.client.handles if how.result.done())
+    it.measured = it.controller.state[0]
+    it.begin(np.stack((it.measured, START)), np.inf)
+    assert not it.told[1].reason
+    check(it)
+
+
+def test_a_controller_that_rejects_the_first_goal_or_a_later_one(it):
+    it.client.deaf = True
+    it.begin()
+    assert it.told[0].reason == "controller_refused" and it.executor.phase is Phase.IDLE
+    assert "at its goal" not in " ".join(it.events) and it.health.trajectories.dropped["controller_refused"] == 1
+    it.client.deaf = False
+    it.begin()
+    it.client.deaf = True
+    it.executor.pause()
+    it.play(0.5)  # it would have gone on
+    assert it.told[1].reason == "controller_refused" and it.executor.phase is Phase.IDLE
+    it.play(0.1)
+    assert not it.controller.state[1].any() and np.abs(it.controller.state[0] - POINTS[-1]).max() > 0.1
+
+
+@pytest.mark.parametrize(("how", "code", "reason"), [("aborted", -4, "path_tolerance"), ("aborted", -5, "goal_tolerance"),
+                                                     ("aborted", -1, "controller_aborted"),
+                                                     ("canceled", 0, "controller_canceled")])
+def test_what_the_controller_says_is_handed_on(it, how, code, reason):
+    it.begin()
+    it.end(it.client.handles[-1], how, code, "its own words")
+    assert it.told == [(reason, "/jtc: its own words")] and it.executor.phase is Phase.IDLE
+    assert it.reports == [] and "the motion is given up" in it.events[-1]
+
+
+def test_its_word_on_a_goal_that_has_ended_here_concerns_no_other_motion(it):
+    it.begin()
+    it.executor.stop()
+    it.play()
+    result = SimpleNamespace(error_code=-5, error_string="late")
+    it.link._goals._ended(it.link._goals._newest, done(SimpleNamespace(status=6, result=result)))
+    assert it.reports == ["/jtc: late"]
+
+
+def test_tolerances_of_the_planner_are_the_controllers(it):
+    nan = np.full((3, 7), np.nan)
+    path, goal = nan.copy(), nan.copy()
+    path[0, 2], goal[0, 1], goal[1, 1] = 0.1, np.inf, 0.02
+    motion = SimpleNamespace(goal=SimpleNamespace(tolerances=SimpleNamespace(path=path, goal=goal, time=1.5)),
+                             joint_names=ROBOT.joint_names)
+    it.link.send(motion, trajectory_message())
+    sent = it.client.handles[-1].goal
+    assert [(p.name, p.position, p.velocity, p.acceleration) for p in sent.path_tolerance] == [("joint3", 0.1, 0.0, 0.0)]
+    assert [(p.name, p.position, p.velocity) for p in sent.goal_tolerance] == [("joint2", -1.0, 0.02)]
+    assert sent.goal_time_tolerance == Duration(sec=1, nanosec=500_000_000)
+
+
+def trajectory_message():
+    point = SimpleNamespace(positions=START, velocities=0 * START, accelerations=0 * START, time_from_start=Duration(sec=100))
+    return SimpleNamespace(points=[point], header=SimpleNamespace(stamp=Time()))
