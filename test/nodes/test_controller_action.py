@@ -20,6 +20,7 @@ from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import nanoseconds
 from rnea_ros.nodes.scaling import controller_action
 from rnea_ros.nodes.scaling.controller_action import ActionController
+from rnea_ros.nodes.scaling.controller_manager import TYPE, ManagerView
 from rnea_ros.nodes.scaling.messages import ScalingMessages
 from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
 from support.reach import LIMITS, POINTS, ROBOT, START
@@ -206,6 +207,22 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
     assert [(p.name, p.position, p.velocity, p.acceleration) for p in sent.path_tolerance] == [("joint3", 0.1, 0.0, 0.0)]
     assert [(p.name, p.position, p.velocity) for p in sent.goal_tolerance] == [("joint2", -1.0, 0.02)]
     assert sent.goal_time_tolerance == Duration(sec=1, nanosec=500_000_000)
+
+
+def test_a_manager_tells_whether_it_is_active():
+    answers, names = [], []
+    client = SimpleNamespace(service_is_ready=lambda: True, call_async=lambda request: answers.pop(0))
+    node = SimpleNamespace(create_client=lambda kind, name: names.append(name) or client)
+    view = ManagerView(node, "/left/jtc", SimpleNamespace(Request=SimpleNamespace))
+    others = SimpleNamespace(name="other", state="inactive", type="x")
+    for state, kind, expected in (("inactive", TYPE, ["it is inactive: ros2 control set_controller_state jtc active"]),
+                                  ("active", TYPE, []), ("active", "ours/Scaled", ["it is a ours/Scaled, and may"])):
+        answers.append(done(SimpleNamespace(controller=[others, SimpleNamespace(name="jtc", state=state, type=kind)])))
+        view._asked = -np.inf
+        view.look()
+        assert [finding.text[:len(text)] for finding, text in zip(view.findings(), expected)] == expected
+        assert len(view.findings()) == len(expected)
+    assert names == ["/left/controller_manager/list_controllers"]
 
 
 def trajectory_message():

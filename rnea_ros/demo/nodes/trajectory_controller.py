@@ -183,6 +183,8 @@ class TrajectoryControllerNode(Node):
         if self._references is not None:
             told = JointTrajectoryControllerState(joint_names=self._joints)
             told.header.stamp, told.reference = stamp, JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
+            if hasattr(told, "speed_scaling_factor"):  # not in old ones
+                told.speed_scaling_factor = 1.0
             self._references.publish(told)
         if (goal := self._goal) is not None:
             point = JointTrajectoryPoint(positions=q, velocities=qd)

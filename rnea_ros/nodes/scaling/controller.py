@@ -27,6 +27,7 @@ from rnea_ros.execution.reference_watch import ReferenceWatch
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.scaling.controller_manager import ManagerView
 from rnea_ros.nodes.scaling.health import ScalingHealth
 from rnea_ros.nodes.scaling.remote_parameters import RemoteParameters
 
@@ -83,11 +84,12 @@ class NamedController(Controller):
         self._node, self._settings, self._executor, self._health = node, settings, executor, health
         self._joint_names, self._measured = joint_names, measured
         self.name = name = settings.values["controller.name"]
-        self._parameters = RemoteParameters(node, name, _wanted)
+        self._parameters, self._manager = RemoteParameters(node, name, _wanted), ManagerView(node, name)
         self._watch, self._motion = ReferenceWatch(), executor.motion
         self._said: set[str] = set()
         self._began, self._heard, self._since = time.monotonic(), -math.inf, math.inf  # here; of its state; of the motion [s]
         self._state: bytes | None = None  # the newest that is unread
+        self._factor = 1.0  # of the speed, by the last that was read
         if JointTrajectoryControllerState is None:
             node.get_logger().info(f"whether {name} follows is not known: its controller_state needs control_msgs")
         else:
@@ -96,6 +98,7 @@ class NamedController(Controller):
 
     def destroy(self) -> None:
         self._parameters.destroy()
+        self._manager.destroy()
 
     # ------------------------------------------------------------------ before a motion
 
@@ -123,7 +126,7 @@ class NamedController(Controller):
         values, told = self._settings.values, self._parameters.told
         if told is None:
             return [Finding(values["controller.required"], f"nobody answers on {self.name}/get_parameters")]
-        found = findings(told, self._joint_names(), values)
+        found = [*self._manager.findings(), *findings(told, self._joint_names(), values)]
         if self._silent and self._node.count_publishers(f"{self.name}/controller_state"):
             found.append(Finding(True, "it tells nothing of its state: it is not active"))
         return found
@@ -139,6 +142,7 @@ class NamedController(Controller):
     def look(self) -> None:
         found = self._findings() if self.settled and self._joint_names() else []
         self._parameters.look(again=bool(found))
+        self._manager.look()
         if found or self._said:
             said = {text for _, text in found}
             for text in sorted(said - self._said):
@@ -148,8 +152,10 @@ class NamedController(Controller):
         if not self._moves:
             return
         if self._watch.problem:
-            self._give_up("controller_strays", f"{self._watch.problem}: it refused a message, its log says why, or somebody "
-                                               "else commands it")
+            why = "it refused a message, its log says why, or somebody else commands it"
+            if self._factor != 1.0:
+                why = f"its speed_scaling_factor is {self._factor:g}; slow motions by ~/override instead"
+            self._give_up("controller_strays", f"{self._watch.problem}: {why}")
         elif self._silent and self._heard > self._since:
             self._give_up("controller_silent", "it tells nothing of its state any more: it has ended, or is not active")
 
@@ -165,6 +171,7 @@ class NamedController(Controller):
         if data is None or self._motion is None:
             return
         state = deserialize_message(data, JointTrajectoryControllerState)
+        self._factor = getattr(state, "speed_scaling_factor", 1.0)
         point = state.reference if hasattr(state, "reference") else state.desired
         self._watch.hear(state.joint_names, point.positions, nanoseconds(state.header.stamp),
                          self._settings.values["start_tolerance"])
