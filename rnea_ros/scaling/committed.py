@@ -49,6 +49,15 @@ class CommittedMotion:
         """Other limits, or another payload, on the same path, as soon as it can be."""
         self._changes.append(constraints)
 
+    @property
+    def parts(self) -> float:
+        """When what is handed out parts from what was before [s]."""
+        return self._forecasts[-1].begin
+
+    def take_longer(self) -> None:
+        """It was too late: changes are to begin further ahead."""
+        self.lead = min(2.0 * self.lead, LONGEST_LEAD)
+
     def at(self, t: float) -> Reference:
         """Where to be; the scaler is left there."""
         self._place(max(t, 0.0))
@@ -80,7 +89,7 @@ class CommittedMotion:
             self._commit(forecast, points)
         else:
             vars(scaler).update(saved)
-            self.lead = min(2.0 * self.lead, LONGEST_LEAD)
+            self.take_longer()
         return in_time
 
     def _points(self, forecast: Forecast, peaks: np.ndarray | None = None) -> Points:

@@ -71,12 +71,14 @@ class Followed(Stage):
 
     def __init__(self, **values):
         super().__init__(**{"output": "trajectory", **values})
+        self.way = 0  # ns; of a message, as it is told
         self.controller, self.commanded, self.told, self.reports = TrajectoryController(START), [], [], []
         self.measured, self.client = START, Client(self)
         ignore = SimpleNamespace(service_is_ready=lambda: False, publish=lambda message: None,
                                  get_subscription_count=lambda: 0)
         node = SimpleNamespace(create_client=lambda *_: ignore, create_publisher=lambda *_: ignore,
                                create_subscription=lambda *_, **__: None,
+                               get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=self.now + self.way)),
                                get_logger=lambda: SimpleNamespace(info=lambda text: None))
         self.health = SimpleNamespace(trajectories=Stream("trajectory"), report=lambda well, text: self.reports.append(text))
         self.link = ActionController(
@@ -187,6 +189,14 @@ def test_what_the_controller_says_is_handed_on(it, how, code, reason):
     assert it.reports == [] and "the motion is given up" in it.events[-1]
 
 
+def test_a_change_that_comes_late_is_told_and_the_next_ones_have_longer(it):
+    it.begin()
+    lead, it.way = it.executor.motion.committed.lead, 200_000_000
+    it.executor.pause()
+    it.play(0.3)
+    assert it.executor.motion.committed.lead >= 2.0 * lead and "had a change of the motion 0." in it.reports[0]
+
+
 def test_its_word_on_a_goal_that_has_ended_here_concerns_no_other_motion(it):
     it.begin()
     it.executor.stop()
@@ -200,7 +210,8 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
     nan = np.full((3, 7), np.nan)
     path, goal = nan.copy(), nan.copy()
     path[0, 2], goal[0, 1], goal[1, 1] = 0.1, np.inf, 0.02
-    motion = SimpleNamespace(goal=SimpleNamespace(tolerances=SimpleNamespace(path=path, goal=goal, time=1.5)),
+    tolerances = SimpleNamespace(path=path, goal=goal, time=1.5)
+    motion = SimpleNamespace(zero=0, committed=SimpleNamespace(parts=100.0), goal=SimpleNamespace(tolerances=tolerances),
                              joint_names=ROBOT.joint_names)
     it.link.send(motion, trajectory_message())
     sent = it.client.handles[-1].goal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from rnea_ros.nodes.common.stamps import duration
 from rnea_ros.nodes.scaling.controller import Controller, NamedController, TopicController
 from rnea_ros.nodes.scaling.controller_goals import ControllerGoals
 from rnea_ros.nodes.scaling.health import ScalingHealth
+from rnea_ros.scaling.committed import CommittedMotion
 
 try:
     from control_msgs.action import FollowJointTrajectory
@@ -85,7 +87,16 @@ class ActionController(NamedController):
         if asked is not None:
             goal.path_tolerance, goal.goal_tolerance = (told(motion.joint_names, rows) for rows in (asked.path, asked.goal))
             goal.goal_time_tolerance = duration(_told(asked.time))
-        self._goals.send(goal)
+        assert motion.committed is not None
+        self._goals.send(goal, partial(self._taken, motion, motion.committed, motion.committed.parts))
+
+    def _taken(self, motion: ExecutedMotion, committed: CommittedMotion, parts: float) -> None:
+        """What parts from the one before at a time of the motion [s]; later than that the robot has leapt."""
+        late = 1e-9 * (self._node.get_clock().now().nanoseconds - motion.zero) - parts
+        if late > 0.0:
+            committed.take_longer()
+            self._health.report(False, f"{self.name} had a change of the motion {late:.3f} s late, and may have leapt: lead "
+                                       f"is {committed.lead:g} s now, set it higher")
 
     def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
         return self._goals.outcome if self._goals is not None else Outcome()

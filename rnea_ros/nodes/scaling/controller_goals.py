@@ -43,11 +43,11 @@ class ControllerGoals:
     def destroy(self) -> None:
         self._client.destroy()
 
-    def send(self, goal: Any) -> None:
-        """By any thread."""
+    def send(self, goal: Any, on_accepted: Callable[[], None]) -> None:
+        """By any thread; on_accepted is called by the executor."""
         self._newest += 1
         self.outcome = self.feedback = None
-        self._post(partial(self._send, self._newest, goal))
+        self._post(partial(self._send, self._newest, goal, on_accepted))
 
     def cancel(self) -> None:
         """By any thread: the controller is to hold the robot where it is, whatever it has accepted or will."""
@@ -57,7 +57,7 @@ class ControllerGoals:
 
     # ------------------------------------------------------------------ in the executor
 
-    def _send(self, number: int, goal: Any) -> None:
+    def _send(self, number: int, goal: Any, on_accepted: Callable[[], None]) -> None:
         if number <= self._unwanted:
             return
         try:
@@ -65,7 +65,7 @@ class ControllerGoals:
         except Exception as error:
             self._on_failure("internal_error", in_words(error))
         else:
-            sent.add_done_callback(partial(self._answered, number))
+            sent.add_done_callback(partial(self._answered, number, on_accepted))
 
     def _cancel(self) -> None:
         if self._accepted is not None:
@@ -76,9 +76,10 @@ class ControllerGoals:
         if number == self._newest:
             self.feedback = message.feedback
 
-    def _answered(self, number: int, answer: Any) -> None:
+    def _answered(self, number: int, on_accepted: Callable[[], None], answer: Any) -> None:
         handle = answer.result()
         if handle.accepted:
+            on_accepted()
             self._accepted = handle
             handle.get_result_async().add_done_callback(partial(self._ended, number))
             if number <= self._unwanted:
