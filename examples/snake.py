@@ -1,10 +1,10 @@
-"""A swimming snake of 60 links: the joints are told to undulate, and the free-base model says where that takes the body.
+"""A swimming snake: the joints are told to undulate, and the free-base model says where that takes the body.
 
     python examples/snake.py [OUT_DIR]
 
 Inverse dynamics with a free base (khalil-rne 7.2) gives, for given joint motion, the base's acceleration and the joints'
-torques at a cost linear in the links: no mass matrix is formed. Water acts as an external wrench on every link. Slender bodies
-slide easily along themselves and hardly sideways, and that difference is all that swimming needs.
+torques at a cost linear in the links. Water acts as an external wrench on every link. Slender bodies slide easily along
+themselves and hardly sideways, and that difference is all that swimming needs.
 """
 
 from __future__ import annotations
@@ -15,115 +15,63 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.algebra.taylor import Jet, derivative
-from rnea_ros.algorithms import screws
-from rnea_ros.output.figures import new_figure, shades
+from rnea_ros.output.figures import STYLE, picture, shades
+from rnea_ros.robots.drift import drift
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
 
-LENGTH, RADIUS = 1.5, 0.03  # of the body [m]
-WATER = 1000.0  # density of body and water alike [kg/m^3]: it floats, so gravity is left out
+LENGTH, RADIUS, WATER = 1.5, 0.03, 1000.0  # of the body [m]; density of body and water alike [kg/m^3], so gravity is left out
 ALONG, ACROSS = 0.05, 2.0  # drag coefficients of a link, along and across it
-FREQUENCY, WAVES, SWING, RAMP = 1.0, 1.0, 1.3, 1.0  # undulation [Hz], wavelengths on the body, size, time to full size [s]
+FREQUENCY, WAVES, SWING = 1.0, 1.0, 1.3  # undulation [Hz], wavelengths on the body, size after the first second
+LINK = """<link name="link{0}"><inertial><origin xyz="{1} 0 0"/><mass value="{2}"/><inertia ixx="{3}" iyy="{4}" izz="{4}"
+ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+JOINT = """<joint name="joint{0}" type="continuous"><axis xyz="0 0 1"/><parent link="link{1}"/><child link="link{0}"/>
+<origin xyz="{2} 0 0"/></joint>"""
 
 
 def urdf(links: int) -> str:
     """A chain of equal cylinders, head first, with a vertical axis between neighbours."""
-    length = LENGTH / links
-    mass = WATER * np.pi * RADIUS**2 * length
-    across, along = mass * (3 * RADIUS**2 + length**2) / 12, mass * RADIUS**2 / 2
-    inertial = (f'<inertial><origin xyz="{-length / 2} 0 0"/><mass value="{mass}"/>'
-                f'<inertia ixx="{along}" iyy="{across}" izz="{across}" ixy="0" ixz="0" iyz="0"/></inertial>')
-    text = [f'<robot name="snake"><link name="link0">{inertial}</link>']
-    for k in range(1, links):
-        text.append(f'<link name="link{k}">{inertial}</link><joint name="joint{k}" type="continuous"><axis xyz="0 0 1"/>'
-                    f'<parent link="link{k - 1}"/><child link="link{k}"/><origin xyz="{-length} 0 0"/></joint>')
-    return "".join([*text, "</robot>"])
+    h, mass = LENGTH / links, WATER * np.pi * RADIUS**2 * LENGTH / links
+    body = [LINK.format(k, -h / 2, mass, mass * RADIUS**2 / 2, mass * (3 * RADIUS**2 + h**2) / 12) for k in range(links)]
+    return '<robot name="snake">' + "".join(body + [JOINT.format(k, k - 1, -h) for k in range(1, links)]) + "</robot>"
 
 
 def undulation(n: int, t: float) -> list[np.ndarray]:
-    """q, qd, qdd, qddd of n joints: a wave that runs from head to tail and grows, differentiated by a jet of time."""
-    time, place = Jet([t, 1.0, 0.0, 0.0]), np.arange(1, n + 1) / n
-    x = time * (1.0 / RAMP)
-    ramp = x * x * x * x * (35.0 - 84.0 * x + 70.0 * x * x - 20.0 * x * x * x) if t < RAMP else 1.0
-    wave = [np.sin(time * (2 * np.pi * FREQUENCY) - 2 * np.pi * WAVES * s) * ramp * (SWING * (0.3 + 0.7 * s) * 2 * np.pi / n)
+    """q, qd, qdd of n joints: a wave that runs from head to tail and grows, differentiated by a jet of time."""
+    x, place = Jet([t, 1.0, 0.0]), np.arange(1, n + 1) / n
+    ramp = x * x * x * x * (35.0 - 84.0 * x + 70.0 * x * x - 20.0 * x * x * x) if t < 1.0 else 1.0
+    wave = [np.sin(x * (2 * np.pi * FREQUENCY) - 2 * np.pi * WAVES * s) * ramp * (SWING * (0.3 + 0.7 * s) * 2 * np.pi / n)
             for s in place]
-    return [derivative(wave, k).astype(float) for k in range(4)]
+    return [derivative(wave, k).astype(float) for k in range(3)]
 
 
 def drag(robot: FloatingRobot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
     """Wrench of the water on every link, about the link's frame: quadratic in the velocity of its middle, along and across."""
     links = list(robot.robot.model.frames)
-    length = LENGTH / len(links)
+    length, velocities = LENGTH / len(links), robot.link_velocities(links, q, qd, base=base)
     middle = np.array([-length / 2, 0.0, 0.0])
-    velocities = robot.link_velocities(links, q, qd, base=base)
     v = velocities[:, :3] + np.cross(velocities[:, 3:], middle)
     speed = np.stack([np.abs(v[:, 0]), *[np.hypot(v[:, 1], v[:, 2])] * 2], axis=1)
-    areas = np.array([ALONG * 2 * np.pi * RADIUS * length, *[ACROSS * 2 * RADIUS * length] * 2])
-    force = -0.5 * WATER * areas * speed * v
+    force = -0.5 * WATER * np.array([ALONG * np.pi, ACROSS, ACROSS]) * 2 * RADIUS * length * speed * v
     return dict(zip(links, np.concatenate((force, np.cross(middle, force)), axis=1), strict=True))
 
 
-def swim(robot: FloatingRobot, duration: float, step: float) -> dict[str, np.ndarray]:
-    """Integrate the base by the classical Runge-Kutta rule; t, base (13 numbers), q and tau at every step."""
-    motion = [undulation(robot.n, k * step / 2) for k in range(2 * round(duration / step) + 1)]
-    x = BaseState().vector()
-    rows = []
-
-    def rate(x, now):
-        base, (q, qd, qdd, _qddd) = BaseState.from_vector(x), now
-        found = robot.free_motion(q, qd, qdd, base=base, wrenches=drag(robot, base, q, qd))
-        return base.vector_rate(found.base_acceleration), found.tau
-
-    for k in range(0, len(motion) - 1, 2):
-        (a, tau), h = rate(x, motion[k]), step
-        rows.append((k * step / 2, x, motion[k][0], motion[k][1], tau))
-        b, _ = rate(x + a * (h / 2), motion[k + 1])
-        c, _ = rate(x + b * (h / 2), motion[k + 1])
-        d, _ = rate(x + c * h, motion[k + 2])
-        x = x + (a + 2 * b + 2 * c + d) * (h / 6)
-        x[3:7] /= np.linalg.norm(x[3:7])
-    names = ("t", "base", "q", "qd", "tau")
-    return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-
-
-def picture(path: Path, robot: FloatingRobot, swum: dict[str, np.ndarray], centre: np.ndarray, velocity: np.ndarray) -> None:
-    """The body at several instants, the speed of the mass centre, and the torque of every joint."""
-    figure = new_figure(12, 6.5)
-    where, speed, torque = figure.subplot_mosaic([["where", "where"], ["speed", "torque"]], height_ratios=(0.75, 1.0)).values()
-    model, t = robot.robot.model, swum["t"]
-    body = screws.screws(model)
-    instants = np.linspace(0, len(t) - 1, 5).astype(int)
-    for colour, k in zip(shades(len(instants)), instants, strict=True):
-        base = BaseState.from_vector(swum["base"][k])
-        middles = np.array([pose[:3, 3] for pose in screws.body_poses(model, body, swum["q"][k])])
-        x, y, _z = (base.position + base.into_world(middles.ravel()).reshape(-1, 3)).T
-        where.plot(x, y, color=colour, linewidth=4, solid_capstyle="round", label=f"{t[k]:.1f} s")
-        where.plot(x[0], y[0], "o", color=colour, markersize=8)
-    where.plot(centre[:, 0], centre[:, 1], color="crimson", linewidth=1.2, label="mass centre")
-    where.set(aspect="equal", xlabel="x [m]", ylabel="y [m]", title=f"{len(model.links)} links from above, heads dotted")
-    where.margins(y=0.45)
-    where.legend(fontsize=8, ncols=6, loc="upper right")
-    speed.plot(t, np.linalg.norm(velocity, axis=1), color="crimson")
-    speed.set(xlabel="time [s]", ylabel="speed of the mass centre [m/s]", ylim=(0, None))
-    speed.grid(alpha=0.3)
-    limit = np.abs(swum["tau"]).max()
-    extent = (t[0], t[-1], robot.n, 1)
-    image = torque.imshow(swum["tau"].T, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, extent=extent)
-    torque.set(xlabel="time [s]", ylabel="joint, from head to tail", title="joint torque")
-    figure.colorbar(image, ax=torque, label="N m")
-    figure.savefig(path, dpi=120)
-
-
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    links, duration, step = (12, 2.0, 0.02) if small else (60, 8.0, 0.01)
+    links, duration = (12, 2.0) if small else (60, 8.0)
     robot = FloatingRobot.from_urdf(urdf(links), gravity=(0.0, 0.0, 0.0))
-    swum = swim(robot, duration, step)
-    bases = BaseState.from_vector(swum["base"])
-    mass_centre = robot.center_of_mass(swum["q"], swum["qd"], base=bases)
-    picture(Path(out_dir) / "snake.png", robot, swum, mass_centre.position, mass_centre.velocity)
-    return {"links": links, "distance": float(np.linalg.norm(mass_centre.position[-1] - mass_centre.position[0])),
-            "speed": float(np.linalg.norm(mass_centre.velocity[-1])), "largest torque": float(np.abs(swum["tau"]).max()),
-            "out of plane": float(np.abs(bases.position[:, 2]).max())}
+    swum = drift(robot, lambda t: undulation(robot.n, t), np.arange(0.0, duration, 0.02), loads=lambda *x: drag(robot, *x))
+    centre = robot.center_of_mass(swum.q, swum.qd, base=BaseState.from_vector(swum.base)).position
+    with picture(Path(out_dir) / "snake.png", (12, 3.6), settings=STYLE) as figure:
+        axis = figure.subplots()
+        for colour, k in zip(shades(5), np.linspace(0, len(swum.t) - 1, 5).astype(int), strict=True):
+            heading = 2.0 * np.arctan2(swum.base[k, 5], swum.base[k, 6]) + np.cumsum([0.0, *swum.q[k]])
+            body = swum.base[k, :2] - np.cumsum(LENGTH / links * np.column_stack((np.cos(heading), np.sin(heading))), axis=0)
+            axis.plot(*body.T, color=colour, linewidth=5, solid_capstyle="round", label=f"{swum.t[k]:.1f} s")
+        axis.plot(*centre[:, :2].T, color="black", linewidth=1.0)
+        axis.set(aspect="equal", xlabel="x [m]", ylabel="y [m]", title=f"{links} links that swim, from above")
+        axis.legend(ncols=5, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    return {"distance": float(np.linalg.norm(centre[-1] - centre[0])), "largest torque": float(np.abs(swum.tau).max()),
+            "out of plane": float(np.abs(swum.base[:, 2]).max())}
 
 
 if __name__ == "__main__":

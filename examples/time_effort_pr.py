@@ -1,4 +1,4 @@
-"""Time against effort on a slider that carries a rotating link: Barman's thesis, section 4.2, figures 4.5 to 4.7 drawn again.
+"""Time against effort on a slider that carries a rotating link: Barman's thesis, section 4.2.
 
     python examples/time_effort_pr.py [OUT_DIR]
 
@@ -19,22 +19,18 @@ import numpy as np
 
 from rnea_ros import Robot, plan_motion
 from rnea_ros.motion.plan import torque
-from rnea_ros.output.figures import new_figure
+from rnea_ros.output.figures import STYLE, picture, stills
 from rnea_ros.planning import Cost, EndState, PlannedMotion, Problem, Settings
 from rnea_ros.planning import plan as best
 
 URDF = Path(__file__).parents[1] / "urdf" / "pr.urdf"
 START, GOAL = np.array([0.1, 0.6]), np.array([np.pi / 4, -np.pi / 4])
-U = 0.01
-LENGTH = 0.4  # m, of link 2
-THESIS = 0.5585  # s
+U, THESIS, LENGTH = 0.01, 0.5585, 0.4  # weight; s; m, of link 2
 WEIGHTS = (0.0, 0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.013, 0.016, 0.02)
 
 
-def planned(robot: Robot, u: float, turned: float = 0.0) -> PlannedMotion:
-    """turned: where joint 2 has its zero instead [rad]."""
-    shift = np.array([0.0, turned])
-    return plan_motion(robot, START + shift, GOAL + shift, time=1.0 - u, effort=u)
+def planned(robot: Robot, u: float) -> PlannedMotion:
+    return plan_motion(robot, START, GOAL, time=1.0 - u, effort=u)
 
 
 def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMotion:
@@ -45,66 +41,36 @@ def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMot
     return best(problem, Settings(spans=control_points - 3, instants=tuple(np.linspace(0.0, 1.0, instants + 2))))
 
 
-def picture(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, float]) -> None:
+def draw(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, float]) -> None:
     t = np.linspace(0.0, plan.duration, 1001)
-    state = plan(t)
-    tau = robot.inverse_dynamics(*state[:3])
-    force = np.linalg.norm(robot.joint_wrenches(*state[:3]).wrench[..., :3], axis=-1)
-    figure = new_figure(12, 8)
-    ((efforts, forces), (motion, trade)) = figure.subplots(2, 2)
-    efforts.plot(t, tau[:, 0], label="force 1 [N]")
-    efforts.plot(t, tau[:, 1], label="torque 2 [N m]")
-    efforts.set(xlabel="time [s]", title=f"Fig. 4.5: force and torque, T = {plan.duration:.4f} s")
-    forces.plot(t, force[:, 0], label="joint 1 (prismatic)")
-    forces.plot(t, force[:, 1], label="joint 2 (revolute)")
-    forces.set(xlabel="time [s]", ylabel="force [N]", title="Fig. 4.6: norms of the internal joint forces")
-    snapshots(motion, plan)
-    trade.plot(list(durations), list(durations.values()), "o-", color="tab:blue", label="optimum of each weight")
-    trade.plot([U], [plan.duration], "o", color="tab:red", markersize=9, label=f"u = {U:g}: {plan.duration:.4f} s")
-    u = float(np.interp(THESIS, list(durations.values()), list(durations)))
-    trade.axhline(THESIS, color="gray", linestyle="--", linewidth=1.0, label=f"thesis: {THESIS:g} s, u would be {u:.4f}")
-    trade.set(xlabel="weight u of effort", ylabel="T [s]", title="time against effort")
-    trade.set_xticks((0.0, 0.005, 0.01, 0.015, 0.02))
-    for axis in (efforts, forces, trade):
-        axis.legend(fontsize=8)
-    for axis in figure.axes:
-        axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
-
-
-def snapshots(axis, plan: PlannedMotion) -> None:
-    """Carriage and link at even times, from light to dark, and the path of the tip. q2 = 0: square to the slide."""
-    def places(t):
-        q = plan(t)[0]
-        joint = np.column_stack((q[:, 0], np.zeros(len(q))))
-        return joint, joint + LENGTH * np.column_stack((np.sin(q[:, 1]), -np.cos(q[:, 1])))
-
-    axis.axhline(0.0, color="gray", linewidth=5.0, alpha=0.25)
-    axis.plot(*places(np.linspace(0.0, plan.duration, 401))[1].T, color="tab:green", linewidth=1.2)
-    joints, tips = places(np.linspace(0.0, plan.duration, 11))
-    for k, (joint, tip) in enumerate(zip(joints, tips)):
-        shade = 0.15 + 0.85 * k / (len(joints) - 1)
-        axis.plot(*np.stack((joint, tip)).T, color="tab:orange", alpha=shade, linewidth=3.0, solid_capstyle="round")
-        axis.plot(*joint, "s", color="tab:blue", alpha=shade, markersize=9)
-    axis.set(xlabel="along the slide [m]", ylabel="[m]", title="Fig. 4.7: the motion, ten equal steps of time", aspect="equal")
+    tau = robot.inverse_dynamics(*plan(t)[:3])
+    q = plan(np.linspace(0.0, plan.duration, 11))[0]
+    joint = np.column_stack((q[:, 0], np.zeros(len(q))))  # q2 = 0: square to the slide
+    link = np.stack((joint, joint + LENGTH * np.column_stack((np.sin(q[:, 1]), -np.cos(q[:, 1])))), axis=1)
+    with picture(path, (13, 4.6), settings=STYLE) as figure:
+        efforts, motion, trade = figure.subplots(1, 3)
+        efforts.plot(t, tau[:, 0], label="force 1 [N]")
+        efforts.plot(t, tau[:, 1], label="torque 2 [N m]")
+        efforts.set(xlabel="time [s]", title=f"force and torque, T = {plan.duration:.4f} s")
+        efforts.legend()
+        motion.axhline(0.0, color="0.7", linewidth=5.0, zorder=0)
+        stills(motion, link, "#d55e00", marker="s", markevery=[0], markerfacecolor="#0072b2", markersize=9)
+        motion.set(xlabel="along the slide [m]", title="ten equal steps of time", aspect="equal")
+        trade.plot(list(durations), list(durations.values()), "o-", color="0.4")
+        trade.plot([U], [plan.duration], "o", color="#0072b2", markersize=11, label=f"u = {U:g}: {plan.duration:.4f} s")
+        trade.axhline(THESIS, color="#d55e00", linestyle="--", label=f"thesis: {THESIS:g} s")
+        trade.set(xlabel="weight u of effort", title="duration of the optimum [s]", xticks=(0.0, 0.01, 0.02))
+        trade.legend()
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    robot = Robot.from_urdf(URDF, gravity=(0.0, 0.0, 0.0))  # the thesis has none; it would show in the joint forces alone
+    robot = Robot.from_urdf(URDF, gravity=(0.0, 0.0, 0.0))  # the thesis has none
     plan = planned(robot, U)
     durations = {u: planned(robot, u).duration for u in (WEIGHTS[::4] if small else WEIGHTS)}
-    picture(Path(out_dir) / "time_effort_pr.png", robot, plan, durations)
-    tau = robot.inverse_dynamics(*plan(np.array([0.0, plan.duration]))[:3])
-    found = {"T": plan.duration, "cost": plan.objective, "fastest T, u = 0": durations[0.0],
-             "force 1 at the start": tau[0, 0], "force 1 at the end": tau[1, 0],
-             "torque 2 at the start": tau[0, 1], "torque 2 at the end": tau[1, 1]}
-    if not small:
-        found["T if joint 2 is zero a quarter turn ahead"] = planned(robot, U, np.pi / 2).duration
-        found["T if joint 2 is zero a quarter turn back"] = planned(robot, U, -np.pi / 2).duration
-        found["T without the ends, 6 control points, 12 instants"] = without_ends(robot, 6, 12).duration
-        found["T without the ends, 8 control points, 10 instants"] = without_ends(robot, 8, 10).duration
-        found["u for the thesis's T"] = float(np.interp(THESIS, list(durations.values()), list(durations)))
-    return found
+    draw(Path(out_dir) / "time_effort_pr.png", robot, plan, durations)
+    return {"T": plan.duration, "cost": plan.objective, "fastest T, u = 0": durations[0.0]} | ({} if small else {
+        "T without the ends, 6 control points, 12 instants": without_ends(robot, 6, 12).duration,
+        "u for the thesis's T": float(np.interp(THESIS, list(durations.values()), list(durations)))})
 
 
 if __name__ == "__main__":

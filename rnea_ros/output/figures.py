@@ -73,6 +73,12 @@ def solid(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any], streng
     axis.add_collection3d(Poly3DCollection(faces, facecolors=colours, edgecolors="none", alpha=strength))
 
 
+def stills(axis: Any, chains: np.ndarray, colour: str, least: float = 0.15, **style: Any) -> None:
+    """A chain of links at several moments, from light to dark; chains: (moments, corners, 2), style: of matplotlib's lines."""
+    for strength, chain in zip(np.linspace(least, 1.0, len(chains)), chains, strict=True):
+        axis.plot(*chain.T, color=colour, alpha=strength, **{"linewidth": 3.0, "solid_capstyle": "round"} | style)
+
+
 def shades(count: int) -> np.ndarray:
     """Colours from dark to bright (count, 4)."""
     import matplotlib

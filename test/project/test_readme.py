@@ -129,6 +129,12 @@ def test_examples_run(line, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_examples_are_short():
+    """One idea each, that fits a screen and a half."""
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "examples").glob("*.py")}
+    assert {name for name, length in lengths.items() if length >= 80} <= {"quadruped.py"}  # on the ground, and in flight
+
+
 def test_every_example_of_the_pages_exists():
     named = set(re.findall(r"`(?:examples/)?([a-z_]+\.py)`", everything()))
     assert len(named) >= 10 and all((ROOT / "examples" / name).is_file() for name in named)

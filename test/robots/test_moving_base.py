@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,12 +11,14 @@ from rnea_ros import InputError, ParallelRobot, Robot
 from rnea_ros.identification.identification import Measurements, identify
 from rnea_ros.identification.regressor_kernel import Regressor
 from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.robots.drift import drift
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState, along, quaternion
 from support.free_flyer import CASES, SEEDS, example, loads, oracle, robot, source, state
 from support.oracles import difference, worst
 from support.robots import arm
 
+ROOT = Path(__file__).resolve().parents[2]
 each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
 
 # ------------------------------------------------------------------ motion
@@ -120,6 +124,25 @@ def test_refusals():
             call(rest, rest, rest, base=BaseState())
     with pytest.raises(InputError, match="no mass"):
         weightless.center_of_mass(rest, rest, base=BaseState())
+
+
+# ------------------------------------------------------------------ drift
+
+
+def test_a_thrown_arm_falls_as_it_must():
+    """Whatever the joints do, the mass centre flies a parabola and angular momentum about it stays."""
+    thrown = FloatingRobot.from_urdf(ROOT / "urdf" / "rr.urdf")
+    start = BaseState(velocity=(1.0, 0.0, 2.0, 0.3, -0.2, 0.5))
+
+    def joints(t):
+        return [np.array([0.4, -0.7]) * 3.0**k * np.sin(3.0 * t + k * np.pi / 2) for k in range(3)]
+
+    found = drift(thrown, joints, np.arange(0.0, 0.4, 0.01), start)
+    centre = thrown.center_of_mass(found.q, found.qd, base=BaseState.from_vector(found.base))
+    parabola = centre.position[0] + np.outer(found.t, centre.velocity[0]) + np.outer(found.t**2, [0.0, 0.0, -9.81 / 2])
+    assert np.abs(centre.position - parabola).max() < 1e-7
+    assert np.abs(centre.momentum[:, 3:] - centre.momentum[0, 3:]).max() < 1e-6
+    assert found.tau.shape == (len(found.t), thrown.n)
 
 
 # ------------------------------------------------------------------ examples

@@ -1,0 +1,58 @@
+"""Where a free base goes while its joints follow a given motion: swimming, falling, jumping, turning in space.
+
+The base's acceleration is that of `FloatingRobot.free_motion` (khalil-rne 7.2); the classical Runge-Kutta rule integrates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..algebra.arrays import Array
+from .floating import FloatingRobot
+from .inputs.base_state import BaseState
+from .inputs.validation import Wrenches
+
+JointMotion = Callable[[float], Sequence[Array]]  # t -> q, qd, qdd, (n,) each
+Loads = Callable[[BaseState, Array, Array], Wrenches]  # base, q, qd -> what acts on links, each in its own frame
+
+
+class Drift(NamedTuple):
+    """At each of the times t (samples,): base (samples, 13), see BaseState.from_vector; q, qd and torques (samples, n)."""
+
+    t: Array
+    base: Array
+    q: Array
+    qd: Array
+    tau: Array
+
+
+def drift(robot: FloatingRobot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
+          loads: Loads | None = None) -> Drift:
+    """The motion of a free base from `start` (default: at rest at the origin), a step for each of the times [s].
+
+    The error of a step is of its fifth power; halve the steps to see it.
+    """
+    t, x, rows = np.asarray(times, dtype=float), (start or BaseState()).vector(), []
+
+    def rate(x: Array, motion: Sequence[Array]) -> tuple[Array, Array]:
+        base, (q, qd, qdd) = BaseState.from_vector(x), motion[:3]
+        found = robot.free_motion(q, qd, qdd, base=base, wrenches=loads(base, q, qd) if loads else None)
+        return base.vector_rate(found.base_acceleration), found.tau
+
+    now = joints(t[0])
+    for k, h in enumerate(np.append(np.diff(t), 0.0)):
+        a, tau = rate(x, now)
+        rows.append((x, now[0], now[1], tau))
+        if h == 0.0:
+            break
+        middle, now = joints(t[k] + h / 2), joints(t[k + 1])
+        b, _ = rate(x + a * (h / 2), middle)
+        c, _ = rate(x + b * (h / 2), middle)
+        d, _ = rate(x + c * h, now)
+        x = x + (a + 2 * b + 2 * c + d) * (h / 6)
+        x[3:7] /= np.linalg.norm(x[3:7])
+    return Drift(t, *map(np.array, zip(*rows, strict=True)))
