@@ -15,6 +15,7 @@ pytest.importorskip("rnea_msgs")
 from builtin_interfaces.msg import Duration, Time
 
 from rnea_ros import InputError
+from rnea_ros.errors import Rejected
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import nanoseconds
@@ -218,6 +219,18 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
     assert [(p.name, p.position, p.velocity, p.acceleration) for p in sent.path_tolerance] == [("joint3", 0.1, 0.0, 0.0)]
     assert [(p.name, p.position, p.velocity) for p in sent.goal_tolerance] == [("joint2", -1.0, 0.02)]
     assert sent.goal_time_tolerance == Duration(sec=1, nanosec=500_000_000)
+
+
+def test_a_controller_that_is_not_there_is_waited_for_then_told_once_and_refused_if_it_is_required(it, monkeypatch):
+    assert not it.link.settled
+    it.link._began -= VALUES["controller.timeout"]
+    it.link.look()
+    it.link.look()
+    assert it.link.settled and it.reports == ["controller /jtc: nobody answers on /jtc/get_parameters"]
+    it.link.check()
+    monkeypatch.setitem(VALUES, "controller.required", True)
+    with pytest.raises(Rejected, match="/jtc: nobody answers"):
+        it.link.check()
 
 
 def test_a_manager_tells_whether_it_is_active():
