@@ -37,7 +37,7 @@ help:
 	@echo 'make demo     a robot moves; see its torques and how fast they change'
 	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
 	@echo 'make lint     ruff and mypy alone'
-	@echo 'make docs     the pages as a site, in build/docs (1 minute)'
+	@echo 'make docs     the pages as a site, in build/docs; runs the examples for its gallery (2 minutes)'
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
 	@echo 'make clean    removes what make has made, .venv included'
@@ -140,5 +140,5 @@ $(DONE)-colcon: $(DONE)-venv
 	@touch $@
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build docs/gallery docs/api/generated *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find rnea_ros launch test benchmark -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
