@@ -22,7 +22,7 @@ from ..robots.inputs.base_state import BaseState
 from ..robots.link_side import link_side, unkept
 from ..robots.protocol import AnyRobot
 from ..scaling.law import TimeLaw
-from ..scaling.profile import Progress
+from ..scaling.profile import Progress, steady_factor
 from ..scaling.retime import Route, route, time_optimal
 from ..scaling.terms import QUANTITIES, Constraints
 from .limit_use import own_limits
@@ -82,7 +82,8 @@ def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: 
     way = route(points, velocities, tolerance)
     constraints = PathDynamics(moved).constraints(way.path, limits, drive_limits)
     notes = (*_unknown(constraints), *unkept(robot), *_off_the_path(way, tolerance), *_outside(robot, limits, way))
-    return Retimed(way, time_optimal(constraints, progress), notes)
+    law = time_optimal(constraints, progress)
+    return Retimed(way, law, (*notes, *slower(constraints, law)))
 
 
 def _unknown(constraints: Constraints) -> list[str]:
@@ -100,6 +101,17 @@ def _off_the_path(way: Route, tolerance: float) -> list[str]:
         return []
     return [f"points lie up to {way.deviation:.3g} off the path: they are too close together, or too noisy, to be followed "
             "more closely"]
+
+
+def slower(constraints: Constraints, law: TimeLaw) -> list[str]:
+    """A motion that falls as gravity lets it, or that brakes by it, takes more when it is played slower."""
+    if (factor := steady_factor(constraints, law, 1.0)) >= 1.0:
+        return []
+    rate = 0.5 * (1.0 + factor)
+    used = constraints.utilization(law.slower(rate).densely(constraints.path.breaks)[0]).max(axis=0)
+    limit = constraints.describe(int(used.argmax()))
+    return [f"limits are kept at this speed, not at every lower one: at {rate:.0%} of it, {limit} would be {used.max():.0%} "
+            "of its limit. Retime with other limits rather than slow this motion"]
 
 
 def _outside(robot: AnyRobot, limits: Limits, way: Route) -> list[str]:

@@ -55,7 +55,7 @@ def _check_held(wanted: Wanted) -> None:
     for name, _ in wanted.reading.held:
         if name not in wanted.joint_names:
             raise InputError(f"--hold {name}: the joints are {some(wanted.joint_names)}{near(name, wanted.joint_names)}")
-    if not wanted.names:
+    if wanted.reading.held and not wanted.names:
         raise InputError("--hold: every joint is held; at least one has to be in the recording")
 
 

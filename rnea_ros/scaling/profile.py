@@ -15,7 +15,8 @@ constant y, which is feasible where it is small enough, and every iterate is fea
 on coarse grids becomes the initial law of the last one: y is then about 1 everywhere, and the grid uniform in the time of the
 motion, fine where it is fast. Between the points a limit may still be exceeded a little. Hence the law is checked densely and
 limits are tightened where it was; last, the whole law is slowed by the factor that the closed form gives (closed_form.py).
-What is returned has passed that check, at its own speed and at every constant fraction of it.
+What is returned has passed that check, at its own speed and at every constant fraction of it, if that is asked for: a motion
+that falls as gravity lets it takes no braking power, but at half its speed it takes some.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 3e-3  # mu times the number of 
 GAP_ON_SCHEDULE = 3e-4
 ROUNDS = 4  # of tightening
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
+RATES = (1.0, 0.999, 0.995, 0.98, 0.95, 0.9)  # of a law that may break limits where it is played slower
 TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
 ATTEMPTS = 40
 FASTEST = 1e3  # times the slow start's rate: where nothing binds, no law is played faster
@@ -64,7 +66,7 @@ class NoLaw(RneaError):
 
 def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
             due: Curve | None = None, planned: TimeLaw | None = None, resolution: float = RESOLUTION,
-            progress: Progress | None = None) -> TimeLaw:
+            progress: Progress | None = None, slower_too: bool = True) -> TimeLaw:
     """The fastest law from rest to rest over the whole path, or over the way of `initial`, a law that ends at rest.
 
     initial  : a law to begin with; default quintic over the path; cubic if nothing bounds sddd
@@ -73,6 +75,7 @@ def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bo
     due      : s -> the earliest time there: the law is never ahead of that, and as little behind as can be
     planned  : with due: a law that is never ahead; another one to begin with, the better one counts
     progress : called with what is being done and the duration so far
+    slower_too : whether every slower playing of the law must be inside the limits, as one needs that is to be paused
     Raises InputError where gravity alone exceeds a limit or nothing bounds acceleration, NoLaw.
     """
     if initial is None:
@@ -94,7 +97,7 @@ def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bo
         if not grid.tighten(grid.law(c)[0]):
             break
         c = grid.solve(grid.inside(c), AGAIN, gap)
-    return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c)[0])
+    return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c)[0], slower_too)
 
 
 def _outlined(constraints: Constraints, initial: TimeLaw, resolution: float, objectives: _Objectives,
@@ -125,9 +128,17 @@ def _slow_start(constraints: Constraints, initial: TimeLaw, objectives: _Objecti
     return 1.0 if objectives.moving else 0.95 * steady(constraints, initial, LEVEL)
 
 
-def slowed(constraints: Constraints, law: TimeLaw) -> TimeLaw:
-    """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits."""
+def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True) -> TimeLaw:
+    """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits.
+
+    Not slower_too: at one of RATES, if it is inside at that one and this is faster.
+    """
     factor = steady_factor(constraints, law, PASS)
+    if not slower_too:
+        for rate in (rate for rate in RATES if rate > factor):
+            motion = (slow := law.slower(rate)).densely(constraints.path.breaks)[0]
+            if constraints.utilization(motion).max() <= PASS:
+                return slow
     return law if factor >= 1.0 else law.slower(factor * (1.0 - 1e-12))
 
 

@@ -80,9 +80,12 @@ def _worst(away: np.ndarray, s: np.ndarray, chosen: np.ndarray, tolerance: float
 
 
 def time_optimal(constraints: Constraints, progress: Progress | None = None) -> TimeLaw:
-    """The fastest law over a path, at rest at both ends and at its stops. InputError where gravity alone exceeds a limit."""
+    """The fastest law over a path, at rest at both ends and at its stops. Played slower it may exceed limits.
+
+    InputError where gravity alone exceeds a limit.
+    """
     check_rest(constraints, LEVEL)
     order = 3 if constraints.third_order else 2
     starts = [laws.rest_to_rest(a, b, 1.0, order) for a, b in constraints.path.legs()]
-    pieces = [fastest(constraints, start, progress=progress) for start in starts]
+    pieces = [fastest(constraints, start, progress=progress, slower_too=False) for start in starts]
     return pieces[0].then(*pieces[1:])

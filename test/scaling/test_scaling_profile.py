@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.model.drive_limits import DriveLimit, factors
 from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.motion.retime import slower
 from rnea_ros.scaling import law as laws
 from rnea_ros.scaling import profile
 from rnea_ros.scaling.barrier import Spline
+from rnea_ros.scaling.drive_rows import DriveRows
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.profile import PASS, NoLaw, fastest, slowed, steady_factor
 from rnea_ros.scaling.retime import route, time_optimal
@@ -36,6 +39,25 @@ def bent(**limits) -> Constraints:
     """The toy along a curve."""
     known = {name: np.array(limits.get(name, [np.nan, np.nan])) for name in PathLimits._fields}
     return Constraints(through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]]), lambda *p: terms(toy, *p), PathLimits(**known))
+
+
+def test_what_falls_freely_may_not_be_slowed():
+    """A pendulum of 1 kg m^2 and 5 N m swings without its motor; at half the speed the motor would have to brake."""
+    pytest.importorskip("casadi")
+    from support.scaling_optimum import optimum
+
+    limits = [DriveLimit("power", "pendulum", (0,), -4.0, 10.0, power=1.0)]
+    constraints = Constraints(
+        through([[2.5], [-2.5]]),
+        lambda *p: terms(lambda q, qd, qdd, qddd: (qdd + 5.0 * np.sin(q), qddd + 5.0 * np.cos(q) * qd), *p),
+        PathLimits(**{name: np.array([20.0 if name == "acceleration" else np.nan]) for name in PathLimits._fields}),
+        drives=DriveRows(limits, factors(limits, 1)._asdict(), np.zeros(1)))
+    law = time_optimal(constraints)
+    used = constraints.utilization(law(np.linspace(0.0, law.duration, 20_011)))
+    assert 0.99 < used.max() < 1.0 and law.duration < 1.03 * optimum(constraints, 300, 4.0)
+    (note,) = slower(constraints, law)
+    assert "at 60% of it, power of pendulum would be 216% of its limit" in note
+    assert not slower(constraints, fastest(constraints))
 
 
 @pytest.mark.parametrize(("quantity", "limit"), [("effort", 9.0), ("effort_rate", 40.0), ("velocity", 1.0),
