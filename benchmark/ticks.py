@@ -27,6 +27,7 @@ from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.goal import TrajectoryPoint, read
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
+from rnea_ros.execution.watch import UNWATCHED, Watch
 from rnea_ros.scaling.lookahead import next_law
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.terms import Constraints
@@ -46,7 +47,8 @@ def moving() -> ExecutedMotion:
     constraints = Constraints(plan.path, DYNAMICS, DYNAMICS.limits(LIMITS), ROBOT.joint_names)
     points = [TrajectoryPoint(float(t), q) for t, q in zip(np.linspace(0.0, 3600.0, len(POINTS)), POINTS)]
     goal = read(ROBOT.joint_names, ROBOT.joint_names, points)
-    return ExecutedMotion(1, goal, TrajectoryScaler(constraints, plan), ROBOT, LIMITS)
+    watch = Watch(ROBOT, LIMITS, goal, UNWATCHED)
+    return ExecutedMotion(1, goal, TrajectoryScaler(constraints, plan), ROBOT, LIMITS, watch)
 
 
 class Solving:

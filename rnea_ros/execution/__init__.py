@@ -8,6 +8,11 @@
     preparation          what takes longer than a tick, in a thread
     solver_process       what takes longer still, in a process
     execution_context    a robot, its limits and its dynamics along paths: makes the motion of a goal
+    ending               whether a motion at rest has ended, and how
+    watch                a robot that is watched: what it cannot follow is slowed, what it loses is stopped
+    tracking             how far a robot is from where it was sent lately
+    saturation           which motors can do no more
+    tolerances           how far a robot may be from where it is sent
     executed_motion      one goal on its way: the trajectory scaler, torque and torque rate, the nearest limit
     schedule             when the plan comes by a place
     joint_state_buffer   where the joints are, from joint states

@@ -23,6 +23,7 @@ from ..scaling.trajectory_scaler import TrajectoryScaler
 from .goal import Goal
 from .schedule import Schedule
 from .turns import nearest, turning
+from .watch import Watch
 
 GOAL = 1e-9  # of the path, within which it is at its end
 
@@ -61,15 +62,19 @@ class ExecutedMotion:
     committed : what is handed out of it, where it is not streamed
     zero      : time at which it begins [ns]; after the time at which it was begun by what a message may take, where it is
                 handed out
-    stopped   : why it is not to go on; empty while it is
+    watch     : what is seen of the robot that follows it
+    stopped   : why it is not to go on, in a sentence and in a word; empty while it is
+    rests     : the last sample, once its reference rests at the end
     """
 
-    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits,
+    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits, watch: Watch,
                  committed: CommittedMotion | None = None, effort_convention: str = DECLARED):
         self.number, self.goal, self.scaler, self.committed = number, goal, scaler, committed
         self.zero = 0
         self.joint_names = robot.joint_names
-        self.stopped = ""
+        self.watch = watch
+        self.stopped = self.reason = ""
+        self.rests: Sample | None = None
         self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
         self._schedule = Schedule(scaler.plan.law)
         self._torques: TorqueStream | None = None
@@ -80,6 +85,7 @@ class ExecutedMotion:
         """Another payload, other limits."""
         self._torques, self.turns = TorqueStream(robot, self._torques), turning(robot.joint_types, limits)
         self._commanded = CommandedEffort(robot, self._effort_convention)
+        self.watch.carry(robot, limits)
         self.root_link = kinds.tree(robot).root_link
         if self.committed is not None:
             self.committed.quantities = quantities(robot, self.scaler.constraints)
@@ -95,8 +101,9 @@ class ExecutedMotion:
             raise Rejected("not_at_start", f"{self.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
                                            "trajectory came")
 
-    def stop(self, why: str) -> None:
-        self.stopped = self.stopped or why
+    def stop(self, why: str, reason: str = "stopped") -> None:
+        if not self.stopped:
+            self.stopped, self.reason = why, reason
         self.scaler.stop()
 
     def begin(self, now: int) -> None:
@@ -108,7 +115,10 @@ class ExecutedMotion:
         (self.committed or self.scaler).change(constraints)
 
     def tick(self, dt: float, now: int, clock: Callable[[], int]) -> Sample:
-        """Where to be dt [s] after the last tick; or, where it is handed out, where it is now [ns], by the clock."""
+        """Where to be dt [s] after the last tick; or, where it is handed out, where it is now [ns], by the clock. At the
+        end the last one, again and again."""
+        if self.rests is not None:
+            return self.rests
         reference = self.scaler.tick(dt) if self.committed is None else self._seen(self.committed, now, clock)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
@@ -118,7 +128,9 @@ class ExecutedMotion:
         if binding.utilization > self.peak:
             self.peak, self.peak_of = binding.utilization, binding.words
         effort, effort_rate = self._commanded(found, reference.qd, reference.qdd)
-        return Sample(reference, effort, effort_rate, planned, delay, reference.sd / speed, binding)
+        sample = Sample(reference, effort, effort_rate, planned, delay, reference.sd / speed, binding)
+        self.rests = sample if reference.done else None
+        return sample
 
     def _seen(self, committed: CommittedMotion, now: int, clock: Callable[[], int]) -> Reference:
         t = 1e-9 * (now - self.zero)

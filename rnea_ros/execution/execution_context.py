@@ -22,6 +22,7 @@ from ..scaling.trajectory_scaler import TrajectoryScaler
 from .executed_motion import ExecutedMotion, quantities
 from .goal import Goal, check_positions, placed, refusing
 from .turns import turning
+from .watch import Watch
 
 STREAM, TRAJECTORY, HORIZON = OUTPUTS = ("points", "trajectory", "horizon")  # how a motion is handed out
 STILL = 1e-9  # rad, m; between points that are all the same
@@ -53,7 +54,8 @@ class ExecutionContext(NamedTuple):
         if isinstance(scaler, ForeseeableScaler):
             horizon = values["horizon"] if values["output"] == HORIZON else np.inf
             committed = CommittedMotion(scaler, quantities(robot, constraints), horizon, values["lead"])
-        return ExecutedMotion(number, goal, scaler, robot, limits, committed, values["effort_convention"])
+        watch = Watch(robot, limits, goal, values, 0.0 if streamed else values["lead"])
+        return ExecutedMotion(number, goal, scaler, robot, limits, watch, committed, values["effort_convention"])
 
     @property
     def turns(self) -> np.ndarray:

@@ -17,6 +17,8 @@ import numpy as np
 from ..errors import InputError, Rejected, some
 from ..model.tree import Limits
 from ..scaling.path import Path
+from .joint_state_buffer import Measurement
+from .tolerances import Tolerances
 from .turns import nearest
 
 SLOWLY = 0.5  # share of the velocity limits with which a robot that is elsewhere goes to the first point
@@ -61,9 +63,10 @@ class TrajectoryPoint(NamedTuple):
 class Goal:
     """Points q (count, n) at times (count,), in the order of joint_names, with v and a (count, n) or None.
 
-    open   : numbers of the joints that were not named; their columns are zero until it is placed
-    start  : when to begin, 0 at once [ns]
-    on_end : called once with what became of it
+    open       : numbers of the joints that were not named; their columns are zero until it is placed
+    start      : when to begin, 0 at once [ns]
+    on_end     : called once with what became of it
+    tolerances : that it asks for
     """
 
     joint_names: tuple[str, ...]
@@ -74,10 +77,16 @@ class Goal:
     open: tuple[int, ...]
     start: int = 0
     on_end: OnEnd = nobody
+    tolerances: Tolerances | None = None
 
     @property
     def duration(self) -> float:
         return float(self.times[-1])
+
+    def check_tolerances(self, measured: Measurement) -> None:
+        """Raises Rejected if nothing tells what is to be inside of them."""
+        if self.tolerances is not None:
+            self.tolerances.check(self.joint_names, measured)
 
 
 def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[TrajectoryPoint], start: int = 0) -> Goal:

@@ -100,7 +100,7 @@ class StateMachine:
 
     def _brake(self, occasion: Occasion) -> None:
         assert self.motion is not None
-        self.motion.stop(occasion.outcome.sentence)
+        self.motion.stop(occasion.outcome.sentence, occasion.outcome.reason)
         self._on_event(occasion.well is not False, f"motion {self.motion.number} comes to rest: {occasion.outcome.sentence}")
 
     def _finish(self, occasion: Occasion) -> None:

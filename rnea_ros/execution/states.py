@@ -136,12 +136,15 @@ class Phase(Enum):
     MOVING = "moving"
     PAUSED = "paused"
     STOPPING = "coming to rest"
+    SETTLING = "waiting for the robot to be at its goal"
 
 
 _MERGED = {State.MOVING_WITH_NEXT: Phase.MOVING, State.STOPPING_FOR_NEXT: Phase.STOPPING}
 
 
-def phase(state: State, paused: bool) -> Phase:
-    """paused: whether the motion rests on its path until it is resumed."""
+def phase(state: State, paused: bool, settling: bool = False) -> Phase:
+    """paused: whether the motion rests on its path until it is resumed; settling: whether it rests at its goal."""
     found = _MERGED.get(state) or Phase[state.name]
-    return Phase.PAUSED if paused and found is Phase.MOVING else found
+    if found is not Phase.MOVING:
+        return found
+    return Phase.SETTLING if settling else Phase.PAUSED if paused else found

@@ -20,10 +20,12 @@ import numpy as np
 from ..errors import InputError, Rejected, in_words
 from ..model.tree import Limits
 from ..robots.link_side import LinkSideRobot
+from .ending import LEFT, ending
 from .executed_motion import ExecutedMotion, Sample
 from .execution_context import ExecutionContext
 from .follower import Follower
 from .goal import Goal, OnEnd, Outcome
+from .joint_state_buffer import Measurement, unseen
 from .preparation import Preparation
 from .solver_process import SolverProcess
 from .start_state import StartState
@@ -48,17 +50,17 @@ class TrajectoryExecutor:
     worker      : prepares motions; default a thread
     solver      : solves for time laws beside the ticks; default a process
     clock       : by which motions that are handed out are executed [ns]
-
-    follower is who executes them: it has the last word on a motion at its goal, and is halted where one is given up.
+    seen        : joint names -> what joint states tell of the robot while it moves
+    follower    : who executes them: has the last word on a motion at its goal, and is halted where one is given up
     """
 
     def __init__(self, values: Mapping[str, Any], measured: Callable[[Names], np.ndarray],
                  on_event: Callable[[bool, str], None], on_rejected: Callable[[Rejected], None], wake: Callable[[], None],
                  age: Callable[[Names], np.ndarray] = lambda names: np.zeros(len(names)), worker: Executor | None = None,
-                 solver: Executor | None = None, clock: Callable[[], int] = time.time_ns):
-        self.values, self._clock = values, clock
+                 solver: Executor | None = None, clock: Callable[[], int] = time.time_ns,
+                 seen: Callable[[Names], Measurement] = unseen):
+        self.values, self.follower, self._clock, self._seen = values, Follower(), clock, seen
         self._on_event, self._on_rejected, self._wake = on_event, on_rejected, wake
-        self.follower = Follower()
         self._start = StartState(measured, age)
         self._lock = threading.RLock()
         self._worker = worker or ThreadPoolExecutor(1, thread_name_prefix="preparation")
@@ -90,7 +92,8 @@ class TrajectoryExecutor:
     @property
     def phase(self) -> Phase:
         motion = self.motion
-        return phase(self._machine.state, self.paused and motion is not None and motion.scaler.time_scaling.k < STILL)
+        paused = self.paused and motion is not None and motion.scaler.time_scaling.k < STILL
+        return phase(self._machine.state, paused, motion is not None and motion.rests is not None)
 
     @property
     def _current(self) -> ExecutedMotion | None:
@@ -118,6 +121,7 @@ class TrajectoryExecutor:
             raise Rejected("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
         if self._machine.state is not State.IDLE and self.values["on_new_trajectory"] == "refuse":
             raise Rejected("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
+        goal.check_tolerances(self._seen(goal.joint_names))
 
     def take(self, goal: Goal, now: int) -> None:
         """A trajectory, read for the robot in use, at time now [ns]. Raises Rejected."""
@@ -182,10 +186,9 @@ class TrajectoryExecutor:
                 self._on_event(False, why)
 
     def _steer(self) -> None:
-        motion = self._current
-        if motion is not None:
+        if (motion := self._current) is not None:
             (motion.scaler.pause if self.paused else motion.scaler.resume)()
-            motion.scaler.override(self.override)
+            motion.scaler.override(self.override * motion.watch.share)
 
     # ------------------------------------------------------------------ the tick
 
@@ -217,22 +220,20 @@ class TrajectoryExecutor:
         sample = motion.tick(dt, now, self._clock)
         self._start.send(motion.joint_names, sample.reference.q, now)
         self._read_message(motion)
-        return motion, self._end(motion, sample, now) if sample.reference.done else sample
-
-    def _end(self, motion: ExecutedMotion, sample: Sample, now: int) -> Sample:
-        """Of a motion at rest, which has ended unless who follows it has still to say so."""
-        arrived, ended = motion.ended(sample.reference)
-        stopped = Outcome("stopped", motion.stopped)
-        outcome = self.follower.verdict(motion, now) if arrived else stopped
-        if outcome is None and not motion.stopped:
-            return sample._replace(reference=sample.reference._replace(done=False))
-        reason, why = outcome = outcome or stopped
-        failed = bool(reason) and outcome is not stopped
-        if failed:  # the robot may be anywhere
-            self._start.forget()
-        self._on_event(not failed, f"motion {motion.number} {ended}" + (f"; {why}" if failed else ""))
-        self._machine.fire(Event.AT_REST, Occasion(Outcome(reason, f"{why}: {ended}" if why else ended), now=now))
-        return sample
+        for well, news in (watch := motion.watch).follow(sample.reference, self._seen(motion.joint_names), now):
+            self._on_event(well, f"motion {motion.number} {news}")
+        self._steer()
+        if watch.violation and not motion.stopped and not sample.reference.done:
+            machine.fire(Event.STOP, Occasion(Outcome(LEFT, watch.violation), well=False))
+        if not sample.reference.done:
+            return motion, sample
+        if (found := ending(motion, sample.reference, self.follower, now)) is None:  # somebody has still to say so
+            return motion, sample._replace(reference=sample.reference._replace(done=False))
+        if found.failed:
+            self._start.forget()  # the robot may be anywhere
+        self._on_event(not found.failed, f"motion {motion.number} {found.words}")
+        machine.fire(Event.AT_REST, Occasion(found.outcome, now=now))
+        return motion, sample
 
     def _begin(self, motion: ExecutedMotion, now: int) -> None:
         """Raises Rejected if the robot has moved since."""
@@ -283,9 +284,8 @@ class TrajectoryExecutor:
         elif context.problem:
             self._on_event(False, f"no trajectory can be executed: {context.problem}")
         before, self._unknown = self._unknown, context.unknown()
-        for quantity, text in self._unknown.items():
-            if text and before.get(quantity) != text:
-                self._on_event(False, text)
+        for text in sorted({*self._unknown.values()} - {*before.values(), ""}):
+            self._on_event(False, text)
         return motion is not None
 
     def _change(self, motion: ExecutedMotion, context: ExecutionContext) -> None:

@@ -107,7 +107,10 @@ class CommittedMotion:
         kept = slice(max(int(old.times.searchsorted(at - self.lead - OVERLAP)) - 1, 0), int(old.times.searchsorted(at)))
         times, q, qd, qdd = (np.concatenate((before[kept], new)) for before, new in zip(old[:4], points[:4]))
         self.points = Points(times, q, qd, qdd, max(old.excess, points.excess), points.peaks)
-        self._forecasts = [*self._forecasts[-2:], forecast]
+        gone = at - self.lead - OVERLAP  # what was replaced by then is over, what was to begin from `at` on never comes
+        followers = [*(known.begin for known in self._forecasts[1:]), at]
+        self._forecasts = [*(known for known, end in zip(self._forecasts, followers, strict=True)
+                             if end > gone and known.begin < at), forecast]
         self._changes.clear()
         self.fresh = True
 

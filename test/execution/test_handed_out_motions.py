@@ -94,6 +94,22 @@ def test_a_new_trajectory_replaces_the_one_that_is_handed_out():
     assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - START).max() < 1e-9
 
 
+@pytest.mark.parametrize("output", ["trajectory", "horizon"])
+def test_many_changes_within_a_moment_make_no_jump(output):
+    it = Followed(output=output)
+    it.measured = START
+    it.take(trajectory())
+    it.play(0.8)
+    for share in np.linspace(0.9, 0.2, 8):
+        it.executor.set_override(share)
+        it.play(0.004)
+    it.play(1.0)
+    it.executor.set_override(1.0)
+    it.play()
+    check(it)
+    assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - POINTS[-1]).max() < 1e-9
+
+
 class Slow(Follower):
     """Is a second late at the goal; what it says then is up to the test."""
 
@@ -134,7 +150,7 @@ def test_a_motion_ends_when_its_follower_says_so_and_as_it_says(output):
 def test_who_stops_it_does_not_wait_for_a_follower_nor_who_gives_it_up():
     it, told = played(None)
     it.play(5.0)
-    assert it.executor.phase is Phase.MOVING
+    assert it.executor.phase is Phase.SETTLING
     it.executor.stop("cancelled")
     it.play()
     assert told[0].reason == "stopped" and told[0].sentence.startswith("cancelled: ended at its goal")

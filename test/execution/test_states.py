@@ -122,3 +122,5 @@ def test_what_is_reported_of_a_state(state):
     plain, paused = phase(state, False), phase(state, True)
     assert state.name.startswith(plain.name)
     assert paused is (Phase.PAUSED if plain is Phase.MOVING else plain)
+    for rests in (True, False):
+        assert phase(state, rests, settling=True) is (Phase.SETTLING if plain is Phase.MOVING else plain)

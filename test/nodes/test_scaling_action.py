@@ -29,12 +29,13 @@ from rnea_msgs.msg import ScaledMotion
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
-from rnea_ros.nodes.scaling.action import TOLERANCES, FollowAction
+from rnea_ros.nodes.scaling.action import FollowAction
 from rnea_ros.nodes.trajectories import goal
 from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import free_domain, world
 from support.scaling_bench import NAMES, Bench, message
 from support.stage import Stage
+from support.weak_robot import WeakRobot
 
 
 @pytest.fixture
@@ -45,11 +46,12 @@ def stage():
 
 
 class Result(SimpleNamespace):
-    SUCCESSFUL, INVALID_GOAL, INVALID_JOINTS, OLD_HEADER_TIMESTAMP = 0, -1, -2, -3
+    SUCCESSFUL, INVALID_GOAL, INVALID_JOINTS, OLD_HEADER_TIMESTAMP, PATH_TOLERANCE_VIOLATED = 0, -1, -2, -3, -4
+    GOAL_TOLERANCE_VIOLATED = -5
 
 
 def request(trajectory: JointTrajectory, **fields):
-    empty = {**{name: [] for name in TOLERANCES}, "goal_time_tolerance": Duration(),
+    empty = {"path_tolerance": [], "goal_tolerance": [], "goal_time_tolerance": Duration(),
              "multi_dof_trajectory": SimpleNamespace(points=[])}
     return SimpleNamespace(trajectory=trajectory, **(empty | fields))
 
@@ -94,13 +96,12 @@ class Desk:
     """A FollowAction between an executor on a stage and clients played by the test."""
 
     def __init__(self, it: Stage):
-        self.it, self.results, self.rejected, self.warnings, self.timer = it, {}, [], [], []
+        self.it, self.results, self.rejected, self.timer = it, {}, [], []
         self.health = SimpleNamespace(trajectories=Stream("trajectory"), last=None)
         node = SimpleNamespace(
             create_timer=lambda *args, **options: SimpleNamespace(cancel=lambda: self.timer.append("off"),
                                                                   reset=lambda: self.timer.append("on")),
-            get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=it.now, to_msg=lambda: Time(sec=7))),
-            get_logger=lambda: SimpleNamespace(warning=self.warnings.append))
+            get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=it.now, to_msg=lambda: Time(sec=7))))
         kind = SimpleNamespace(Result=Result, Feedback=Feedback)
         self.action = FollowAction(node, it.executor, self.health, lambda m: goal(m, ROBOT.joint_names), self._attempt,
                                    lambda names: it.measured, kind, self._serve)
@@ -245,10 +246,34 @@ def test_another_goal_or_a_stop_aborts(desk):
     assert third.status == "aborted" and desk.result(third).error_string.startswith("it was asked to stop: ")
 
 
-def test_tolerances_are_not_passed_over_in_silence(desk):
-    assert desk.send(request(message(POINTS, DURATION))) and not desk.warnings
-    assert desk.send(request(message(POINTS, DURATION), goal_tolerance=[0], goal_time_tolerance=Duration(sec=1)))
-    assert desk.warnings == ["goal_tolerance, goal_time_tolerance of the goal: for whoever controls the robot, not watched"]
+def tolerance(joint, position=0.0, velocity=0.0, acceleration=0.0):
+    return SimpleNamespace(name=joint, position=position, velocity=velocity, acceleration=acceleration)
+
+
+def test_tolerances_of_a_goal(stage):
+    """Refused where nothing tells what they are of; violated on the way, violated at the goal, kept."""
+    robot = WeakRobot(START)
+    desk = Desk(stage(robot=robot))
+    near = {"goal_tolerance": [tolerance(name, 0.005, 0.05) for name in NAMES],
+            "goal_time_tolerance": Duration(nanosec=400_000_000)}
+    assert desk.send(request(message(POINTS, DURATION), **near)) is None and desk.rejected == ["not_measured"]
+    robot.stand()
+    assert desk.send(request(message(POINTS, DURATION), path_tolerance=[tolerance("joint8", 0.1)])) is None
+    kept = desk.send(request(message(POINTS, DURATION), path_tolerance=[tolerance("joint1", 0.05)], **near))
+    desk.it.play()
+    assert kept.status == "succeeded" and desk.result(kept).error_code == 0
+    robot.blocked[0] = True
+    left = desk.send(request(message(POINTS[::-1], DURATION), path_tolerance=[tolerance("joint1", 0.05)]))
+    desk.it.play()
+    result = desk.result(left)
+    assert left.status == "aborted" and result.error_code == Result.PATH_TOLERANCE_VIOLATED
+    assert "joint1 is 0.05" in result.error_string and "0.05 rad allowed (path_tolerance)" in result.error_string
+    desk.it.measured = robot.q
+    missed = desk.send(request(message(robot.q + [[0.0] * 7, [0.1] * 7]), **near))
+    desk.it.play()
+    result = desk.result(missed)
+    assert missed.status == "aborted" and result.error_code == Result.GOAL_TOLERANCE_VIOLATED
+    assert "0.4 s after the last reference the position of joint1 is 0.1 rad off, 0.005 rad allowed" in result.error_string
 
 
 # --- the executor -----------------------------------------------------------------------------------------------------

@@ -10,13 +10,15 @@ import numpy as np
 
 from rnea_ros.errors import Rejected
 from rnea_ros.execution.goal import TrajectoryPoint, read
+from rnea_ros.execution.joint_state_buffer import unseen
 from rnea_ros.execution.states import Phase
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.execution.watch import UNWATCHED
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
           "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points", "horizon": 0.5, "lead": 0.1,
-          "effort_convention": "robot_file"}
+          "effort_convention": "robot_file", **UNWATCHED}
 DT = 1e-3
 
 
@@ -49,16 +51,20 @@ class Deferred(Executor):
 
 
 class Stage:
-    """A trajectory executor, and what it reports."""
+    """A trajectory executor, what it reports, and a robot that follows it, if any."""
 
-    def __init__(self, limits=LIMITS, **values):
+    def __init__(self, limits=LIMITS, robot=None, **values):
         self.samples, self.events, self.rejected, self.measured = [], [], [], np.full(7, math.nan)
         self.now, self.wakes = 1_000_000_000, 0
-        self.worker, self.solver = Deferred(), Deferred()
+        self.worker, self.solver, self.robot = Deferred(), Deferred(), robot
         self.executor = TrajectoryExecutor(
             VALUES | values, lambda names: self.measured, lambda well, text: self.events.append(text), self.rejected.append,
-            self.wake, worker=self.worker, solver=self.solver, clock=lambda: self.now)
+            self.wake, worker=self.worker, solver=self.solver, clock=lambda: self.now,
+            seen=self._seen)
         self.executor.use(ROBOT, limits)
+
+    def _seen(self, names):
+        return self.robot.seen(names) if self.robot and self.robot.told else unseen(names)
 
     def wake(self):
         self.wakes += 1
@@ -84,6 +90,8 @@ class Stage:
                 found = None
             if found:
                 self.samples.append(found[1])
+                if self.robot:
+                    self.robot.tick(found[1].reference, self.now)
             if len(self.samples) % 50 == 0 or self.executor.motion is None:
                 self.settle()
             assert self.now - begun < 60e9

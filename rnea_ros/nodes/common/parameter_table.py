@@ -169,6 +169,18 @@ SCALING = (
     Entry("start_mismatch", "refuse", "What to do with a first point at time 0 that the robot is not at: refuse, or prepend "
           "the robot's position and a way from there at half of the velocity limits", choices=("refuse", "prepend")),
     Entry("state_timeout", 0.5, "A joint state older than this does not tell where the robot is", "s", 1e-3, 10.0),
+    Entry("watch.tolerance", 0.0, "From how far off all places where its reference was within watch.lag a joint makes the "
+          "motion slower, as joint states tell; 0.05 is a beginning. 0: never", "rad, m", 0.0, 10.0),
+    Entry("watch.path_tolerance", 0.0, "How far off it may be before the motion is stopped on its path, where a goal does not "
+          "say so. 0: as far as it likes", "rad, m", 0.0, 10.0),
+    Entry("watch.lag", 0.1, "How late a robot may be by its controller's and its sensors' nature, without being off", "s",
+          0.0, 0.5),
+    Entry("watch.recovery", 5.0, "Time in which a motion that was slowed for the robot gets all of its speed back, a tenth at "
+          "a time", "s", 0.0, 3600.0),
+    Entry("watch.goal_tolerance", 0.0, "How near each joint has to be to the goal for a motion to have ended there, where a "
+          "goal does not say so. 0: that is not looked at", "rad, m", 0.0, 10.0),
+    Entry("watch.goal_time", 2.0, "How long after the last reference a robot may take until it is there, where a goal does "
+          "not say so. 0: as long as it likes", "s", 0.0, 3600.0),
     Entry("shutdown_timeout", 4.0, "Time that a motion is given to come to rest when the process is asked to end (SIGINT, "
           "SIGTERM), before it ends all the same. ros2 launch asks again, which ends it at once, after 5 s (its argument "
           "sigterm_timeout)", "s", 0.0, 60.0),

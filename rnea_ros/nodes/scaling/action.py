@@ -2,8 +2,8 @@
 
 A goal is a trajectory like those on ~/joint_trajectory, whose sender wants to know what becomes of it. What is wrong at a
 glance rejects it; what is found when its motion is prepared, or when it has to stop on its way, aborts it when it is at rest.
-A goal that is cancelled comes to rest on its path, and then is. The robot itself is not watched: success is the last
-reference at the goal.
+A goal that is cancelled comes to rest on its path, and then is. So does one whose robot leaves its path by more than the
+path_tolerance; success is the robot inside the goal_tolerance, or where there is none the last reference at the goal.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import Rejected
+from rnea_ros.execution import tolerances
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.goal import Goal, Outcome
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.execution.turns import nearest
-from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.nodes.common.stamps import duration, nanoseconds
 from rnea_ros.nodes.scaling.health import ScalingHealth
 
 try:
@@ -38,8 +38,6 @@ WAIT = 0.1  # s; that rclpy's executor is given for what it has to do
 CODES = {"path_tolerance": "PATH_TOLERANCE_VIOLATED", "goal_tolerance": "GOAL_TOLERANCE_VIOLATED",
          "unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
          "too_late": "OLD_HEADER_TIMESTAMP"}  # the others: INVALID_GOAL
-TOLERANCES = ("path_tolerance", "component_path_tolerance", "goal_tolerance", "component_goal_tolerance",
-              "goal_time_tolerance")
 
 
 def _ordered(point: JointTrajectoryPoint, order: list[int]) -> JointTrajectoryPoint:
@@ -117,10 +115,13 @@ class FollowAction:
         """Raises Rejected."""
         if request.multi_dof_trajectory.points:
             raise Rejected("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
-        self._executor.check(self._read(request.trajectory), self._node.get_clock().now().nanoseconds)
-        given = [name for name in TOLERANCES if getattr(request, name) not in ([], Duration())]
-        if given:
-            self._node.get_logger().warning(f"{', '.join(given)} of the goal: for whoever controls the robot, not watched")
+        self._executor.check(self._goal(request), self._node.get_clock().now().nanoseconds)
+
+    def _goal(self, request: Any) -> Goal:
+        """With its tolerances; those of joints of several degrees of freedom are nobody's here. Raises Rejected."""
+        goal = self._read(request.trajectory)
+        given = request.path_tolerance, request.goal_tolerance, 1e-9 * nanoseconds(request.goal_time_tolerance)
+        return replace(goal, tolerances=tolerances.read(goal.joint_names, *given))
 
     def _accept(self, handle: Any) -> None:
         active = ActiveGoal(handle, lambda it: self._server.notify_execute(handle, lambda _: self._conclude(it)))
@@ -129,7 +130,7 @@ class FollowAction:
         handle.execute()  # says that it is being executed
 
         def take() -> None:
-            goal = replace(self._read(handle.request.trajectory), on_end=active.on_end)
+            goal = replace(self._goal(handle.request), on_end=active.on_end)
             self._executor.take(goal, self._node.get_clock().now().nanoseconds)
 
         rejected = self._attempt(take)

@@ -83,7 +83,7 @@ class ActionController(NamedController):
     def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
         assert self._goals is not None  # or else there would be no motion
         goal = FollowJointTrajectory.Goal(trajectory=message)
-        asked = getattr(motion.goal, "tolerances", None)
+        asked = motion.goal.tolerances
         if asked is not None:
             goal.path_tolerance, goal.goal_tolerance = (told(motion.joint_names, rows) for rows in (asked.path, asked.goal))
             goal.goal_time_tolerance = duration(_told(asked.time))

@@ -94,8 +94,8 @@ class ScalingHealth:
         values = {"state": phase.name, "paused": self._executor.paused, "override": f"{self._executor.override:g}",
                   "model_id": robot.model_id if robot else "", "model_error": self.model_error,
                   "efforts": robot.commanded.contains if robot else "",
-                  **self._motion_values(), **self._tick_values(elapsed, notes), "cpu_percent": f"{100.0 * used / elapsed:.1f}",
-                  "solver.losses": self._solver.losses}
+                  **self._motion_values(notes), **self._tick_values(elapsed, notes),
+                  "cpu_percent": f"{100.0 * used / elapsed:.1f}", "solver.losses": self._solver.losses}
         for stream in (self.trajectories, self.states, *(robot.streams if robot else ())):
             received, dropped = stream.since_last_report()
             values |= {f"{stream.name}.received": stream.received, f"{stream.name}.rate_hz": f"{received / elapsed:.1f}",
@@ -113,18 +113,19 @@ class ScalingHealth:
             hardware_id=robot.name if robot else "no robot description",
             values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])
 
-    def _motion_values(self) -> dict[str, object]:
+    def _motion_values(self, notes: list[str]) -> dict[str, object]:
         """Of the motion under way, or of the last one."""
         if self.last is None:
             return {}
         (motion, sample), reference = self.last, self.last[1].reference
         plan, current = motion.scaler.plan, motion.scaler.current
+        notes += filter(None, (motion.watch.trouble if motion is self._executor.motion else "",))
         return {"motion": motion.number, "done": reference.done, "progress": f"{reference.s / plan.path.length:.4f}",
                 "time_s": f"{reference.t:.3f}", "planned_s": f"{plan.law.duration:.3f}",
                 "expected_s": f"{current.law.duration:.3f}",  # without pauses and overrides to come
                 "delay_s": f"{sample.delay:.3f}", "speed_scaling": f"{sample.speed:.4f}",
                 "binding": sample.binding.words, "utilization": f"{sample.binding.utilization:.4f}",
-                "peak_utilization": f"{motion.peak:.4f}", "peak_of": motion.peak_of}
+                "peak_utilization": f"{motion.peak:.4f}", "peak_of": motion.peak_of, **motion.watch.values()}
 
     def _tick_values(self, elapsed: float, notes: list[str]) -> dict[str, object]:
         count, missed, intervals = self._rate_loop.record()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import math
 import time
 from contextlib import suppress
 from typing import Any
@@ -26,7 +25,8 @@ from rnea_ros.scaling.committed import CommittedMotion
 QUEUE = 10
 SECOND = 1_000_000_000  # ns
 GONE = 0.2  # s
-PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPING}
+PHASES = {Phase.PAUSED: ScaledMotion.PAUSED, Phase.STOPPING: ScaledMotion.STOPPING,
+          Phase.SETTLING: ScaledMotion.SETTLING}
 
 
 class ScalingMessages:
@@ -57,6 +57,8 @@ class ScalingMessages:
             message.t, message.s, message.progress = reference.t, reference.s, reference.s / motion.scaler.plan.path.length
             message.delay, message.override_share, message.speed_scaling = sample.delay, override, sample.speed
             message.utilization, message.binding_joint, message.binding_limit = sample.binding
+            message.tracking_error, message.tracking_joint, message.tracking_lag = motion.watch.seen
+            message.tracking_share = motion.watch.share
             self._scaled.publish(message)
         if motion.committed is not None:
             self._hand_out(motion, motion.committed)
@@ -98,8 +100,7 @@ class ScalingMessages:
         names, size = list(motion.joint_names), len(motion.joint_names)
         self._point = JointTrajectoryPoint()
         self._trajectory = JointTrajectory(joint_names=names, points=[self._point])  # stamp zero: begins when it comes
-        self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names, tracking_error=math.nan,
-                                     tracking_lag=math.nan, tracking_share=1.0)
+        self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names)
         self._views: dict[str, np.ndarray] = {}
         for field in ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate"):
             setattr(self._message, field, array.array("d", bytes(8 * size)))

@@ -23,7 +23,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rnea_ros.errors import Rejected, in_words
 from rnea_ros.execution.goal import Goal
-from rnea_ros.execution.joint_state_buffer import JointStateBuffer
+from rnea_ros.execution.joint_state_buffer import JointStateBuffer, Measurement
 from rnea_ros.execution.rate_loop import Pace, RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.state_machine import REPLACED
@@ -34,6 +34,7 @@ from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.stamps import nanoseconds
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
@@ -45,7 +46,9 @@ from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot, served
 from rnea_ros.nodes.scaling.services import ScalingServices
 from rnea_ros.nodes.trajectories import goal
 
+SEEN = ("position", "velocity", "effort")  # of joint states
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATELY = 0.5  # s; a joint state that came before tells nothing of a robot that moves
 LOOK = 0.1  # s; between looks at the health
 SWITCH_INTERVAL = 5e-4  # s; so that ticks go on while a thread beside solves for a law
 
@@ -69,14 +72,14 @@ class ScalingNode(Node):
         self._trajectory_executor = TrajectoryExecutor(
             values, self._measured, self._on_event, lambda rejected: self._health.reject(rejected), self._rate_loop.wake,
             lambda names: self._joint_states.age(names, time.monotonic()), solver=solver,
-            clock=lambda: self.get_clock().now().nanoseconds)
+            clock=lambda: self.get_clock().now().nanoseconds, seen=self._seen)
         self._health = ScalingHealth(self, self._trajectory_executor, self._rate_loop, solver, self._pace)
         self._controller = controller(self, self._settings, self._trajectory_executor, self._health,
                                       lambda: self._robot.joint_names if self._robot else (), self._measured)
         self._trajectory_executor.follower, self._health.of_controller = self._controller, self._controller.values
         self._out = ScalingMessages(self, self._controller)
         self._path_marks = PathMarks(self)
-        self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, ("position",))
+        self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, SEEN)
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
         self._states = self.create_subscription(
             JointState, "joint_states", self._on_state, SENSOR, raw=True,
@@ -162,12 +165,16 @@ class ScalingNode(Node):
         self._health.states.received += 1
         try:
             message = self._decode_state(data)
-            self._joint_states.read(message.name, message.position, time.monotonic())
+            stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
+            self._joint_states.read(message.name, message.position, time.monotonic(), stamp, message.velocity, message.effort)
         except Rejected as rejected:
             self._health.states.drop(rejected)
 
     def _measured(self, joint_names: tuple[str, ...]) -> np.ndarray:
         return self._joint_states.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
+
+    def _seen(self, joint_names: tuple[str, ...]) -> Measurement:
+        return self._joint_states.measured(joint_names, time.monotonic() - LATELY)
 
     # ------------------------------------------------------------------ output
 

@@ -1,0 +1,83 @@
+"""scaling_node with a robot that does not always follow, as its joint states tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from sensor_msgs.msg import JointState
+
+from rnea_msgs.msg import ScaledMotion
+from support.reach import POINTS, START
+from support.ros_helpers import stamp, world
+from support.scaling_bench import NAMES, Bench
+
+pytestmark = pytest.mark.ros
+
+
+class Watched(Bench):
+    """With a robot that is `off` its references, and tells so at once; its clock is `ahead` [s]."""
+
+    def __init__(self, ros, **parameters):
+        super().__init__(ros, control_rate=100.0, **parameters)
+        self.off, self.ahead, self.place = np.zeros(7), 0.0, START
+        ros.node.create_subscription(ScaledMotion, f"{self.node}/scaled_motion", self._follow, 100)
+
+    def _follow(self, message):
+        if message.phase == ScaledMotion.ENDED:
+            return
+        self.place = np.array(message.position) + self.off
+        self.tell(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec + self.ahead)
+
+    def tell(self, time):
+        told = JointState(name=NAMES, position=self.place.tolist())
+        told.header.stamp = stamp(time)
+        self.states.publish(told)
+
+
+def test_a_robot_is_watched(tmp_path):
+    with world(tmp_path) as ros:
+        it = Watched(ros, **{"state_timeout": 5.0, "watch.tolerance": 0.05, "watch.path_tolerance": 0.2}).ready()
+
+        def heard(what):
+            ros.until(lambda: it.heard and what(it.heard[-1]), timeout=40.0, what="not heard", of=it.process)
+
+        it.send()  # and the robot follows
+        heard(lambda m: m.tracking_joint and m.tracking_error < 1e-3 and m.tracking_share == 1.0)
+        motion = it.end()
+        motion.check()
+        assert all(m.tracking_share == 1.0 for m in motion.messages) and "is slowed" not in it.process.log
+
+        ros.spin(0.2)  # until the robot has heard all of it
+        it.off[2] = 0.15  # from 0.05 to 0.2 it is slowed
+        it.send(POINTS[::-1])
+        heard(lambda m: m.tracking_joint == "joint3" and m.tracking_error > 0.1 and m.tracking_share < 0.6)
+        assert "is slowed: joint3 is" in it.process.log and "0.05 are allowed (watch.tolerance)" in it.process.log
+        ros.until(lambda: float(it.diagnostics.values["tracking.share"]) < 1.0, what="no share", of=it.process)
+        it.off[2] = 0.4
+        assert it.end().messages[-1].progress < 1.0
+        assert "the position of joint3 is 0." in it.process.log and "0.2 rad allowed (path_tolerance)" in it.process.log
+        it.until("IDLE")
+        ros.spin(0.2)
+
+        assert not ros.set(it.node, watch__goal_tolerance=0.01, watch__goal_time=30.0)
+        it.off[:] = 0.0
+        it.off[4] = 0.02
+        it.stand((it.place,))
+        it.send(np.stack((it.place, it.place + 0.1)), 0.3)
+        heard(lambda m: m.phase == ScaledMotion.SETTLING)
+        it.until("SETTLING")
+        it.off[4] = 0.0  # there at last
+        assert it.end().messages[-1].progress > 0.999999
+        it.until("IDLE")
+        ros.spin(0.2)
+
+        it.ahead = 30.0
+        it.send(np.stack((it.place, it.place - 0.1)), 2.0)
+        ros.until(lambda: "ahead of this node's clock: the robot is not watched" in it.diagnostics.status.message,
+                  what="no word of it", of=it.process)
+        assert it.end().messages[-1].tracking_joint == ""
+        assert it.process.alive and "Traceback" not in it.process.log
