@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .chain import BANK, ORDERS, SHOWN, STATES, gains_after_gap, steady_gains, transition
+from .grading import AFTER, EVERY, EVERY_SAMPLES, Grades
 from .position_noise import PositionNoise
 
 QUICKEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
@@ -20,12 +21,11 @@ MIDDLE = 2  # of the bank: neither lags nor trembles much
 SIGHT, SIGHT_PERIODS = 0.06, 10  # s, and at least so many samples: older innovations count less than 1 / e
 AHEAD = 0.04  # s; innovations later than that after an instant say nothing about the motion at it
 CAUTION = 2.0 * np.log([[width] for _, width in BANK])  # of equally likely filters the more sluggish one is right
-SHARE = 0.85  # of the filters' standard deviations: motions are smoother than what is driven by white noise
 _CLIP = 9.0  # of a squared innovation over its variance: what is further off is no more unlikely
 _OUTLIER = 100.0  # of a squared innovation over its variance: a single position so far off is left out,
 _CALM = 10  # if it is the only one in so many samples
 _SETTLING = 12.0  # over the quickest filter's bandwidth: until it has found the motion
-_KEPT, _SPACE = 8, 64  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
+_KEPT, _SPACE = 8, 128  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
 _AT = 1e-6  # s; nearer to a sample, the motion is that at the sample
 
 
@@ -57,10 +57,12 @@ class FilterBank:
     expected : variance of the quickest filter's innovations, for positions of variance 1
     """
 
-    def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, period: float, lag: float):
+    def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, grades: Grades, period: float,
+                 lag: float):
         """From the first sample and the speed there, with the period of samples to come, for instants so far back [s]."""
         m, n = len(BANK), len(q)
         self.settled, self.outliers = math.inf, 0
+        self._grades, self._graded = grades, q
         self._noise, self._variance = noise, noise.variance(np.zeros(n))
         self._x = np.zeros((STATES, m, n))  # of the last sample
         self._x[0], self._x[1] = q[None], qd[None]
@@ -74,7 +76,9 @@ class FilterBank:
 
     def tune(self, period: float, lag: float) -> None:
         """For samples at this distance, and instants so far back [s]."""
-        self.period, self._lags = period, math.ceil(lag / period) + 2
+        self.period, self._after = period, math.ceil(max(AFTER / period, 1.0))
+        self._look = max(round(EVERY / period), EVERY_SAMPLES)
+        self._lags = max(math.ceil(lag / period), self._after) + 2
         gains = self._gains = steady_gains(period, self._lags)
         self._K, self._S = np.ascontiguousarray(gains.K.T)[..., None], gains.S[:, None]
         self._log_S, self._even = np.log(self._S), transition(period)
@@ -128,28 +132,38 @@ class FilterBank:
             self.settled = time
         x += K * innovation
         self._x = x
+        if not self._count % self._look and end > self._after and self.settled < self._times[end - self._after]:
+            self._grade(end - self._after)
         return Sample(self._positions[end], self._predicted[end, 1, MIDDLE], self._innovations[QUICKEST, end])
 
     def at(self, time: float, blur: float = 0.0) -> Estimate:
         """The motion at an instant, not before the lag began. blur: standard deviation of what all times are off [s]."""
         place = self._place(time)
-        later = self._end - place
-        corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:self._end]  # (m, 5, n)
-        each = corrections.swapaxes(0, 1) + self._predicted[place]
-        weights = self._likelihoods[min(place + self._ahead, self._end - 1)] - CAUTION
-        np.exp(weights - weights.max(axis=0), out=weights)
-        weights /= weights.sum(axis=0)
-        motion = (each * weights).sum(axis=1)
-        apart = each[:ORDERS] - motion[:ORDERS, None]
-        apart *= apart
-        variance = (apart * weights).sum(axis=1)
-        variance += np.square(self._gains.deviation[later - 1] @ weights) * self._variance
-        variance *= SHARE**2
+        motion, deviation = self._mixed(place, self._end)
+        deviation *= self._grades.scale
         if blur > _AT:
-            variance += (blur * motion[1:]) ** 2
+            deviation = np.sqrt(deviation * deviation + (blur * motion[1:]) ** 2)
         ahead = time - self._times[place]
         shown = motion[:ORDERS] if abs(ahead) < _AT else transition(ahead)[:ORDERS, :SHOWN] @ motion
-        return Estimate(shown, np.sqrt(variance))
+        return Estimate(shown, deviation)
+
+    def _mixed(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """The motion (5, n) at a sample by the innovations up to another, and the standard deviations (4, n) that filters
+        claim."""
+        later = end - place
+        corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:end]  # (m, 5, n)
+        each = corrections.swapaxes(0, 1) + self._predicted[place]
+        weights = self._likelihoods[min(place + self._ahead, end - 1)] - CAUTION
+        np.exp(weights - weights.max(axis=0), out=weights)
+        weights /= weights.sum(axis=0)
+        return (each * weights).sum(axis=1), (self._gains.deviation[later - 1] @ weights) * np.sqrt(self._variance)
+
+    def _grade(self, place: int) -> None:
+        """What later samples made of the motion at one that was the newest once."""
+        (early, claimed), (late, _) = self._mixed(place, place + 1), self._mixed(place, self._end)
+        position = self._positions[place]
+        self._grades.see(late[:ORDERS] - early[:ORDERS], claimed * claimed, position != self._graded)
+        self._graded = position.copy()
 
     def _moved(self, step: float) -> np.ndarray:
         """The states (6, m, n) after some time."""

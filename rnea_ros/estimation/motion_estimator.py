@@ -9,6 +9,7 @@ import numpy as np
 
 from .encoder import Readings
 from .filter_bank import Estimate, FilterBank
+from .grading import Grades
 from .position_noise import PositionNoise
 from .sample_clock import SampleClock
 from .sensor_learning import SensorLearning
@@ -28,6 +29,7 @@ class MotionEstimator:
     that wrap at pi are seen for what they are.
 
     noise      : what is known of the positions
+    grades     : what is known of the filters' standard deviations
     clock      : what is known of the stamps
     readings   : whether messages are repeated
     disordered : messages left out since their stamps were a little before the last one
@@ -43,7 +45,7 @@ class MotionEstimator:
         self.disordered = self._outliers = 0
         self._turning = np.array(turning, dtype=np.intp)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
-        self._learning = SensorLearning(self.noise)
+        self._learning, self.grades = SensorLearning(self.noise), Grades(joints)
         self._wanted = _FIRST
         self._filters: FilterBank | None = None
         self.clear()
@@ -149,7 +151,8 @@ class MotionEstimator:
         self.clock = clock
         t, early = (np.array(block) for block in zip(*self._waiting))
         since = t - t.mean()
-        self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, clock.period, self.lag)
+        self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, self.grades,
+                                             clock.period, self.lag)
         for stamp, positions in others:
             self._take(filters, stamp, positions)
 

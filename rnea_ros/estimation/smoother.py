@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .filter_bank import Estimate, FilterBank
+from .grading import Grades
 from .position_noise import PositionNoise
 from .reading_times import ReadingTimes, Stretch
 from .sensor_learning import SensorLearning
@@ -39,28 +40,28 @@ class Smoothed(NamedTuple):
 def smooth(found: ReadingTimes, q: np.ndarray, wanted: np.ndarray) -> Smoothed:
     """Readings q (readings, n) with turns counted, and their times; wanted (samples,): instants of the samples [s]."""
     noise = PositionNoise(np.zeros(q.shape[1]))
-    learning = SensorLearning(noise)
+    learning, grades = SensorLearning(noise), Grades(q.shape[1])
     motion, deviation = np.full((2, 4, len(wanted), q.shape[1]), np.nan)
     inside = np.zeros(len(wanted), dtype=bool)
     for stretch in found.stretches:
         of = slice(*np.searchsorted(found.reading, (stretch.readings.start, stretch.readings.stop)))
         times = found.times[stretch.readings]
-        motion[:, of], deviation[:, of] = _stretch(stretch, times, q[stretch.readings], wanted[of], learning)
+        motion[:, of], deviation[:, of] = _stretch(stretch, times, q[stretch.readings], wanted[of], learning, grades)
         edge = max(_EDGE, _EDGE_PERIODS * stretch.period)
         inside[of] = (wanted[of] >= times[0] + edge) & (wanted[of] <= times[-1] - edge)
     return Smoothed(motion, deviation, inside, noise)
 
 
 def _stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: np.ndarray,
-             learning: SensorLearning) -> tuple[np.ndarray, np.ndarray]:
+             learning: SensorLearning, grades: Grades) -> tuple[np.ndarray, np.ndarray]:
     """Motion and deviations (4, wanted, n) at instants that do not fall."""
     lag = max(_LATER, _LATER_PERIODS * stretch.period)
     steps = np.diff(stretch.numbers)
     first = slice(_BEGINNING, None, -1) if len(q) > _BEGINNING else slice(None, None, -1)
-    backwards = _begun(-times[first], q[first], learning, stretch.period, lag)
+    backwards = _begun(-times[first], q[first], learning, grades, stretch.period, lag)
     for time, step, positions in zip(-times[first][1:], steps[:len(times[first]) - 1][::-1].tolist(), q[first][1:]):
         _take(backwards, learning, time, step, positions)
-    filters = _begun(times, q, learning, stretch.period, lag)
+    filters = _begun(times, q, learning, grades, stretch.period, lag)
     filters.begin_with(backwards.states * _BACKWARDS)
     found: list[Estimate] = []
     instants, last = wanted.tolist(), times[-1] + stretch.period
@@ -73,11 +74,12 @@ def _stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: np.ndar
     return motion, deviation
 
 
-def _begun(times: np.ndarray, q: np.ndarray, learning: SensorLearning, period: float, lag: float) -> FilterBank:
+def _begun(times: np.ndarray, q: np.ndarray, learning: SensorLearning, grades: Grades, period: float,
+           lag: float) -> FilterBank:
     """Filters at the first sample, with the speed of the first few."""
     learning.begin()
     since = times[:_SPEED] - times[:_SPEED].mean()
-    return FilterBank(float(times[0]), q[0], since @ q[:_SPEED] / (since @ since), learning.noise, period, lag)
+    return FilterBank(float(times[0]), q[0], since @ q[:_SPEED] / (since @ since), learning.noise, grades, period, lag)
 
 
 def _take(filters: FilterBank, learning: SensorLearning, time: float, steps: int, q: np.ndarray) -> None:
