@@ -61,12 +61,12 @@ def trial(robot: Robot, seed: int, kind: str, sensor: Sensor) -> list[TorqueErro
 
 
 def row(robots: list[Robot], seeds: int, kind: str, name: str) -> str:
-    """Median and largest error of the rate at each lag; of the torque, and shares within two deviations, at the default."""
+    """Median and largest error of the rate at each lag; of the torque at the default; shares within two deviations."""
     errors = np.array([trial(robot, seed, kind, SENSORS[name]) for robot, seed in itertools.product(robots, range(seeds))])
     rates, default = 100.0 * errors[:, :, 1], errors[:, LAGS.index(0.03)]
     cells = [f"{np.median(column):.3g} ({column.max():.3g})" for column in rates.T]
-    return " | ".join(("", kind, name, *cells, f"{100.0 * np.median(default[:, 0]):.2g}",
-                       f"{100.0 * default[:, 3].mean():.0f}", "")).strip()
+    within = ["{1:.0f}, {0:.0f}".format(*100.0 * of[:, 2:].mean(axis=0)) for of in (default, errors[:, -1])]
+    return " | ".join(("", kind, name, *cells, f"{100.0 * np.median(default[:, 0]):.2g}", *within, "")).strip()
 
 
 def cost(n: int, rate: float, messages: int = 3000) -> tuple[float, float]:
@@ -102,7 +102,7 @@ def main() -> None:
     robots = [Robot.from_urdf(urdf(name)) for name in ARMS]
     lags = " | ".join(f"{1000.0 * lag:.0f} ms late" for lag in LAGS)
     text = HEAD.format(seeds=seeds, machine=platform.machine(), python=platform.python_version(), lags=lags,
-                       columns="---|" * (len(LAGS) + 3))
+                       columns="---|" * (len(LAGS) + 4))
     for kind, name in itertools.product(KINDS, SENSORS):
         text += row(robots, seeds, kind, name) + "\n"
         print(text.splitlines()[-1], flush=True)

@@ -148,21 +148,22 @@ class FilterBank:
         return Estimate(shown, deviation)
 
     def _mixed(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """The motion (5, n) at a sample by the innovations up to another, and the standard deviations (4, n) that filters
-        claim."""
+        """The motion (5, n) at a sample by the innovations up to another, and its standard deviations (4, n) as filters claim
+        them, were their errors independent."""
         later = end - place
         corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:end]  # (m, 5, n)
         each = corrections.swapaxes(0, 1) + self._predicted[place]
         weights = self._likelihoods[min(place + self._ahead, end - 1)] - CAUTION
         np.exp(weights - weights.max(axis=0), out=weights)
         weights /= weights.sum(axis=0)
-        return (each * weights).sum(axis=1), (self._gains.deviation[later - 1] @ weights) * np.sqrt(self._variance)
+        claimed = np.square(self._gains.deviation[later - 1]) @ (weights * weights) * self._variance
+        return (each * weights).sum(axis=1), np.sqrt(claimed)
 
     def _grade(self, place: int) -> None:
         """What later samples made of the motion at one that was the newest once."""
         (early, claimed), (late, _) = self._mixed(place, place + 1), self._mixed(place, self._end)
         position = self._positions[place]
-        self._grades.see(late[:ORDERS] - early[:ORDERS], claimed * claimed, position != self._graded)
+        self._grades.see(late[:ORDERS] - early[:ORDERS], claimed, position != self._graded)
         self._graded = position.copy()
 
     def _moved(self, step: float) -> np.ndarray:

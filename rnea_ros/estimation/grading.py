@@ -12,10 +12,10 @@ import numpy as np
 
 EVERY, EVERY_SAMPLES = 0.016, 4  # s, and at least so many samples, between two looks
 AFTER = 0.15  # s; samples that come later say little more about an instant
-_START = 1.0
+_START = 1.5
 _OUTSIDE = 0.046  # of the errors are beyond two standard deviations
 _STEP = 0.12  # by which the scale's logarithm grows; it falls by so much less that both are in balance
-_LEAST, _MOST = 0.4, 4.0
+_LEAST, _MOST = 0.5, 6.0
 
 
 class Grades:
@@ -25,7 +25,7 @@ class Grades:
         self.scale = np.full((4, joints), _START)
 
     def see(self, corrected: np.ndarray, claimed: np.ndarray, moving: np.ndarray) -> None:
-        """By how much later samples moved estimates (4, n) with such variances; moving (n,): others say nothing."""
-        outside = corrected * corrected > 4.0 * self.scale * self.scale * claimed
+        """By how much later samples moved estimates (4, n) with such deviations; moving (n,): others say nothing."""
+        outside = np.abs(corrected) > 2.0 * self.scale * claimed
         grown = self.scale * np.exp(_STEP * (outside - _OUTSIDE))
         self.scale = np.where(moving, np.minimum(np.maximum(grown, _LEAST), _MOST), self.scale)
