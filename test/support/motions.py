@@ -97,9 +97,11 @@ def encoded(rng: np.random.Generator, q: np.ndarray, bits: int = 17, noise: floa
 
 
 def at(motion: np.ndarray, t: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The motion at other times next to those of its samples, whose distance is even: by Taylor's series."""
+    """The motion at other times next to those of its samples, whose distance is even: by Taylor's series, jerk by lines."""
     near = np.clip(np.round((times - t[0]) / (t[1] - t[0])).astype(int), 0, len(t) - 1)
     q, qd, qdd, qddd = motion[:, near]
     dt = (times - t[near])[:, None]
-    return np.array([q + qd * dt + qdd * dt**2 / 2.0 + qddd * dt**3 / 6.0, qd + qdd * dt + qddd * dt**2 / 2.0, qdd + qddd * dt,
-                     qddd])
+    beside = motion[3, np.clip(near + np.sign(times - t[near]).astype(int), 0, len(t) - 1)]
+    change = (beside - qddd) / (t[1] - t[0]) * np.abs(dt)
+    return np.array([q + qd * dt + qdd * dt**2 / 2.0 + qddd * dt**3 / 6.0, qd + qdd * dt + qddd * dt**2 / 2.0,
+                     qdd + (qddd + change / 2.0) * dt, qddd + change])
