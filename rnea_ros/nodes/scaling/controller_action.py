@@ -15,6 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 from rnea_ros.execution.controller_check import Finding
 from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.goal import Outcome
+from rnea_ros.execution.tolerances import ERASED, FIELDS
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.stamps import duration
@@ -28,9 +29,6 @@ try:
     from control_msgs.msg import JointTolerance
 except ImportError:
     FollowJointTrajectory = JointTolerance = None
-
-
-FIELDS, ERASED = ("position", "velocity", "acceleration"), -1.0
 
 
 def told(joint_names: Sequence[str], rows: np.ndarray) -> list[Any]:
