@@ -2,7 +2,7 @@
 
     python -m benchmark.identification [--real FOLDER] [--seeds N]
 
-Simulated: Panda and UR5 (example-robot-data) with other masses, rotors, and friction with a Gaussian Stribeck curve that
+Simulated: arms of example-robot-data with other masses, rotors, and friction with a Gaussian Stribeck curve that
 grows with load; 60 s of an exciting motion at 500 Hz, positions of 2^-17 turn, torques with noise. What is written (URDF and
 robot file) foretells another motion. Real: a folder with ur10_exciting_trajectory.csv and panda_exciting_trajectory.csv of
 https://github.com/unisa-acg/inverse-dynamics-solver (BSD-3-Clause), which are not part of this repository; fitted on
@@ -36,7 +36,8 @@ REAL = {  # published residuals [N m], beside which ours stand
     "ur10": ("ur_description/urdf/ur10_robot.urdf", [], [], (4.2, 4.7, 1.6, 0.75, 0.74, 1.3)),
     "panda": ("panda_description/urdf/panda.urdf", [("fer_", "panda_")], [("panda_finger_joint1", 0.0)],
               (0.72, 0.61, 0.57, 0.81, 0.15, 0.24, 0.08))}
-SIMULATED = {"panda": "panda_description/urdf/panda.urdf", "ur5": "ur_description/urdf/ur5_robot.urdf"}
+SIMULATED = {"panda": "panda_description/urdf/panda.urdf", "ur5": "ur_description/urdf/ur5_robot.urdf",
+             "xarm7": "xarm_description/urdf/xarm7.urdf"}
 
 
 class Plant(NamedTuple):
@@ -121,12 +122,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--real", type=Path, help="folder of the recordings")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--arms", nargs="*", default=list(SIMULATED), metavar="ARM")
     args = parser.parse_args()
     for name in REAL if args.real else ():
         found = real(name, args.real)
         print(f"{name}, recorded: held out {_row(found.foretold)} N m; published {_row(REAL[name][3])}; explained: "
               f"{found.explained}", flush=True)
-    for name in SIMULATED:
+    for name in args.arms:
         for seed in range(args.seeds):
             begin = time.perf_counter()
             found, rms, error = simulated(name, seed)

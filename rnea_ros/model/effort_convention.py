@@ -6,6 +6,7 @@ friction too; and its numbers may be torques of the motor before the gear, or cu
     effort = (tau - added) / per_unit,    added: gravity, friction, or nothing
 
 One formula and its inverse: gravity is taken off where the robot adds it, and put back where it was taken off; never twice.
+Where a robot's drivers report one thing or another, its file says `unknown`, and efforts are refused rather than believed.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
+
 CONTENTS = ("total", "without_gravity", "without_gravity_and_friction")
 QUANTITIES = ("joint_torque", "motor_torque", "current")
+UNKNOWN = "unknown"
 
 
 class EffortConvention(NamedTuple):
     """contains : one of CONTENTS
-    quantity : one of QUANTITIES
+    quantity : one of QUANTITIES, or UNKNOWN
     per_unit : joint torque by one unit of the quantity, sign included, of each joint; empty: 1 each
     """
 
@@ -32,7 +36,7 @@ class EffortConvention(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether it is the exact torque itself."""
-        return self.contains == CONTENTS[0] and not self.per_unit
+        return self.contains == CONTENTS[0] and not self.per_unit and self.quantity != UNKNOWN
 
     def of(self, joints: Sequence[int]) -> EffortConvention:
         """That of some joints, by number."""
@@ -54,7 +58,11 @@ class EffortConvention(NamedTuple):
         return found / self.per_unit if self.per_unit else found
 
     def torque(self, effort: np.ndarray, gravity: np.ndarray, friction: np.ndarray | float = 0.0) -> np.ndarray:
-        """The exact torque of an effort as the robot has it: the inverse of `effort`."""
+        """The exact torque of an effort as the robot has it: the inverse of `effort`. InputError where that is unknown."""
+        if self.quantity == UNKNOWN:
+            raise InputError("what this robot's efforts are is unknown, for its drivers differ: a robot file can say it, as "
+                             f"measured_effort: {{contains: {CONTENTS[0]}, quantity: {' | '.join(QUANTITIES)}}}; of motor "
+                             "currents `rnea identify --currents` finds the gains")
         return (effort * self.per_unit if self.per_unit else effort) + self.added(gravity, friction)
 
 

@@ -96,6 +96,22 @@ def test_a_profile_says_where_its_numbers_are_from_and_what_nobody_knows():
         assert text.startswith("# ") and ("# Unknown: " in text or "unknown" in text), name
 
 
+def test_profiles_say_what_efforts_mean():
+    """Those that drivers report in one way or another are refused, and may still be currents whose gains are found."""
+    efforts = {name: load(URDFS[name](), name, base="fixed").model.efforts for name in profiles.names()}
+    assert {name for name, told in efforts.items() if told.measured.quantity == "unknown"} == {
+        "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"}
+    assert {name: told.commanded.contains for name, told in efforts.items() if told.commanded.contains != "total"} == {
+        **dict.fromkeys(("iiwa7", "iiwa14"), "without_gravity"),
+        **dict.fromkeys(("panda", "fer", "fr3", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"),
+                        "without_gravity_and_friction")}
+    ur, six = load(URDFS["ur5e"](), "ur5e"), np.zeros(6)
+    with pytest.raises(InputError, match=r"unknown, for its drivers differ.*joint_torque \| motor_torque \| current"):
+        ur.measured_torque(six, six, six)
+    with pytest.raises(ModelError, match="unknown"):
+        load(URDFS["ur5e"](), {"version": 1, "commanded_effort": {"quantity": "unknown"}})
+
+
 def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "fr3_joint1" in robot_file.read("fr3").section("limits")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..effort_convention import CONTENTS
+from ..effort_convention import CONTENTS, UNKNOWN
 from ..effort_convention import QUANTITIES as EFFORT_QUANTITIES
 
 Schema = dict[str, Any]
@@ -214,11 +214,12 @@ FRICTION = _each("any joint", "What acts at each joint beside links and drives, 
 ADDED = "all that the motor does (default), or all but what the robot's own controller adds to it."
 
 
-def _effort(text: str) -> Schema:
+def _effort(text: str, note: str = "", *others: str) -> Schema:
     return _object(f"{text}: what they mean.", {
         "contains": _word("As effort_convention, which is the default, where this one differs.", *CONTENTS),
         "quantity": _word("joint_torque (default), or what the motor does before the gear: its torque or its current. These "
-                          "need drives.<joint>.gear_ratio, a current also torque_constant.", *EFFORT_QUANTITIES),
+                          f"need drives.<joint>.gear_ratio, a current also torque_constant.{note}",
+                          *EFFORT_QUANTITIES, *others),
         "reversed": {"type": "array", "items": _name("joint", "A joint."),
                      "description": "Joints whose effort counts the other way than the URDF's axis."}})
 
@@ -234,7 +235,8 @@ SCHEMA: Schema = {
         "gravity": _numbers(f"Acceleration of free fall, {ROOT_AXES}: it points down; default 0 0 -9.81 [m/s^2].", 3),
         "effort_convention": _word(f"What efforts contain: {ADDED}", *CONTENTS),
         "commanded_effort": _effort("Torques that the robot's controller is given"),
-        "measured_effort": _effort("Efforts that its joint states report"),
+        "measured_effort": _effort("Efforts that its joint states report",
+                                   " unknown: its drivers differ, and efforts are refused.", UNKNOWN),
         "urdf_friction": {"type": "boolean", "description": "Whether `<dynamics damping= friction=>` of the URDF counts; "
                                                             "default false: many URDFs hold settings of simulators there."},
         "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,
