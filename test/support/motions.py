@@ -97,11 +97,13 @@ def encoded(rng: np.random.Generator, q: np.ndarray, bits: int = 17, noise: floa
 
 
 def at(motion: np.ndarray, t: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The motion at other times next to those of its samples, whose distance is even: by Taylor's series, jerk by lines."""
+    """The motion at other times next to those of its samples, whose distance is even: by Taylor's series. Jerk that changes
+    steadily goes on to do so; where it jumps, it is that of the sample."""
     near = np.clip(np.round((times - t[0]) / (t[1] - t[0])).astype(int), 0, len(t) - 1)
     q, qd, qdd, qddd = motion[:, near]
     dt = (times - t[near])[:, None]
-    beside = motion[3, np.clip(near + np.sign(times - t[near]).astype(int), 0, len(t) - 1)]
-    change = (beside - qddd) / (t[1] - t[0]) * np.abs(dt)
+    steps = np.diff(motion[3], axis=0, prepend=motion[3, :1], append=motion[3, -1:]) / (t[1] - t[0])
+    before, after = steps[near], steps[near + 1]
+    change = np.where(before * after > 0.0, np.sign(after) * np.minimum(np.abs(before), np.abs(after)), 0.0) * dt
     return np.array([q + qd * dt + qdd * dt**2 / 2.0 + qddd * dt**3 / 6.0, qd + qdd * dt + qddd * dt**2 / 2.0,
                      qdd + (qddd + change / 2.0) * dt, qddd + change])
