@@ -37,7 +37,7 @@ from support.scaling_optimum import optimum
 
 RATE = 15.0  # torque rate by torque [1/s]
 ACCELERATION = 20.0  # rad/s^2, m/s^2
-NODES = 400, 1600  # of IPOPT's grid; the second
+NODES = 400, 800  # of IPOPT's grid; the second
 SLOW = 1.01  # where the first one's optimum is so much faster
 VOLTAGE, BOX, BOX_AND_RATE = MOTORS = "voltage", "torque, speed", "torque, speed, rate"
 RETIMED, OPTIMAL = "retimed", "optimal"
