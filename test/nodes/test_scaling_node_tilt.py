@@ -43,7 +43,7 @@ class TiltedBench(Bench):
         file = folder / f"{source}.robot.yaml"
         file.write_text("version: 1\nbase: prescribed\n")
         super().__init__(ros, source, own=True, robot_description=TEXT, robot_file=str(file), **limits(),
-                         **{"base.source": source})
+                         **{"base.source": source, "base.timeout": 1.0})  # a machine under load is late
         self.teller, self.clock = ros.node.create_publisher(kind, f"{self.node}/base_{source}", 10), 1.0
         self.ready()
         ros.until(self.teller.get_subscription_count)
