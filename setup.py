@@ -40,6 +40,7 @@ setup(
             "ros-nav-msgs~=5.5.1",
             "ros-rcl-interfaces~=2.3.0",
             "ros-rclpy[fastrtps]~=9.1.2",
+            "ros-rosgraph-msgs~=2.3.0",
             "ros-sensor-msgs~=5.5.1",
             "ros-std-msgs~=5.5.1",
             "ros-std-srvs~=5.5.1",

@@ -24,7 +24,7 @@ PYPI = {
 NOT_ON_PYPI = {"launch", "launch_ros", "rnea_msgs", "robot_state_publisher"}
 NOT_IN_ROSDEP = {"llvmlite"}
 INSIDE_ANOTHER = {"mpl_toolkits"}  # comes with matplotlib
-WHERE_INSTALLED = {"control_msgs"}  # the node publishes one topic more where it is
+WHERE_INSTALLED = {"control_msgs", "controller_manager_msgs"}  # the nodes do more where they are
 
 
 def read_setup(*arguments):
