@@ -27,7 +27,7 @@ def files(library: CLibrary, seed: int = 0) -> dict[str, str]:
     words = {"name": name, "NAME": name.upper(), "joints": str(library.joint_count), "first": first.function.name,
              "declared": "\n".join(f"    std::array<double, {block.size}> {block.name}{{}};" for block in rates),
              "given": ", ".join(f"now.{block.name}" for block in rates),
-             "payload": "    controller.robot.set_payload(0.8, {0.0, 0.0, 0.04}, {});  // what the gripper holds\n"
+             "payload": "    controller.robot.set_payload(0.8, {{0.0, 0.0, 0.04}}, {});  // what the gripper holds\n"
                         if library.payload_link else "",
              "start": _start(library, first)}
     found = {path: Template(_template(template)).substitute(words) for path, template in TEMPLATES.items()}
@@ -56,7 +56,7 @@ def _start(library: CLibrary, first: CFunction) -> str:
         return ""
     found = sample(library, first, np.random.default_rng(0))
     closed = [name for name in ("q", "rotation", "position") if name in found]
-    return "".join(f"    now.{name} = {{{_numbers(found[name])}}};\n" for name in closed)
+    return "".join(f"    now.{name} = {{{{{_numbers(found[name])}}}}};\n" for name in closed)
 
 
 def _self_test(library: CLibrary, rng: np.random.Generator) -> str:

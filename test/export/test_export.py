@@ -25,6 +25,7 @@ from support.robots import arm, random_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = shutil.which("cc") or shutil.which("gcc") or ""
+STRICT = ["-Wshadow", "-Wconversion", "-Wold-style-cast", "-Wmissing-braces"]  # as ros2_control has them for its controllers
 FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-ffp-contract=off", "-fno-math-errno", "-fPIC"]
 JOINTS = ({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"axis": (0.6, 0, 0.8), "xyz": (0, 0.1, 0.4)})
 
@@ -243,7 +244,7 @@ def test_the_whole_package_builds_with_cmake_and_its_tests_pass(tmp_path, capsys
                  "--name", "arm"])
     assert code == 0 and "arm_torque_and_rate: " in capsys.readouterr().out
     for command in ([cmake, "-S", ".", "-B", "build", "-DCMAKE_C_FLAGS=-Werror",
-                     "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror"], [cmake, "--build", "build"],
+                     f"-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror {' '.join(STRICT)}"], [cmake, "--build", "build"],
                     [cmake, "--install", "build", "--prefix", "installed"]):
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
     assert (folder / "installed" / "include" / "arm" / "arm.hpp").is_file()
@@ -258,6 +259,13 @@ def test_the_same_text_is_cpp(compiled, tmp_path):
     folder = compiled("tree 1").folder
     subprocess.run([shutil.which("c++") or "g++", "-std=c++17", "-x", "c++", *FLAGS, "-Iinclude", "-c", "src/tree_1.c", "-o",
                     str(tmp_path / "x.o")], cwd=folder, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["floating 0", "elastic 0", "loops 0", "parallel 2"])
+def test_the_example_compiles_as_strictly_as_ros2_control(compiled, name, tmp_path):
+    folder = compiled(name).folder
+    subprocess.run([shutil.which("c++") or "g++", "-std=c++17", *FLAGS, *STRICT, "-Iinclude", "-c", "example/update_loop.cpp",
+                    "-o", str(tmp_path / "x.o")], cwd=folder, check=True, timeout=60)
 
 
 def test_payloads_are_arguments(tmp_path):

@@ -1,11 +1,12 @@
 // What a controller does with the library, cycle by cycle. In ros2_control, `Feedforward` is a member of your
-// controller_interface::ControllerInterface: on_configure() sets the payload, update() calls `update` with what the state
-// interfaces say and writes the torques to the command interfaces. Nothing in it allocates, waits or throws.
+// controller_interface::ControllerInterface: on_configure() sets the payload, update() calls `update` with the motion that is
+// wanted, all its derivatives, and writes the torques to the command interfaces. A NaN that goes in comes out: state interfaces
+// are NaN until their hardware is read. Nothing in the class allocates, waits or throws.
 #include <cstdio>
 
 #include "$name/$name.hpp"
 
-struct State {
+struct Motion {
 $declared
 };
 
@@ -13,13 +14,13 @@ class Feedforward {
 public:
     $name::Robot robot;
 
-    auto update(const State &now) const noexcept { return robot.$first($given); }
+    auto update(const Motion &now) const noexcept { return robot.$first($given); }
 };
 
 int main()
 {
     Feedforward controller;
-    State now;
+    Motion now;
 $start$payload    for (int cycle = 0; cycle < 3; ++cycle) {
         const auto found = controller.update(now);
         std::printf("cycle %d\n", cycle);
