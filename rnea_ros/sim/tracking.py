@@ -17,7 +17,7 @@ from .drives import Drives
 from .plant import Plant
 
 PERIOD, INNER = 1e-3, 4  # s, of the controller; timesteps of the plant within it
-BANDWIDTH = 40.0  # rad/s
+BANDWIDTH = 42.0  # rad/s
 LOST = 0.25  # rad, m; no drive lets an arm be so far off
 Motion = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 
