@@ -104,8 +104,8 @@ def _end(processes: Sequence[subprocess.Popen]) -> None:
 
 
 def explain(processes: Sequence[subprocess.Popen], nodes: Sequence[str], folder: Path, patience: float) -> None:
-    """Nothing came: what the nodes had to say."""
-    print(f"nothing was received within {patience:g} s, or a node ended. What they wrote:", file=sys.stderr)
+    """Nothing came, or not all: what the nodes had to say."""
+    print(f"a topic was not heard within {patience:g} s, or a node ended. What they wrote:", file=sys.stderr)
     for node, process in zip(nodes, processes):
         lines = (folder / f"{node}.txt").read_text(errors="replace").splitlines()[-12:]
         print("\n".join([f"--- {node}, exit code {process.returncode}", *lines]), file=sys.stderr)

@@ -138,6 +138,27 @@ class ExecutedMotion:
             committed.renew(lambda: 1e-9 * (clock() - self.zero))
         return committed.at(t)
 
+    def sendable(self, now: int) -> bool:
+        """Whether what is fresh of it reaches who follows before it parts from what he has, if it is sent now [ns]. If not, it
+        is taken back with the next tick, or where nobody has anything of the motion yet, that begins later."""
+        assert self.committed is not None
+        if 1e-9 * (now - self.zero) <= self.committed.send_by:
+            return True
+        if self.committed.heard_of:
+            self.committed.not_sent()
+        else:
+            self.begin(now)
+        return False
+
+    def sent(self, now: int) -> float:
+        """What was fresh of it has been sent by now [ns]. Returns by how much that may have been too late [s]."""
+        assert self.committed is not None
+        late = 1e-9 * (now - self.zero) - self.committed.parts if self.committed.heard_of else 0.0
+        self.committed.sent()
+        if late > 0.0:
+            self.committed.take_longer()
+        return late
+
     @property
     def timing(self) -> str:
         """In words, at its beginning."""

@@ -5,12 +5,14 @@ matter when the next call comes here, or whether one comes at all. The points ar
 of the scaler (a pause, other limits), when its worker has found a better law, or when there is more to foresee, the scaler is
 put where the motion will be a moment ahead, is told, and foresees again: the new points begin there, at one of the old ones.
 What is handed out begins in the past, with the old points up to there. So whoever takes over from one to the other, and
-whenever, is on the same polynomial; provided it does so before the two part, and `lead` is how long it is given.
+whenever, is on the same polynomial; provided it does so before the two part, and `lead` is how long it is given. What could
+not be sent in time, because its maker was stopped, is taken back, as if it had never been foreseen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +24,19 @@ from .terms import Constraints
 
 LEAD, LONGEST_LEAD = 0.1, 2.0  # s; between asking for a change and the place where it begins; doubled when it was too short
 MARGIN = 0.5  # share of that, left for those who are told
+SENT = 0.25  # share of it, before the two part, by which it has to be on its way to them
 OVERLAP = 0.5  # s of old points
 AHEAD = 30.0  # s, that is handed out at most: then the motion would come to rest
+
+
+class _Before(NamedTuple):
+    """What was so until the newest forecast."""
+
+    forecasts: list[Forecast]
+    points: Points
+    fresh: bool
+    scaler: dict[str, Any]
+    changes: list[Constraints]
 
 
 class CommittedMotion:
@@ -33,6 +46,7 @@ class CommittedMotion:
     horizon    : time that is handed out before the motion would come to rest of itself [s]
     points     : what is handed out
     fresh      : whether that is something new
+    heard_of   : whether anything was sent
     """
 
     def __init__(self, scaler: ForeseeableScaler, quantities: Quantities, horizon: float = AHEAD, lead: float = LEAD):
@@ -41,8 +55,10 @@ class CommittedMotion:
         self._changes: list[Constraints] = []
         forecast = Forecast(scaler, 0.0, self._horizon)
         self._forecasts = [forecast]  # each holds until the next one begins
+        self._before: _Before | None = None
+        self._unsent = False  # what is newest is to be taken back
         self.points = self._points(forecast)
-        self.fresh = True
+        self.fresh, self.heard_of = True, False
         forecast.place(scaler, 0.0)
 
     def change(self, constraints: Constraints) -> None:
@@ -53,6 +69,19 @@ class CommittedMotion:
     def parts(self) -> float:
         """When what is handed out parts from what was before [s]."""
         return self._forecasts[-1].begin
+
+    @property
+    def send_by(self) -> float:
+        """Until when what is fresh may be sent [s]."""
+        return self.parts - SENT * self.lead
+
+    def sent(self) -> None:
+        """What was fresh is on its way."""
+        self.fresh, self.heard_of = False, True
+
+    def not_sent(self) -> None:
+        """It was not, and will not be: the next renewal begins from what those who follow have. By the thread that sends."""
+        self.fresh, self._unsent = False, self._before is not None
 
     def take_longer(self) -> None:
         """It was too late: changes are to begin further ahead."""
@@ -68,10 +97,12 @@ class CommittedMotion:
         last, scaler, soon = self._forecasts[-1], self.scaler, t + self.lead
         asked = bool(self._changes) or scaler.wishes != last.wishes or scaler.answered
         short = last.end > last.stop_at and soon > last.stop_at - 0.5 * self._horizon
-        return asked or last.due <= soon or short
+        return asked or last.due <= soon or short or self._unsent
 
     def renew(self, clock: Callable[[], float]) -> bool:
         """Foresee again; whether that was done in time, else it will be tried again with more of it."""
+        if self._unsent:
+            self._take_back()
         scaler, saved = self.scaler, self.scaler.saved()
         at = self._splice(clock() + self.lead)
         try:
@@ -86,6 +117,7 @@ class CommittedMotion:
             vars(scaler).update(saved)
             raise
         if in_time:
+            self._before = _Before(self._forecasts, self.points, self.fresh, saved, [*self._changes])
             self._commit(forecast, points)
         else:
             vars(scaler).update(saved)
@@ -113,6 +145,14 @@ class CommittedMotion:
                              if end > gone and known.begin < at), forecast]
         self._changes.clear()
         self.fresh = True
+
+    def _take_back(self) -> None:
+        before, self._before, self._unsent = self._before, None, False
+        assert before is not None
+        self._forecasts, self.points, self.fresh = before.forecasts, before.points, before.fresh
+        self._changes[:0] = before.changes
+        vars(self.scaler).update(before.scaler | self.scaler.asked)
+        self.take_longer()
 
     def _place(self, t: float) -> None:
         number = max((k for k, forecast in enumerate(self._forecasts) if forecast.begin <= t), default=0)

@@ -12,6 +12,7 @@ from .time_scaling import TimeScaling
 from .trajectory_scaler import TrajectoryScaler
 
 OF_A_PLACE = ("t", "constraints", "current", "_waited", "_most", "_new", "_slower", "_next", "_lead", "_due")
+OF_A_WISH = ("_held", "_stopping", "_override")
 
 
 class ScalerState(NamedTuple):
@@ -48,6 +49,11 @@ class ForeseeableScaler(TrajectoryScaler):
     def saved(self) -> dict[str, Any]:
         """Everything; `vars(scaler).update` brings it back."""
         return {**vars(self), "time_scaling": copy(self.time_scaling), "_asked": list(self._asked)}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What `wishes` tells, of `saved`."""
+        return {name: getattr(self, name) for name in OF_A_WISH}
 
     def catch_up_with_worker(self) -> None:
         """Ask what is due where it is placed, or take what was found."""

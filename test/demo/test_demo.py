@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from io import StringIO
@@ -411,3 +412,42 @@ def test_a_node_that_ends_is_quoted(monkeypatch, capfd):
     assert main.main(["demo", "--plot", ""]) == 1
     error = capfd.readouterr().err
     assert "no_such_node, exit code 1" in error and "No module named rnea_ros.nodes.no_such_node" in error
+
+
+@pytest.mark.ros
+def test_a_recording_begins_when_all_its_topics_are_heard(monkeypatch):
+    """One of them half a second after the other, as middleware finds them."""
+    pytest.importorskip("rnea_msgs.msg")
+    from sensor_msgs.msg import JointState
+
+    from rnea_msgs.msg import JointDynamics
+    from rnea_ros.demo.nodes import dynamics_recorder
+    from support.ros_helpers import free_domain, stamp
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    domain, began, sent = free_domain(), time.monotonic(), {"dynamics": [], "states": []}
+
+    def tell():
+        while not done:
+            t = time.monotonic() - began
+            for name, after, publisher in publishers:
+                if t > after:
+                    message = publisher.msg_type()
+                    message.header.stamp = stamp(round(t, 2))
+                    sent[name].append(round(1e9 * round(t, 2)))
+                    publisher.publish(message)
+            time.sleep(0.01)
+
+    done = []
+    with dynamics_recorder.monitor("teller", domain) as (node, _):
+        publishers = [("dynamics", 0.0, node.create_publisher(JointDynamics, "dynamics_node/joint_dynamics", 10)),
+                      ("states", 2.0, node.create_publisher(JointState, "joint_states", 10))]
+        thread = threading.Thread(target=tell)
+        thread.start()
+        try:
+            recording, heard = dynamics_recorder.record(domain, 0.5, 60.0, lambda message: None, lambda: True,
+                                                        {"states": ("sensor_msgs/JointState", "joint_states")})
+        finally:
+            done.append(True)
+            thread.join()
+    assert sent["dynamics"][0] < 1.5e9 < 1.9e9 < recording.t[0] and recording.t[-1] - recording.t[0] >= 0.5e9
+    assert len(np.intersect1d(recording.t, heard["states"].t)) > 0.8 * len(recording.t)

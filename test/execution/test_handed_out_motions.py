@@ -21,6 +21,14 @@ class Followed(Stage):
     def __init__(self, **values):
         super().__init__(**values)
         self.controller, self.commanded = TrajectoryController(START), []
+        self.stopped = 0  # ms; for which the process is stopped before it sends what is fresh next
+
+    def stop(self):
+        """Just before it would send: the controller goes on."""
+        for _ in range(self.stopped):
+            self.now += 1_000_000
+            self.commanded.append(self.controller.update(self.now * 1e-9))
+        self.stopped = 0
 
     def play(self, seconds=np.inf):
         tick = self.executor.tick
@@ -30,7 +38,9 @@ class Followed(Stage):
             found = tick(now, dt)
             committed = found[0].committed if found else None
             if committed is not None and committed.fresh:
-                committed.fresh = False
+                self.stop()
+            if committed is not None and committed.fresh and found[0].sendable(self.now):
+                assert found[0].sent(self.now) <= 0.0
                 times, *fields = committed.points[:4]
                 self.controller.take(Trajectory(found[0].zero * 1e-9 + times, *fields), now * 1e-9)
             return found
@@ -108,6 +118,34 @@ def test_many_changes_within_a_moment_make_no_jump(output):
     it.play()
     check(it)
     assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - POINTS[-1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("output", ["trajectory", "horizon"])
+def test_a_process_that_is_stopped_before_it_sends_makes_no_jump(output):
+    """Twice: before anybody has heard of the motion, and where a change was foreseen."""
+    it = Followed(output=output)
+    it.measured, it.stopped = START, 700
+    it.take(trajectory())
+    it.play(0.7)
+    it.executor.set_override(0.4)
+    it.stopped = 700
+    it.play()
+    assert not it.stopped
+    check(it)
+    assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - POINTS[-1]).max() < 1e-9
+
+
+def test_what_was_sent_too_late_is_told():
+    it = Followed(output="trajectory")
+    it.measured = START
+    it.take(trajectory())
+    it.play(0.5)
+    it.executor.set_override(0.5)
+    motion, committed = it.executor.motion, it.executor.motion.committed
+    assert motion.tick(0.0, it.now, lambda: it.now) and committed.fresh
+    lead, parts = committed.lead, motion.zero + round(1e9 * committed.parts)
+    assert motion.sendable(it.now) and motion.sent(parts + 100_000_000) == pytest.approx(0.1, abs=1e-8)
+    assert not committed.fresh and committed.lead == 2.0 * lead
 
 
 class Slow(Follower):

@@ -52,7 +52,7 @@ def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
     bench.serve("resume")
     bench.moving(0.6)
     bench.override(0.5)
-    ros.spin(0.4)  # until that is handed out: stopped between its last look at the clock and its message, it would be late
+    ros.spin(0.4)  # until that is handed out: in the lines that send it, a stop would be too late to be noticed before
     bench.process.send(signal.SIGSTOP)  # what has been handed out goes on
     ros.spin(1.0)
     bench.process.send(signal.SIGCONT)

@@ -39,7 +39,7 @@ class Controller:
 
     def update(self, t):
         if self.committed.fresh:
-            self.committed.fresh = False
+            self.committed.sent()
             self.inbox.append((t + self.late, self.committed.points))
         while self.inbox and (self.points is None or self.inbox[0][0] <= t):
             self.points = self.inbox.pop(0)[1]
@@ -155,6 +155,33 @@ def test_what_takes_too_long_is_not_sent(motion):
     assert committed.stale(3.0) and committed.renew(lambda: 3.0) and committed.fresh
     still = before.times[(before.times > 2.9) & (before.times < 3.0 + LEAD)]
     assert np.isin(still, committed.points.times).all()
+
+
+def test_what_could_not_be_sent_is_taken_back(motion):
+    """A maker that is stopped for 0.7 s after it has foreseen a change: it goes on from what the others have."""
+    committed = CommittedMotion(scaler(motion, delay=60), quantities(motion))
+    controller, commanded, planned, t, held = Controller(committed, 0.0), [], [], 0.0, ()
+    tighter = motion.constraints(motion.path, motion.limits._replace(effort_rate=0.8 * motion.limits.effort_rate))
+    while not committed.scaler.done:
+        committed.scaler._worker.step()
+        if t == pytest.approx(0.8):
+            committed.scaler.override(0.5)
+            committed.change(tighter)
+            assert committed.renew(partial(float, t)) and committed.parts < 1.2 and committed.send_by < committed.parts
+            committed.not_sent()
+            held = t, t + 0.7
+        if not held or not held[0] <= t < held[1]:
+            if committed.stale(t):
+                committed.renew(partial(float, t))
+            reference = committed.at(t)
+            planned.append((reference.q, reference.qd, reference.qdd, reference.qddd))
+            commanded.append(controller.update(t))
+        else:
+            commanded.append(controller.update(t))  # and is told nothing
+            planned.append(commanded[-1])
+        t += TICK
+    check(motion, np.swapaxes(commanded, 0, 1), np.swapaxes(planned, 0, 1))
+    assert committed.scaler.constraints is tighter and committed.parts > held[1] and committed.scaler.wishes[2] == 0.5
 
 
 def test_a_pause_that_waits_at_the_start(motion):

@@ -28,8 +28,8 @@ SLOWEST = 20.0  # a simulated robot may be slower than time
 
 def record(domain_id: int, seconds: float, patience: float, on_message: Callable[[JointDynamics], None],
            still_there: Callable[[], bool], beside: Mapping[str, tuple[str, str]] | None = None) -> Received | None:
-    """All messages of `seconds`, by their stamps, from the first one on; None if none came within `patience`, or if the
-    senders have gone or take SLOWEST times as long.
+    """All messages of `seconds`, by their stamps, from when all topics have been heard; None if one was not within `patience`,
+    or if the senders have gone or take SLOWEST times as long.
 
     beside: other topics to listen to, key -> (type as "geometry_msgs/PoseStamped", topic)
     When the first message of each topic has come, a latched message on demo_listens says so.
@@ -49,10 +49,11 @@ def record(domain_id: int, seconds: float, patience: float, on_message: Callable
         end, told, complete = time.monotonic() + patience, False, False
         while time.monotonic() < end and still_there() and not complete:
             executor.spin_once(timeout_sec=POLL)
-            complete = bool(received) and received[-1][0] - received[0][0] >= seconds * 1e9
             if not told and received and all(others.values()):
                 told, end = True, time.monotonic() + SLOWEST * seconds
+                del received[:-1]
                 listens.publish(Empty())
+            complete = told and received[-1][0] - received[0][0] >= seconds * 1e9
     if not complete:
         return None
     return DemoRecording(*map(np.array, zip(*received))), {key: _series(kept) for key, kept in others.items()}

@@ -11,6 +11,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.duration import Duration as Span
 from rclpy.node import Node
+from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64, Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -33,7 +34,7 @@ class ScalingMessages:
     """Publishes samples: references, ~/scaled_motion, ~/speed_scaling, ~/commands; nothing to topics without subscribers."""
 
     def __init__(self, node: Node, controller: Controller):
-        self._controller = controller
+        self._controller, self._clock, self._logger = controller, node.get_clock(), node.get_logger()
         self._reference = node.create_publisher(JointTrajectory, controller.topic, QUEUE)
         self._scaled = node.create_publisher(ScaledMotion, "~/scaled_motion", QUEUE)
         self._speed = node.create_publisher(Float64, "~/speed_scaling", QUEUE)
@@ -78,7 +79,6 @@ class ScalingMessages:
         """What is new of a motion that somebody else executes, as points at times of their own."""
         if not committed.fresh:
             return
-        committed.fresh = False
         times, q, qd, qdd = committed.points[:4]
         zero = motion.zero + round(times[0] * 1e9)
         message = JointTrajectory(joint_names=list(motion.joint_names))
@@ -86,8 +86,13 @@ class ScalingMessages:
         message.points = [
             JointTrajectoryPoint(positions=a, velocities=b, accelerations=c, time_from_start=duration(t))
             for t, a, b, c in zip(times - times[0], q.tolist(), qd.tolist(), qdd.tolist(), strict=True)]
-        self._reference.publish(message)
-        self._controller.send(motion, message)
+        data = serialize_message(message)
+        if motion.sendable(self._clock.now().nanoseconds):  # a process may have been stopped at any point before
+            self._reference.publish(data)
+            self._controller.send(motion, message)
+            if (late := motion.sent(self._clock.now().nanoseconds)) > 0.0:  # or, which takes some luck, in these lines
+                self._logger.error(f"points of motion {motion.number} were sent up to {late:.3f} s too late, this process was "
+                                   "stopped or had no processor: the controller may have jumped on its path")
 
     def flush(self) -> None:
         """Wait until what was published has been received, for no longer than GONE."""
