@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from .start_state import StartState
 
 
 class Preparation:
-    """Its callbacks are called by the worker; nobody reads the worker's futures, so every failure ends in one.
+    """Its callbacks are called by the workers; nobody reads their futures, so every failure ends in one.
 
     on_context : with the context for the robot that was asked for last; returns whether a motion is under way
     on_motion  : with a goal and its motion
@@ -58,8 +58,14 @@ class Preparation:
         self._context = context = execution_context(*wanted)
         moving = self._on_context(context)
         if not moving and context.dynamics is not None:  # else compiling would keep ticks waiting
-            self._solver.submit(partial(compiled, context.dynamics))
+            self._solver.submit(partial(compiled, context.dynamics)).add_done_callback(self._compiled)
             context.dynamics.compile()
+
+    def _compiled(self, done: Future) -> None:
+        """In the solver. That it is lost, or is asked for something else before, it tells itself."""
+        error = None if done.cancelled() else done.exception()
+        if error is not None and not isinstance(error, RneaError):
+            self._on_failure(error)
 
     def _make_motion(self, goal: Goal, now: int, values: Mapping[str, Any]) -> None:
         try:

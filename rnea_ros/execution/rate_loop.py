@@ -18,7 +18,7 @@ class RateLoop:
 
     A thread of its own holds the rate better than a timer of an executor, which has other things to wait for, and costs half.
     A call that is late is not made up for: the next one comes a period later, and is told how much time has gone by.
-    begin is called once, by the thread itself.
+    begin is called once, by the thread itself. Where either raises, the thread ends, and `failure` tells.
     """
 
     def __init__(self, step: Callable[[float], bool], rate: float, begin: Callable[[], None] = lambda: None):
@@ -26,6 +26,7 @@ class RateLoop:
         self._step, self._begin = step, begin
         self._awake, self._closed = threading.Event(), False
         self._intervals, self._count, self._missed = np.zeros(KEPT), 0, 0
+        self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="ticks", daemon=True)
         self._thread.start()
 
@@ -43,8 +44,19 @@ class RateLoop:
         self._count = self._missed = 0
         return count, missed, self._intervals[:min(count, KEPT)].copy()
 
+    def failure(self) -> BaseException | None:
+        """What has ended the thread, if anything has; that is told once."""
+        failure, self._failure = self._failure, None
+        return failure
+
     def _run(self) -> None:
-        self._begin()
+        try:
+            self._begin()
+            self._serve()
+        except BaseException as error:  # is for others to tell
+            self._failure = error
+
+    def _serve(self) -> None:
         while not self._closed:
             self._awake.wait()
             self._awake.clear()

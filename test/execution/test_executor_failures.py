@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.execution import execution_context
+from rnea_ros.execution import execution_context, preparation
 from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.states import Phase
 from rnea_ros.motion import path_dynamics
@@ -53,6 +53,14 @@ def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypat
     it.take(trajectory(START[None], first=1.5))
     it.play()
     assert np.abs(it.motion()[0][-1] - START).max() < 1e-9 and it.used(limits=TIGHT, since=before) <= 1.0
+
+
+def test_kernels_that_the_solver_cannot_compile_are_told(monkeypatch):
+    for error, told in ((MemoryError(), True), (InputError("asked for something else"), False)):  # that tells itself
+        monkeypatch.setattr(preparation, "compiled", fail(error))
+        it = Stage()
+        it.settle()
+        assert any("preparation failed" in text for text in it.events) is told
 
 
 @pytest.mark.parametrize("error", FAILING[1:], ids=lambda error: type(error).__name__)

@@ -80,6 +80,16 @@ def test_a_call_that_comes_late_is_not_made_up_for(calls):
     assert (ticks, missed) == (5, 3)
 
 
+def test_what_ends_the_thread_is_told_once(calls):
+    def took(number):
+        raise MemoryError(number)
+
+    it = calls(took=took)
+    it.loop.wake()
+    it.loop._thread.join(30.0)
+    assert repr(it.loop.failure()) == "MemoryError(1)" and it.loop.failure() is None
+
+
 def test_a_motion_does_not_jump_when_a_call_comes_late():
     assert limited(0.001, 0.005) == (0.001, 0.0)
     assert limited(0.012, 0.005) == (0.005, pytest.approx(0.007))

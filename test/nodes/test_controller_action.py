@@ -38,11 +38,19 @@ def done(value) -> Future:
     return future
 
 
+def failed(error) -> Future:
+    future = Future()
+    future.set_exception(error)
+    return future
+
+
 class Client:
     """Of an action whose server is a controller by the stage's clock."""
 
+    answer = staticmethod(done)
+
     def __init__(self, it):
-        self.it, self.handles, self.deaf = it, [], False
+        self.it, self.handles, self.deaf, self.cancelled = it, [], False, self._cancel
 
     def server_is_ready(self):
         return True
@@ -57,14 +65,18 @@ class Client:
         sent = Trajectory(times, *(np.array([getattr(point, name) for point in points])
                                    for name in ("positions", "velocities", "accelerations")))
         handle = SimpleNamespace(goal=goal, hear=feedback_callback, result=Future(), accepted=not self.deaf)
-        handle.get_result_async, handle.cancel_goal_async = lambda: handle.result, lambda: self.it.controller.cancel(handle)
+        handle.get_result_async, handle.cancel_goal_async = lambda: handle.result, lambda: self.cancelled(handle)
         try:
             if handle.accepted:
                 self.it.controller.take(sent, now, handle)
         except InputError:
             handle.accepted = False
         self.handles.append(handle)
-        return done(handle)
+        return self.answer(handle)
+
+    def _cancel(self, handle):
+        self.it.controller.cancel(handle)
+        return done(SimpleNamespace(return_code=0))
 
 
 class Followed(Stage):
@@ -198,12 +210,37 @@ def test_a_change_that_comes_late_is_told_and_the_next_ones_have_longer(it):
     assert it.executor.motion.committed.lead >= 2.0 * lead and "had a change of the motion 0." in it.reports[0]
 
 
+@pytest.mark.parametrize(("answer", "told"), [
+    (done(SimpleNamespace(return_code=1)), "it does not cancel its goal, and may go on to the end of it: return code 1"),
+    (failed(OSError("lost")), "OSError('lost')"), (Future(), "it does not answer what its action was asked")])
+def test_a_goal_that_is_not_cancelled_is_told(it, monkeypatch, answer, told):
+    monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
+    it.client.cancelled = lambda handle: answer
+    it.begin()
+    it.executor.abort("the clock was set back")
+    it.link.look()
+    it.link.look()
+    (report,) = (report for report in it.reports if "get_parameters" not in report)
+    assert report.startswith("/jtc: ") and report.endswith(told)
+
+
+def test_a_goal_whose_answer_fails_or_never_comes_gives_the_motion_up(it, monkeypatch):
+    monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
+    it.client.answer = lambda handle: failed(OSError("lost"))
+    it.begin(seconds=0.1)
+    assert it.told[0].reason == "internal_error" and "lost" in it.told[0].sentence
+    it.client.answer = lambda handle: Future()
+    it.begin(seconds=0.1)
+    it.link.look()
+    assert it.told[1] == ("controller_silent", "/jtc: it does not answer what its action was asked")
+
+
 def test_its_word_on_a_goal_that_has_ended_here_concerns_no_other_motion(it):
     it.begin()
     it.executor.stop()
     it.play()
     result = SimpleNamespace(error_code=-5, error_string="late")
-    it.link._goals._ended(it.link._goals._newest, done(SimpleNamespace(status=6, result=result)))
+    it.link._goals._ended(it.link._goals._newest, SimpleNamespace(status=6, result=result))
     assert it.reports == ["/jtc: late"]
 
 
@@ -235,7 +272,8 @@ def test_a_controller_that_is_not_there_is_waited_for_then_told_once_and_refused
 
 def test_a_manager_tells_whether_it_is_active():
     answers, names = [], []
-    client = SimpleNamespace(service_is_ready=lambda: True, call_async=lambda request: answers.pop(0))
+    client = SimpleNamespace(service_is_ready=lambda: True, call_async=lambda request: answers.pop(0),
+                             remove_pending_request=lambda future: None)
     node = SimpleNamespace(create_client=lambda kind, name: names.append(name) or client)
     view = ManagerView(node, "/left/jtc", SimpleNamespace(Request=SimpleNamespace))
     others = SimpleNamespace(name="other", state="inactive", type="x")
@@ -246,6 +284,13 @@ def test_a_manager_tells_whether_it_is_active():
         view.look()
         assert [finding.text[:len(text)] for finding, text in zip(view.findings(), expected)] == expected
         assert len(view.findings()) == len(expected)
+    for looks, answer, why in ((1, failed(OSError("lost")), "OSError('lost')"), (2, Future(), "no answer")):
+        answers[:] = [answer, Future()]
+        for _ in range(looks):
+            view._asked = -np.inf
+            view.look()
+        (finding,) = view.findings()
+        assert not finding.refuses and finding.text.startswith("whether it is active is not known") and why in finding.text
     assert names == ["/left/controller_manager/list_controllers"]
 
 

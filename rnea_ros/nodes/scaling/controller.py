@@ -125,7 +125,9 @@ class NamedController(Controller):
     def _findings(self) -> list[Finding]:
         values, told = self._settings.values, self._parameters.told
         if told is None:
-            return [Finding(values["controller.required"], f"nobody answers on {self.name}/get_parameters")]
+            why = self._parameters.problem
+            text = f"it does not tell its parameters: {why}" if why else f"nobody answers on {self.name}/get_parameters"
+            return [Finding(values["controller.required"], text)]
         found = [*self._manager.findings(), *findings(told, self._joint_names(), values)]
         if self._silent and self._node.count_publishers(f"{self.name}/controller_state"):
             found.append(Finding(True, "it tells nothing of its state: it is not active"))

@@ -71,6 +71,8 @@ class ActionController(NamedController):
             self._there = time.monotonic()
         elif time.monotonic() - self._there > self._settings.values["controller.timeout"] and self._moves:
             self._give_up("controller_silent", "its action is gone")
+        if self._goals is not None and self._goals.overdue(self._settings.values["controller.timeout"]):
+            self._give_up("controller_silent", "it does not answer what its action was asked")
 
     def _findings(self) -> list[Finding]:
         if self._goals is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,8 +13,10 @@ from rclpy.node import Node
 
 from rnea_ros.errors import in_words
 from rnea_ros.execution.goal import Outcome
+from rnea_ros.nodes.common.answers import heard
 
 SUCCEEDED, CANCELED = 4, 5  # of action_msgs/GoalStatus
+CANCELS, OVER = 0, 3  # return codes of action_msgs/CancelGoal: it does; the goal has ended already
 REASONS = {-4: "path_tolerance", -5: "goal_tolerance"}  # by error_code; the others are the controller's own
 
 
@@ -21,7 +25,8 @@ class ControllerGoals:
 
     outcome    : of the newest, where it has succeeded
     feedback   : the last of it
-    on_failure : called by the executor with (reason, sentence) where it was rejected, aborted, or cancelled by others
+    on_failure : called by the executor with (reason, sentence) where it was rejected, aborted, or cancelled by others, or
+                 where something failed on the way
     client     : of the action
     post       : has the executor call something; its other callbacks are what rclpy's client is made for
     """
@@ -32,6 +37,7 @@ class ControllerGoals:
         self._post = post or (lambda act: node.executor.create_task(act))
         self._newest, self._unwanted = 0, 0  # goals are counted; up to here they are to be cancelled
         self._accepted: Any = None  # the newest that was
+        self._asked = math.inf  # when it was asked for what it has not answered [s]
         self.outcome: Outcome | None = None
         self.feedback: Any = None
 
@@ -40,6 +46,13 @@ class ControllerGoals:
         """Whether the action is there."""
         return bool(self._client.server_is_ready())
 
+    def overdue(self, timeout: float) -> bool:
+        """Whether what was asked last has had no answer for that long [s]; that is told once."""
+        late = time.monotonic() - self._asked > timeout
+        if late:
+            self._asked = math.inf
+        return late
+
     def destroy(self) -> None:
         self._client.destroy()
 
@@ -47,50 +60,64 @@ class ControllerGoals:
         """By any thread; on_accepted is called by the executor."""
         self._newest += 1
         self.outcome = self.feedback = None
-        self._post(partial(self._send, self._newest, goal, on_accepted))
+        self._post(partial(self._guarded, partial(self._send, self._newest, goal, on_accepted)))
 
     def cancel(self) -> None:
         """By any thread: the controller is to hold the robot where it is, whatever it has accepted or will."""
         self._unwanted = self._newest
         self._newest += 1
-        self._post(self._cancel)
+        self._post(partial(self._guarded, self._cancel))
 
     # ------------------------------------------------------------------ in the executor
 
-    def _send(self, number: int, goal: Any, on_accepted: Callable[[], None]) -> None:
-        if number <= self._unwanted:
-            return
+    def _guarded(self, act: Callable[[], None]) -> None:
         try:
-            sent = self._client.send_goal_async(goal, feedback_callback=partial(self._hear, number))
+            act()
         except Exception as error:
-            self._on_failure("internal_error", in_words(error))
-        else:
-            sent.add_done_callback(partial(self._answered, number, on_accepted))
+            self._failed(in_words(error))
+
+    def _failed(self, why: str) -> None:
+        self._asked = math.inf
+        self._on_failure("internal_error", why)
+
+    def _send(self, number: int, goal: Any, on_accepted: Callable[[], None]) -> None:
+        if number > self._unwanted:
+            sent = self._client.send_goal_async(goal, feedback_callback=partial(self._hear, number))
+            self._asked = time.monotonic()
+            heard(sent, partial(self._answered, number, on_accepted), self._failed)
 
     def _cancel(self) -> None:
-        if self._accepted is not None:
-            self._accepted.cancel_goal_async()
-            self._accepted = None
+        accepted, self._accepted = self._accepted, None
+        if accepted is not None:
+            self._asked = time.monotonic()
+            heard(accepted.cancel_goal_async(), self._cancelled, self._failed)
+
+    def _cancelled(self, answer: Any) -> None:
+        self._asked = math.inf
+        if answer.return_code not in (CANCELS, OVER):
+            self._on_failure("controller_refused", "it does not cancel its goal, and may go on to the end of it: return code "
+                                                   f"{answer.return_code}")
 
     def _hear(self, number: int, message: Any) -> None:
         if number == self._newest:
             self.feedback = message.feedback
 
-    def _answered(self, number: int, on_accepted: Callable[[], None], answer: Any) -> None:
-        handle = answer.result()
+    def _answered(self, number: int, on_accepted: Callable[[], None], handle: Any) -> None:
+        if number == self._newest:
+            self._asked = math.inf
         if handle.accepted:
-            on_accepted()
             self._accepted = handle
-            handle.get_result_async().add_done_callback(partial(self._ended, number))
+            heard(handle.get_result_async(), partial(self._ended, number), self._failed)
             if number <= self._unwanted:
                 self._cancel()
+            on_accepted()
         elif number == self._newest:
             self._on_failure("controller_refused", "it rejected the goal: its log says why")
 
     def _ended(self, number: int, answer: Any) -> None:
         if number != self._newest:
             return
-        status, result = answer.result().status, answer.result().result
+        status, result = answer.status, answer.result
         if status == SUCCEEDED:
             self.outcome = Outcome("", result.error_string)
             return

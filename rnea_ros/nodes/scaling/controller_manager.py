@@ -8,6 +8,7 @@ from typing import Any
 from rclpy.node import Node
 
 from rnea_ros.execution.controller_check import Finding
+from rnea_ros.nodes.common.answers import heard
 
 try:
     from controller_manager_msgs.srv import ListControllers
@@ -25,8 +26,10 @@ class ManagerView:
         """kind: of the service; None where there is none."""
         namespace, slash, self._name = name.rpartition("/")
         self._kind, self._node = kind, node
-        self._client = kind and node.create_client(kind, f"{namespace}{slash}controller_manager/list_controllers")
+        self._service = f"{namespace}{slash}controller_manager/list_controllers"
+        self._client = kind and node.create_client(kind, self._service)
         self._asked = 0.0
+        self._question: Any = None  # that has no answer yet
         self._found: list[Finding] = []
 
     def destroy(self) -> None:
@@ -35,18 +38,29 @@ class ManagerView:
 
     def look(self) -> None:
         """Call this now and then, from the executor."""
-        if self._client and self._client.service_is_ready() and time.monotonic() - self._asked > AGAIN:
-            self._asked = time.monotonic()
-            self._client.call_async(self._kind.Request()).add_done_callback(self._take)
+        if not self._client or time.monotonic() - self._asked < AGAIN:
+            return
+        self._asked, question = time.monotonic(), self._question
+        if question is not None:
+            self._client.remove_pending_request(question)
+            self._fail("no answer")
+        if self._client.service_is_ready():
+            self._question = self._client.call_async(self._kind.Request())
+            heard(self._question, self._take, self._fail)
+        else:
+            self._found = []
 
     def findings(self) -> list[Finding]:
-        """By the last answer."""
+        """By the last answer; where there was none, that nothing is known."""
         return self._found
 
     def _take(self, answer: Any) -> None:
-        if answer.exception() is None:
-            named = [one for one in answer.result().controller if one.name == self._name]
-            self._found = [finding for one in named for finding in _of(one)]
+        self._question = None
+        self._found = [finding for one in answer.controller if one.name == self._name for finding in _of(one)]
+
+    def _fail(self, why: str) -> None:
+        self._question = None
+        self._found = [Finding(False, f"whether it is active is not known, {self._service}: {why}")]
 
 
 def _of(controller: Any) -> list[Finding]:

@@ -11,7 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from std_msgs.msg import Header
 
-from rnea_ros.errors import Rejected, some
+from rnea_ros.errors import Rejected, in_words, some
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.rate_loop import Pace, RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
@@ -66,6 +66,8 @@ class ScalingHealth:
 
     def look(self, period: float, hint: str) -> None:
         """Call this more often than the period [s]."""
+        if (failure := self._rate_loop.failure()) is not None:
+            self.report(False, f"no reference is sent any more, start the node again: {in_words(failure)}")
         phase, dropped = self._executor.phase, self.trajectories.dropped.total()
         if phase is not self._shown or dropped != self._dropped or time.monotonic() - self._reported >= period:
             status = self._report(phase, hint)

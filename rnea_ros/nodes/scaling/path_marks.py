@@ -13,6 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from rnea_ros import ParallelRobot
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.model.tree import Model
+from rnea_ros.nodes.common.diagnostics import AGAIN
 from rnea_ros.nodes.dynamics.marks.shapes import GREY, SKY, colour, heat, marker, points
 from rnea_ros.nodes.dynamics.marks.sizes import reach, tip
 from rnea_ros.robots import kinds
@@ -73,7 +74,7 @@ class PathMarks:
         if not found.done():
             return
         if found.exception() is not None:  # of this motion there is no picture; it goes on
-            self._node.get_logger().warning(f"no path on ~/markers: {found.exception()}", once=True)
+            self._node.get_logger().warning(f"no path on ~/markers: {found.exception()!r:.300}", throttle_duration_sec=AGAIN)
             return
         self._marks = self._marks or self._made(motion)
         self._fill(found.result(), sample)
