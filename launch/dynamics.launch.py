@@ -11,19 +11,17 @@ side. A launch file that includes this one finds the robot's XML in the launch c
 What can be wrong is found before the first process starts: when an action fails, launch ends without those it has started.
 """
 
-import shlex
 import shutil
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from xml.etree import ElementTree
 
-from ament_index_python.packages import PackageNotFoundError, get_package_prefix, get_package_share_directory
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, TimerAction
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from rnea_ros.model.xacro_file import expanded
+from rnea_ros.nodes.common.named_robot import robot_description, root_link, urdf_path
 from rnea_ros.nodes.common.parameter_files import check_same_robot
 from rnea_ros.nodes.common.rviz_view import aimed
 
@@ -263,48 +261,3 @@ def unless_there(namespace, publisher):
         return [LogInfo(msg=said) if other else publisher]
 
     return OpaqueFunction(function=begin)
-
-
-def urdf_path(given):
-    """The file that the arguments name."""
-    package, inside = given["urdf_package"], given["urdf_package_path"]
-    ways = "urdf:=/path/to/robot.urdf (or .xacro), or urdf_package:=PACKAGE urdf_package_path:=PATH/IN/ITS/SHARE"
-    if bool(given["urdf"]) == bool(package or inside) or bool(package) != bool(inside):
-        raise RuntimeError(f"which robot? Give either {ways}")
-    if given["urdf"]:
-        path = Path(given["urdf"]).expanduser().absolute()
-    else:
-        try:
-            path = Path(get_package_share_directory(package), inside)
-        except PackageNotFoundError:
-            raise RuntimeError(f"urdf_package:={package}: no such package in the sourced workspaces") from None
-    if not path.is_file():
-        raise RuntimeError(f"no robot description at {path}. Give {ways}")
-    return path
-
-
-def robot_description(path, xacro_args):
-    """The URDF text of a .urdf file, or of a .xacro file, which the user has named here and which is run."""
-    if path.suffix != ".xacro":
-        try:
-            return path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise RuntimeError(f"{path} is no URDF: {error}") from None
-    try:
-        mappings = dict(pair.split(":=", maxsplit=1) for pair in shlex.split(xacro_args))
-    except ValueError:
-        raise RuntimeError(f"xacro_args:={xacro_args}: pairs name:=value are needed, separated by spaces") from None
-    return expanded(path, mappings).decode()
-
-
-def root_link(xml, path):
-    """The link that is no joint's child."""
-    try:
-        robot = ElementTree.fromstring(xml.encode())
-    except ElementTree.ParseError as error:
-        raise RuntimeError(f"{path} is no URDF: {error}") from None
-    children = {child.get("link") for child in robot.findall("joint/child")}
-    roots = [link.get("name") for link in robot.findall("link") if link.get("name") not in children]
-    if not roots:
-        raise RuntimeError(f"{path} is no URDF: it has no link that is no joint's child")
-    return roots[0]

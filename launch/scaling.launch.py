@@ -2,12 +2,15 @@
 
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf params_file:=mine.yaml
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf controller:=/joint_trajectory_controller
+    ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf controller:=/joint_trajectory_controller \
+        controller_interface:=action output:=trajectory
     ros2 launch rnea_ros scaling.launch.py urdf:=palletiser.urdf robot_file:=palletiser.robot.yaml
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf forward_controller:=/forward_position_controller
 
 Trajectories go to scaling_node/joint_trajectory. With `controller` the references go to that joint_trajectory_controller,
-after a look at its parameters, as the parameter `output` says; with `forward_controller` they go to that controller's
-commands. Everything that dynamics.launch.py takes can be given here too; dynamics_node itself is started with dynamics:=true.
+after a look at its parameters, as `output` and `controller_interface` say; with `forward_controller` they go to that
+controller's commands. Everything that dynamics.launch.py takes can be given here too; dynamics_node itself is started with
+dynamics:=true.
 """
 
 from pathlib import Path
@@ -33,6 +36,20 @@ OWN = [
         "(parameter controller.name).",
     ),
     DeclareLaunchArgument(
+        "controller_interface",
+        default_value="",
+        choices=["", "topic", "action"],
+        description="How that controller gets whole trajectories: on its topic, or as goals of its action, which says what "
+        "becomes of them (parameter controller.interface). Empty: as params_file says.",
+    ),
+    DeclareLaunchArgument(
+        "output",
+        default_value="",
+        choices=["", "points", "trajectory", "horizon"],
+        description="What it gets: points one by one, the whole motion ahead, or that of the next moment (parameter output). "
+        "Empty: as params_file says.",
+    ),
+    DeclareLaunchArgument(
         "forward_controller",
         default_value="",
         description="A forward_command_controller, by its name with namespace: the references go to its commands.",
@@ -48,6 +65,7 @@ OWN = [
     ),
 ]
 ARGUMENTS = dynamics.joined(OWN, dynamics.ARGUMENTS)
+PARAMETERS = {"controller": "controller.name", "controller_interface": "controller.interface", "output": "output"}
 
 
 def generate_launch_description():
@@ -60,8 +78,7 @@ def start(context, more=()):
     given = context.launch_configurations
     parameters = {**dynamics.described(given), **dynamics.robot_file(given), **dict(more)}
     remappings = []
-    if given["controller"]:
-        parameters["controller.name"] = given["controller"]
+    parameters.update({name: given[argument] for argument, name in PARAMETERS.items() if given[argument]})
     if given["forward_controller"]:
         remappings.append(("~/commands", f"{given['forward_controller']}/commands"))
         parameters["commands"] = given["commands"]

@@ -101,6 +101,7 @@ CASES = [  # file, arguments, packages, what is started
     ("scaling", {"urdf": RR, "controller": "/jtc", "forward_controller": "/forward", "commands": "effort",
                  "query_node": "true"}, ALONE, "query_node scaling_node"),
     ("scaling", {"urdf": RR, "params_file": str(CONFIG / "stanford.yaml")}, ALONE, "scaling_node"),
+    ("scaling", {"urdf": RR, "controller": "/jtc", "controller_interface": "radio"}, ALONE, ""),
     ("scaling_demo", {}, ALONE, "demo_follower dynamics_node scaling_node"),
     ("scaling_demo", {"urdf": RR, "query_node": "true", "namespace": "left"}, ALONE,
      "demo_follower dynamics_node query_node scaling_node"),
@@ -298,10 +299,12 @@ def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
 
 
 def test_references_go_to_the_controllers_that_are_named(start):
-    node = start("scaling", urdf=RR, controller="/jtc", forward_controller="/forward", commands="effort").one("scaling_node")
+    node = start("scaling", urdf=RR, controller="/jtc", controller_interface="action", output="horizon",
+                 forward_controller="/forward", commands="effort").one("scaling_node")
     assert "~/commands:=/forward/commands" in node.remappings
-    assert (node.parameters["controller.name"], node.parameters["commands"]) == ("/jtc", "effort")
-    assert not {"controller.name", "commands"} & set(start("scaling", urdf=RR).one("scaling_node").parameters)
+    told = {"controller.name": "/jtc", "controller.interface": "action", "output": "horizon", "commands": "effort"}
+    assert {name: node.parameters[name] for name in told} == told
+    assert not set(told) & set(start("scaling", urdf=RR).one("scaling_node").parameters)
 
 
 def test_rviz_looks_from_the_robots_root_and_gets_markers(start):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
@@ -173,3 +174,18 @@ class DynamicsMessages:
             if sides is not None:
                 joints, lower, upper = sides
                 use[joints] = np.maximum(values[joints] / lower, values[joints] / upper)
+
+
+class Results:
+    """The publishers of the three messages, which send to who listens and cost nothing else."""
+
+    def __init__(self, node: Node, queue: int):
+        topics = ((JointState, "~/joint_effort"), (JointState, "~/joint_effort_rate"), (JointDynamics, "~/joint_dynamics"))
+        publishers = [node.create_publisher(kind, name, queue) for kind, name in topics]
+        self.topic_name = publishers[-1].topic_name
+        self._publishers = [raw_messages.RawPublisher(publisher) for publisher in publishers]
+
+    def publish(self, filled: DynamicsMessages) -> None:
+        for publisher, sent in zip(self._publishers, filled.sent):
+            if publisher.has_subscribers():
+                publisher.send(sent.packed(filled.stamp))

@@ -19,7 +19,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
-from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
+from rnea_msgs.msg import JointMotion, ModelInfo
 from rnea_ros import AnyRobot, RneaError
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common import process
@@ -43,11 +43,11 @@ from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.marks.publisher import MarkerPublisher, Shown
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Results
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
-from rnea_ros.nodes.fastpath.raw_messages import Decoder, RawPublisher
+from rnea_ros.nodes.fastpath.raw_messages import Decoder
 from rnea_ros.robots.derivatives import TorqueDeviations
 from rnea_ros.robots.drive_use import DriveUse
 from rnea_ros.robots.robot import Dynamics
@@ -73,10 +73,7 @@ class DynamicsNode(Node):
         process.settle(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
         self._health = Health(self.get_fully_qualified_name())
-        self._results = (self.create_publisher(JointState, "~/joint_effort", QUEUE),
-                         self.create_publisher(JointState, "~/joint_effort_rate", QUEUE),
-                         self.create_publisher(JointDynamics, "~/joint_dynamics", QUEUE))
-        self._raw_publishers = [RawPublisher(publisher) for publisher in self._results]
+        self._results = Results(self, QUEUE)
         self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
         self._decode_desired = Decoder(JointMotion, FIELDS)
         self._markers = MarkerPublisher(self, self._shown)
@@ -103,7 +100,7 @@ class DynamicsNode(Node):
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results[-1].topic_name}")
+        self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results.topic_name}")
 
     def destroy_node(self) -> None:
         for part in (self._intake, self._wrenches, self._deviations, self._external):
@@ -138,7 +135,7 @@ class DynamicsNode(Node):
             self._answer(began, source.when, motion, result, self._deviations(robot.differentiable, motion, source.deviation))
             if self._external:
                 self._external.on_state(message, source, motion)
-            if self._scaling:
+            if self._scaler.active:
                 alone = robot.dynamics(motion, source.optional, untouched, source.stamp) if self._wrenches else result
                 self._scaler.publish(source.stamp, motion, result, alone)
         except Exception as error:
@@ -164,9 +161,7 @@ class DynamicsNode(Node):
         out = self._out
         robot, friction = self._model()[0], self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
         out.fill(when, motion[:4], result, std, friction, robot.motor_speed(motion))
-        for publisher, sent in zip(self._raw_publishers, out.sent):
-            if publisher.has_subscribers():
-                publisher.send(sent.packed(out.stamp))
+        self._results.publish(out)
         self._health.done(began)
         robot.tell(when)
 
@@ -242,9 +237,7 @@ class DynamicsNode(Node):
             if self._external:
                 self._external.use(self._robot, values, measured)
             self._markers.configure(values)
-            self._scaling = values["publish_speed_scaling"] and self._robot.scalable
-            if self._scaling:
-                self._scaler.configure(self._robot, self._limits, values, commanded)
+            self._scaler.configure(self._robot, self._limits, values, commanded)
             info = model_info(self._robot, self._limits, self.get_clock().now().to_msg())
             self._robot.describe(info)
             info.effort_convention = commanded.contains
@@ -285,18 +278,11 @@ class DynamicsNode(Node):
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
             late = [] if self._robot.told_by else self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
-            scaling = self._scaling_warnings()
             late += self._robot.warnings_now()
             late += self._wrenches.warnings() if self._wrenches else []
             late += self._external.warnings() if self._external else []
-            return senders + late + excesses(self._limits, self._robot.joint_names, motion) + scaling
+            return senders + late + excesses(self._limits, self._robot.joint_names, motion) + self._scaler.warnings()
         return senders
-
-    def _scaling_warnings(self) -> list[str]:
-        wanted = self._settings.values["publish_speed_scaling"]
-        if self._robot is not None and wanted and not self._scaling:
-            return [f"speed scaling is for robots without loops, springs, moving base; this one is a {self._robot.kind}"]
-        return self._scaler.warnings() if wanted else []
 
 
 def main(args: list[str] | None = None) -> int:

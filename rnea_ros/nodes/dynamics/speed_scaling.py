@@ -14,7 +14,7 @@ from rnea_ros.model.tree import Limits
 from rnea_ros.motion.joint_shares import JointShares
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import LATCHED
-from rnea_ros.nodes.common.robot_facts import RobotFacts
+from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.robots.robot import Dynamics
 from rnea_ros.scaling.closed_form import SpeedScaling, speed_factor
 
@@ -28,7 +28,10 @@ SLOWEST = 0.01  # of an executed motion, from which the planned speed is still t
 
 
 class SpeedScaler:
-    """Publishes ~/speed_scaling, and ~/speed_scaling_factor as control_msgs where those have it, when it is first wanted."""
+    """Publishes ~/speed_scaling, and ~/speed_scaling_factor as control_msgs where those have it, when it is first wanted.
+
+    active : whether it is wanted, and the robot one that it can tell of
+    """
 
     def __init__(self, node: Node):
         self._node = node
@@ -37,11 +40,18 @@ class SpeedScaler:
         self._controller: Any = None
         self._last = 0
         self._scaling = SpeedScaling()
+        self.active = False
         self._hint = ""
 
-    def configure(self, robot: RobotFacts, limits: Limits, values: Values, commanded: EffortConvention) -> None:
+    def configure(self, robot: ServedRobot, limits: Limits, values: Values, commanded: EffortConvention) -> None:
         """Another model, limits or parameters. The factor goes on from where it is. commanded: what torque rates are limited
         of."""
+        wanted = values["publish_speed_scaling"]
+        self.active = wanted and robot.scalable
+        self._hint = "" if self.active or not wanted else (
+            f"speed scaling is for robots without loops, springs, moving base; this one is a {robot.kind}")
+        if not self.active:
+            return
         fall, rise, most = (values[f"speed_scaling.{name}"] for name in ("fall", "rise", "most"))
         self._scaling = SpeedScaling(fall, rise, most, self._scaling.value)
         self._executed = values["speed_scaling.motion"] == "executed"
@@ -78,7 +88,7 @@ class SpeedScaler:
             self._controller.publish(SpeedScalingFactor(factor=self._number.data))
 
     def warnings(self) -> list[str]:
-        """What binds just now."""
+        """What binds just now, or why nothing is told."""
         return [self._hint] if self._hint else []
 
     def _warn_of_unknown_limits(self) -> None:
