@@ -84,21 +84,27 @@ class Followed(Stage):
 
     def __init__(self, **values):
         super().__init__(**{"output": "trajectory", **values})
-        self.way = 0  # ns; of a message, as it is told
+        self.way = self.later = 0  # ns; of a message, as it is told; by which it is later meanwhile
         self.controller, self.commanded, self.told, self.reports = TrajectoryController(START), [], [], []
         self.measured, self.client = START, Client(self)
         ignore = SimpleNamespace(service_is_ready=lambda: False, publish=lambda message: None,
                                  get_subscription_count=lambda: 0)
+        clock = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=self.now + self.later))
         node = SimpleNamespace(create_client=lambda *_: ignore, create_publisher=lambda *_: ignore,
                                create_subscription=lambda *_, **__: None,
-                               get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=self.now + self.way)),
+                               get_clock=lambda: clock,
                                get_logger=lambda: SimpleNamespace(info=lambda text: None))
         self.health = SimpleNamespace(trajectories=Stream("trajectory"), report=lambda well, text: self.reports.append(text))
         self.link = ActionController(
             node, SimpleNamespace(values=VALUES), self.executor, self.health, lambda: ROBOT.joint_names,
-            lambda names: self.measured, client=lambda *_: self.client, post=lambda act: act())
+            lambda names: self.measured, client=lambda *_: self.client, post=self.post)
         self.executor.follower = self.link
         self.messages = ScalingMessages(node, self.link)
+
+    def post(self, act):
+        self.later = self.way
+        act()
+        self.later = 0
 
     def begin(self, points=POINTS, seconds=0.5, **fields):
         self.take(replace(trajectory(points), on_end=self.told.append, **fields))

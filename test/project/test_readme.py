@@ -216,7 +216,7 @@ def test_colcon_line_builds_the_packages_of_this_repository():
 def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
     own = ("kinds/elastic", "kinds/moving_bases", "kinds/platforms", "bases/base_imu", "bases/base_odometry",
-           "bases/base_states", "bases/platform_topics", "external_effort", "marks/publisher", "references")
+           "bases/base_states", "bases/platform_topics", "external_effort", "marks/publisher", "references", "messages")
     names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",
              "scaling/messages", "scaling/path_marks", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
