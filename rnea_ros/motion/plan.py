@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,9 @@ from ..robots.link_side import LinkSideRobot, link_side, unkept
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.path import FARTHEST
+from .clearance import Clearance
 from .limit_use import own_limits, velocity_limits
+from .waypoints import along, passing, through
 
 FORCE = slice(0, 3)  # of a joint wrench
 
@@ -37,7 +39,8 @@ FORCE = slice(0, 3)  # of a joint wrench
 def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
                 joint_force: Mapping[str, float] | None = None, duration: float | tuple[float, float] | None = None,
                 wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, settings: Settings = Settings(),
-                report: Report = lambda progress: None, base: BaseState | None = None) -> PlannedMotion:
+                report: Report = lambda progress: None, base: BaseState | None = None, waypoints: Any = None,
+                guess: Any = None, clearance: Clearance | None = None, quantities: Sequence[Quantity] = ()) -> PlannedMotion:
     """The motion from start to goal that minimises the integral of  time + sum effort_j tau_j^2  inside all known limits.
 
     Of robots of all kinds the joints with motors are moved; torques are those of robots.link_side: where a joint is elastic,
@@ -53,6 +56,11 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     wrenches, world_wrenches : constant loads, see Robot.torque_and_rate
     report      : called with the progress after each iteration of the solver
     base        : of a robot whose base moves: how it stands, at rest
+    waypoints   : (k, n) poses that the motion passes in this order; or {share of the duration: pose}, where it is known when.
+                  Otherwise they are passed when a motion straight from one to the next would
+    guess       : (k, n) poses or a PlannedMotion, near which to look first
+    clearance   : what stays apart: obstacles, parts of the robot
+    quantities  : further ones with limits, functions of q and its derivatives
     Raises InputError for what makes no sense and PlanningError where no motion is found; both say why.
     """
     if not robot.n:
@@ -60,15 +68,18 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     moved = link_side(robot, base)
     limits = own_limits(moved, limits)
     loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
-    quantities, tau = _quantities(moved, limits, loads, joint_force)
+    limited, tau = _quantities(moved, limits, loads, joint_force)
     weights = np.broadcast_to(validation.numbers("effort", effort), (moved.n,)) if np.size(effort) in (1, moved.n) else None
     if weights is None:
         raise InputError(f"effort has {np.size(effort)} weights; one, or one for each of {some(moved.joint_names)}")
-    smooth = len(quantities[5].enforced) > 0 or any(limit.effort_rate for limit in moved.drive_limits)
-    problem = Problem(_state(moved, "start", start, smooth), _state(moved, "goal", goal, smooth), quantities,
+    smooth = len(limited[5].enforced) > 0 or any(limit.effort_rate for limit in moved.drive_limits)
+    ends = _state(moved, "start", start, smooth), _state(moved, "goal", goal, smooth)
+    way = None if waypoints is None else through(moved, ends, limits, waypoints)
+    extra = [] if clearance is None else clearance.quantities(moved)
+    problem = Problem(*ends, [*limited, *extra, *quantities, *([] if way is None else passing(moved, way))],
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
-    found = plan(problem, settings, report)
+    found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess))
     return replace(found, notes=(*found.notes, *unkept(robot), *_whole_rates(moved, limits)))
 
 
@@ -110,12 +121,12 @@ def motion_limits(robot: LinkSideRobot, limits: Limits) -> list[Quantity]:
 
 def torque(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, **loads),
-                    lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit)
+                    lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit, affine=2)
 
 
 def torque_rate(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque rate", robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
-                    lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit)
+                    lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit, affine=2)
 
 
 def commanded(robot: LinkSideRobot) -> LinkSideRobot:

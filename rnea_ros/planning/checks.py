@@ -28,6 +28,7 @@ def check(problem: Problem) -> None:
     _check_cost(problem)
     _refuse_outside("start", problem.start, 0.0, problem.limited)
     _refuse_outside("goal", problem.goal, 1.0, problem.limited)
+    _refuse_haste(problem)
 
 
 def _check_cost(problem: Problem) -> None:
@@ -61,6 +62,23 @@ def _refuse_outside(name: str, state: EndState, u: float, limited: list[Quantity
         low, high = quantity.lower[k], quantity.upper[k]
         raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, "
                             f"outside its limits {low:.5g} to {high:.5g}; no motion can change that")
+
+
+def _refuse_haste(problem: Problem) -> None:
+    """A duration in which limits of velocity alone, whatever the way, let nobody come from start to goal."""
+    way, longest = problem.goal.q - problem.start.q, problem.duration[1]
+    for quantity in problem.limited:
+        if not (quantity.linear and quantity.order == 1 and not quantity.windows and np.isfinite(way).all()):
+            continue
+        by_q, by_qd, *_ = quantity.slopes(np.zeros((1, ORDERS, problem.n)))[0].swapaxes(0, 1)
+        gone = by_qd @ way
+        limit = np.where(gone > 0.0, quantity.upper, quantity.lower)
+        known = np.isfinite(limit) & (limit != 0.0) & ~by_q.any(axis=1)
+        least = np.divide(gone, limit, out=np.zeros_like(gone), where=known)
+        k = int(least.argmax())
+        if least[k] > longest * (1.0 + TOLERANCE):
+            raise PlanningError(f"duration is {longest:g} s at most; {quantity.labels[k]} alone takes {least[k]:.4g} s from "
+                                f"start to goal at its largest {quantity.name}, {limit[k]:g}; no motion is shorter")
 
 
 def unknown_limits(problem: Problem) -> list[str]:

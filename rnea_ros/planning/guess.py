@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,12 +15,21 @@ DURATIONS = 60  # tried on each guess
 DETOUR = 0.3  # of the first detour, times the distance to go plus one
 
 
-def guesses(problem: Problem, breaks: np.ndarray, degree: int) -> Iterator[Curve]:
-    """Endless; the same for the same problem."""
+class Way(NamedTuple):
+    """Straight from pose to pose: poses (k, n) from start to goal, and shares (k,) of the duration when they are passed."""
+
+    shares: np.ndarray
+    poses: np.ndarray
+
+
+def guesses(problem: Problem, breaks: np.ndarray, degree: int, way: Way | None = None) -> Iterator[Curve]:
+    """Endless; the same for the same problem. way: to begin with instead of the straight one."""
     u = np.clip((averages(breaks, degree) - breaks[1]) / (breaks[-2] - breaks[1]), 0.0, 1.0)[:, None]
     start, goal = _places(problem)
     distance = goal - start
     line = start + u**3 * (10.0 - 15.0 * u + 6.0 * u**2) * distance
+    if way is not None:
+        line = np.stack([np.interp(u[:, 0], way.shares, place) for place in way.poses.T], axis=1)
     random, size = np.random.default_rng(0), 0.0
     while True:
         waves = random.normal(size=(2, problem.n)) * size * (1.0 + np.abs(distance))

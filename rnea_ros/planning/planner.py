@@ -1,12 +1,14 @@
 """A motion between two states: the best that B-splines can do inside the limits.
 
 First a coarse plan from a simple guess; then finer knots where it asks for them; then nodes where it leaves its limits between
-them, until it does not. Every solution is the start of the next. Optima are local: `best_of` asks for more than the first.
+them, until it does not. Every solution is the start of the next. Optima are local: `best_of` asks for more than the first, and
+the best few of them are all made finer, for coarse plans differ from fine ones by more than from one another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from . import grid
 from .bspline import Curve
 from .checks import PlanningError, check, unknown_limits, worst_violation
 from .curvature import gauss_newton, of_lagrangian
-from .guess import guesses
+from .guess import Way, guesses
 from .ipopt import NlpSolution, minimise
 from .problem import SAME, Problem
 from .result import PlannedMotion
@@ -30,6 +32,8 @@ HOT = {"mu_init": 1e-7, "constr_viol_tol": 1e-8, "warm_start_init_point": "yes",
        **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                   "mult_bound_push")}}
 TIGHTENINGS = 10
+FINER = 3  # coarse plans that are made finer, at most
+ALIKE = 1e-5  # relative; between objectives of coarse plans that are one
 DIGITS = 9  # of breaks that windows ask for
 REASONS = {
     "Infeasible_Problem_Detected": "no motion near the starting guess keeps all limits",
@@ -39,8 +43,9 @@ REMEDY = "Wider limits, a longer duration or more guesses (best_of)"
 
 
 def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None,
-         guess: Curve | None = None, remedy: str = REMEDY) -> PlannedMotion:
-    """The motion of least cost, looked for from a guess where one is given. remedy: what to say to him who gets none.
+         guess: Curve | Way | None = None, remedy: str = REMEDY) -> PlannedMotion:
+    """The motion of least cost, looked for from a curve or near a way where one is given. remedy: what to say to him who gets
+    none.
 
     InputError: the problem makes no sense. PlanningError: no motion was found, and why.
     """
@@ -49,9 +54,9 @@ def plan(problem: Problem, settings: Settings = Settings(), report: Report = lam
     if problem.nothing_moves:
         still = Curve(settings.degree, np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
         return PlannedMotion(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
-    breaks = _breaks(problem, settings)
-    starts = guesses(problem, breaks, settings.degree) if guess is None else iter([guess])
-    return _Planner(problem, settings, report, notes, remedy).plan(starts)
+    starts = (iter([guess]) if isinstance(guess, Curve) else
+              guesses(problem, _breaks(problem, settings), settings.degree, guess))
+    return _Planner(problem, settings, report, remedy).plan(starts, notes)
 
 
 def _breaks(problem: Problem, settings: Settings) -> np.ndarray:
@@ -64,72 +69,94 @@ def _breaks(problem: Problem, settings: Settings) -> np.ndarray:
     return np.unique(np.append(even, np.round(edges[far], DIGITS)))
 
 
-class _Planner:
-    """program, curve, multipliers, objective: of the best plan so far."""
+@dataclass
+class _Draft:
+    """A plan that is being worked on; notes: what could not be done."""
 
     program: Transcription
     curve: Curve
     multipliers: np.ndarray
+    objective: float
+    notes: list[str] = field(default_factory=list)
 
-    def __init__(self, problem: Problem, settings: Settings, report: Report, notes: list[str], remedy: str):
-        self.problem, self.settings, self.report, self.notes, self.remedy = problem, settings, report, notes, remedy
-        self.objective, self.iterations = np.inf, 0
+    def keep(self, program: Transcription, solution: NlpSolution) -> None:
+        self.program, self.curve, self.multipliers = program, program.curve(solution.x), solution.multipliers
+        self.objective = program.objective(solution.x)
 
-    def plan(self, guesses: Iterator[Curve]) -> PlannedMotion:
-        self._begin(guesses)
-        if self.settings.instants is None:
-            self._refine()
-        self._keep_limits_between_nodes()
-        excess: dict[str, float] = {}
-        for quantity, values in zip(self.problem.limited, self._excess(3 * grid.LOOKS)):
-            excess[quantity.name] = max(float(values.max()), excess.get(quantity.name, -np.inf))
+
+class _Planner:
+    """iterations: of all its calls of a solver."""
+
+    def __init__(self, problem: Problem, settings: Settings, report: Report, remedy: str):
+        self.problem, self.settings, self.report, self.remedy = problem, settings, report, remedy
+        self.iterations = 0
+
+    def plan(self, guesses: Iterator[Curve], notes: list[str]) -> PlannedMotion:
+        drafts = _different(self._coarse(guesses))[:FINER]
+        for draft in drafts:
+            if self.settings.instants is None:
+                self._refine(draft)
+            self._keep_limits_between_nodes(draft)
+        best, excess = self._best(drafts)
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         if beyond:
-            self.notes.append(f"beyond a limit somewhere between the nodes: {some(beyond)}")
-        return PlannedMotion(self.curve, float(self.objective), excess, self.iterations, tuple(self.notes))
+            best.notes.append(f"beyond a limit somewhere between the nodes: {some(beyond)}")
+        return PlannedMotion(best.curve, float(best.objective), excess, self.iterations, (*notes, *best.notes))
 
     # ------------------------------------------------------------------ steps
 
-    def _begin(self, guesses: Iterator[Curve]) -> None:
-        """The best of the coarse plans."""
-        plans, failures = 0, []
+    def _coarse(self, guesses: Iterator[Curve]) -> list[_Draft]:
+        """Of as many guesses as are asked for, or until the first from which there is one."""
+        drafts, failures = [], []
         attempts = range(1, max(self.settings.tries, self.settings.best_of) + 1)
         for number, guess in zip(attempts, guesses):
             program = self._program(guess)
             solution = self._solved(f"guess {number}", program, guess, COLD)
+            curve = program.curve(solution.x)
             if solution.converged:
-                plans += 1
-                if program.objective(solution.x) < self.objective:
-                    self._keep(program, solution)
+                drafts.append(_Draft(program, curve, solution.multipliers, program.objective(solution.x)))
             else:
-                failures.append((*worst_violation(self.problem, program.curve(solution.x)), solution))
-            if plans == self.settings.best_of:
+                failures.append((*worst_violation(self.problem, curve), solution))
+            if len(drafts) == self.settings.best_of:
                 break
-        if not plans:
+        if not drafts:
             raise PlanningError(self._why(failures))
+        return drafts
 
-    def _refine(self) -> None:
+    def _refine(self, draft: _Draft) -> None:
         for number in range(1, self.settings.refinements + 1):
-            before, finer = self.objective, grid.split(self.curve)
-            if len(finer) == len(self.curve.breaks):
+            before, finer = draft.objective, grid.split(draft.curve)
+            if len(finer) == len(draft.curve.breaks):
                 break
-            curve = self.curve.refined(finer)
-            if not self._improved(f"refinement {number}", self._program(curve), curve, WARM):
+            curve = draft.curve.refined(finer)
+            if not self._improved(draft, f"refinement {number}", self._program(curve), curve, WARM):
                 break
-            if before - self.objective < self.settings.gain * abs(before):
+            if before - draft.objective < self.settings.gain * abs(before):
                 break
 
-    def _keep_limits_between_nodes(self) -> None:
+    def _keep_limits_between_nodes(self, draft: _Draft) -> None:
         peaks: list[grid.Peak] = []
         tolerance = self.settings.tolerance
         for number in range(1, TIGHTENINGS + 1):
-            at, excess = grid.looks(self.curve.breaks, grid.LOOKS), self._excess(grid.LOOKS)
+            at, excess = grid.looks(draft.curve.breaks, grid.LOOKS), self._excess(draft.curve, grid.LOOKS)
             new = [peak for k, values in enumerate(excess) for peak in grid.peaks(at, k, values, 0.25 * tolerance)]
             if all(peak.height <= 0.75 * tolerance for peak in new):
                 break
             peaks += new
-            if not self._improved(f"limits between nodes {number}", self._program(self.curve, peaks), self.curve, HOT):
+            program = self._program(draft.curve, peaks)
+            if not self._improved(draft, f"limits between nodes {number}", program, draft.curve, HOT):
                 break
+
+    def _best(self, drafts: list[_Draft]) -> tuple[_Draft, dict[str, float]]:
+        """The cheapest of those that keep their limits, or else of all; and its excess over each."""
+        found = []
+        for draft in drafts:
+            excess: dict[str, float] = {}
+            for quantity, values in zip(self.problem.limited, self._excess(draft.curve, 3 * grid.LOOKS)):
+                excess[quantity.name] = max(float(values.max()), excess.get(quantity.name, -np.inf))
+            found.append((max(excess.values(), default=0.0) > self.settings.tolerance, draft.objective, draft, excess))
+        *_, best, excess = min(found, key=lambda one: one[:2])
+        return best, excess
 
     # ------------------------------------------------------------------ tools
 
@@ -140,19 +167,15 @@ class _Planner:
         return Transcription(self.problem, guess.breaks, degree, nodes,
                              gauss_newton if self.settings.gauss_newton else of_lagrangian, self.settings.damping)
 
-    def _improved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any]) -> bool:
+    def _improved(self, draft: _Draft, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any]) -> bool:
         """Solve again from a curve that is nearly right; what fails is left out, and said."""
-        multipliers = self.program.rows.carried(self.multipliers, program.rows) if options is HOT else None
+        multipliers = draft.program.rows.carried(draft.multipliers, program.rows) if options is HOT else None
         solution = self._solved(stage, program, guess, options, multipliers)
         if solution.converged:
-            self._keep(program, solution)
+            draft.keep(program, solution)
         else:
-            self.notes.append(f"{stage} left out: {_reason(solution)}")
+            draft.notes.append(f"{stage} left out: {_reason(solution)}")
         return solution.converged
-
-    def _keep(self, program: Transcription, solution: NlpSolution) -> None:
-        self.program, self.curve, self.multipliers = program, program.curve(solution.x), solution.multipliers
-        self.objective = program.objective(solution.x)
 
     def _solved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any],
                 multipliers: np.ndarray | None = None) -> NlpSolution:
@@ -164,9 +187,9 @@ class _Planner:
         self.iterations += solution.iterations
         return solution
 
-    def _excess(self, per_span: int) -> list[np.ndarray]:
-        at = grid.looks(self.curve.breaks, per_span)
-        return self.problem.excess(self.curve.motion(at.span, at.u), at.u)
+    def _excess(self, curve: Curve, per_span: int) -> list[np.ndarray]:
+        at = grid.looks(curve.breaks, per_span)
+        return self.problem.excess(curve.motion(at.span, at.u), at.u)
 
     def _why(self, failures: Sequence[tuple[float, str, NlpSolution]]) -> str:
         """What stands in the way of the attempt that came nearest."""
@@ -174,6 +197,15 @@ class _Planner:
         nearest = f"; the nearest one {text}" if worst > self.settings.tolerance else ""
         return (f"no motion found, starting from {len(failures)} guesses: {_reason(solution)}{nearest} (IPOPT: "
                 f"{solution.status}). {self.remedy} may help")
+
+
+def _different(drafts: list[_Draft]) -> list[_Draft]:
+    """By rising cost; of those that cost the same, one."""
+    found: list[_Draft] = []
+    for draft in sorted(drafts, key=lambda draft: draft.objective):
+        if not found or draft.objective - found[-1].objective > ALIKE * abs(draft.objective):
+            found.append(draft)
+    return found
 
 
 def _reason(solution: NlpSolution) -> str:

@@ -85,6 +85,7 @@ class Quantity:
     slope        : the same arguments -> order + 1 arrays (samples, k, n): d value / dq, d value / dqd, ..
     lower, upper : (k,); infinite: no limit; NaN: unknown, hence not enforced
     linear       : the slope is constant
+    affine       : order from which on the derivatives of q enter linearly: torque is M(q) qdd + h(q, qd), hence 2
     windows      : (from, until) shares of the duration in which the limits hold, both included; none: always. As a term of
                    the cost it counts there alone
     """
@@ -98,6 +99,7 @@ class Quantity:
     upper: np.ndarray
     linear: bool = False
     windows: Sequence[tuple[float, float]] = ()
+    affine: int = ORDERS
 
     @property
     def enforced(self) -> np.ndarray:
@@ -135,14 +137,16 @@ class Quantity:
         return np.where(self.holds(u)[:, None], excess, -np.inf)
 
 
-def of_motion(order: int, labels: Sequence[str], lower: np.ndarray, upper: np.ndarray) -> Quantity:
+def of_motion(order: int, labels: Sequence[str], lower: np.ndarray, upper: np.ndarray, name: str = "",
+              windows: Sequence[tuple[float, float]] = ()) -> Quantity:
     """Position, velocity, acceleration or jerk itself as a quantity."""
     unit = np.eye(len(labels))
 
     def slope(*motion):
         return [np.broadcast_to(unit * (k == order), (len(motion[0]), *unit.shape)) for k in range(order + 1)]
 
-    return Quantity(MOTION[order], labels, order, lambda *motion: motion[order], slope, lower, upper, linear=True)
+    return Quantity(name or MOTION[order], labels, order, lambda *motion: motion[order], slope, lower, upper, linear=True,
+                    windows=windows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,9 +215,9 @@ class Problem:
 
     @property
     def nothing_moves(self) -> bool:
-        """Start and goal are one and the same state of rest, and no duration is asked for."""
+        """Start and goal are one and the same state of rest, and nothing is asked for between them, no duration either."""
         same = np.array_equal(self.start.q, self.goal.q) and self.start.rests and self.goal.rests
-        return same and self.duration[0] <= SHORTEST
+        return same and self.duration[0] <= SHORTEST and not any(quantity.windows for quantity in self.limited)
 
     @property
     def limited(self) -> list[Quantity]:

@@ -1,0 +1,111 @@
+"""Motions that pass poses, keep apart from things, or are asked for in too short a time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError, plan_motion
+from rnea_ros.motion.clearance import Clearance, Obstacle, Sphere
+from rnea_ros.planning import PlanningError, Quantity, Settings
+from support.planning_cases import RR_GOAL, RR_START, robot, rr_plan
+
+COARSE = Settings(refinements=0)
+TIP = (0.4, 0.0, 0.0)
+
+
+def rr(start=RR_START, goal=RR_GOAL, **given):
+    return plan_motion(robot("rr"), start, goal, **{"settings": COARSE, **given})
+
+
+def tip(plan, samples=2001):
+    q = plan(np.linspace(0.0, plan.duration, samples))[0]
+    return robot("rr").link_pose("link2", q, TIP).p
+
+
+def test_a_duration_that_speed_forbids_is_refused_at_once():
+    started = time.process_time()
+    with pytest.raises(PlanningError, match=r"duration is 0.04 s at most; joint1 alone takes 0\.05 s from start to goal at "
+                                            r"its largest velocity, 20; no motion is shorter"):
+        rr(duration=0.04)
+    assert time.process_time() - started < 5.0
+    back = replace(robot("rr").limits, velocity=np.array([np.nan, 5.0]))
+    with pytest.raises(PlanningError, match=r"joint2 alone takes 0\.2 s .* largest velocity, -5"):
+        rr(RR_GOAL, RR_START, limits=back, duration=(0.1, 0.19))
+
+
+def test_waypoints_are_passed():
+    places = [(0.3, -1.9), (0.7, -0.9)]
+    given = rr(waypoints=dict(zip((0.4, 0.7), places)))
+    np.testing.assert_allclose(given(np.array([0.4, 0.7]) * given.duration)[0], places, atol=1e-6)
+    chosen = rr(waypoints=places)
+    q = chosen(np.linspace(0.0, chosen.duration, 20001))[0]
+    passed = [np.abs(q - place).max(axis=1).argmin() for place in places]
+    assert passed[0] < passed[1]
+    np.testing.assert_allclose(q[passed], places, atol=1e-3)
+    assert max(chosen.excess.values()) <= 1e-6 and chosen.duration > rr_plan().duration
+    there_and_back = rr(goal=RR_START, waypoints=[RR_GOAL])
+    assert there_and_back.duration > 1.5 * rr_plan().duration
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ([(0.3, -1.9, 0.0)], r"waypoints has shape \(1, 3\)"), ({0.5: RR_GOAL, 0.4: RR_START}, "shares that rise from 0 to 1"),
+    ({1.0: RR_START}, "shares that rise"), ([RR_START], "the same pose; leave one out"),
+])
+def test_waypoints_that_make_no_sense(given, message):
+    with pytest.raises(InputError, match=message):
+        rr(waypoints=given)
+
+
+def test_a_guess_is_where_the_search_begins():
+    known = rr()
+    again = rr(guess=known)
+    assert again.duration == pytest.approx(known.duration, rel=1e-4)
+    other = rr(guess=[(0.3, -0.5), (1.2, 0.5)], settings=replace(COARSE, tries=1))
+    assert max(other.excess.values()) <= 1e-6
+
+
+def test_quantities_of_ones_own():
+    """The tip keeps to one side of a line, by a function of the joints and its slope."""
+    arm = robot("rr")
+    free = tip(rr())[:, 0]
+    line = 0.5 * (free.min() + min(free[0], free[-1]))
+    side = Quantity("side", ["tip"], 0, lambda q: arm.link_pose("link2", q, TIP).p[:, :1],
+                    lambda q: [arm.jacobian("link2", q, TIP)[:, :1]], np.array([line]), np.array([np.inf]))
+    plan = rr(quantities=[side])
+    assert tip(plan)[:, 0].min() >= line - 1e-5 > free.min() and abs(plan.excess["side"]) < 1e-4
+
+
+def test_spheres_keep_apart_from_obstacles():
+    way = tip(rr(), 201)
+    stone = Obstacle(way[100] + (0.02, 0.03, 0.0), 0.05)
+    plan = rr(clearance=Clearance([Sphere("link2", TIP, 0.05)], [stone], margin=0.01))
+    distance = np.linalg.norm(tip(plan) - stone.center, axis=1)
+    assert 0.11 - 1e-6 < distance.min() < 0.1101 and plan.duration > rr().duration
+    with pytest.raises(PlanningError, match=r"goal: squared distance to obstacles of sphere 0 on link2 from obstacle 0 is .* "
+                                            r"there, outside its limits 0.01 to inf"):
+        rr(clearance=Clearance([Sphere("link2", TIP, 0.05)], [Obstacle(way[-1], 0.05)]))
+
+
+def test_spheres_keep_apart_from_each_other():
+    """The tip of a two-link arm from its base: the links between are neighbours of both, so the pair is found by itself."""
+    ends = (0.0, -2.4), (0.0, 2.4)
+    near, start = (np.linalg.norm(tip(rr(*ends)), axis=1)[k] for k in (slice(None), 0))
+    reach = 0.5 * (near.min() + start)
+    shape = [Sphere("base_link", (0.0, 0.0, 0.0), reach - 0.05), Sphere("link2", TIP, 0.05)]
+    plan = rr(*ends, clearance=Clearance(shape))
+    assert np.linalg.norm(tip(plan), axis=1).min() == pytest.approx(reach, rel=1e-5)
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (Clearance([Sphere("hand", TIP, 0.1)]), "link 'hand' is not in robot"),
+    (Clearance([Sphere("link2", TIP, -0.1)]), "radius is -0.1; a number from zero"),
+    (Clearance([Sphere("link2", TIP[:2], 0.1)]), "center of a sphere is .* 3 finite numbers"),
+    (Clearance([Sphere("link2", TIP, 0.1)], pairs=[(0, 1)]), r"pairs has \(0, 1\); two different numbers from 0 to 0"),
+])
+def test_clearances_that_make_no_sense(given, message):
+    with pytest.raises(InputError, match=message):
+        rr(clearance=given)
