@@ -1,7 +1,7 @@
 """An arm with elastic joints that is not there: simulated, for a controller of motor torques and for dynamics_node.
 
 It is held by its brakes until the controller answers and dynamics_node tells torques; then it moves, one step for each
-command, in a time of its own that goes on only as fast as commands come.
+command, in a time of its own that goes on only as fast as commands and torques come.
 
 Publishes
     encoders (sensor_msgs/JointState)                          joints and motors of elastic joints, before a command is known
@@ -10,7 +10,7 @@ Publishes
     elastic_controller/joint_trajectory (trajectory_msgs/JointTrajectory)   where to go, round after round
 Subscribes
     joint_commands (sensor_msgs/JointState)                    effort of all motors, with the stamp of the encoders
-    dynamics_node/joint_dynamics (rnea_msgs/JointDynamics)     only the first one
+    dynamics_node/joint_dynamics (rnea_msgs/JointDynamics)     each lets it go on
     demo_listens (std_msgs/Empty, latched)                     by `rnea demo`: the recording has begun
 """
 
@@ -52,7 +52,7 @@ HELD = 10  # ticks; from one message to the next while brakes hold
 CREEP = 1000  # ns; so far does time go on meanwhile
 LATER = SECOND // 2  # ns; after the node's start the first round begins, whenever brakes open
 AHEAD = SECOND // 2  # ns; so long before a round ends the next one is sent
-PATIENCE = 0.2  # s; after which encoders are told again, for a message may be lost
+PATIENCE = 0.2  # s; after which it waits no longer, and tells encoders again: a message may be lost
 
 
 class ElasticPlantNode(Node):
@@ -72,12 +72,13 @@ class ElasticPlantNode(Node):
         self._now, self._ticks, self._moving = self.get_clock().now().nanoseconds, 0, False
         self._begin = self._now + LATER
         self._round = self._begin  # when the next round begins
-        self._told = -1.0  # when encoders were told, whose command has not come yet; by a steady clock [s]
+        self._answers: set[str] = set()  # that are still to come before it goes on
+        self._told = 0.0  # when encoders were told, by a steady clock [s]
         self._encoders, self._states = (self.create_publisher(JointState, name, 10) for name in ("encoders", "joint_states"))
         self._desired = self.create_publisher(JointMotion, "dynamics_node/desired_motion", 10)
         self._trajectories = self.create_publisher(JointTrajectory, "elastic_controller/joint_trajectory", 10)
         self.create_subscription(JointState, "joint_commands", self._on_command, 10)
-        self._first = self.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", self._on_dynamics, 10)
+        self.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", self._on_dynamics, 10)
         self.create_subscription(Empty, "demo_listens", lambda message: self._awaited.discard("rnea demo"), LATCHED)
         self.create_timer(1.0 / values["rate"], self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"{robot.name} is held by its brakes until elastic_controller and dynamics_node answer")
@@ -86,7 +87,7 @@ class ElasticPlantNode(Node):
 
     def _tick(self) -> None:
         if self._moving:
-            if self._told < 0.0 or time.monotonic() > self._told + PATIENCE:
+            if not self._answers or time.monotonic() > self._told + PATIENCE:
                 self._tell_encoders()
         else:
             self._ticks += 1
@@ -108,9 +109,9 @@ class ElasticPlantNode(Node):
 
     def _on_command(self, message: JointState) -> None:
         self._awaited.discard("elastic_controller")
-        if not self._moving or self._told < 0.0 or nanoseconds(message.header.stamp) != self._now:
+        if not self._moving or "command" not in self._answers or nanoseconds(message.header.stamp) != self._now:
             return  # brakes hold, or this is a second answer
-        self._told = -1.0
+        self._answers = {"dynamics"}
         efforts = dict(zip(message.name, message.effort))
         self._tell(self._plant.command(np.array([efforts[name] for name in self._plant.robot.joint_names])))
         self._plant.advance()
@@ -120,12 +121,12 @@ class ElasticPlantNode(Node):
 
     def _on_dynamics(self, message: JointDynamics) -> None:
         self._awaited.discard("dynamics_node")
-        self.destroy_subscription(self._first)
+        self._answers.discard("dynamics")
 
     # ------------------------------------------------------------------ what it tells
 
     def _tell_encoders(self) -> None:
-        self._told = time.monotonic()
+        self._told, self._answers = time.monotonic(), {"command"}
         q, q_motor, qd, qd_motor = self._plant.sensors
         self._encoders.publish(JointState(header=self._header(), name=self._names, position=[*q.tolist(), *q_motor.tolist()],
                                           velocity=[*qd.tolist(), *qd_motor.tolist()]))
