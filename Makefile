@@ -1,7 +1,8 @@
 # Everything a developer runs. Nothing is written outside of .venv, build and the caches that `make clean` removes.
 
 PYTHON ?= python3
-# Where ROS 2 comes from: wheels (PyPI), system (a sourced installation), none (library and command line only).
+# Where ROS 2 comes from: wheels (PyPI, Kilted), jazzy (the same of Jazzy), system (a sourced installation), none (library and
+# command line only).
 # Wheels exist for Linux on x86-64; next to a sourced installation they would be a second, clashing ROS.
 ROS ?= $(if $(ROS_DISTRO),system,$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),wheels,none))
 
@@ -13,8 +14,10 @@ DONE := .venv/.$(ROS)
 # Tests that run side by side. Half of them wait for nodes, so two fit on one processor; more would make them wait in vain.
 JOBS ?= 2
 
-EXTRAS := docs,planning,plot,test,lint
+EXTRAS ?= docs,planning,plot,test,lint
+WHEELS := $(if $(filter jazzy,$(ROS)),jazzy,$(if $(filter wheels,$(ROS)),ros))
 # Folders are listed as well as files: the time of a folder tells that a file has gone.
+comma := ,
 SOURCES := setup.py setup.cfg package.xml \
            $(shell find rnea_ros config launch resource urdf -not -path '*/__pycache__*' 2>/dev/null)
 
@@ -30,7 +33,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env demo test lint docs bench colcon clean
+.PHONY: help env package demo test lint docs bench colcon matrix clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
@@ -39,13 +42,15 @@ help:
 	@echo 'make lint     ruff and mypy alone'
 	@echo 'make docs     the pages as a site, in build/docs; runs the examples for its gallery (2 minutes)'
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
+	@echo 'make matrix   short tests on every Python, numpy, llvmlite and ROS 2 that is here (docs/platforms.md; MATRIX=--list)'
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
 	@echo 'make clean    removes what make has made, .venv included'
 	@echo
 	@echo 'PYTHON=$(PYTHON)   the interpreter that .venv is made with'
-	@echo 'ROS=$(ROS)   where ROS 2 comes from: wheels (PyPI), system (sourced installation), none (no nodes)'
+	@echo 'ROS=$(ROS)   where ROS 2 comes from: wheels (PyPI, Kilted), jazzy (PyPI), system (sourced installation), none (no nodes)'
 
 env: $(DONE)-package $(DONE)-window
+package: $(DONE)-package  # without the window and Qt
 
 $(DONE)-venv:
 	@.ci/prerequisites $(PYTHON) $(ROS)
@@ -56,7 +61,7 @@ $(DONE)-venv:
 
 $(DONE)-requirements: setup.py $(DONE)-venv
 	@echo '[env] installing Python packages: $(EXTRAS) (1 to 4 minutes, 2 GB on disk)'
-	@$(PIP) '.[$(EXTRAS)]'
+	@$(PIP) '.[$(if $(WHEELS),$(WHEELS)$(comma))$(EXTRAS)]'
 	@touch $@
 
 $(DONE)-package: $(SOURCES) $(DONE)-requirements | $(DONE)-messages
@@ -72,13 +77,15 @@ $(DONE)-window: $(shell find rnea_rqt -not -path '*/__pycache__*' -not -path 'rn
 	@$(PIP) --no-build-isolation --no-deps --force-reinstall ./rnea_rqt
 	@touch $@
 
-ifeq ($(ROS),wheels)
-EXTRAS := ros,$(EXTRAS)
-
+ifneq ($(WHEELS),)
 # What pip would fetch for each build of the messages, kept: the build takes a third of the time, and colcon needs it too.
-$(DONE)-build: rnea_msgs/pyproject.toml $(DONE)-venv
+$(DONE)-build: rnea_msgs/pyproject.toml rnea_msgs/jazzy.txt $(DONE)-venv
 	@echo '[env] installing the ROS 2 message generators (30 s)'
+ifeq ($(ROS),jazzy)
+	@cp rnea_msgs/jazzy.txt $@.txt
+else
 	@$(BIN)/python -c 'from pip._vendor import tomli; print(*tomli.load(open("$<", "rb"))["build-system"]["requires"], sep="\n")' > $@.txt
+endif
 	@$(PIP) -r $@.txt $(shell command -v cmake >/dev/null || echo cmake) $(shell command -v ninja >/dev/null || echo ninja)
 	@touch $@
 
@@ -138,6 +145,10 @@ $(DONE)-colcon: $(DONE)-venv
 	@echo '[colcon] installing colcon (10 s)'
 	@$(PIP) colcon-common-extensions
 	@touch $@
+
+# Fresh clones in build/matrix, one after another.
+matrix:
+	@$(PYTHON) .ci/matrix.py $(MATRIX)
 
 clean:
 	rm -rf .venv build docs/gallery docs/api/generated *.egg-info .pytest_cache .mypy_cache .ruff_cache

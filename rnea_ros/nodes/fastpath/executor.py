@@ -1,9 +1,10 @@
 """An executor that hands on messages straight from a wait set it keeps, and that no failing callback ends.
 
 rclpy's own gathers every entity of a node, makes a wait set, a task and a coroutine anew for each callback, and wakes itself
-up twice after it: most of what a message costs. Here the executor waits for the subscriptions alone and calls their callbacks
-itself. A second thread waits for what is rare (timers, services, actions, guard conditions, events) and does nothing else: it
-wakes the executor, which has rclpy serve them. So every callback still runs in one thread, one after another.
+up twice after it: most of what a message costs, and what makes one late that comes meanwhile. Here the executor waits for
+subscriptions and timers alone and calls their callbacks itself. A second thread waits for what is rare (services, actions,
+guard conditions, events) and does nothing else: it wakes the executor, which has rclpy serve them. So every callback still runs
+in one thread, one after another.
 
 A guard condition may lose what it was told: rmw_fastrtps reads it, then resets it, and what comes in between is gone. So
 nothing here waits for one for ever, and what is to be done is written down before it is triggered.
@@ -25,13 +26,15 @@ from rclpy.executors import ExternalShutdownException, ShutdownException, Single
 from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.subscription import Subscription
+from rclpy.timer import Timer
 from rclpy.waitable import NumberOfEntities
 
 rcl: Any = rclpy_implementation
-PATIENCE = 0.2  # s; what was lost is found after no more than this. A node's timer of 0.1 s mostly comes before
+PATIENCE = 0.2  # s; what was lost is found after no more than this
 NANOSECONDS = round(PATIENCE * 1e9)
 WITH_INFO = getattr(getattr(Subscription, "CallbackType", None), "WithMessageInfo", "none before Iron")
-_RARE = {"timer": "timers", "service": "services", "client": "clients"}  # beside guard conditions and events
+_RARE = {"service": "services", "client": "clients"}  # beside guard conditions and events
+_OFTEN = ("subscriptions", "timers")
 
 
 def trigger(guard: GuardCondition) -> None:
@@ -41,7 +44,7 @@ def trigger(guard: GuardCondition) -> None:
 
 
 class LeanExecutor(SingleThreadedExecutor):
-    """For nodes whose subscriptions have plain callbacks. `lean` is to be set before spin()."""
+    """For nodes whose subscriptions and timers have plain callbacks. `lean` is to be set before spin()."""
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -52,6 +55,7 @@ class LeanExecutor(SingleThreadedExecutor):
         self._served.set()
         self._done = False
         self._failure: Exception | None = None  # of the watcher
+        self._known: list[Any] = []  # subscriptions and timers that are waited for
 
     def spin(self) -> None:
         self.lean = self.lean and hasattr(rcl, "WaitSet") and hasattr(self, "_guard") and hasattr(self, "_sigint_gc")
@@ -82,17 +86,22 @@ class LeanExecutor(SingleThreadedExecutor):
             watcher.join()
 
     def _spin_until_something_rare(self) -> None:
-        """Serve subscriptions, in the order of their creation but those that are `served_last`, one message each."""
+        """Serve subscriptions, in the order of their creation but those that are `served_last`, one message each; then
+        timers."""
         with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
+            self._known = self._all(*_OFTEN)
             entities = sorted(self._entities("subscriptions", held), key=lambda entity: getattr(entity, "served_last", False))
             subscriptions = {entity.handle.pointer: entity for entity in entities}
-            handles = [entity.handle for entity in subscriptions.values()]
+            timers = {entity.handle.pointer: entity for entity in self._entities("timers", held)}
             guards = self._handles(held, self._rare, self._sigint_gc)  # a context that ends triggers one of them
-            wait_set = self._wait_set(held, NumberOfEntities(len(handles), len(guards)))
+            wait_set = self._wait_set(held, NumberOfEntities(len(subscriptions), len(guards), len(timers)))
+            handles, clocks = ([entity.handle for entity in found.values()] for found in (subscriptions, timers))
             while True:
                 wait_set.clear_entities()
                 for handle in handles:
                     wait_set.add_subscription(handle)
+                for handle in clocks:
+                    wait_set.add_timer(handle)
                 for handle in guards:
                     wait_set.add_guard_condition(handle)
                 wait_set.wait(NANOSECONDS)
@@ -108,12 +117,18 @@ class LeanExecutor(SingleThreadedExecutor):
                             subscription.callback(*taken if both else taken[:1])
                     except Exception as error:
                         self._failed(subscription, error)
+                for pointer in wait_set.get_ready_entities("timer"):
+                    try:
+                        if _called(timers[pointer]):
+                            timers[pointer].callback()
+                    except Exception as error:
+                        self._failed(timers[pointer], error)
                 if rare or self._is_shutdown:
                     return
 
     def can_execute(self, entity: Any) -> bool:
         """Asked by rclpy, which would answer each message by waking this executor twice."""
-        return super().can_execute(entity) and not (self.lean and isinstance(entity, Subscription))
+        return super().can_execute(entity) and not (self.lean and isinstance(entity, (Subscription, Timer)))
 
     def _serve(self, timeout: float) -> None:
         """One callback, by rclpy. Raises TimeoutException if none is ready in time [s]."""
@@ -145,31 +160,37 @@ class LeanExecutor(SingleThreadedExecutor):
         """
         self._try(lambda: os.sched_setscheduler(0, *scheduling) if scheduling else None)
         while not self._done:
-            self._try(self._wait_for_something_rare)
+            if self._try(self._wait_for_something_rare) is False and not self._untold():
+                continue
             self._served.clear()
             while not self._done:
                 self._rare.trigger()
                 if self._served.wait(PATIENCE):
                     break
 
-    def _try(self, act: Callable[[], None]) -> None:
+    def _try(self, act: Callable[[], Any]) -> Any:
         try:
-            act()
+            return act()
         except Exception as error:  # is for the executor to tell
             self._failure = error
             time.sleep(PATIENCE)
 
-    def _wait_for_something_rare(self) -> None:
-        """For no longer than PATIENCE."""
+    def _untold(self) -> bool:
+        """Whether there is something to do that no wait has told of; without rclpy's list of tasks, who knows."""
+        return bool(getattr(self, "_tasks", True) or self._known != self._all(*_OFTEN)
+                    or any(guard._executor_triggered for guard in self._all("guards")))
+
+    def _wait_for_something_rare(self) -> bool:
+        """For no longer than PATIENCE; whether there is something."""
         with ExitStack() as held:
             entities = {kind: self._entities(plural, held) for kind, plural in _RARE.items()}
             guards, others = self._entities("guards", held), self._entities("waitables", held)  # events, action servers
-            # Fast DDS wakes who waits for a subscription's events with each of its messages: these are served with the next
-            # thing that is rare, a node's timer at the latest.
-            noisy = {id(event) for node in self.get_nodes() for subscription in node.subscriptions
-                     for event in subscription.event_handlers}
+            # Fast DDS wakes who waits for a subscription's events with each of its messages: these are looked at from time to
+            # time.
+            noisy = {id(event) for subscription in self._all("subscriptions") for event in subscription.event_handlers}
+            events = [waitable for waitable in others if id(waitable) in noisy]
             others = [waitable for waitable in others if id(waitable) not in noisy]
-            count = NumberOfEntities(0, len(guards) + 1, *(len(entities[kind]) for kind in ("timer", "client", "service")))
+            count = NumberOfEntities(0, len(guards) + 1, 0, len(entities["client"]), len(entities["service"]))
             for waitable in others:
                 count += waitable.get_num_entities()
             wait_set = self._wait_set(held, count)
@@ -177,25 +198,46 @@ class LeanExecutor(SingleThreadedExecutor):
             for kind, found in entities.items():
                 for entity in found:
                     getattr(wait_set, f"add_{kind}")(entity.handle)
-            for handle in self._handles(held, *guards, self._guard):  # the last one: something was added, removed, is to end
+            handles = self._handles(held, *guards, self._guard)  # the last one: something was added, removed, is to end
+            for handle in handles:
                 wait_set.add_guard_condition(handle)
             for waitable in others:
                 waitable.add_to_wait_set(wait_set)
+            began = time.monotonic()
             wait_set.wait(NANOSECONDS)
             for place, guard in enumerate(guards):  # a wait resets a guard condition: tell rclpy, as it tells itself
                 if wait_set.is_ready("guard_condition", place):
                     guard._executor_triggered = True
+            return (time.monotonic() - began < PATIENCE or bool(wait_set.get_ready_entities("guard_condition"))
+                    or self._happened(events, held))
+
+    def _happened(self, events: list[Any], held: ExitStack) -> bool:
+        """Whether one of these is ready now."""
+        if not events:  # rcl refuses to wait for nothing
+            return False
+        count = NumberOfEntities()
+        for event in events:
+            count += event.get_num_entities()
+        wait_set = self._wait_set(held, count)
+        wait_set.clear_entities()
+        for event in events:
+            event.add_to_wait_set(wait_set)
+        wait_set.wait(0)
+        return any([event.is_ready(wait_set) for event in events])
+
+    def _all(self, *plurals: str) -> list[Any]:
+        """Of all nodes."""
+        return [entity for node in self.get_nodes() for plural in plurals for entity in getattr(node, plural)]
 
     def _entities(self, plural: str, held: ExitStack) -> list[Any]:
         """Those of all nodes that still exist, their handles in use until `held` is closed."""
         found = []
-        for node in self.get_nodes():
-            for entity in getattr(node, plural):
-                try:
-                    held.enter_context(entity if plural == "waitables" else entity.handle)
-                    found.append(entity)
-                except rcl.InvalidHandle:  # is just being destroyed
-                    continue
+        for entity in self._all(plural):
+            try:
+                held.enter_context(entity if plural == "waitables" else entity.handle)
+                found.append(entity)
+            except rcl.InvalidHandle:  # is just being destroyed
+                continue
         return found
 
     def _handles(self, held: ExitStack, *guards: Any) -> list[Any]:
@@ -209,6 +251,18 @@ class LeanExecutor(SingleThreadedExecutor):
         held.enter_context(self._context.handle)
         return rcl.WaitSet(count.num_subscriptions, count.num_guard_conditions, count.num_timers, count.num_clients,
                            count.num_services, count.num_events, self._context.handle)
+
+
+def _called(timer: Timer) -> bool:
+    """Whether it is due: it is not where a callback before has cancelled or destroyed it. The next time is a period later."""
+    try:
+        with timer.handle:
+            ready = timer.handle.is_timer_ready()
+            if ready:
+                timer.handle.call_timer()
+            return ready
+    except rcl.InvalidHandle:
+        return False
 
 
 def _scheduling() -> tuple[Any, ...]:
