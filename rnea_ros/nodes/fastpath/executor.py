@@ -3,8 +3,8 @@
 rclpy's own gathers every entity of a node, makes a wait set, a task and a coroutine anew for each callback, and wakes itself
 up twice after it: most of what a message costs, and what makes one late that comes meanwhile. Here the executor waits for
 subscriptions and timers alone and calls their callbacks itself. A second thread waits for what is rare (services, actions,
-guard conditions, events) and does nothing else: it wakes the executor, which has rclpy serve them. So every callback still runs
-in one thread, one after another.
+guard conditions, events) and does nothing else: it wakes the executor, which has rclpy serve them. So every callback still
+runs in one thread, one after another.
 
 A guard condition may lose what it was told: rmw_fastrtps reads it, then resets it, and what comes in between is gone. So
 nothing here waits for one for ever, and what is to be done is written down before it is triggered.
@@ -223,7 +223,7 @@ class LeanExecutor(SingleThreadedExecutor):
         for event in events:
             event.add_to_wait_set(wait_set)
         wait_set.wait(0)
-        return any([event.is_ready(wait_set) for event in events])
+        return any(event.is_ready(wait_set) for event in events)
 
     def _all(self, *plurals: str) -> list[Any]:
         """Of all nodes."""
