@@ -33,7 +33,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test lint docs bench colcon clean
+.PHONY: help env package demo test lint docs bench colcon matrix clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
@@ -42,6 +42,7 @@ help:
 	@echo 'make lint     ruff and mypy alone'
 	@echo 'make docs     the pages as a site, in build/docs; runs the examples for its gallery (2 minutes)'
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
+	@echo 'make matrix   short tests on each Python, numpy, llvmlite, ROS 2 that is here, in fresh clones (MATRIX=--list: which)'
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
 	@echo 'make clean    removes what make has made, .venv included'
 	@echo
@@ -144,6 +145,10 @@ $(DONE)-colcon: $(DONE)-venv
 	@echo '[colcon] installing colcon (10 s)'
 	@$(PIP) colcon-common-extensions
 	@touch $@
+
+# Fresh clones in build/matrix, one after another (docs/platforms.md).
+matrix:
+	@$(PYTHON) .ci/matrix.py $(MATRIX)
 
 clean:
 	rm -rf .venv build docs/gallery docs/api/generated *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -68,6 +68,55 @@ def test_code_for_batches_on_arm(robot):
     assert found == 183 and names["batch"]
 
 
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+enum {{ N = {n}, SAMPLES = {samples}, WORK = {work} }};
+void kernel(const double *x, double *y);
+long batch(const double **in, const long *strides, double **out, double *work, long from, long to);
+void in_c(const double *q, const double *qd, const double *qdd, const double *qddd, double *tau, double *tau_rate);
+static double x[SAMPLES][4][N], y[3][SAMPLES][2][N], tau[SAMPLES][N], rate[SAMPLES][N];
+int main(void) {{
+  double *number = &x[0][0][0], *work = aligned_alloc(64, (8 * WORK + 63) / 64 * 64);
+  for (int k = 0; k < SAMPLES * 4 * N; ++k) if (scanf("%lf", number + k) != 1) return 1;
+  const double *in[] = {{x[0][0], x[0][1], x[0][2], x[0][3]}};
+  double *out[] = {{tau[0], rate[0]}};
+  const long strides[] = {{4 * N, 4 * N, 4 * N, 4 * N}};
+  if (!batch(in, strides, out, work, 0, SAMPLES)) return 2;
+  for (int k = 0; k < SAMPLES; ++k) {{
+    kernel(x[k][0], y[0][k][0]);
+    in_c(x[k][0], x[k][1], x[k][2], x[k][3], y[1][k][0], y[1][k][1]);
+    for (int i = 0; i < N; ++i) y[2][k][0][i] = tau[k][i], y[2][k][1][i] = rate[k][i];
+  }}
+  for (int k = 0; k < 3 * SAMPLES * 2 * N; ++k) printf("%a\\n", (&y[0][0][0][0])[k]);
+  return 0;
+}}
+"""
+
+
+@pytest.mark.skipif(not (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64")),
+                    reason="needs gcc-aarch64-linux-gnu and qemu-user")
+def test_numbers_on_aarch64(robot, tmp_path):
+    """Machine code for one sample and for many, and text in C, made here and run there; nine samples fill no tiles."""
+    llvm, samples = pytest.importorskip("rnea_ros.codegen.llvm.engine"), 9
+    program = trace(*robot._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
+    triple, (text, work) = "aarch64-unknown-linux-gnu", tiles.batch_text(program, 4)
+    machine = llvm.llvm.Target.from_triple(triple).create_target_machine(cpu="generic", opt=2, reloc="pic")
+    (tmp_path / "kernel.o").write_bytes(llvm.cross_compiled(program, triple, "generic", 4))
+    (tmp_path / "batch.o").write_bytes(machine.emit_object(llvm.llvm.parse_assembly(text)))
+    (tmp_path / "in_c.c").write_text(robot.c_source("torque_and_rate", "in_c"))
+    (tmp_path / "main.c").write_text(MAIN.format(n=robot.n, samples=samples, work=work))
+    subprocess.run(["aarch64-linux-gnu-gcc", "-static", "-O1", "-o", "main", "main.c", "in_c.c", "kernel.o", "batch.o", "-lm"],
+                   cwd=tmp_path, check=True, timeout=60)
+    x = np.random.default_rng(7).uniform(-3.0, 3.0, (samples, 4, robot.n))
+    done = subprocess.run(["qemu-aarch64", "./main"], cwd=tmp_path, check=True, timeout=60, text=True, capture_output=True,
+                          input="\n".join(map(repr, x.ravel().tolist())))
+    found = np.array([float.fromhex(line) for line in done.stdout.split()]).reshape(3, samples, 2, robot.n)
+    here = np.stack(robot.torque_and_rate(*x.transpose(1, 0, 2)), axis=1)
+    for way in found:
+        np.testing.assert_allclose(way, here, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "mass_matrix"])
 def test_text_in_c(robot, tmp_path, name):
     compiler = shutil.which("cc") or shutil.which("gcc")
