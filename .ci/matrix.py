@@ -2,9 +2,10 @@
 
     python .ci/matrix.py [--list] [--only WORD] [--keep] [--full] [--pythons FOLDER ...]
 
-A combination is a Python, where ROS 2 comes from, and pins of packages. Its clone lies in build/matrix; the tests are short ones,
---full runs `make test`. Interpreters are looked for on the PATH, in pyenv, and in the folders given. What was found is printed
-as the table that docs/platforms.md shows, and kept in build/matrix/results.json with the date. Ends with 1 if a test failed.
+A combination is a Python, where ROS 2 comes from, and pins of packages. Its clone lies in build/matrix; the tests are short
+ones, --full runs `make test`. Interpreters are looked for on the PATH, in pyenv, and in the folders given. What was found is
+printed as the table that docs/platforms.md shows, and kept in build/matrix/results.json with the date. Ends with 1 if a test
+failed.
 """
 
 from __future__ import annotations
