@@ -16,6 +16,11 @@ JOBS ?= 2
 
 EXTRAS ?= docs,planning,plot,test,lint
 WHEELS := $(if $(filter jazzy,$(ROS)),jazzy,$(if $(filter wheels,$(ROS)),ros))
+# Versions to install: `make env LOCK=` takes the newest ones that setup.py allows, and so does an index that lacks some of these.
+# They are Kilted's, and a sourced installation brings packages of its own versions.
+LOCK ?= $(if $(filter wheels none,$(ROS)),.ci/lock.txt)
+locked = $(if $(LOCK),$(PIP) --constraint $(LOCK) $(1) || { \
+    echo '[env] not every version of $(LOCK) is to be had here: others instead'; $(PIP) $(1); },$(PIP) $(1))
 # Folders are listed as well as files: the time of a folder tells that a file has gone.
 comma := ,
 SOURCES := setup.py setup.cfg package.xml \
@@ -33,7 +38,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test lint docs bench colcon matrix clean
+.PHONY: help env package demo test lint docs bench colcon matrix lock audit clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
@@ -44,6 +49,8 @@ help:
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
 	@echo 'make matrix   short tests on each Python, numpy, llvmlite, ROS 2 that is here, in fresh clones (MATRIX=--list: which)'
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
+	@echo 'make lock     writes anew which versions `make env` installs (.ci/lock.txt)'
+	@echo 'make audit    looks these up among known vulnerabilities'
 	@echo 'make clean    removes what make has made, .venv included'
 	@echo
 	@echo 'PYTHON=$(PYTHON)   the interpreter that .venv is made with'
@@ -59,9 +66,9 @@ $(DONE)-venv:
 	@$(PIP) --upgrade pip 'setuptools<80' wheel
 	@touch $@
 
-$(DONE)-requirements: setup.py $(DONE)-venv
+$(DONE)-requirements: setup.py $(LOCK) $(DONE)-venv
 	@echo '[env] installing Python packages: $(EXTRAS) (1 to 4 minutes, 2 GB on disk)'
-	@$(PIP) '.[$(if $(WHEELS),$(WHEELS)$(comma))$(EXTRAS)]'
+	@$(call locked,'.[$(if $(WHEELS),$(WHEELS)$(comma))$(EXTRAS)]')
 	@touch $@
 
 $(DONE)-package: $(SOURCES) $(DONE)-requirements | $(DONE)-messages
@@ -73,7 +80,7 @@ $(DONE)-package: $(SOURCES) $(DONE)-requirements | $(DONE)-messages
 $(DONE)-window: $(shell find rnea_rqt -not -path '*/__pycache__*' -not -path 'rnea_rqt/test*') $(DONE)-requirements
 	@echo '[env] installing Qt and rnea_rqt (10 s)'
 	@rm -rf rnea_rqt/build
-	@$(PIP) --no-build-isolation './rnea_rqt[qt]'
+	@$(call locked,--no-build-isolation './rnea_rqt[qt]')
 	@$(PIP) --no-build-isolation --no-deps --force-reinstall ./rnea_rqt
 	@touch $@
 
@@ -86,7 +93,7 @@ ifeq ($(ROS),jazzy)
 else
 	@$(BIN)/python -c 'from pip._vendor import tomli; print(*tomli.load(open("$<", "rb"))["build-system"]["requires"], sep="\n")' > $@.txt
 endif
-	@$(PIP) -r $@.txt $(shell command -v cmake >/dev/null || echo cmake) $(shell command -v ninja >/dev/null || echo ninja)
+	@$(call locked,-r $@.txt $(shell command -v cmake >/dev/null || echo cmake) $(shell command -v ninja >/dev/null || echo ninja))
 	@touch $@
 
 $(DONE)-messages: $(shell find rnea_msgs) $(DONE)-build
@@ -117,8 +124,14 @@ docs: env
 	@echo 'build/docs/docs/site.html'
 
 bench: env
-	@$(PIP) '.[bench]'
+	@$(call locked,'.[bench]')
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmark/run.py $(BENCH)
+
+lock: $(DONE)-venv
+	@.ci/lock
+
+audit: $(DONE)-venv
+	@.ci/audit
 
 # The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
 COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging config launch) \
@@ -143,7 +156,7 @@ colcon: env
 
 $(DONE)-colcon: $(DONE)-venv
 	@echo '[colcon] installing colcon (10 s)'
-	@$(PIP) colcon-common-extensions
+	@$(call locked,colcon-common-extensions)
 	@touch $@
 
 # Fresh clones in build/matrix, one after another (docs/platforms.md).

@@ -3,7 +3,8 @@
 Files lie in $XDG_CACHE_HOME/rnea_ros (default ~/.cache/rnea_ros), named after a digest of all that goes into them; the
 environment variable RNEA_ROS_CACHE names another folder, or none if it is empty. Each begins with a digest of its content.
 They are written beside their place and moved there in one step, so that no reader sees half a file. Since they are run, a
-folder that others may write to is not used. The oldest go when they are more than LIMIT bytes.
+folder that others may write to, or that somebody else's symbolic link leads to, is not used. The oldest go when they are more
+than LIMIT bytes; whatever else lies there stays.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from pathlib import Path
 
 FOLDER = "RNEA_ROS_CACHE"
 LIMIT = 256 << 20
+OURS = re.compile(r"[0-9a-f]{64}\.o|rnea_\w+\.part")  # names of files here, whole and half written
 _MAGIC = b"rnea_ros object 1\n"
 
 counts: Counter[str] = Counter()  # "found", "compiled", "damaged", "unusable": what happened in this process
@@ -63,8 +66,8 @@ def _place(key: bytes) -> Path | None:
         return None
     try:
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = where.stat()
-        if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        status, link = where.stat(), where.lstat()
+        if hasattr(os, "geteuid") and ({status.st_uid, link.st_uid} != {os.geteuid()} or status.st_mode & 0o022):
             raise PermissionError(f"{where} belongs to another user, or others may write to it")
     except OSError as error:
         _unusable(error)
@@ -93,7 +96,7 @@ def _read(place: Path) -> bytes | None:
 def _write(place: Path, code: bytes) -> None:
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=place.parent, suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix="rnea_", suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(_MAGIC + hashlib.sha256(code).digest() + code)
         os.replace(temporary, place)
@@ -110,6 +113,8 @@ def _trim(where: Path) -> None:
     found = []
     for file in os.scandir(where):
         with contextlib.suppress(OSError):
+            if not OURS.fullmatch(file.name):  # the folder may be one that a user has other things in
+                continue
             found.append((file.stat().st_mtime, file.stat().st_size, file.path))
     total = sum(size for _, size, _ in found)
     if total <= LIMIT:

@@ -107,6 +107,19 @@ def test_a_folder_that_others_may_write_to_is_not_used(place, mode):
     assert cache.counts["unusable"] and not list(place.iterdir())
 
 
+def test_a_folder_to_which_somebody_elses_link_leads_is_not_used(place, monkeypatch, tmp_path):
+    (tmp_path / "mine").mkdir(mode=0o700)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "mine")
+    monkeypatch.setenv(cache.FOLDER, str(link))
+    result()
+    assert len(list((tmp_path / "mine").iterdir())) == 1  # one's own link is fine
+    real = os.lstat
+    monkeypatch.setattr(Path, "lstat", lambda path: os.stat_result([*real(path)[:4], os.geteuid() + 1, *real(path)[5:]]))
+    result()
+    assert cache.counts["unusable"]
+
+
 def test_where_it_is(monkeypatch, tmp_path):
     monkeypatch.delenv(cache.FOLDER)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -126,6 +139,19 @@ def test_it_does_not_grow_for_ever(place, monkeypatch):
     assert sum(file.stat().st_size for file in place.iterdir()) <= 10_000
     assert cache.object_code(b"29", lambda: b"lost") == b"x" * 900, "the newest stays"
     assert cache.object_code(b"0", lambda: b"anew") == b"anew"
+
+
+def test_what_else_lies_there_stays(place, monkeypatch):
+    """RNEA_ROS_CACHE may name a folder that holds other things."""
+    monkeypatch.setattr(cache, "LIMIT", 10_000)
+    place.mkdir(mode=0o700)
+    for name in ("thesis.tex", "old.o", "backup.part"):
+        (place / name).write_bytes(b"x" * 9_000)
+        os.utime(place / name, (0, 0))
+    for k in range(30):
+        cache.object_code(f"{k}".encode(), lambda: b"x" * 900)
+    assert {"thesis.tex", "old.o", "backup.part"} < {file.name for file in place.iterdir()}
+    assert len(list(place.iterdir())) < 15
 
 
 PROCESS = """

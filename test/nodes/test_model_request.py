@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from rnea_ros import ClosedLoopRobot, ModelError, Robot, load
+from rnea_ros import ClosedLoopRobot, InputError, ModelError, Robot, load
 from rnea_ros.nodes.common.model_request import GRAVITY, FileText, ModelRequest
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
@@ -59,3 +60,21 @@ def test_a_file_is_another_request_when_its_content_is(tmp_path):
     with pytest.raises(ModelError, match="cannot be read"):
         FileText.read(str(tmp_path / "gone.yaml"))
     assert FileText.read("") == FileText() and isinstance(request("seven_r", file=False).robot(), Robot)
+
+
+def test_only_what_is_called_a_robot_file_is_opened(tmp_path):
+    """Who sets the parameter need not be who may read the files of the node's user, and sees what is wrong with them."""
+    secret = tmp_path / "id_rsa"
+    secret.write_text("key: [secret")
+    for path in (str(secret), "/dev/zero", "/etc/passwd", "pandas", str(tmp_path), "\0"):
+        with pytest.raises(InputError, match=r"a path that ends with .yaml or .yml is needed") as caught:
+            FileText.read(path)
+        assert "secret" not in str(caught.value)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "folder.yml").mkdir()
+    for name in ("pipe.yaml", "folder.yml"):  # whoever opens that pipe waits for ever
+        with pytest.raises(InputError, match="no regular file"):
+            FileText.read(str(tmp_path / name))
+    with pytest.raises(ModelError, match="cannot be read"):
+        FileText.read("a\0.yaml")
+    assert b"panda" in FileText.read("panda").data.lower()

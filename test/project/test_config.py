@@ -19,6 +19,7 @@ from rnea_ros.nodes.common.parameter_files import given
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS,
     DYNAMICS_TABLE,
+    LOCK,
     MODEL,
     PROCESS,
     QUERY_TABLE,
@@ -55,10 +56,13 @@ TOPIC_KEYS = {"Depth", "Durability Policy", "Filter size", "History Policy", "Re
 
 def published():
     """Topics that the node publishes, relative to its namespace, and the message types, read from their sources."""
-    files = [ROOT / "rnea_ros" / "nodes" / "dynamics" / name for name in ("node.py", "marks/publisher.py")]
-    calls = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
+    files = [ROOT / "rnea_ros" / "nodes" / "dynamics" / name for name in ("node.py", "messages.py", "marks/publisher.py")]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    pairs = [node.args[:2] for node in nodes if isinstance(node, ast.Call)
              and isinstance(node.func, ast.Attribute) and node.func.attr == "create_publisher"]
-    return {call.args[1].value.replace("~", NODE): call.args[0].id for call in calls}
+    pairs += [node.elts for node in nodes if isinstance(node, ast.Tuple) and len(node.elts) == 2]  # (type, "~/name")
+    return {topic.value.replace("~", NODE): kind.id for kind, topic in pairs
+            if isinstance(kind, ast.Name) and isinstance(topic, ast.Constant) and str(topic.value).startswith("~/")}
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +215,7 @@ def test_the_aggregator_sorts_every_status_into_one_group():
     for group in groups.values():
         assert {"type", "path"} < set(group) and group["type"] == "diagnostic_aggregator/GenericAnalyzer"
         assert all(isinstance(value, ANALYZER_KEYS[key]) for key, value in group.items())  # it throws at another type
-    assert tasks() == set(groups) == {"dynamics", "scaling", "callbacks"}
+    assert tasks() == set(groups) == {"dynamics", "scaling", "callbacks", "lock"}
     for task, node in product(tasks(), ("/dynamics_node", "/left/arm/scaling_node")):
         matching = [name for name, group in groups.items()
                     if any(re.fullmatch(pattern, f"{node}: {task}") for pattern in group["regex"])]
@@ -244,9 +248,9 @@ def test_whatever_a_file_gives_to_a_node_is_in_its_table(name, node):
         assert entry is not None and not entry.problem(value), parameter
 
 
-@pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + PROCESS + DYNAMICS),
-                                               ("query_node", (*MODEL, ROBOT_FILE)),
-                                               ("scaling_node", MODEL + PROCESS + SCALING)])
+@pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + LOCK + PROCESS + DYNAMICS),
+                                               ("query_node", (*MODEL, *LOCK, ROBOT_FILE)),
+                                               ("scaling_node", MODEL + LOCK + PROCESS + SCALING)])
 def test_a_nodes_file_has_every_parameter_with_its_default(node, entries):
     assert parameters(node, node) == {entry.name: entry.default for entry in entries}
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rnea_ros import AnyRobot, InputError, RneaError, Robot, load
-from rnea_ros.errors import some
-from rnea_ros.model.robot_file import robot_file
+from rnea_ros.errors import shown, some
+from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.model.robot_file.robot_file import RobotFile
 from rnea_ros.model.urdf_reader import links_beyond, without_mass
 from rnea_ros.nodes.common.parameter_table import MODEL
 from rnea_ros.nodes.common.parameters import ParameterSet
 
+SUFFIXES = (".yaml", ".yml")  # of a robot file
 TERMS = "joint_dynamics."
 DRIVES = ("rotor_inertia", "gear_ratio")  # of these; the others are friction
 GRAVITY = tuple(next(entry.default for entry in MODEL if entry.name == "gravity"))
@@ -28,8 +30,16 @@ class FileText:
 
     @classmethod
     def read(cls, path: str) -> FileText:
-        """Raises RneaError."""
-        return cls(path, robot_file.contents(path)) if path else cls()
+        """Raises RneaError. Everybody in a ROS domain may set this path, and sees what is wrong with the file: so only what is
+        called a robot file is opened, and no pipe or device, on which a node could wait for ever."""
+        if not path:
+            return cls()
+        if path not in profiles.names() and Path(path).suffix not in SUFFIXES:
+            raise InputError(f"robot_file is {shown(path)}: a path that ends with {' or '.join(SUFFIXES)} is needed, or the "
+                             "name of a profile, which `rnea robot-file --list` prints")
+        if Path(path).exists() and not Path(path).is_file():
+            raise InputError(f"robot_file is {shown(path)}, which is no regular file")
+        return cls(path, robot_file.contents(path))
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ MODEL = (
     Entry("payload.inertia", [0.0] * 6, "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, axes "
           "as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
 )
+LOCK = (
+    Entry("locked", False, "Whether the node refuses, while it runs, every change of what its robot is and may do: of the "
+          "description, robot file, gravity, payload.*, hold_joints.*, joint_limits.*, joint_dynamics.*, speed_scaling.*, "
+          "watch.*, wrenches.*, use_sim_time. /diagnostics count what is refused", read_only=True),
+)
 
 BASE_TOPICS = (
     Entry("base.odometry_tolerance", 0.1, "By how much poses of the odometry may differ, from message to message, from what "
@@ -38,9 +43,9 @@ BASE_TOPICS = (
     Entry("base.timeout", 0.1, "Where the newest message about how the base moves is older than this, by arrival, what needs "
           "it is refused; the same of the desired motion of a platform", "s", 1e-3, 10.0, read_only=True),
 )
-ROBOT_FILE = Entry("robot_file", "", "Path of the robot file, which says what a URDF cannot: loops, a platform, springs, "
-                   "motors, drives, limits, payloads, whether the base moves. Setting it reads it again; one that cannot be "
-                   "used is refused and the old model stays")
+ROBOT_FILE = Entry("robot_file", "", "Path of the robot file (.yaml, .yml), or the name of a profile; it says what a URDF "
+                   "cannot: loops, a platform, springs, motors, drives, limits, payloads, whether the base moves. Setting it "
+                   "reads it again; one that cannot be used is refused and the old model stays")
 
 DYNAMICS = (
     ROBOT_FILE,
@@ -250,9 +255,9 @@ WRENCHES = (
     Entry(f"wrenches.{WRENCH}.on_timeout", "drop", "What happens while none arrives: it counts as zero, keeps its last value "
           "with rate zero, or joint states are refused", choices=("drop", "hold", "stop")),
 )
-DYNAMICS_TABLE = MODEL + DYNAMICS + WRENCHES + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
-QUERY_TABLE = MODEL + (ROBOT_FILE,) + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
-SCALING_TABLE = MODEL + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
+DYNAMICS_TABLE = MODEL + LOCK + DYNAMICS + WRENCHES + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
+QUERY_TABLE = MODEL + LOCK + (ROBOT_FILE,) + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
+SCALING_TABLE = MODEL + LOCK + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
 
 def find(name: str, entries: Iterable[Entry]) -> Entry | None:

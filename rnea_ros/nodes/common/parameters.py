@@ -14,6 +14,7 @@ from rclpy.parameter import Parameter
 
 from rnea_ros import InputError, RneaError
 from rnea_ros.errors import in_words, near
+from rnea_ros.nodes.common.lock import Lock
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameter_table import JOINT, find
 
@@ -38,6 +39,7 @@ class ParameterSet:
 
     values : the accepted values by name, those of the joints included once they are declared
     given  : the joints' values that were given by the user (file, command line, set), whether or not the joint exists yet
+    lock   : what refuses changes, where the parameter `locked` asks for that
 
     Neither mapping ever changes: who keeps one keeps what was accepted then. The node must be made with
     automatically_declare_parameters_from_overrides=True: what users say of joints is then known before the model is.
@@ -56,6 +58,7 @@ class ParameterSet:
         for entry in self._entries:
             if JOINT not in entry.name:
                 self.values[entry.name] = self._declare(entry, entry.name, entry.default, ignore_override=False)
+        self.lock = Lock(node, self.values.get("locked", False))
         node.add_on_set_parameters_callback(self._on_set)
 
     def _take_overrides(self) -> None:
@@ -129,7 +132,11 @@ class ParameterSet:
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
         if self._ours:
             return SetParametersResult(successful=True)
-        changes = {p.name: p.value for p in parameters if find(p.name, self._entries) is not None}
+        try:
+            allowed = self.lock.allowed({p.name: p.value for p in parameters})
+        except RneaError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        changes = {name: value for name, value in allowed.items() if find(name, self._entries) is not None}
         of_joints = {name: value for name, value in changes.items() if name not in self.values or name in self._described}
         before = self.values, self.given
         try:

@@ -154,6 +154,9 @@ class RobotDescriptionSource:
             return
         if self._parameters.values["robot_description"]:
             self._node.get_logger().info(f"{self.topic_name} is not used: parameter robot_description is set", once=True)
+        elif self._current is not None and self._parameters.lock.on and message.data != self._current.text:
+            self._turn_down(str(self._parameters.lock.refusal([self.topic_name])))
+            return
         if message.data.strip():
             self._received = message.data
             self.request()

@@ -1,0 +1,123 @@
+"""The parameter `locked`: what nobody may change while a node runs, in this process and over DDS."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+pytest.importorskip("rclpy")
+
+from diagnostic_msgs.msg import DiagnosticArray
+from std_msgs.msg import String
+
+from rnea_ros.nodes.common.lock import LOCKED, covers
+from rnea_ros.nodes.common.parameter_table import (
+    DYNAMICS_TABLE,
+    JOINT_DYNAMICS,
+    JOINT_LIMITS,
+    MODEL,
+    QUERY_TABLE,
+    SCALING_TABLE,
+)
+from support import node_bench
+from support.intake_bench import OTHER, Bench
+from support.node_bench import ARM
+from support.ros_helpers import LATCHED, world
+
+
+@pytest.fixture
+def bench():
+    made = []
+
+    def make(**overrides):
+        made.append(Bench(**overrides))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_it_is_about_all_that_makes_the_model_and_all_limits_of_joints():
+    tables = {entry.name for entry in (*DYNAMICS_TABLE, *SCALING_TABLE, *QUERY_TABLE)}
+    assert all(covers(entry.name) or entry.read_only for entry in (*MODEL, *JOINT_LIMITS, *JOINT_DYNAMICS))
+    for name in LOCKED:
+        assert name == "use_sim_time" or any(other.startswith(name) for other in tables), name
+    for free in ("control_rate", "state_timeout", "frame_id", "payload", "joint_limitss.a"):
+        assert not covers(free)
+
+
+CHANGES = {"gravity": [0.0, 0.0, 9.81], "payload__mass": 3.0, "use_friction": True, "robot_file": "/dev/zero",
+           "robot_description": OTHER, "joint_limits__turn__max_effort": 1e6, "joint_dynamics__turn__coulomb": 3.0,
+           "use_sim_time": True}
+
+
+def test_a_locked_node_refuses_counts_and_stays_as_it_is(bench):
+    node = bench(robot_description=ARM, locked=True, joint_limits__turn__max_effort=30.0).settle()
+    model, values = node.robots[-1].model_id, node.settings.values
+    for name, value in CHANGES.items():
+        reason = node.set(**{name: value})
+        assert name.replace("__", ".") in reason and "started with locked: true" in reason
+    assert node.set(locked=False)  # read-only
+    assert node.get("joint_limits.turn.max_effort") == 30.0 and node.get("use_sim_time") is False
+    node.settle()
+    assert node.settings.values == values and [robot.model_id for robot in node.robots] == [model]
+    assert node.settings.lock.refused == {name.replace("__", "."): 1 for name in CHANGES}
+
+
+def test_what_was_given_may_be_given_again_and_nothing_comes_of_it(bench, tmp_path):
+    """Tools that load a whole parameter file set what is already so. A robot file is not read again: it may be another one."""
+    file = tmp_path / "robot.yaml"
+    file.write_text("version: 1\nlimits: {turn: {max_effort: 7.0}}\n")
+    node = bench(robot_description=ARM, robot_file=str(file), locked=True).settle()
+    file.write_text("version: 1\nlimits: {turn: {max_effort: 700.0}}\n")
+    assert not node.set(robot_file=str(file), gravity=[0.0, 0.0, -9.81], payload__mass=0.0)
+    assert not node.set(joint_limits__spin__max_jerk=math.nan)
+    node.settle()
+    assert len(node.robots) == 1 and not node.settings.lock.refused
+    assert node.set(gravity=[0.0, 0.0, -9.81], payload__mass=1.0).startswith("payload.mass cannot be changed")
+
+
+def test_the_first_description_of_the_topic_stays(bench):
+    node = bench(locked=True)
+    node.hear("<robot/>")
+    node.settle()
+    node.hear(ARM)
+    node.settle()
+    for text in (OTHER, ARM, "", "<robot/>"):
+        node.hear(text)
+        node.settle()
+    assert [robot.name for robot in node.robots] == ["arm"]
+    assert node.settings.lock.refused == {"/robot_description": 3}
+    assert "locked: true" in node.refusals[-1]
+
+
+def test_without_it_all_goes_through(bench):
+    node = bench(robot_description=ARM).settle()
+    assert not node.set(payload__link="hand", payload__mass=3.0)
+    assert node.consistent() and not node.settings.lock.refused
+
+
+@pytest.mark.ros
+def test_a_locked_node_over_dds(tmp_path):
+    """By parameters and by topic; it goes on computing, and tells what it refused."""
+    with world(tmp_path) as ros:
+        told: list[DiagnosticArray] = ros.listen(DiagnosticArray, "/diagnostics")
+        description = ros.node.create_publisher(String, "/robot_description", LATCHED)
+        description.publish(String(data=ARM))
+        bench = node_bench.Bench(ros, locked=True, frame_id="a").ready()
+        refused = "cannot be changed: this node was started with locked: true"
+        assert ros.set(bench.node, gravity=[0.0, 0.0, 9.81]).startswith(f"gravity {refused}")
+        assert ros.set(bench.node, together=True, use_sim_time=True).startswith(f"use_sim_time {refused}")
+        assert not ros.set(bench.node, frame_id="b")
+        description.publish(String(data=OTHER))
+        counts = {"refused.gravity": "1", "refused.use_sim_time": "1", "refused./robot_description": "1"}
+
+        def lock():
+            found = [status for message in told for status in message.status if status.name == f"{bench.node}: lock"]
+            return bool(found) and {pair.key: pair.value for pair in found[-1].values} == counts
+
+        ros.until(lock, what="refusals were not counted", of=bench.process)
+        assert {info.model_id for info in bench.info} == {bench.info[0].model_id}
+        assert bench.alive() and "Traceback" not in bench.process.log
