@@ -110,6 +110,16 @@ class Kernel:
         parts = self._many(blocks, count)[0]
         return self._shaped(parts, (count,)) if all(np.isfinite(part).all() for part in parts) else None
 
+    def sweep(self, x: np.ndarray, state: int) -> np.ndarray:
+        """A recurrence over rows x (count, size), at least one: the first `state` inputs of every row but the first become the
+        last `state` results of the row before. Returns the results (count, width)."""
+        y = np.empty((len(x), self.width))
+        for k in range(len(x)):
+            if k:
+                x[k, :state] = y[k - 1, self.width - state:]
+            self._run(x[k:k + 1], y[k:k + 1])
+        return y
+
     def _shaped(self, parts: Sequence[np.ndarray], samples: tuple[int, ...]) -> tuple[np.ndarray, ...]:
         return tuple([part.reshape(samples + shape) for part, shape in zip(parts, self.shapes, strict=True)])
 
@@ -132,7 +142,7 @@ class _Llvm(Kernel):
         self._code = engine.MachineCode(program)
         self.address = self._code.kernel
         self.call = self._code.call or self.call
-        self._program, self._batch, self._seen = program, None, 0
+        self._program, self._batch, self._seen, self._sweep = program, None, 0, None
 
     def __call__(self, x):
         call = self._code.call if np.shape(x) == (self.size,) else None
@@ -143,6 +153,15 @@ class _Llvm(Kernel):
             return super().samples(blocks, count)
         parts, sound = self._many(blocks, count)
         return self._shaped(parts, (count,)) if sound else None
+
+    def sweep(self, x, state):
+        if self._sweep is None:
+            from .llvm import engine
+
+            self._sweep = engine.Sweep(self._program)
+        x, y = np.ascontiguousarray(x), np.empty((len(x), self.width))
+        self._sweep(x, y, state)
+        return y
 
     def _many(self, blocks, count):
         """A few samples one by one; when there have been many, code for many at a time is compiled."""

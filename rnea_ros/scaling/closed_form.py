@@ -15,7 +15,7 @@ says that one cannot bind before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import copysign, prod, sqrt
+from math import comb, copysign, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,9 @@ CLOSE = 1e-9  # a step of Newton, relative, after which only rounding is left
 STEPS = 200
 BERNSTEIN = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 1.0, 3.0], [0.0, 0.0, 0.0, 1.0]])
 BERNSTEIN[1:3] /= 3.0  # from powers to coefficients between which the polynomial stays from 0 to 1
+PARTS, TOGETHER = 4, 32
+QUARTERS = np.hstack([[[comb(j, i) * (k / PARTS) ** (j - i) / PARTS**i if j >= i else 0.0 for i in range(4)] for j in range(4)]
+                      @ BERNSTEIN for k in range(PARTS)])  # the same for each of so many parts of it
 
 
 def first_met(polynomials: Iterable[Sequence[float]], most: float = np.inf) -> tuple[float, int]:
@@ -48,9 +51,21 @@ def first_met(polynomials: Iterable[Sequence[float]], most: float = np.inf) -> t
 
 def suspects(polynomials: np.ndarray, most: float) -> np.ndarray:
     """Those of many polynomials (count, 4) that may set an L below `most`, the likeliest first."""
-    reach = np.abs((polynomials * most ** np.arange(4.0)) @ BERNSTEIN).max(axis=1)
+    powers = most ** np.arange(4.0)
+    polynomials = polynomials[np.abs(polynomials) @ powers >= 1.0]
+    reach = np.abs((polynomials * powers) @ QUARTERS).max(axis=1)
     found = np.flatnonzero(reach >= 1.0)
     return polynomials[found[np.argsort(-reach[found])]]
+
+
+def least_met(polynomials: np.ndarray, most: float) -> float:
+    """The same L as `first_met` has for many polynomials (count, 4): a few at a time, those that are left out of account for
+    the L so far are not looked at."""
+    while len(polynomials := suspects(polynomials, most)):
+        most, polynomials = first_met(polynomials[:TOGETHER].tolist(), most)[0], polynomials[TOGETHER:]
+        if most <= 0.0:
+            break
+    return most
 
 
 def _met(a0: float, a1: float, a2: float, a3: float, most: float) -> float:

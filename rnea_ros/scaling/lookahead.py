@@ -13,7 +13,7 @@ import numpy as np
 from .feasibility import check_rest
 from .plan import ScaledPlan, handed_over
 from .profile import PASS, Progress, largest
-from .terms import Constraints, shares, utilization, widened
+from .terms import Constraints, shares
 from .time_scaling import CoefficientTable
 
 ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
@@ -45,14 +45,13 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
     table = CoefficientTable(constraints, current.law)
     rest = current.law.between(sigma, current.law.duration)
-    (s, v, a, u), _ = rest.densely(constraints.path.breaks)
-    rows = constraints(s)
-    factor = largest(widened(rows, ROOM, constraints.offset), v, a, u)
+    polynomials = constraints.polynomials(rest.densely(constraints.path.breaks)[0])
+    factor = largest(polynomials, ROOM, constraints.offset)
     if factor >= 1.0:
         return Assessment(1.0, table, None)
     factor *= 1.0 - 1e-12
-    excess = np.max([shares(utilization(rows, v * k, a * k**2, u * k**3), constraints.offset).max(axis=0) for k in RATES],
-                    axis=0) / PASS
+    played = (sum(powers * k**power for power, powers in enumerate(polynomials)) for k in RATES)
+    excess = np.max([shares(values, constraints.offset).max(axis=0) for values in played], axis=0) / PASS
     slower = current.slower(factor)
     return Assessment(factor, table.widened(np.maximum(excess, 1.0)), (slower, CoefficientTable(constraints, slower.law)))
 

@@ -14,25 +14,26 @@ y is a cubic spline, so w is continuous, and so is the torque rate. An interior 
 constant y, which is feasible where it is small enough, and every iterate is feasible at the points of its grid. The law found
 on coarse grids becomes the initial law of the last one: y is then about 1 everywhere, and the grid uniform in the time of the
 motion, fine where it is fast. Between the points a limit may still be exceeded a little. Hence the law is checked densely and
-limits are tightened where it was; last, the whole law is slowed by the factor that the closed form gives (closed_form.py).
+the worst places become points of the grid; last, the whole law is slowed by the factor of the closed form (closed_form.py).
 What is returned has passed that check, at its own speed and at every constant fraction of it, if that is asked for: a motion
 that falls as gravity lets it takes no braking power, but at half its speed it takes some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import RneaError
 from . import law as laws
-from .barrier import POINTS, Barrier, Spline, weighed
-from .closed_form import first_met, suspects
+from .barrier import EACH, POINTS, Barrier
+from .closed_form import least_met
 from .feasibility import check_bounded, check_rest
 from .law import TimeLaw
-from .terms import BASIS, Constraints, basis, on_law, parts, shares, widened
+from .spline import Spline
+from .terms import Constraints, Group, shares, widened
 
 LEVEL = 0.998  # share of the limits that a profile aims at
 MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
@@ -45,11 +46,12 @@ MOST = 1536  # intervals of a grid on the given initial law
 OUTLINE = 4.0  # times as coarse may that grid be
 LEAST_SHARE = 1e-9  # of the largest y
 STANDING = 1e-3  # of the largest speed
-START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 3e-3  # mu times the number of inequalities, as a share of the time
+START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 2e-3  # mu times the number of inequalities, as a share of the time
 GAP_ON_SCHEDULE = 3e-4
 ROUNDS = 4  # of tightening
+ENOUGH = 0.9995  # of what may be used: a law that is slowed by so little is not worth another round
 BLENDS = (0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
-RATES = (1.0, 0.999, 0.995, 0.98, 0.95, 0.9)  # of a law that may break limits where it is played slower
+RATES = (1.0, 0.9995, 0.999, 0.998, 0.995, 0.98, 0.95, 0.9)  # of a law that may break limits where it is played slower
 TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
 ATTEMPTS = 40
 FASTEST = 1e3  # times the slow start's rate: where nothing binds, no law is played faster
@@ -92,12 +94,30 @@ def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bo
         grid = _grid_on(constraints, initial, _subdivided(knots, OUTLINE * resolution), objectives)
         initial, knots = grid.law(grid.solve(grid.inside(np.ones(grid.intervals + 3)), START, gap))
     grid = _grid_on(constraints, initial, _subdivided(knots, (2.0 if moving else 1.0) * resolution), objectives)
-    c = grid.solve(grid.inside(np.ones(grid.intervals + 3)), START if moving or due is not None else AGAIN, gap)
-    for _ in range(ROUNDS):
-        if not grid.tighten(grid.law(c)[0]):
+    near = np.ones(grid.intervals + 3)
+    if moving or due is not None:
+        c = grid.solve(grid.inside(near), START, gap)
+    else:
+        c = grid.solve(grid.inside(near), AGAIN, gap, near)
+    return _tightened(constraints, grid, c, gap, slower_too)
+
+
+def _tightened(constraints: Constraints, grid: _Grid, c: np.ndarray, gap: float, slower_too: bool) -> TimeLaw:
+    """The best law of some rounds, each with limits kept also where the one before exceeded them."""
+    moving, best = grid.objectives.moving, None
+    for number in range(ROUNDS + 1):
+        law = grid.law(c)[0]
+        motion, first = law.densely(constraints.path.breaks)
+        polynomials = constraints.polynomials(motion)
+        used = shares(polynomials.sum(axis=0), constraints.offset)
+        if not moving:
+            slow = slowed(constraints, law, slower_too, polynomials)
+            best = slow if best is None or slow.duration < best.duration else best
+        if used.max() <= (PASS if moving else PASS / ENOUGH) or number == ROUNDS:
             break
-        c = grid.solve(grid.inside(c), AGAIN, gap)
-    return _passed(constraints, grid, c) if moving else slowed(constraints, grid.law(c)[0], slower_too)
+        grid.tighten(motion[0], used, first)
+        c = grid.solve(grid.inside(c), AGAIN, gap, c)
+    return _passed(constraints, grid, c) if best is None else best
 
 
 def _outlined(constraints: Constraints, initial: TimeLaw, resolution: float, objectives: _Objectives,
@@ -115,7 +135,7 @@ def _outlined(constraints: Constraints, initial: TimeLaw, resolution: float, obj
     while spline.intervals == COARSE or spline.intervals < min(MOST, grid.time(c) / (OUTLINE * resolution)):
         spline, c = spline.halved(c)
         grid = _Grid(constraints, initial, spline, slow, objectives)
-        c = grid.solve(grid.inside(c), AGAIN, COARSE_GAP)
+        c = grid.solve(grid.inside(c), AGAIN, COARSE_GAP, c)
     return grid.law(c)
 
 
@@ -128,17 +148,20 @@ def _slow_start(constraints: Constraints, initial: TimeLaw, objectives: _Objecti
     return 1.0 if objectives.moving else 0.95 * steady(constraints, initial, LEVEL)
 
 
-def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True) -> TimeLaw:
+def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True, polynomials: np.ndarray | None = None) -> TimeLaw:
     """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits.
 
     Not slower_too: at one of RATES, if it is inside at that one and this is faster.
+    polynomials: the law's, if they are known
     """
-    factor = steady_factor(constraints, law, PASS)
+    if polynomials is None:
+        polynomials = constraints.polynomials(law.densely(constraints.path.breaks)[0])
+    factor = largest(polynomials, PASS, constraints.offset)
     if not slower_too:
         for rate in (rate for rate in RATES if rate > factor):
-            motion = (slow := law.slower(rate)).densely(constraints.path.breaks)[0]
-            if constraints.utilization(motion).max() <= PASS:
-                return slow
+            played = sum(powers * rate**k for k, powers in enumerate(polynomials))
+            if shares(played, constraints.offset).max() <= PASS:
+                return law.slower(rate)
     return law if factor >= 1.0 else law.slower(factor * (1.0 - 1e-12))
 
 
@@ -153,23 +176,19 @@ def _passed(constraints: Constraints, grid: _Grid, c: np.ndarray) -> TimeLaw:
 
 def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float:
     """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
-    factor = 1.0
-    for s, v, a, u in parts(law.densely(constraints.path.breaks)[0]):
-        factor = largest(widened(constraints(s), share, constraints.offset), v, a, u, factor)
-    return factor
+    return largest(constraints.polynomials(law.densely(constraints.path.breaks)[0]), share, constraints.offset)
 
 
 def steady(constraints: Constraints, law: TimeLaw, share: float, most: float = 1e4) -> float:
     """The largest constant rate of a law inside a share of the limits, as seen on a coarse grid."""
-    s, v, a, u = law(np.linspace(0.0, law.duration, 2 * COARSE + 1))
-    return largest(widened(constraints(s), share, constraints.offset), v, a, u, most)
+    motion = law(np.linspace(0.0, law.duration, 2 * COARSE + 1))
+    return largest(constraints.polynomials(motion), share, constraints.offset, most)
 
 
-def largest(rows: np.ndarray, v: Any, a: Any, u: Any, most: float = 1.0) -> float:
-    """The largest factor up to `most` for sd = v, sdd = a, sddd = u (samples,): closed_form.py's polynomials, row by row."""
-    b = basis(v, a, u)[..., None] * rows
-    polynomials = np.stack((b[:, 0], b[:, 1], b[:, 2] + b[:, 3], b[:, 4] + b[:, 5] + b[:, 6]), axis=-1).reshape(-1, 4)
-    return first_met(suspects(polynomials, most).tolist(), most)[0]
+def largest(polynomials: np.ndarray, share: float, offset: np.ndarray, most: float = 1.0) -> float:
+    """The largest constant rate up to `most` of a motion that keeps to a share of the limits, by its polynomials (4, samples,
+    constraints) of terms.py: row by row those of closed_form.py."""
+    return least_met(np.moveaxis(widened(np.moveaxis(polynomials, 0, 1), share, offset), 1, 2).reshape(-1, 4), most)
 
 
 class _Objectives(NamedTuple):
@@ -189,20 +208,29 @@ class _Grid(Barrier):
         self.level = MOVING if objectives.moving else LEVEL
         knots, steps = spline.knots, spline.steps
         self._nodes = _union(np.append((knots[:-1, None] + steps[:, None] * PARTS).ravel(), knots[-1]), initial.corners)
-        sigma = np.minimum((knots[:-1, None] + steps[:, None] * POINTS).ravel(), initial.duration)
-        s, v, a, u = initial(sigma)
-        bounds = np.zeros((len(s), BASIS, 2))
-        bounds[:, 1, 0] = 1.0 / (FASTEST * slow)
-        if objectives.ceiling is not None:
-            standing = STANDING * v.max()  # at the ends both speeds vanish
-            bounds[:, 1, 1] = np.maximum(v, standing) / np.maximum(objectives.ceiling(s), standing)
-            if objectives.moving:
-                bounds[:, 1, 1] = np.minimum(bounds[:, 1, 1], INSIDE)  # the law to start from must be inside
-        level = widened(constraints(s), self.level, constraints.offset)
-        rows = np.concatenate((on_law(level, v, a, u), bounds), axis=2)
-        super().__init__(np.ascontiguousarray(rows.reshape(len(steps), len(POINTS), BASIS, -1)), spline,
-                         3 if objectives.moving else 0,
-                         None if objectives.due is None else objectives.due(initial(knots[1:])[0]))
+        sigma = np.append((knots[:-1, None] + steps[:, None] * POINTS[:EACH]).ravel(), initial.duration)
+        super().__init__(spline, objectives.moving, None if objectives.due is None else objectives.due(initial(knots[1:])[0]))
+        ends = np.cumsum([group.values.shape[2] for group in constraints.groups(np.zeros(1))])
+        self._columns = [slice(begin, end) for begin, end in zip((0, *ends), ends)]
+        self._sigma, self._within = sigma, np.append(np.repeat(np.arange(len(steps)), EACH), len(steps) - 1)
+        self._top = float(initial(sigma)[1].max())
+        self._limits = self._limits_at(sigma)
+        self._constrain()
+
+    def _limits_at(self, sigma: np.ndarray) -> list[Group]:
+        """Those of the rate alone, of which there are one or two, and those of the constraints."""
+        s, v, a, u = self.initial(sigma)
+        bounds = [Group((1,), np.full((len(s), 1, 1), 1.0 / (FASTEST * self.slow)))]
+        if self.objectives.ceiling is not None:
+            standing = STANDING * self._top  # at the ends both speeds vanish
+            bound = np.maximum(v, standing) / np.maximum(self.objectives.ceiling(s), standing)
+            bounds.append(Group((1,), (np.minimum(bound, INSIDE) if self.objectives.moving else bound)[:, None, None]))
+        return bounds + [group.widened(self.level, self.constraints.offset[columns]).on_law(v, a, u)
+                         for group, columns in zip(self.constraints.groups(s), self._columns)]
+
+    def _constrain(self) -> None:
+        own = EACH * self.intervals + 1
+        self.constrain(_together(self._limits), self._sigma[own:])
 
     def report(self, seconds: float) -> None:
         if self.objectives.progress is not None:
@@ -213,7 +241,7 @@ class _Grid(Barrier):
         for _ in range(ATTEMPTS):
             for share in BLENDS:
                 blend = share * c + (1.0 - share) * self.slow**2
-                if np.isfinite(self.merit(blend, 0.0)):
+                if self.feasible(blend):
                     return blend
             if self.objectives.moving:
                 break
@@ -249,21 +277,44 @@ class _Grid(Barrier):
         corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.initial.corners)
         return laws.hermite(t, s, speed, acceleration, t[corners])
 
-    def tighten(self, law: TimeLaw) -> bool:
-        """Tighten limits around the intervals where the law uses more than PASS of them; whether there were any."""
-        motion, first = law.densely(self.constraints.path.breaks)
-        starts = first[np.searchsorted(self._nodes, self.spline.knots[:-1])]
-        used = np.maximum.reduceat(self.constraints.utilization(motion), starts, axis=0)
-        excess = np.where(used > PASS, used / self.level, 1.0)
+    def tighten(self, s: np.ndarray, used: np.ndarray, first: np.ndarray) -> None:
+        """Where a law uses more than PASS of the limits between the points, keep them at the worst place of that interval too;
+        where that is done already, tighten them there and next to it.
+
+        s (samples,), used (samples, constraints): of the law; first: number of the first sample of each of its pieces
+        """
+        starts, most = first[np.searchsorted(self._nodes, self.spline.knots[:-1])], used.max(axis=1)
+        over = np.flatnonzero(np.maximum.reduceat(most, starts) > PASS)
+        seen = np.isin(over, self._within[EACH * self.intervals + 1:])
+        self._tighten_around(np.maximum.reduceat(used, starts, axis=0), over[seen])
+        ends = np.append(starts[1:], len(s))
+        worst = [a + int(most[a:b].argmax()) for a, b in zip(starts[over], ends[over])]
+        sigma = np.clip(self.initial.time_at(s[worst]), self.spline.knots[over], self.spline.knots[over + 1])
+        self._sigma, self._within = np.append(self._sigma, sigma), np.append(self._within, over)
+        self._limits = [Group(old.places, np.concatenate((old.values, new.values)))
+                        for old, new in zip(self._limits, self._limits_at(sigma))]
+        self._constrain()
+
+    def _tighten_around(self, used: np.ndarray, where: np.ndarray) -> None:
+        """used (intervals, constraints); where: numbers of the intervals."""
+        excess, own = np.ones_like(used), len(self._limits) - len(self._columns)
+        excess[where] = np.where(used[where] > PASS, used[where] / self.level, 1.0)
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
-        start = weighed(np.array([float(self.objectives.moving), 0.0, 0.0]))  # the law to start from must remain inside
-        rows, offset = self.rows[..., :used.shape[1]], self.constraints.offset
-        still = shares(start @ rows, offset).max(axis=1)
-        around = np.minimum(around, np.maximum(INSIDE / np.maximum(still, 1e-9), 1.0))
-        rows[:] = widened(rows, 1.0 / around[:, None], offset)
-        return bool((used > PASS).any())
+        begin = float(self.objectives.moving)  # rate of the law to start from, which must remain inside
+        at_start = np.array([1.0, begin, begin, 0.0, begin, 0.0, 0.0])
+        for number, columns in enumerate(self._columns, own):
+            group, offset = self._limits[number], self.constraints.offset[columns]
+            still = shares(at_start[list(group.places)] @ group.values, offset)
+            tighter = np.minimum(around[self._within][:, columns], np.maximum(INSIDE / np.maximum(still, 1e-9), 1.0))
+            self._limits[number] = group.widened(1.0 / tighter, offset)
+
+
+def _together(groups: Sequence[Group]) -> list[Group]:
+    """Limits of the rate alone are one: the lowest."""
+    of_rate = [np.abs(group.values).max(axis=2, keepdims=True) for group in groups if group.places == (1,)]
+    return [Group((1,), np.maximum.reduce(of_rate)), *(group for group in groups if group.places != (1,))]
 
 
 def _union(sigma: np.ndarray, more: np.ndarray) -> np.ndarray:

@@ -44,10 +44,32 @@ from .drive_rows import DriveRows
 from .path import Path
 
 BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
+POWERS = (0, 1, 2, 2, 3, 3, 3)  # of the rate that a motion is played at, in each of them
 PART = 2000  # samples looked at together, about
 QUANTITIES = ("effort", "effort_rate", "velocity", "acceleration", "jerk")
 ADDED = {"total": (), "without_gravity": (1,), "without_gravity_and_friction": (1, 2, 3)}  # places of g', and of f', f
 Rate = Callable[[Any, Any, Any, Any], tuple[Any, Any]]  # (q, qd, qdd, qddd) -> tau, tau_rate
+
+
+class Group(NamedTuple):
+    """Constraints that have coefficients at the same places of the basis: values (samples, places, constraints)."""
+
+    places: tuple[int, ...]
+    values: np.ndarray
+
+    def on_law(self, v: Any, a: Any, u: Any) -> Group:
+        """See `on_law`: these places stay among themselves, those of a limit of speed, acceleration, jerk, torque or rate."""
+        r = dict.fromkeys(range(BASIS), 0.0) | dict(zip(self.places, np.moveaxis(self.values, 1, 0)))
+        found = _on_law([r[place] for place in range(BASIS)], v, a, u)
+        return Group(self.places, np.stack([found[place] for place in self.places], axis=1))
+
+    def widened(self, share: Any, offset: np.ndarray) -> Group:
+        """See `widened`."""
+        share = np.asarray(share)
+        found = self.values / (share[..., None, :] if share.ndim else share)
+        if 0 in self.places:
+            found[..., self.places.index(0), :] += offset * (1.0 - 1.0 / share)
+        return Group(self.places, found)
 
 
 class Terms(NamedTuple):
@@ -150,6 +172,16 @@ class Constraints:
 
     def __call__(self, s: Any) -> np.ndarray:
         """Constraint coefficients (samples, 7, constraints) at s (samples,)."""
+        groups, begin = self.groups(s), 0
+        rows = np.zeros((len(groups[0].values), BASIS, len(self.labels)))
+        for places, values in groups:
+            end = begin + values.shape[2]
+            rows[:, places, begin:end] = values
+            begin = end
+        return rows
+
+    def groups(self, s: Any) -> list[Group]:
+        """The same without the zeros: constraints in their order, together where they have coefficients at the same places."""
         motion = self.path(s)
         _, q1, q2, q3 = motion
         weights = {"velocity": {1: q1}, "acceleration": {2: q2, 3: q1}, "jerk": {4: q3, 5: 3.0 * q2, 6: q1}}
@@ -160,19 +192,35 @@ class Constraints:
         counted = {**weights, "effort_rate": {place: values for place, values in weights.get("effort_rate", {}).items()
                                               if place not in self._not_counted}}
         limits = self.limits if self._velocity is None else self.limits._replace(velocity=self._velocity(motion[0], q1))
-        rows, begin = np.zeros((len(q1), BASIS, len(self.labels))), 0
+        found = []
         for (name, known), limit in zip(self._known.items(), limits):
-            end = begin + len(known)
-            for place, values in counted.get(name, {}).items():
-                np.divide(values[:, known], limit[..., known], out=rows[:, place, begin:end])
-            begin = end
+            if len(known):
+                all_ = len(known) == self.path.n
+                values = np.stack([w if all_ else w[:, known] for w in counted[name].values()], axis=1)
+                values /= limit[..., None, known] if limit.ndim == 2 else limit[known]
+                found.append(Group(tuple(counted[name]), values))
         if self.drives:
-            self.drives.fill(rows[..., self.own:], weights, q1)
-        return rows
+            rows = np.zeros((len(q1), BASIS, len(self.labels) - self.own))
+            self.drives.fill(rows, weights, q1)
+            found.append(Group(tuple(range(BASIS)), rows))
+        return found
+
+    def polynomials(self, motion: np.ndarray) -> np.ndarray:
+        """Where each constraint is while a motion s, sd, sdd, sddd (4, samples) is played at a constant rate, by the powers
+        0 to 3 of that rate: (4, samples, constraints)."""
+        found = np.zeros((4, motion.shape[1], len(self.labels)))
+        for part, (s, v, a, u) in zip(np.array_split(np.arange(motion.shape[1]), motion.shape[1] // PART + 1), parts(motion)):
+            here, begin, basic = found[:, part[0]:part[-1] + 1], 0, basis(v, a, u)[..., None]
+            for places, values in self.groups(s):
+                end = begin + values.shape[2]
+                for k, place in enumerate(places):
+                    here[POWERS[place], :, begin:end] += values[:, k] * basic[:, place]
+                begin = end
+        return found
 
     def utilization(self, motion: np.ndarray) -> np.ndarray:
         """What share of each limit a motion s, sd, sdd, sddd (4, samples) uses: (samples, constraints)."""
-        return np.concatenate([shares(utilization(self(s), v, a, u), self.offset) for s, v, a, u in parts(motion)])
+        return shares(self.polynomials(motion).sum(axis=0), self.offset)
 
     def describe(self, number: int) -> str:
         if self.drives and number >= self.own:
@@ -216,7 +264,12 @@ def on_law(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
 
     sd = v k, sdd = a k^2 + v kappa, sddd = u k^3 + 3 a k kappa + v w, with kappa = dk/dt and w = d kappa/dt.
     """
-    r = np.moveaxis(rows, 1, 0)
+    return np.stack(np.broadcast_arrays(*_on_law(np.moveaxis(rows, 1, 0), v, a, u)), axis=1)
+
+
+def _on_law(r: Any, v: Any, a: Any, u: Any) -> list[Any]:
+    """By place."""
     v, a, u = (np.asarray(x)[:, None] for x in (v, a, u))
-    return np.stack((r[0], v * r[1], v * v * r[2] + a * r[3], v * r[3], v ** 3 * r[4] + v * a * r[5] + u * r[6],
-                     v * v * r[5] + 3.0 * a * r[6], v * r[6]), axis=1)
+    square = v * v
+    return [r[0], v * r[1], square * r[2] + a * r[3], v * r[3], square * v * r[4] + v * a * r[5] + u * r[6],
+            square * r[5] + 3.0 * a * r[6], v * r[6]]

@@ -24,7 +24,7 @@ LAYERS = {
     "model/*": ("model/*", "algebra/*", "errors"),
     "algorithms/*": ("algorithms/*", "algebra/*", "model/mdh", "model/tree"),
     "codegen/*": ("codegen/*", "errors"),
-    "scaling/*": ("scaling/*", "errors"),
+    "scaling/*": ("scaling/*", "codegen/*", "errors"),
     "planning/*": ("planning/*", "errors"),
     "estimation/*": ("estimation/*", "errors"),
     "output/*": ("output/*", "errors"),

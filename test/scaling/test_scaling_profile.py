@@ -13,11 +13,11 @@ from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.motion.retime import slower
 from rnea_ros.scaling import law as laws
 from rnea_ros.scaling import profile
-from rnea_ros.scaling.barrier import Spline
 from rnea_ros.scaling.drive_rows import DriveRows
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.profile import PASS, NoLaw, fastest, slowed, steady_factor
 from rnea_ros.scaling.retime import route, time_optimal
+from rnea_ros.scaling.spline import Spline
 from rnea_ros.scaling.terms import Constraints, PathLimits, terms, utilization
 from support.scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf, waypoints
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
 
 from .. import cache
 from ..ir.program import Program
@@ -41,6 +42,33 @@ loop:
 done:
   ret void
 }}
+"""
+
+_SWEEP = """
+define void @sweep(ptr %x, ptr %y, i64 %count, i64 %state) {{
+entry:
+  %offset = sub i64 {outputs}, %state
+  %bytes = mul i64 %state, 8
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %more ]
+  %xo = mul i64 %k, {inputs}
+  %yo = mul i64 %k, {outputs}
+  %xk = getelementptr double, ptr %x, i64 %xo
+  %yk = getelementptr double, ptr %y, i64 %yo
+  call void @kernel(ptr %xk, ptr %yk)
+  %next = add i64 %k, 1
+  %left = icmp slt i64 %next, %count
+  br i1 %left, label %more, label %done
+more:
+  %from = getelementptr double, ptr %yk, i64 %offset
+  %to = getelementptr double, ptr %xk, i64 {inputs}
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  br label %loop
+done:
+  ret void
+}}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 
@@ -88,6 +116,20 @@ def batch(program: Program) -> Batch:
     text, work = batch_text(program, lanes())
     engine = _compiled(text + CREW)
     return Batch(engine, engine.get_function_address("crew"), work, lanes(), sum(program.operation_counts.values()))
+
+
+class Sweep:
+    """Call with x and y (count, size) and (count, width), contiguous, and the size of the state: see `Kernel.sweep`."""
+
+    def __init__(self, program: Program):
+        text, size = kernel_text(program, 1, lanes())
+        sizes = {"size": max(1, size), "inputs": program.input_size, "outputs": len(program.results)}
+        self._engine = _compiled(text + _ENTRY.format(**sizes) + _SWEEP.format(**sizes))
+        types = (*[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+        self._code = ctypes.CFUNCTYPE(None, *types)(self._engine.get_function_address("sweep"))
+
+    def __call__(self, x: np.ndarray, y: np.ndarray, state: int) -> None:
+        self._code(x.ctypes.data, y.ctypes.data, len(x), state)
 
 
 def _compiled(text: str) -> Any:
