@@ -50,7 +50,7 @@ def test_rates_of_what_is_commanded(name):
     np.testing.assert_allclose(mine, used, rtol=1e-9, atol=1e-9)
     whole = sampled(retime_motion(arm_with(name, {"limits": limits}), points))
     jerk = motion[3]
-    assert np.abs(whole[3] - jerk).max() > 1e-3 * np.abs(jerk).max()  # another limit than that of whole torques, another motion
+    assert np.abs(whole[3] - jerk).max() > 1e-3 * np.abs(jerk).max()  # not the limit of whole torques
 
 
 def allowed(zone, cap, q):
