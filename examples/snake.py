@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.algebra.taylor import Jet, derivative
+from rnea_ros.algebra.taylor import of_time, smooth_step
 from rnea_ros.output.figures import STYLE, picture, shades
 from rnea_ros.robots.drift import drift
 from rnea_ros.robots.floating import FloatingRobot
@@ -38,11 +38,11 @@ def urdf(links: int) -> str:
 
 def undulation(n: int, t: float) -> list[np.ndarray]:
     """q, qd, qdd of n joints: a wave that runs from head to tail and grows, differentiated by a jet of time."""
-    x, place = Jet([t, 1.0, 0.0]), np.arange(1, n + 1) / n
-    ramp = x * x * x * x * (35.0 - 84.0 * x + 70.0 * x * x - 20.0 * x * x * x) if t < 1.0 else 1.0
-    wave = [np.sin(x * (2 * np.pi * FREQUENCY) - 2 * np.pi * WAVES * s) * ramp * (SWING * (0.3 + 0.7 * s) * 2 * np.pi / n)
-            for s in place]
-    return [derivative(wave, k).astype(float) for k in range(3)]
+    def wave(x):
+        return [np.sin(x * (2 * np.pi * FREQUENCY) - 2 * np.pi * WAVES * s) * smooth_step(x)
+                * (SWING * (0.3 + 0.7 * s) * 2 * np.pi / n) for s in np.arange(1, n + 1) / n]
+
+    return of_time(wave, t, 2)
 
 
 def drag(robot: FloatingRobot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ hand. The coefficients may themselves be floats, complex numbers or traced symbo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,3 +122,17 @@ def derivative(values: Any, order: int) -> np.ndarray:
         else:
             result[index] = x if order == 0 else 0.0
     return result
+
+
+def of_time(function: Callable[[Jet], Any], t: float, order: int) -> list[np.ndarray]:
+    """What a function of time gives at t [s], and its first derivatives up to `order`, in which it differentiates itself."""
+    values = function(Jet([t, 1.0, *[0.0] * (order - 1)]))
+    return [derivative(values, k).astype(float) for k in range(order + 1)]
+
+
+def smooth_step(x: Any) -> Any:
+    """From 0 before x = 0 to 1 after x = 1, its first three derivatives continuous; x: a number or a jet of numbers."""
+    place = x.c[0] if isinstance(x, Jet) else x
+    if not 0.0 < place < 1.0:
+        return x * 0.0 + float(place >= 1.0)
+    return x * x * x * x * (35.0 - 84.0 * x + 70.0 * x * x - 20.0 * x * x * x)
