@@ -38,7 +38,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test lint docs bench colcon matrix lock audit clean
+.PHONY: help env package demo test lint docs bench colcon matrix lock audit release clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
@@ -51,6 +51,7 @@ help:
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
 	@echo 'make lock     writes anew which versions `make env` installs (.ci/lock.txt)'
 	@echo 'make audit    looks these up among known vulnerabilities'
+	@echo 'make release  the last commit as one archive for bloom, its packages side by side, in build/release'
 	@echo 'make clean    removes what make has made, .venv included'
 	@echo
 	@echo 'PYTHON=$(PYTHON)   the interpreter that .venv is made with'
@@ -162,6 +163,15 @@ $(DONE)-colcon: $(DONE)-venv
 # Fresh clones in build/matrix, one after another (docs/platforms.md).
 matrix:
 	@$(PYTHON) .ci/matrix.py $(MATRIX)
+
+# colcon, rosdep and bloom look for no package inside of another.
+VERSION = $(shell sed -n 's|.*<version>\(.*\)</version>|\1|p' package.xml)
+release:
+	@rm -rf build/release && mkdir -p build/release/rnea
+	@git archive --prefix=rnea_ros/ HEAD . ':!rnea_msgs' ':!rnea_rqt' | tar --extract --directory build/release/rnea
+	@git archive HEAD rnea_msgs rnea_rqt | tar --extract --directory build/release/rnea
+	@tar --create --gzip --file build/release/rnea-$(VERSION).tar.gz --directory build/release rnea
+	@echo 'build/release/rnea-$(VERSION).tar.gz'
 
 clean:
 	rm -rf .venv build docs/gallery docs/api/generated *.egg-info .pytest_cache .mypy_cache .ruff_cache

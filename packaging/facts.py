@@ -27,13 +27,17 @@ class Place(NamedTuple):
     after: str = ""
 
 
-VERSION = [*(Place(file, "  <version>{}</version>") for file in PACKAGES), *(Place(file, '    version="{}",') for file in SETUPS),
-           Place("rnea_msgs/pyproject.toml", 'version = "{}"'), Place("docs/conf.py", 'project, author, release = "rnea_ros", '
-           '"rnea_ros maintainers", "{}"'), Place("CITATION.cff", "version: {}"), Place("packaging/recipe.yaml", "  version: {}")]
+VERSION = [*(Place(file, "  <version>{}</version>") for file in PACKAGES),
+           *(Place(file, '    version="{}",') for file in SETUPS),
+           Place("rnea_msgs/pyproject.toml", 'version = "{}"'),
+           Place("docs/conf.py", 'project, author, release = "rnea_ros", "rnea_ros maintainers", "{}"'),
+           Place("CITATION.cff", "version: {}"),
+           Place("packaging/recipe.yaml", "context:\n  version: {}")]
 ADDRESS = [*(Place(file, '  <url type="repository">{}</url>', "  <license") for file in PACKAGES),
            *(Place(file, '    url="{}",', "    license=") for file in SETUPS),
            Place("rnea_msgs/pyproject.toml", 'urls = {{ Repository = "{}" }}', "license ="),
-           Place("CITATION.cff", "repository-code: {}", "license:"), Place("packaging/recipe.yaml", "  repository: {}", "  license:")]
+           Place("CITATION.cff", "repository-code: {}", "license:"),
+           Place("packaging/recipe.yaml", "  repository: {}", "  license:")]
 
 
 def stated(tag: str) -> str | None:

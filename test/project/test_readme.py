@@ -207,12 +207,6 @@ def test_launch_lines_name_files_and_arguments_that_exist(line):
         assert re.search(rf'DeclareLaunchArgument\(\s*"{argument.split(":=")[0]}"', text), argument
 
 
-def test_colcon_line_builds_the_packages_of_this_repository():
-    (line,) = [line for line in commands() if line.startswith("colcon")]
-    paths = [word.removeprefix("src/rnea_ros") for word in shlex.split(line) if word.startswith("src/")]
-    assert [(ROOT / path.lstrip("/") / "package.xml").is_file() for path in paths] == [True, True, True]
-
-
 def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
     own = ("kinds/elastic", "kinds/moving_bases", "kinds/platforms", "bases/base_imu", "bases/base_odometry",
