@@ -17,7 +17,8 @@ project, author, release = "rnea_ros", "rnea_ros maintainers", "0.1.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax",
               "sphinx.ext.viewcode", "sphinx_copybutton"]
 root_doc = "docs/site"
-include_patterns = ["docs/**.md", "docs/**.rst", "benchmark/*.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.rst"]
+include_patterns = ["docs/**.md", "docs/**.rst", "benchmark/*.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.rst",
+                    "QUALITY_DECLARATION.md"]
 exclude_patterns = ["docs/api/templates"]
 html_static_path, html_css_files = ["static"], ["gallery.css"]
 

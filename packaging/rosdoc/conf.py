@@ -13,7 +13,7 @@ from conf import *  # noqa: E402, F403  that of docs/
 
 for folder in ("docs", "benchmark"):
     shutil.copytree(REPOSITORY / folder, HERE / folder, ignore=shutil.ignore_patterns("*.py*", "gallery", "generated"))
-for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.rst"):
+for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.rst", "QUALITY_DECLARATION.md"):
     shutil.copyfile(REPOSITORY / name, HERE / name)
 for name in ("examples", "rnea_ros"):  # pages show parts of them
     (HERE / name).symlink_to(REPOSITORY / name)
