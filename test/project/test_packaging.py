@@ -27,13 +27,13 @@ INSIDE_ANOTHER = {"mpl_toolkits"}  # comes with matplotlib
 WHERE_INSTALLED = {"control_msgs", "controller_manager_msgs"}  # the nodes do more where they are
 
 
-def read_setup(*arguments):
+def read_setup(*arguments, folder=ROOT):
     """What `setup.py ARGUMENTS` tells setuptools; nothing is built."""
     pytest.importorskip("setuptools")
     from distutils.core import run_setup  # Python 3.12 and later: by setuptools
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
+        patch.chdir(folder)
         return run_setup("setup.py", list(arguments), stop_after="config")
 
 
@@ -102,6 +102,12 @@ def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
     """The scripts of such an install may check every requirement, and rosdep cannot provide all by their pip names."""
     assert setup.install_requires
     assert not read_setup("install", "--prefix", "unused").install_requires
+
+
+def test_colcon_may_link_to_setup_py(tmp_path):
+    """`colcon build --symlink-install` runs a link to it, in a folder that has nothing else."""
+    (tmp_path / "setup.py").symlink_to(ROOT / "setup.py")
+    assert "URDF" in read_setup(folder=tmp_path).metadata.long_description
 
 
 def test_package_xml_names_what_is_imported(setup):
