@@ -114,8 +114,7 @@ class _Subparser(_Parser):
         module = subcommand(name)
         self.set_defaults(run=module.run)
         module.add_arguments(self)
-        if name != "demo":  # which tells while it runs
-            self.add_argument("--json", action="store_true", help="print the results as one JSON object, for programs")
+        self.add_argument("--json", action="store_true", help="print the results as one JSON object, for programs")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self.get_default("run") is None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from ..cli.outcome import Outcome
 from ..errors import RneaError
 from .checks import Verdict
 
 
-def ended(how: str, verdicts: Sequence[Verdict], picture: str, draw: Callable[[str], None]) -> int:
-    """Print how it went and draw, if a picture is named. Exit code 0 if every check passed."""
-    print(f"\n{how}")
-    for verdict in verdicts:
-        print(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}")
+def ended(how: str, verdicts: Sequence[Verdict], picture: str, draw: Callable[[str], None],
+          data: Mapping[str, Any] = {}) -> Outcome:
+    """How it went; draws, if a picture is named. Exit code 0 if every check passed. data: what --json says besides."""
+    lines = [f"\n{how}", *(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}" for verdict in verdicts)]
+    drawn = None
     if picture:
         try:
             draw(picture)
-        except (RneaError, OSError, ValueError) as error:  # no matplotlib, no such folder: the checks count, this is an extra
-            print(f"  no picture: {error}")
+        except (RneaError, OSError, ValueError) as error:  # no matplotlib, say: the checks count, this is an extra
+            lines.append(f"  no picture: {error}")
         else:
-            print(f"  picture: {picture}")
-    return 0 if all(verdict.passed for verdict in verdicts) else 1
+            drawn = picture
+            lines.append(f"  picture: {picture}")
+    checks = [{"passed": verdict.passed, "text": verdict.text} for verdict in verdicts]
+    return Outcome("\n".join(lines), {"how": how, **data, "checks": checks, "picture": drawn},
+                   0 if all(verdict.passed for verdict in verdicts) else 1)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
+from ..cli.outcome import Outcome
+from ..cli.output_files import check_files
 from ..errors import RneaError
 from ..robots.protocol import AnyRobot
 from . import plot, scaling
@@ -64,12 +67,21 @@ def _seconds(text: str) -> float:
     return value
 
 
-def run(args: argparse.Namespace) -> int:
-    """Exit code 0 if every check passes, 1 if not or if nothing was received."""
+def run(args: argparse.Namespace) -> Outcome | int:
+    """Exit code 0 if every check passes, 1 if not or if nothing was received. What is told meanwhile is not for programs."""
+    with redirect_stdout(sys.stderr) if args.json else nullcontext():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> Outcome | int:
     if args.robot and (args.urdf or args.scaling or args.plant):
         raise RneaError(f"--robot {args.robot} has a robot and a motion of its own: leave --urdf, --scaling and --plant out")
     if args.live and not args.plant:
         raise RneaError("--live shows timings side by side over ROS: add --plant")
+    if args.plot is None:
+        kind = "scaling" if args.scaling else "plant" if args.plant else args.robot
+        args.plot = f"demo_{kind}.png" if kind else "demo.png"
+    check_files(args.plot, args.movie)
     if args.scaling:
         return scaling.run(args)
     if args.plant:
@@ -86,7 +98,6 @@ def run(args: argparse.Namespace) -> int:
     if found is None:
         return 1
     recording, heard, how = found
-    picture = f"demo{'_' if args.robot else ''}{args.robot or ''}.png" if args.plot is None else args.plot
 
     def draw(path: str) -> None:
         if demo.draw:
@@ -94,7 +105,10 @@ def run(args: argparse.Namespace) -> int:
         else:
             plot.draw(robot, recording, path, how, demo)
 
-    return ended(how, demo.checks(robot, recording, heard), picture, draw)
+    return ended(how, demo.checks(robot, recording, heard), args.plot, draw,
+                 {"robot": robot.name, "joints": robot.joint_names, "samples": len(recording.t),
+                  "seconds": recording.seconds[-1], "peak_torque": abs(recording.tau).max(axis=0),
+                  "peak_torque_rate": abs(recording.tau_rate).max(axis=0)})
 
 
 # --- without ROS ----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cli.outcome import Outcome
 from ..errors import RneaError
 from ..model import urdf, urdf_reader
 from ..robots.robot import Robot
@@ -29,7 +30,7 @@ NO_ROS = "rnea demo --scaling needs ROS 2: {reason}. Without --scaling, `rnea de
 ACTS = ((0.3, 0.0, "pause", 1.0), (0.3, 0.8, "resume", 1.0), (0.65, 0.0, "override", 0.4), (0.65, 0.8, "override", 1.0))
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome | int:
     """Exit code 0 if every check passes, 1 if not or if the motion did not end."""
     if args.no_ros:
         raise RneaError("--scaling shows a node: it cannot be had with --no-ros")
@@ -46,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
                 same_as_library(robot, played.motion, played.tau, played.tau_rate), arrived(task, played)]
     how = (f"{len(played.t)} samples in {played.t[-1]:.2f} s, received from scaling_node over ROS 2; planned were "
            f"{task.times[-1]:.2f} s, the limits allow {task.fastest:.2f} s without pause and override")
-    return ended(how, verdicts, "demo_scaling.png" if args.plot is None else args.plot,
-                 lambda picture: scaling_plot.draw(robot, task, played, picture))
+    return ended(how, verdicts, args.plot, lambda picture: scaling_plot.draw(robot, task, played, picture),
+                 {"robot": robot.name, "samples": len(played.t), "seconds": played.t[-1], "planned": task.times[-1],
+                  "fastest": task.fastest})
 
 
 def _listen(robot: Robot, text: str, task: Task) -> Played | None:

@@ -1,5 +1,6 @@
 """`rnea demo`: its checks catch what is wrong, its processes never outlive it, and it says what is missing."""
 
+import json
 import os
 import re
 import signal
@@ -152,8 +153,17 @@ def test_without_ros_the_library_plays_and_is_checked(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["rr", "pr", "seven_r", "branched"])
 def test_without_ros_any_robot_plays(name, capsys):
-    assert main.main(["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / f"{name}.urdf"), "--plot", ""]) == 0
-    assert "FAILED" not in capsys.readouterr().out
+    """Each tells it to programs: nothing else is on stdout."""
+    assert main.main(["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / f"{name}.urdf"), "--plot", "", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["robot"] == name and told["picture"] is None and len(told["peak_torque_rate"]) == len(told["joints"])
+    assert told["checks"] and all(check["passed"] for check in told["checks"])
+
+
+@pytest.mark.parametrize("words", [["--plot"], ["--scaling", "--plot"], ["--plant", "--plot", "", "--movie"]], ids=len)
+def test_pictures_that_cannot_be_written_are_refused_before_the_work(words, tmp_path, capsys):
+    assert main.main(["demo", *words, str(tmp_path / "no" / "such.png")]) == 2
+    assert "no such folder: mkdir -p" in capsys.readouterr().err
 
 
 def test_missing_ros_is_explained(monkeypatch, capsys):

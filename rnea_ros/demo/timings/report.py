@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,12 @@ def rows(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
         off = [outcome.off for outcome in of]
         yield (name, f"{np.mean([outcome.longer for outcome in of]):.2f}", f"{np.median(off):.1f} ({max(off):.1f})",
                f"{sum(outcome.beyond for outcome in of):.0f}", f"{sum(outcome.lost for outcome in of)} of {len(of)}")
+
+
+def numbers(outcomes: Sequence[Outcome]) -> dict[str, list[dict[str, Any]]]:
+    """For programs: one for each motion and timing; off: mm, beyond: ms."""
+    return {"motions": [{"timing": one.timing, "longer": one.longer, "off": one.off, "beyond": one.beyond, "lost": one.lost}
+                        for one in outcomes]}
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...cli.outcome import Outcome
 from ...errors import RneaError
 from ...sim.engine import mujoco
 from ...sim.rendering import off_screen
@@ -25,7 +26,7 @@ torque, torque rate and voltage. {motions} random paths, {timings} timings of ea
 """
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Outcome:
     """Exit code 0 if our timing keeps what it promises."""
     motions = args.motions if args.motions is not None else FEW if args.live else MANY
     if motions < 1:
@@ -53,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     if args.movie:
         movie.film(*tried[0], args.movie)
     how = f"{motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s{pace}"
-    return ended(how, report.verdicts(found), "demo_plant.png" if args.plot is None else args.plot,
-                 lambda path: picture.draw(*tried[0], found, path))
+    return ended(how, report.verdicts(found), args.plot, lambda path: picture.draw(*tried[0], found, path),
+                 report.numbers(found))
 
 
 def _arm(args: argparse.Namespace, arm: Arm, rng: np.random.Generator, timings: dict[str, trials.Timing]
