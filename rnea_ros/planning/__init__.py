@@ -6,7 +6,11 @@
     rows           the constraints at those instants, (4.17)
     transcription  all of it as a nonlinear program, derivatives by the chain rule, (4.15)
     curvature      what second derivatives the solver is given
-    ipopt          the solver
+    condensed      the same program where start and goal are known: fewer unknowns, Newton's equations in bands
+    banded         such equations, solved
+    interior_point the solver for those
+    ipopt          the solver for all others
+    solve          which of the two, and how near to the solution it begins
     guess          where it starts
     planner        coarse plan, finer knots, limits between the nodes
     checks         what is refused, and why a plan was not found

@@ -63,3 +63,30 @@ def differences(slope: Callable[[np.ndarray], np.ndarray], y: np.ndarray, order:
         for step, there, (r, j) in zip(moved, slopes, some):
             found[..., r, j] = (there - here) / (step[:, r, j] - y[:, r, j])[:, None, None]
     return found
+
+
+def node_curvature(quantity: Quantity, factors: np.ndarray, y: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """(K, w, w), w = (order + 1) n: second derivatives of factors (K, k) times values; slopes (K, k, w) at y are known.
+
+    Differences by the lower derivatives alone, where the quantity is linear in the others.
+    """
+    count, width, orders = len(y), slopes.shape[-1], quantity.order + 1
+    n = width // orders
+    here, curved = (factors[:, None, :] @ slopes)[:, 0], min(quantity.affine, orders) * n
+    y = y[:, :orders].reshape(count, width)
+    steps = STEP * (1.0 + np.abs(y[:, :curved]))
+    found = np.empty((count, width, curved))
+    together = max(1, 2 * SAMPLES // count)
+    for first in range(0, curved, together):
+        some = np.arange(first, min(first + together, curved))
+        moved = np.repeat(y[None], len(some), axis=0)
+        moved[np.arange(len(some)), :, some] += steps[:, some].T
+        motion = moved.reshape(-1, orders, n).swapaxes(0, 1)
+        weights = np.tile(factors[:, None, :], (len(some), 1, 1))
+        there = np.concatenate([(weights @ table)[:, 0] for table in quantity.slope(*motion)], axis=-1)
+        found[:, :, some] = ((there.reshape(len(some), count, width) - here) / steps[:, some].T[..., None]).transpose(1, 2, 0)
+    total = np.zeros((count, width, width))
+    total[:, :, :curved] = found
+    total[:, :curved, curved:] = found[:, curved:].swapaxes(1, 2)
+    total[:, :curved, :curved] = (found[:, :curved] + found[:, :curved].swapaxes(1, 2)) / 2.0
+    return total

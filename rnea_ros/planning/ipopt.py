@@ -32,10 +32,7 @@ def minimise(program: Transcription, x: np.ndarray, options: Mapping[str, Any], 
     options: IPOPT's own. watch(iteration, x, largest violation of a constraint) is called after each iteration.
     What a callable of the problem raises comes out unchanged.
     """
-    try:
-        import casadi as ca  # type: Any
-    except ImportError:
-        raise MissingPackage("planning needs CasADi, which brings IPOPT", "planning") from None
+    ca = casadi()
     functions = _Functions(ca, program, watch)
     solver = ca.nlpsol("plan", "ipopt", functions.nlp, {
         "grad_f": functions.gradient, "jac_g": functions.jacobian, "hess_lag": functions.hessian,
@@ -49,6 +46,15 @@ def minimise(program: Transcription, x: np.ndarray, options: Mapping[str, Any], 
         raise functions.errors[0]
     return NlpSolution(_flat(found["x"]), _flat(found["lam_g"]), bool(stats["success"]), stats["return_status"],
                     int(stats["iter_count"]))
+
+
+def casadi() -> Any:
+    """The module; MissingPackage says how to get it."""
+    try:
+        import casadi as ca  # type: Any
+    except ImportError:
+        raise MissingPackage("planning needs CasADi, which brings IPOPT", "planning") from None
+    return ca
 
 
 class _Functions:

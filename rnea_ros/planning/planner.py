@@ -7,9 +7,8 @@ the best few of them are all made finer, for coarse plans differ from fine ones 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,18 +18,13 @@ from .bspline import Curve
 from .checks import PlanningError, check, unknown_limits, worst_violation
 from .curvature import gauss_newton, of_lagrangian
 from .guess import Way, guesses
-from .ipopt import NlpSolution, minimise
+from .ipopt import NlpSolution, casadi
 from .problem import SAME, Problem
 from .result import PlannedMotion
 from .settings import Report, Settings, SolverProgress
+from .solve import COLD, HOT, WARM, Nearness, solved
 from .transcription import Transcription
 
-ALWAYS = {"tol": 1e-6}  # options of IPOPT; a smaller one doubles the work for the fifth digit
-COLD: dict[str, Any] = {}  # from a guess,
-WARM = {"mu_init": 1e-5}  # from a curve that is nearly right,
-HOT = {"mu_init": 1e-7, "constr_viol_tol": 1e-8, "warm_start_init_point": "yes",  # and from its multipliers as well
-       **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
-                                                  "mult_bound_push")}}
 TIGHTENINGS = 10
 FINER = 3  # coarse plans that are made finer, at most
 ALIKE = 1e-5  # relative; between objectives of coarse plans that are one
@@ -50,6 +44,7 @@ def plan(problem: Problem, settings: Settings = Settings(), report: Report = lam
     InputError: the problem makes no sense. PlanningError: no motion was found, and why.
     """
     check(problem)
+    casadi()
     notes = unknown_limits(problem)
     if problem.nothing_moves:
         still = Curve(settings.degree, np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
@@ -140,7 +135,7 @@ class _Planner:
         for number in range(1, TIGHTENINGS + 1):
             at, excess = grid.looks(draft.curve.breaks, grid.LOOKS), self._excess(draft.curve, grid.LOOKS)
             new = [peak for k, values in enumerate(excess) for peak in grid.peaks(at, k, values, 0.25 * tolerance)]
-            if all(peak.height <= 0.75 * tolerance for peak in new):
+            if number > 1 and all(peak.height <= 0.75 * tolerance for peak in new):
                 break
             peaks += new
             program = self._program(draft.curve, peaks)
@@ -167,23 +162,22 @@ class _Planner:
         return Transcription(self.problem, guess.breaks, degree, nodes,
                              gauss_newton if self.settings.gauss_newton else of_lagrangian, self.settings.damping)
 
-    def _improved(self, draft: _Draft, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any]) -> bool:
+    def _improved(self, draft: _Draft, stage: str, program: Transcription, guess: Curve, near: Nearness) -> bool:
         """Solve again from a curve that is nearly right; what fails is left out, and said."""
-        multipliers = draft.program.rows.carried(draft.multipliers, program.rows) if options is HOT else None
-        solution = self._solved(stage, program, guess, options, multipliers)
+        multipliers = draft.program.rows.carried(draft.multipliers, program.rows) if near.known else None
+        solution = self._solved(stage, program, guess, near, multipliers)
         if solution.converged:
             draft.keep(program, solution)
         else:
             draft.notes.append(f"{stage} left out: {_reason(solution)}")
         return solution.converged
 
-    def _solved(self, stage: str, program: Transcription, guess: Curve, options: Mapping[str, Any],
+    def _solved(self, stage: str, program: Transcription, guess: Curve, near: Nearness,
                 multipliers: np.ndarray | None = None) -> NlpSolution:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(SolverProgress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        options = {**ALWAYS, "max_iter": self.settings.iterations, **options, **self.settings.solver}
-        solution = minimise(program, program.variables(guess), options, watch, multipliers)
+        solution = solved(program, program.variables(guess), near, self.settings, watch, multipliers)
         self.iterations += solution.iterations
         return solution
 

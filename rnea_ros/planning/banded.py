@@ -1,0 +1,79 @@
+"""Symmetric matrices of a spline's control points: sums of small pieces in bands, bordered by one more variable, solved."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Bands:
+    """Where the pieces of K nodes go. Node k sees control points span[k] .. span[k] + width - 1, of n coordinates each."""
+
+    def __init__(self, span: np.ndarray, spans: int, width: int, n: int, free: np.ndarray):
+        self.n, self.width, self.spans, self.free = n, width, spans, free
+        self.count = spans - 1 + width
+        self._order = np.argsort(span, kind="stable")
+        self._starts = np.searchsorted(span[self._order], np.arange(spans))
+        self._some = np.append(np.diff(self._starts) > 0, self._starts[-1] < len(span))
+        point, distance, j, i = np.ogrid[:self.count, :width, :n, :n]
+        self._offset, self._column = np.broadcast_arrays(distance * n + i - j, point * n + j)
+        self._below = (self._offset >= 0) & (point + distance < self.count)
+        self._offset, self._column = self._offset[self._below], self._column[self._below]
+        both = free[self._column] & free[np.minimum(self._column + self._offset, len(free) - 1)]
+        self._keep = both.astype(float)
+
+    def _summed(self, pieces: np.ndarray) -> np.ndarray:
+        """(spans, ...) from (K, ...)."""
+        total = np.zeros((self.spans, *pieces.shape[1:]))
+        total[self._some] = np.add.reduceat(pieces[self._order], self._starts[self._some], axis=0)
+        return total
+
+    def vector(self, B: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+        """(points n,): sum of B^T pieces; B (K, orders, width), pieces (K, orders, n). Zero where nothing is free."""
+        local = self._summed(B.swapaxes(1, 2) @ pieces)
+        total = np.zeros((self.count, self.n))
+        for a in range(self.width):
+            total[a:a + self.spans] += local[:, a]
+        return np.where(self.free, total.ravel(), 0.0)
+
+    def matrix(self, B: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Lower bands (width n, points n) of the sum of B^T G B; G (K, orders n, orders n) symmetric."""
+        K, orders, width = B.shape
+        n, B_t = self.n, B.swapaxes(1, 2)
+        half = (B_t @ G.reshape(K, orders, -1)).reshape(K, width, n, orders, n)  # by (a, j) and (s, i)
+        half = np.ascontiguousarray(half.transpose(0, 3, 1, 2, 4)).reshape(K, orders, -1)  # s, and (a, j, i)
+        local = self._summed(B_t @ half).reshape(self.spans, width, width, n, n)  # b, a, j, i
+        blocks = np.zeros((self.count, width, n, n))
+        for a in range(width):
+            for b in range(a, width):
+                blocks[a:a + self.spans, b - a] += local[:, b, a]
+        bands = np.zeros((width * n, self.count * n), order="F")
+        bands[self._offset, self._column] = blocks[self._below] * self._keep
+        return bands
+
+
+class Bordered:
+    """[[A, h], [h^T, d]]: A in lower bands. `factorise` before `solve`."""
+
+    def __init__(self, bands: np.ndarray, border: np.ndarray, corner: float, free: np.ndarray):
+        self.bands, self.border, self.corner, self.fixed = bands, border, corner, ~free
+
+    def factorise(self, shift: float) -> bool:
+        """Whether the matrix plus shift on its diagonal is positive definite."""
+        from scipy.linalg import lapack
+
+        bands = self.bands.copy(order="F")
+        bands[0] += shift
+        bands[0, self.fixed] = 1.0
+        self._factor, info = lapack.dpbtrf(bands, lower=1, overwrite_ab=1)
+        if info:
+            return False
+        self._across, _ = lapack.dpbtrs(self._factor, self.border, lower=1)
+        self._rest = self.corner + shift - self.border @ self._across
+        return bool(self._rest > 0.0)
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        from scipy.linalg import lapack
+
+        inner, _ = lapack.dpbtrs(self._factor, right[:-1], lower=1)
+        last = (right[-1] - self.border @ inner) / self._rest
+        return np.append(inner - self._across * last, last)

@@ -1,0 +1,272 @@
+"""The plan as the interior point method sees it: limits alone, and Newton's equations for the control points and T.
+
+Start and goal fix up to three control points at each end, as functions of T: q(0) = p_1, T qd(0) = B_1' p_1 + B_2' p_2 and so
+on. They are no variables any more. What they decide is no limit any more either: at a limit it would leave no inside.
+
+A limit c of a node adds sigma c_y^T c_y to the second derivatives G by its y = (q .. qddd). Chained to the control points of
+its span by B^T G B / T^(r + s) and added up, that is a matrix A of bandwidth (degree + 1) n, with T as a border:
+
+    [ A   h ] [ dp ]   [ a ]
+    [ h^T d ] [ dT ] = [ b ]
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .banded import Bands, Bordered
+from .bspline import POWERS, basis
+from .curvature import node_curvature
+from .problem import ORDERS, EndState, Quantity
+from .rows import LimitRows
+from .transcription import Transcription
+
+SMALL = 1e-2
+NARROW = 1e-5  # between limits: an equation rather than limits
+
+
+class Point(NamedTuple):
+    """x = [control points, T], and the motion y (K, orders, n) there, with its slope by T."""
+
+    x: np.ndarray
+    T: float
+    y: np.ndarray
+    y_T: np.ndarray
+
+
+def condensable(program: Transcription) -> bool:
+    """Whether start and goal are known, and nothing is asked for but limits."""
+    problem, rows = program.problem, program.rows
+    wide = (rows.upper - rows.lower)[len(problem.ends.value):] > NARROW
+    known = all(np.isfinite(state.q).all() and not (np.isnan(state.qd) & np.isfinite(state.qdd)).any()
+                for state in (problem.start, problem.goal))
+    return (known and bool(wide.all()) and problem.coupling is None and problem.box is None and not program.damping
+            and len(program.breaks) + program.degree > 7)
+
+
+class Condensed:
+    """lower, upper (rows,) of the limits' values, T last; kept: which of the program's rows they are; given: whether T is."""
+
+    def __init__(self, program: Transcription):
+        self.program, self.problem, self.n = program, program.problem, program.problem.n
+        rows, skipped = program.rows, len(program.problem.ends.value)
+        self.orders = 1 + max([2, *(own.quantity.order for own in rows.limits)])
+        self.limits, kept = [], []
+        for own in rows.limits:
+            open_ = ~_decided(own, self.problem, rows.last)
+            kept.append(open_)
+            self.limits.append(_Limit(own, open_, self.orders))
+        self.kept = skipped + np.flatnonzero(np.concatenate([*kept, np.zeros(0, dtype=bool)]))
+        shortest, longest = self.problem.duration
+        self.given = longest - shortest < NARROW
+        ends = (-np.inf, np.inf) if self.given else (shortest, longest)
+        self.lower, self.upper = np.append(rows.lower[self.kept], ends[0]), np.append(rows.upper[self.kept], ends[1])
+        self.B, self.powers = np.ascontiguousarray(program.B[:, :self.orders]), POWERS[:self.orders]
+        self.count, degree = len(program.breaks) - 1 + program.degree, program.degree
+        self.local = program.nodes.span[:, None] + np.arange(degree + 1)
+        self.ends, fixed = _end_points(program)
+        self.free = ~fixed.ravel()
+        self.bands = Bands(program.nodes.span, len(program.breaks) - 1, degree + 1, self.n, self.free)
+
+    # ------------------------------------------------------------------ where one is
+
+    def at(self, x: np.ndarray) -> Point:
+        """Of x only the free control points and T count."""
+        T = self.problem.duration[0] if self.given else float(x[-1])
+        fixed, moving = self.ends[0] + T * self.ends[1] + T**2 * self.ends[2], self.ends[1] + 2.0 * T * self.ends[2]
+        points = np.where(self.free, x[:-1], fixed.ravel()).reshape(-1, self.n)
+        scale = T ** -self.powers[:, None].astype(float)
+        y = self.B @ points[self.local] * scale
+        y_T = -self.powers[:, None] / T * y
+        if moving.any():
+            y_T += self.B @ moving[self.local] * scale
+        return Point(np.append(points, T), T, y, y_T)
+
+    def objective(self, at: Point) -> float:
+        nodes, cost = self.program.nodes, self.problem.cost
+        return float(at.T * (nodes.weight @ cost.rate(_whole(at.y), nodes.inner)))
+
+    def values(self, at: Point) -> np.ndarray:
+        """(rows,)."""
+        return np.concatenate([*(limit.values(at.y) for limit in self.limits), [at.T]])
+
+    # ------------------------------------------------------------------ first derivatives
+
+    def linearised(self, at: Point) -> None:
+        """Slopes at the point, kept for what follows."""
+        nodes, cost = self.program.nodes, self.problem.cost
+        for limit in self.limits:
+            limit.linearise(at.y)
+        self.here, self.scale = at, at.T ** -self.powers[:, None].astype(float)
+        self.squares = any(True for _ in cost.squares(nodes.inner))
+        whole = _whole(at.y)
+        self.cost_slope = nodes.weight[:, None, None] * cost.slope(whole, nodes.inner)[:, :self.orders]
+        self.cost_rate = float(nodes.weight @ cost.rate(whole, nodes.inner))
+
+    def weighted(self, multipliers: np.ndarray) -> np.ndarray:
+        """(K, orders, n): slope of multipliers times values by y."""
+        total, start = np.zeros_like(self.here.y), 0
+        for limit in self.limits:
+            limit.add_weighted(total, multipliers[start:start + limit.size])
+            start += limit.size
+        return total
+
+    def gradient(self, multipliers: np.ndarray, objective: float = 1.0) -> np.ndarray:
+        """(size,): slope of objective times the objective plus multipliers times values."""
+        slope = self.weighted(multipliers)
+        if self.squares:
+            slope = slope + objective * self.here.T * self.cost_slope
+        by_T = (slope * self.here.y_T).sum() + objective * self.cost_rate + multipliers[-1]
+        return np.append(self.bands.vector(self.B, slope * self.scale), 0.0 if self.given else by_T)
+
+    def changes(self, step: np.ndarray) -> np.ndarray:
+        """(rows,): slopes of the values times a step."""
+        points = np.where(self.free, step[:-1], 0.0).reshape(-1, self.n)
+        dy = self.B @ points[self.local] * self.scale + self.here.y_T * step[-1]
+        return np.concatenate([*(limit.changes(dy) for limit in self.limits), [step[-1]]])
+
+    # ------------------------------------------------------------------ second derivatives
+
+    def curvature(self, multipliers: np.ndarray, small: float = SMALL) -> np.ndarray:
+        """(K, orders n, orders n): second derivatives by y of T times the cost plus multipliers times values.
+
+        small : share of the largest multiplier at a node; nodes with less are left out
+        """
+        total, start = np.zeros((len(self.here.y), self.orders * self.n, self.orders * self.n)), 0
+        for limit in self.limits:
+            limit.add_curvature(total, self.here.y, multipliers[start:start + limit.size], small)
+            start += limit.size
+        if self.squares:
+            nodes = self.program.nodes
+            for weights, quantity, at in self.problem.cost.squares(nodes.inner):
+                total[at] += square_curvature(quantity, weights, self.here.T * nodes.weight[at], _whole(self.here.y)[at],
+                                              self.orders)
+        return total
+
+    def newton(self, curvature: np.ndarray, multipliers: np.ndarray, sigma: np.ndarray) -> Bordered:
+        """The matrix of Newton's equations: second derivatives, plus sigma times squares of the rows' slopes."""
+        G, start, here = curvature.copy(), 0, self.here
+        for limit in self.limits:
+            limit.add_squares(G, sigma[start:start + limit.size])
+            start += limit.size
+        count, T, powers = len(G), here.T, self.powers[:, None]
+        slope = self.weighted(multipliers) + T * self.cost_slope
+        flat_T = here.y_T.reshape(count, -1, 1)
+        G_T = (G @ flat_T).reshape(here.y.shape)
+        border = self.bands.vector(self.B, (G_T - powers / T * slope + self.cost_slope) * self.scale)
+        y_TT = powers * (powers + 1.0) / T**2 * here.y + self._ends_again(T)
+        corner = (G_T * here.y_T).sum() + (slope * y_TT).sum() + 2.0 * (self.cost_slope * here.y_T).sum() + sigma[-1]
+        bands = self.bands.matrix(self.B * self.scale, G)
+        return Bordered(bands, 0.0 * border, 1.0, self.free) if self.given else Bordered(bands, border, corner, self.free)
+
+    def _ends_again(self, T: float) -> np.ndarray | float:
+        """What the ends add to the second derivative of y by T, beyond that of the powers of T."""
+        moving, twice = self.ends[1] + 2.0 * T * self.ends[2], 2.0 * self.ends[2]
+        if not moving.any():
+            return 0.0
+        powers = self.powers[:, None]
+        return (self.B @ twice[self.local] - 2.0 * powers / T * (self.B @ moving[self.local])) * self.scale
+
+
+class _Limit:
+    """Rows of one quantity that are open, scaled: values, slopes and what they add to nodes."""
+
+    def __init__(self, own: LimitRows, open_: np.ndarray, orders: int):
+        self.quantity, self.at, self.orders = own.quantity, own.at, orders
+        self.sample, self.component = own.sample[open_], own.component[open_]
+        self.size, self.scale = len(self.sample), own.quantity.scale
+        self.width = own.quantity.order + 1
+        self._constant: np.ndarray | None = None
+
+    def _table(self, numbers: np.ndarray) -> np.ndarray:
+        """(at, k) from numbers of the rows, divided by the scale."""
+        table = np.zeros((len(self.at), len(self.scale)))
+        table[self.sample, self.component] = numbers
+        return table / self.scale
+
+    def values(self, y: np.ndarray) -> np.ndarray:
+        return (self.quantity.values(y[self.at]) / self.scale)[self.sample, self.component]
+
+    def linearise(self, y: np.ndarray) -> None:
+        """slopes (at or 1, k, (order + 1) n)."""
+        if self.quantity.linear:
+            if self._constant is None:
+                motion = y[self.at[:1], :self.width].swapaxes(0, 1)
+                self._constant = np.concatenate(self.quantity.slope(*motion), axis=-1)
+            self.slopes = self._constant
+        else:
+            self.slopes = np.concatenate(self.quantity.slope(*y[self.at, :self.width].swapaxes(0, 1)), axis=-1)
+
+    def add_weighted(self, total: np.ndarray, multipliers: np.ndarray) -> None:
+        found = (self._table(multipliers)[:, None, :] @ self.slopes)[:, 0]
+        total[self.at, :self.width] += found.reshape(len(self.at), self.width, -1)
+
+    def changes(self, dy: np.ndarray) -> np.ndarray:
+        flat = dy[self.at, :self.width].reshape(len(self.at), -1, 1)
+        return ((self.slopes @ flat)[..., 0] / self.scale)[self.sample, self.component]
+
+    def add_squares(self, G: np.ndarray, sigma: np.ndarray) -> None:
+        width = self.slopes.shape[-1]
+        weights = self._table(sigma) / self.scale
+        G[self.at, :width, :width] += (self.slopes.swapaxes(-1, -2) * weights[:, None, :]) @ self.slopes
+
+    def add_curvature(self, G: np.ndarray, y: np.ndarray, multipliers: np.ndarray, small: float) -> None:
+        if not self.quantity.linear:
+            width = self.slopes.shape[-1]
+            factors = self._table(multipliers)
+            some = np.abs(factors * self.scale).max(axis=1)
+            here = np.flatnonzero(some >= small * some.max())
+            G[self.at[here], :width, :width] += node_curvature(self.quantity, factors[here], y[self.at[here]],
+                                                               self.slopes[here])
+
+
+def square_curvature(quantity: Quantity, weights: np.ndarray, times: np.ndarray, y: np.ndarray, orders: int) -> np.ndarray:
+    """Second derivatives of times * sum of weights values^2 by y (K, ORDERS, n): 2 (w v) v'' + 2 w v' v'^T."""
+    values, slopes = quantity.values(y), quantity.slopes(y)[:, :, :orders].reshape(len(y), len(weights), -1)
+    factors = 2.0 * weights * times[:, None]
+    total = (slopes.swapaxes(1, 2) * factors[:, None, :]) @ slopes
+    if not quantity.linear:
+        width = (quantity.order + 1) * y.shape[2]
+        total[:, :width, :width] += node_curvature(quantity, factors * values, y, slopes[..., :width])
+    return total
+
+
+def _whole(y: np.ndarray) -> np.ndarray:
+    """With all ORDERS."""
+    return y if y.shape[1] == ORDERS else np.concatenate((y, np.zeros((len(y), ORDERS - y.shape[1], y.shape[2]))), axis=1)
+
+
+def _decided(own: LimitRows, problem, last: int) -> np.ndarray:
+    """(rows,) whether start or goal decides the row, whatever the motion: it was checked before."""
+    found = np.zeros(len(own.sample), dtype=bool)
+    for node, state in ((0, problem.start), (last, problem.goal)):
+        found |= (own.at[own.sample] == node) & decides(state, own.quantity)[own.component]
+    return found
+
+
+def decides(state: EndState, quantity: Quantity) -> np.ndarray:
+    """(k,)."""
+    given = np.isfinite([state.q, state.qd, state.qdd, np.full_like(state.q, np.nan)])
+    if not quantity.linear:
+        return np.full(len(quantity.labels), given[:quantity.order + 1].all())
+    return ~(quantity.slopes(np.zeros((1, *given.shape)))[0] * ~given).any(axis=(1, 2))
+
+
+def _end_points(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
+    """(3, points, n) coefficients of 1, T, T^2 of the control points that start and goal fix; (points, n) which these are."""
+    breaks, degree, problem = program.breaks, program.degree, program.problem
+    count = len(breaks) - 1 + degree
+    table, fixed = np.zeros((3, count, problem.n)), np.zeros((count, problem.n), dtype=bool)
+    ends = ((problem.start, 0, 0.0, np.arange(3)), (problem.goal, len(breaks) - 2, 1.0, count - 1 - np.arange(3)))
+    for state, span, u, points in ends:
+        functions = basis(breaks, degree, np.array([span]), np.array([u]))[0, :3]
+        functions = functions[:, :3] if u == 0.0 else functions[:, :-4:-1]
+        given = np.isfinite([state.q, state.qd, state.qdd]).sum(axis=0)
+        y = np.stack((state.q, state.qd, state.qdd))
+        for j, known in enumerate(given):
+            solved = np.linalg.inv(functions[:known, :known])
+            table[:known, points[:known], j] = (solved * y[:known, j]).T
+            fixed[points[:known], j] = True
+    return table, fixed

@@ -1,0 +1,211 @@
+"""Minimises under limits by a primal-dual interior point method on condensed equations (Waechter and Biegler 2006, (9)-(29)).
+
+    minimise f(x)  where  c(x) = s,  lower <= s <= upper
+
+The barrier -mu log of the distances of s from its limits keeps it inside. Newton's step for given mu, with z the multipliers
+of the limits, lambda = z_upper - z_lower, sigma = z_lower / (s - lower) + z_upper / (upper - s), and ds = c_x dx + c - s:
+
+    (L_xx + c_x^T sigma c_x) dx = -(f_x + c_x^T (barrier slope + sigma (c - s)))
+
+Rows are many, variables few: no matrix is larger than that. A step is taken where it brings c - s or the barrier function down
+(a filter); one that is refused for its curvature is corrected once. Shifts on the diagonal keep the matrix positive definite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .banded import Bordered
+from .condensed import Condensed, Point
+
+TAU = 0.99  # of the way to a limit that a step goes, at most
+FALL, POWER = 0.2, 1.5  # of mu
+ENOUGH = 10.0  # mu falls where the error is less than so many of it
+ARMIJO, LESS, ROUNDING = 1e-4, 1e-5, 1e-13  # what a step has to bring
+SHORTEST_STEP = 1e-6
+LEAST_SHIFT, FIRST_SHIFT, LARGEST_SHIFT = 1e-6, 1e-4, 1e8
+UP, DOWN = 8.0, 3.0  # of the shift
+RELAXED = 1e-9  # limits are wider by this
+WORST, NEARLY = 1e4, 1e-4  # of the violation at the beginning: more is refused; with less the barrier function has to fall
+FAR = 1e10
+LARGEST = 1e6  # multiplier at first
+SOLVED = "solved"
+
+
+class Start(NamedTuple):
+    """mu: of the barrier; inside: how far slacks keep from limits at first; multipliers: of the rows, where they are known."""
+
+    mu: float
+    inside: float
+    multipliers: np.ndarray | None = None
+
+
+class Found(NamedTuple):
+    """status: SOLVED, or what went wrong."""
+
+    x: np.ndarray
+    multipliers: np.ndarray
+    status: str
+    iterations: int
+
+
+Watch = Callable[[int, np.ndarray, float], None]
+
+
+def minimise(program: Condensed, x: np.ndarray, start: Start, tolerance: float, most: int, watch: Watch) -> Found:
+    return _Search(program, x, start, tolerance, watch).run(most)
+
+
+class _Merit(NamedTuple):
+    """What a step has to bring down; descent: slope of the barrier function along the step."""
+
+    violation: float
+    barrier: float
+    descent: float
+
+
+class _Search:
+    """point, c, s, z: see above; shift: the last one."""
+
+    def __init__(self, program: Condensed, x: np.ndarray, start: Start, tolerance: float, watch: Watch):
+        self.program, self.tolerance, self.watch, self.mu = program, tolerance, watch, start.mu
+        self.lower, self.upper = program.lower - RELAXED, program.upper + RELAXED
+        self.below, self.above = np.isfinite(self.lower), np.isfinite(self.upper)
+        self.point = program.at(x)
+        self.c = program.values(self.point)
+        room = np.minimum(start.inside, 0.25 * (self.upper - self.lower))
+        self.s = np.clip(self.c, self.lower + room, self.upper - room)
+        known = np.zeros_like(self.c) if start.multipliers is None else start.multipliers
+        self.z = [np.where(there, np.maximum(np.minimum(self.mu / gap, LARGEST), sign * known), 0.0)
+                  for there, gap, sign in zip((self.below, self.above), self._gaps(self.s), (-1.0, 1.0))]
+        self.shift, self.filter = 0.0, list[tuple[float, float]]()
+        self.most = WORST * max(1.0, np.abs(self.c - self.s).sum())
+
+    # ------------------------------------------------------------------ numbers of a state
+
+    def _gaps(self, s: np.ndarray) -> list[np.ndarray]:
+        return [np.where(self.below, s - self.lower, 1.0), np.where(self.above, self.upper - s, 1.0)]
+
+    def _barrier(self, objective: float, s: np.ndarray) -> float:
+        return objective - self.mu * float(np.log(np.concatenate(self._gaps(s))).sum())
+
+    def _error(self, dual: np.ndarray, mu: float) -> float:
+        """(5), scaled."""
+        gaps, total = self._gaps(self.s), sum(float(z.sum()) for z in self.z)
+        scale = max(100.0, total / max(1, self.below.sum() + self.above.sum())) / 100.0
+        complementarity = max(float(np.abs(z * gap - mu)[known].max(initial=0.0))
+                              for z, gap, known in zip(self.z, gaps, (self.below, self.above)))
+        return max(float(np.abs(dual).max()) / scale, float(np.abs(self.c - self.s).max()), complementarity / scale)
+
+    # ------------------------------------------------------------------ the search
+
+    def run(self, most: int) -> Found:
+        program = self.program
+        for iteration in range(most + 1):
+            program.linearised(self.point)
+            multipliers = self.z[1] - self.z[0]
+            dual = program.gradient(multipliers)
+            self.watch(iteration, self.point.x, float(np.maximum(self.c - program.upper, program.lower - self.c).max()))
+            if self._error(dual, 0.0) <= self.tolerance:
+                return Found(self.point.x, multipliers, SOLVED, iteration)
+            if iteration == most:
+                break
+            while self._error(dual, self.mu) <= ENOUGH * self.mu and self.mu > self.tolerance / 10.0:
+                self.mu = max(self.tolerance / 10.0, min(FALL * self.mu, self.mu**POWER))
+                self.filter = []
+            if not self._step(multipliers):
+                return Found(self.point.x, multipliers, "stuck", iteration)
+        return Found(self.point.x, self.z[1] - self.z[0], "too many iterations", most)
+
+    def _step(self, multipliers: np.ndarray) -> bool:
+        """One of Newton's steps, with a larger shift where no share of it is any good; False if that does not help."""
+        program, gaps = self.program, self._gaps(self.s)
+        sigma = self.z[0] / gaps[0] + self.z[1] / gaps[1]
+        self.slope = np.where(self.above, self.mu / gaps[1], 0.0) - np.where(self.below, self.mu / gaps[0], 0.0)
+        matrix = program.newton(program.curvature(multipliers), multipliers, sigma)
+        least = 0.0
+        while self._factorised(matrix, least):
+            step, ds = self._solved(matrix, sigma, self.c - self.s)
+            if self._moved(matrix, sigma, gaps, step, ds):
+                return True
+            least = max(UP * self.shift, FIRST_SHIFT)
+        return False
+
+    def _factorised(self, matrix: Bordered, least: float) -> bool:
+        """With about the least shift that makes it positive definite; the last one tells where to look."""
+        if not least and matrix.factorise(0.0):
+            return True
+        shift = least or max(LEAST_SHIFT, self.shift / DOWN)
+        while not matrix.factorise(shift):
+            shift *= UP
+            if shift > LARGEST_SHIFT:
+                return False
+        self.shift = shift
+        return shift <= LARGEST_SHIFT
+
+    def _solved(self, matrix: Bordered, sigma: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """dx, ds where c - s is the distance."""
+        step = matrix.solve(-self.program.gradient(self.slope + sigma * distance))
+        return step, self.program.changes(step) + distance
+
+    def _moved(self, matrix: Bordered, sigma: np.ndarray, gaps: list[np.ndarray], step: np.ndarray, ds: np.ndarray) -> bool:
+        """Whether some share of the step is taken."""
+        tau, objective = max(TAU, 1.0 - self.mu), self.program.objective(self.point)
+        now = _Merit(np.abs(self.c - self.s).sum(), self._barrier(objective, self.s),
+                     float(self.program.gradient(np.zeros_like(self.c)) @ step + self.slope @ ds))
+        largest = _share(gaps, ds, tau)
+        if step[-1] < 0.0:
+            largest = min(largest, -0.5 * self.point.T / step[-1])
+        share = largest
+        while share > SHORTEST_STEP:
+            if self._tried(share, step, ds, now, gaps, tau):
+                return True
+            if share == largest:  # once more with what the curvature of the constraints did to the step
+                again, ds_again = self._solved(matrix, sigma, share * (self.c - self.s) + self.missed)
+                if self._tried(_share(gaps, ds_again, tau), again, ds_again, now, gaps, tau):
+                    return True
+            share *= 0.5
+        return False
+
+    def _tried(self, share: float, step: np.ndarray, ds: np.ndarray, now: _Merit, gaps: list[np.ndarray], tau: float) -> bool:
+        """Takes that share of the step if the filter lets it."""
+        point = self.program.at(self.point.x + share * step)
+        c, s = self.program.values(point), self.s + share * ds
+        self.missed = c - s
+        violation = np.abs(self.missed).sum()
+        barrier = self._barrier(self.program.objective(point), s) if np.isfinite(violation) else np.inf
+        if not violation <= self.most or any(violation >= v and barrier >= b for v, b in self.filter):
+            return False
+        margin = (1.0 - LESS) * now.violation, now.barrier - LESS * now.violation
+        inside = now.violation < self.most / WORST * NEARLY and now.descent < 0.0
+        if inside and share * (-now.descent) ** 2.3 > now.violation ** 1.1:  # (19)
+            accepted = barrier <= now.barrier + ARMIJO * share * now.descent + ROUNDING * abs(now.barrier)
+        else:
+            accepted = violation <= margin[0] or barrier <= margin[1]
+            if accepted:
+                self.filter.append(margin)
+        if accepted:
+            self._take(point, c, s, gaps, ds, tau)
+        return accepted
+
+    def _take(self, point: Point, c: np.ndarray, s: np.ndarray, gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> None:
+        """Multipliers follow (12), as far as they stay positive (15), not too far from mu / gap (16)."""
+        self.point, self.c, self.s = point, c, s
+        for k, (sign, known, gap, after) in enumerate(zip((1.0, -1.0), (self.below, self.above), gaps, self._gaps(s))):
+            z = self.z[k]
+            dz = np.where(known, self.mu / gap - z - sign * z / gap * ds, 0.0)
+            down = dz < 0.0
+            z = z + min(1.0, float((-tau * z[down] / dz[down]).min(initial=1.0))) * dz
+            self.z[k] = np.where(known, np.clip(z, self.mu / after / FAR, FAR * self.mu / after), 0.0)
+
+
+def _share(gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> float:
+    """The largest step with which no slack comes nearer to a limit than 1 - tau of where it was."""
+    share = 1.0
+    for gap, change in zip(gaps, (ds, -ds)):
+        down = change < 0.0
+        share = min(share, float((-tau * gap[down] / change[down]).min(initial=1.0)))
+    return share

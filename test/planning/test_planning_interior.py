@@ -1,0 +1,146 @@
+"""The interior point method: its derivatives by differences, its matrix by a dense one, its plans beside IPOPT's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnea_ros import plan_motion
+from rnea_ros.motion.plan import motion_limits, torque, torque_rate
+from rnea_ros.planning import Cost, EndState, Problem, Settings
+from rnea_ros.planning import interior_point as interior
+from rnea_ros.planning.banded import Bands, Bordered
+from rnea_ros.planning.condensed import Condensed, condensable
+from rnea_ros.planning.grid import Peak, nodes
+from rnea_ros.planning.guess import guesses
+from rnea_ros.planning.ipopt import minimise
+from rnea_ros.planning.problem import tied
+from rnea_ros.planning.transcription import Transcription
+from support.planning_cases import RR_GOAL, RR_START, robot
+
+BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])
+FREE = np.full(2, np.nan)
+REST = EndState(np.array(RR_GOAL), np.zeros(2), FREE)
+STARTS = {"rest": EndState(np.array(RR_START), np.zeros(2), np.zeros(2)),
+          "moving": EndState(np.array(RR_START), np.array([0.3, -0.2]), np.array([1.0, np.nan])),
+          "free speed": EndState(np.array(RR_START), np.array([0.0, np.nan]), FREE)}
+
+
+def problem(start: EndState, cost: bool = True) -> Problem:
+    arm = robot("rr")
+    tau = torque(arm, np.array([10.0, 9.0]), {})
+    limited = [*motion_limits(arm, replace(arm.limits, jerk=np.full(2, 50.0))), tau, torque_rate(arm, np.full(2, 500.0), {})]
+    return Problem(start, REST, limited, Cost(0.9, np.array([0.1, 0.3]), tau) if cost else Cost())
+
+
+def program(given: Problem, degree: int = 3) -> Transcription:
+    return Transcription(given, BREAKS, degree, nodes(BREAKS, degree + 2, [Peak(0.33, 0.0, 4, 0), Peak(0.9, 0.0, 4, 1)]))
+
+
+def dense(matrix: Bordered, free: np.ndarray) -> np.ndarray:
+    count = matrix.bands.shape[1]
+    whole = np.zeros((count + 1, count + 1))
+    for below, band in enumerate(matrix.bands):
+        for column in range(count - below):
+            whole[column + below, column] = whole[column, column + below] = band[column]
+    whole[-1, :-1] = whole[:-1, -1] = matrix.border
+    whole[-1, -1] = matrix.corner
+    kept = np.append(free, True)
+    return whole[np.ix_(kept, kept)]
+
+
+@pytest.mark.parametrize("degree", [3, 4])
+@pytest.mark.parametrize("start", STARTS)
+def test_values_and_derivatives(start, degree):
+    whole = program(problem(STARTS[start]), degree)
+    small, rng = Condensed(whole), np.random.default_rng(0)
+    kept = np.flatnonzero(np.append(small.free, True))
+    at = small.at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.8))
+    ends = len(whole.problem.ends.value)
+    np.testing.assert_allclose(whole.constraints(at.x)[:ends], whole.problem.ends.value, atol=1e-12)
+    np.testing.assert_allclose(small.values(at)[:-1], whole.constraints(at.x)[small.kept], atol=1e-12)
+    assert small.objective(at) == pytest.approx(whole.objective(at.x), rel=1e-12)
+    multipliers, sigma = rng.normal(size=len(small.lower)), rng.uniform(size=len(small.lower))
+
+    def numeric(function, step=1e-6):
+        units = np.eye(len(at.x))[kept] * step
+        return np.stack([(function(at.x + unit) - function(at.x - unit)) / (2.0 * step) for unit in units], axis=-1)
+
+    def lagrangian(x):
+        here = small.at(x)
+        return 0.7 * small.objective(here) + multipliers @ small.values(here)
+
+    def gradient(x):
+        small.linearised(small.at(x))
+        return small.gradient(multipliers)[kept]
+
+    exact = numeric(lagrangian)
+    small.linearised(at)
+    np.testing.assert_allclose(small.gradient(multipliers, 0.7)[kept], exact, atol=1e-7 * np.abs(exact).max())
+    slopes = numeric(lambda x: small.values(small.at(x)))
+    for column, unit in zip(slopes.T, np.eye(len(at.x))[kept]):
+        np.testing.assert_allclose(small.changes(unit), column, atol=1e-7 * np.abs(slopes).max())
+    curved = numeric(gradient) + slopes.T @ (sigma[:, None] * slopes)
+    small.linearised(at)
+    found = dense(small.newton(small.curvature(multipliers, 0.0), multipliers, sigma), small.free)
+    np.testing.assert_allclose(found, curved, atol=1e-5 * np.abs(curved).max())
+
+
+def test_bordered_bands_are_solved():
+    rng = np.random.default_rng(1)
+    span, spans, width, n = np.repeat([0, 1, 3, 4], 3), 5, 4, 2
+    free = rng.uniform(size=(spans - 1 + width) * n) < 0.8
+    bands = Bands(span, spans, width, n, free)
+    B, half = rng.normal(size=(len(span), 3, width)), rng.normal(size=(len(span), 6, 6))
+    G = half @ half.transpose(0, 2, 1)
+    exact = np.zeros((len(free), len(free)))
+    for k, first in enumerate(span):
+        local = np.kron(B[k], np.eye(n))
+        exact[first * n:(first + width) * n, first * n:(first + width) * n] += local.T @ G[k] @ local
+    border, right = rng.normal(size=len(free)) * free, rng.normal(size=len(free) + 1) * np.append(free, True)
+    matrix = Bordered(bands.matrix(B, G), border, 1e4, free)
+    kept = np.append(free, True)
+    np.testing.assert_allclose(dense(matrix, free)[:-1, :-1], exact[np.ix_(free, free)], atol=1e-12)
+    assert matrix.factorise(0.1)
+    np.testing.assert_allclose((dense(matrix, free) + 0.1 * np.eye(kept.sum())) @ matrix.solve(right)[kept], right[kept],
+                               atol=1e-9)
+    assert not matrix.solve(right)[~kept].any() and not matrix.factorise(-1e5)
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_the_same_plan_as_by_ipopt(start):
+    breaks = np.linspace(0.0, 1.0, 9)
+    given = problem(STARTS[start], cost=False)
+    whole = Transcription(given, breaks, 3, nodes(breaks, 5))
+    x = whole.variables(next(guesses(given, breaks, 3)))
+    seen = []
+    ours = interior.minimise(Condensed(whole), x, interior.Start(1e-2, 1e-2), 1e-7, 100, lambda *now: seen.append(now[0]))
+    theirs = minimise(whole, x, {"tol": 1e-7, "max_iter": 300}, lambda *now: None)
+    assert ours.status == interior.SOLVED and theirs.converged and seen == list(range(ours.iterations + 1))
+    assert ours.x[-1] == pytest.approx(theirs.x[-1], rel=1e-4)
+    values = whole.constraints(ours.x)
+    assert (values <= whole.rows.upper + 1e-6).all() and (values >= whole.rows.lower - 1e-6).all()
+
+
+def test_what_it_is_not_for():
+    given = problem(STARTS["rest"])
+    assert condensable(program(given))
+    place = EndState(np.array([0.0, np.nan]), np.zeros(2), FREE)
+    tie = tied(1, np.eye(2), np.zeros(2))
+    narrow = replace(given.quantities[1], lower=np.zeros(2), upper=np.zeros(2))
+    for other in (replace(given, start=place), replace(given, coupling=tie), replace(given, box=(-np.ones(2), np.ones(2))),
+                  replace(given, quantities=[*given.quantities, narrow])):
+        assert not condensable(program(other))
+
+
+def test_from_limit_to_limit_is_as_fast_as_beside_them():
+    """Where a motion begins and ends at a limit, that limit has no inside there."""
+    arm = robot("panda")
+    known, refined = arm.limits, Settings(refinements=3)
+    at, beside = (plan_motion(arm, known.lower, known.upper, settings=refined,
+                              limits=replace(known, lower=known.lower - inset, upper=known.upper + inset))
+                  for inset in (0.0, 1e-6))
+    assert at.duration == pytest.approx(beside.duration, rel=1e-4)
+    assert not [note for note in at.notes if "left out" in note]
