@@ -69,7 +69,7 @@ $(DONE)-venv:
 
 $(DONE)-requirements: setup.py $(LOCK) $(DONE)-venv
 	@echo '[env] installing Python packages: $(EXTRAS) (1 to 4 minutes, 2 GB on disk)'
-	@$(call locked,'.[$(if $(WHEELS),$(WHEELS)$(comma))$(EXTRAS)]')
+	@$(call locked,'.$(if $(WHEELS)$(EXTRAS),[$(if $(WHEELS),$(WHEELS)$(comma))$(EXTRAS)])')
 	@touch $@
 
 $(DONE)-package: $(SOURCES) $(DONE)-requirements | $(DONE)-messages
