@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from cases import ROOT
 
 COUNTS = {"stanford arm of golden.json": (312, 270), "7R, geometry of the Panda": (658, 663),
@@ -63,12 +64,13 @@ def goals(found: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
     batches = {batch.name: batch for batch in found.get("batch", [])}
     batch = batches.get("seven_r")
     add("batch", "3. batch, share of the measured vector FMA peak, 7R, at the best size", 0.35, batch and batch.best, "", True)
+    add("batch", "3. the same", 0.5, batch and batch.best, "", True)
     add("threads", "3. batch, two threads / one", 1.8, batch and batch.speedup, "", True)
     for robot, (products, sums) in COUNTS.items():
         counts = json.loads((ROOT / "test/golden/operation_counts.json").read_text())[robot]
         add("counts", f"4. {robot}: multiplications {counts['multiplications']}, additions {counts['additions']}; the worse "
             f"share of {products} and {sums}", 1.0, max(counts["multiplications"] / products, counts["additions"] / sums))
-    made += _node_goals(found.get("node", {}), notes)
+    made += _node_goals(found.get("node", {}), notes) + _tick_goals(found.get("ticks", {}), notes)
     sizes = {size.n: size for size in found.get("joints", [])}
     if sizes:
         add("linear", "6. time per joint, 128 joints / 32 joints", 1.25,
@@ -88,7 +90,18 @@ def _node_goals(node: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
         for key, text, limit, reached, unit in (
                 ("lost", f"messages lost of {ours.sent}", 0, float(ours.lost), ""),
                 ("p99", "99th percentile of the round trip", 1.0, ours.percentile(99) * 1e-3, " ms"),
+                ("p99.9", "99.9th percentile of the round trip", 1.0, ours.percentile(99.9) * 1e-3, " ms"),
                 ("cpu", "processor time per message / naive node's", 0.35, ours.cpu_ms / naive.cpu_ms, "")):
             goal = Goal(f"{heard}: {text}", limit, reached, unit)
             made.append(goal if goal.met else Goal(goal.text, limit, reached, unit, note=notes.get(key, "")))
     return made
+
+
+def _tick_goals(ticks: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
+    """A solver in a process of its own must not be felt: beside it, ticks are late as seldom as beside none."""
+    if not ticks:
+        return []
+    idle, busy = (ticks[name].late for name in ("idle", "busy, in a process of its own"))
+    share = Goal("7. ticks of scaling_node at 1 kHz that come more than 1 ms late: so many more beside a busy solver than "
+                 "beside an idle one", 0.001, float(np.mean(busy > 1.0) - np.mean(idle > 1.0)))
+    return [share if share.met else Goal(share.text, share.limit, share.reached, note=notes["ticks"])]

@@ -7,10 +7,13 @@ NOTES = {
               "this one, with eight branches and more geometry at each, takes 5876 and 5270, and regrouping saves as large a "
               "share of both. A random tree that starts at 5447 and 4963 ends at 4865 and 4353",
     "threads": "arrays of this size come from memory, which both threads share",
-    "batch": SHARED,
+    "batch": "by its parts, below: products that are not fused, sines and cosines, moves where registers are too few, rows "
+             "turned into lanes and back, and memory",
     "lost": "a queue of 100 messages is a tenth of a second: a process that is not let run for longer loses some. What the "
             "naive node loses, and the load, stand in the last table",
     "p99": SHARED,
+    "p99.9": "the first row of the table of nodes is what this machine itself adds: who only sleeps wakes that late",
+    "ticks": SHARED,
     "cpu": "of what is left, two thirds are the middleware's: its receiving thread, the wait, taking one message and sending "
            "the answers. rclpy's executor was most of what could be saved",
     "build7": TRACING,

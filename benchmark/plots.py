@@ -52,7 +52,8 @@ def joints(sizes: Sequence[Size], file: Path) -> None:
 
 def latency(runs: Mapping[str, Load], file: Path) -> None:
     """Percentiles of the round trip, from the publication of a joint state to the arrival of the last result."""
-    percentiles({name: [run.percentile(share) for share in SHARES] for name, run in runs.items()}, file)
+    percentiles({name: [run.percentile(share) for share in SHARES] for name, run in runs.items()
+                 if name.startswith(("naive", "ours"))}, file)
 
 
 def percentiles(runs: Mapping[str, Sequence[float]], file: Path) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+import closed
+import mix
+import ticks
 from batch import SIZES, THREADS, Batch, cores
 from cases import ROOT
 from goals import goals
@@ -44,7 +47,8 @@ def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
         f"{compiler() or 'no C++ compiler'}, `-O3 -march=native -DNDEBUG`.", "",
         "## Goals", "", "| goal | to reach | reached | | why not |", "|---|---|---|---|---|",
         *(goal.row() for goal in goals(dict(found), NOTES)), ""]
-    writers = {"kernels": _kernels, "calls": _calls, "batch": _batches, "joints": _joints, "node": _nodes}
+    writers = {"kernels": _kernels, "calls": _calls, "closed": closed.lines, "batch": _batches, "mix": mix.lines,
+               "joints": _joints, "node": _nodes, "ticks": ticks.lines}
     for name, write in writers.items():
         if name in found:
             parts += [*write(found[name]), ""]
@@ -117,7 +121,8 @@ def _nodes(found: Mapping[str, Load]) -> list[str]:
              "side wait; the last two rows do not. Round trip: from the publication of a joint state until the last result "
              "is there. Processor time: user and system time of all threads per answered message. The naive node "
              "(naive_node.py) uses rclpy's executor, makes its messages anew and computes the same with Pinocchio. Load: of "
-             "the whole machine, averaged over the last minute, these processes included.", "",
+             "the whole machine, averaged over the last minute, these processes included. The first row is the machine's own: "
+             "how late a thread wakes that runs in real time and does nothing but sleep until the next millisecond.", "",
              "![Round trip](latency.png)", "",
              "| node | lost | p50, us | p99, us | p99.9, us | processor time, ms | memory, kB more | load |",
              "|---|---|---|---|---|---|---|---|"]

@@ -12,8 +12,10 @@ from typing import Any
 
 import batch
 import calls
+import closed
 import joints
 import kernels
+import mix
 import plots
 import report
 from cases import Case, path
@@ -22,7 +24,7 @@ from timing import interleaved
 from toolchain import Missing, library
 
 HERE = Path(__file__).resolve().parent
-SECTIONS = ("kernels", "calls", "batch", "joints", "node")
+SECTIONS = ("kernels", "calls", "closed", "batch", "joints", "node", "ticks")
 
 
 def measure(sections: tuple[str, ...], rounds: int, node_seconds: float) -> dict[str, Any]:
@@ -41,9 +43,15 @@ def measure(sections: tuple[str, ...], rounds: int, node_seconds: float) -> dict
     if "kernels" in found:
         found["missing"] += found["kernels"][1]
     attempt("calls", lambda: _calls(rounds, found["missing"]))
+    attempt("closed", lambda: closed.measure(rounds))
     attempt("batch", lambda: [batch.measure(file.stem, file, rounds) for file in (batch.STANFORD, batch.SEVEN)])
+    if "batch" in found:
+        sections += ("mix",)
+        attempt("mix", lambda: [mix.measure(file.stem, file, one.operations, one.peak, rounds)
+                                for file, one in zip((batch.STANFORD, batch.SEVEN), found["batch"])])
     attempt("joints", lambda: joints.measure(rounds, _has_pinocchio()))
     attempt("node", lambda: __import__("node").measure(node_seconds))
+    attempt("ticks", lambda: __import__("ticks").measure(node_seconds))
     return found
 
 

@@ -1,11 +1,11 @@
 """How late ticks at 1 kHz come while a solver works beside them: in a process of its own, in a thread, and not at all.
 
-    python benchmark/ticks.py [--rounds 20] [--seconds 5] [--priority 50]
+    python benchmark/ticks.py [--seconds 60] [--turn 2] [--priority 50]
 
-The three take turns, so that what else the machine does is the same for all. A 7R arm moves all the while: its trajectory
-scaler, torque and torque rate are what a tick computes. A busy solver solves for one time law after another. Each line says
-how many ticks came later than so many milliseconds after they were due. --priority runs the thread that ticks in real time
-(SCHED_FIFO), as process.priority of scaling_node does: what is left then is what the interpreter's lock costs.
+All take turns, so that what else the machine does is the same for all. A 7R arm moves all the while: its trajectory scaler,
+torque and torque rate are what a tick computes. A busy solver solves for one time law after another. --priority runs the
+thread that ticks in real time (SCHED_FIFO), as process.priority of scaling_node does: what is left then is what the
+interpreter's lock costs, and the machine itself, which the side "no tick" shows: a loop that does nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,19 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from node import real_time_is_allowed
 
 from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.goal import TrajectoryPoint, read
@@ -36,7 +42,8 @@ from support.reach import DYNAMICS, LIMITS, POINTS, ROBOT
 from support.scaling_cases import waypoints
 
 RATE = 1000.0  # Hz
-LATE = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # ms
+LATE = (0.2, 0.5, 1.0, 2.0, 5.0)  # ms
+PRIORITY, TURN = 50, 2.0  # of the thread that ticks; s that a side has at a time
 SWITCH_INTERVAL = 5e-4  # s; scaling_node's
 COUNT = 20  # points of the motion that is solved for
 
@@ -78,10 +85,26 @@ class Solving:
             self.solved += 1
 
 
-def ticked(seconds: float, priority: int) -> np.ndarray:
+def _ticks(motion: ExecutedMotion) -> Callable[[float], object]:
+    return lambda elapsed: motion.tick(elapsed, time.time_ns(), time.time_ns)
+
+
+def _nothing(_elapsed: float) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """How late each tick came [ms], laws solved meanwhile, and the most that the machine was loaded."""
+
+    late: np.ndarray
+    solved: int
+    busy: float
+
+
+def ticked(seconds: float, priority: int, tick: Callable[[float], object]) -> np.ndarray:
     """How late each tick was [ms]."""
     late: list[float] = []
-    motion = moving()
 
     def begin() -> None:
         if priority:
@@ -89,7 +112,7 @@ def ticked(seconds: float, priority: int) -> np.ndarray:
 
     def step(elapsed: float) -> bool:
         late.append(elapsed - 1.0 / RATE)
-        motion.tick(elapsed)
+        tick(elapsed)
         return True
 
     loop = RateLoop(step, RATE, begin)
@@ -99,27 +122,53 @@ def ticked(seconds: float, priority: int) -> np.ndarray:
     return 1e3 * np.array(late[10:])
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--priority", type=int, default=0)
-    args = parser.parse_args()
+def measure(seconds: float, turn: float = TURN, priority: int | None = None) -> dict[str, Ticks]:
+    """By what the solver does. priority: None: in real time where that is allowed."""
+    if priority is None:
+        priority = PRIORITY if real_time_is_allowed() else 0
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
     process = SolverProcess(lambda well, sentence: print(sentence))
-    workers = {"idle": Solving(None), "thread": Solving(ThreadPoolExecutor(1)), "process": Solving(process)}
-    found: dict[str, list[np.ndarray]] = {name: [] for name in workers}
-    loads = []
-    for _ in range(args.rounds):
-        for name, solving in workers.items():
-            with solving:
-                found[name].append(ticked(args.seconds, args.priority))
-            loads.append(os.getloadavg()[0])
-    process.shutdown()
-    print(f"load {np.min(loads):.1f} to {np.max(loads):.1f}, priority {args.priority}; "
-          f"laws solved: thread {workers['thread'].solved}, process {workers['process'].solved}")
-    print("| solver | ticks | median [ms] | 99 % | 99.9 % | most |", *(f"> {most:g} ms |" for most in LATE))
-    for name, parts in found.items():
-        late = np.concatenate(parts)
-        spread = " | ".join(f"{value:.3f}" for value in np.percentile(late, (50, 99, 99.9, 100)))
-        print(f"| {name} | {len(late)} | {spread} |", *(f"{int((late > most).sum())} |" for most in LATE), flush=True)
+    sides = {"no tick: a loop that does nothing": None, "idle": Solving(None),
+             "busy, in a process of its own": Solving(process), "busy, in a thread": Solving(ThreadPoolExecutor(1))}
+    late: dict[str, list[np.ndarray]] = {name: [] for name in sides}
+    busy = 0.0
+    try:
+        with sides["busy, in a process of its own"]:  # type: ignore[union-attr]  # it has begun before it counts
+            time.sleep(turn)
+        for _ in range(max(1, round(seconds / turn))):
+            for name, solving in sides.items():
+                with solving or nullcontext():
+                    late[name].append(ticked(turn, priority, _ticks(moving()) if solving else _nothing))
+                busy = max(busy, os.getloadavg()[0])
+    finally:
+        process.shutdown()
+        sys.setswitchinterval(interval)
+    return {name: Ticks(np.concatenate(late[name]), solving.solved if solving else 0, busy) for name, solving in sides.items()}
+
+
+def lines(found: Mapping[str, Ticks]) -> list[str]:
+    """Of results.md."""
+    busy = max(one.busy for one in found.values())
+    text = ["## Ticks beside a solver", "",
+            "How late a tick at 1 kHz comes, in milliseconds: scaler, torque and torque rate of a 7R arm in motion, in real "
+            "time (SCHED_FIFO) where that is allowed, while the solver of scaling_node looks for one time law after another. "
+            f"The sides take turns of {TURN:g} s. scaling_node has its solver in a process of its own; the last row shows "
+            f"why. Load of the machine: up to {busy:.1f}.", "",
+            "| solver | ticks | laws | median | 99 % | 99.9 % | most | "
+            + " | ".join(f"> {most:g} ms" for most in LATE) + " |",
+            "|---|---|---|---|---|---|---|" + "---|" * len(LATE)]
+    for name, one in found.items():
+        spread = " | ".join(f"{value:.3f}" for value in np.percentile(one.late, (50, 99, 99.9, 100)))
+        above = " | ".join(f"{np.mean(one.late > most):.2%}" for most in LATE)
+        text.append(f"| {name} | {len(one.late)} | {one.solved} | {spread} | {above} |")
+    return text
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--turn", type=float, default=TURN)
+    parser.add_argument("--priority", type=int)
+    args = parser.parse_args()
+    print("\n".join(lines(measure(args.seconds, args.turn, args.priority))))

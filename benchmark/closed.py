@@ -1,0 +1,82 @@
+"""One sample of robots with closed loops, from Python: palletiser and Stewart platform, as a node follows them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+import pinocchio as pin
+from cases import ROOT
+from timing import Loop, Times, interleaved, python_loop
+
+from rnea_ros import load
+
+ROBOTS = ("palletiser", "stewart")
+SAMPLES, PERIOD = 2000, 2.0  # of one swing, which ends where it began; s
+UNIT = "Pinocchio: rnea of the open tree (tau)"
+
+
+def swing(start: np.ndarray, size: float) -> np.ndarray:
+    """(SAMPLES, 4, n): q .. qddd, sines about a pose."""
+    w, phases = 2.0 * np.pi / PERIOD, np.linspace(0.0, 2.0, len(start))
+    angles = w * np.linspace(0.0, PERIOD, SAMPLES, endpoint=False)[:, None] + phases
+    waves = [size * w**k * np.sin(angles + k * np.pi / 2.0) for k in range(4)]
+    waves[0] = waves[0] + start
+    return np.stack(waves, axis=1)
+
+
+def sides(name: str) -> dict[str, Loop]:
+    """Loops by name. One that follows goes on where it was, from sample to sample."""
+    file = ROOT / "urdf" / f"{name}.urdf"
+    robot = load(file, file.with_suffix(".robot.yaml"))
+    names = robot.legs.joint_names if hasattr(robot, "legs") else robot.tree.joint_names
+    start = robot.start[[*map(names.index, robot.joint_names)]]
+    samples = [list(sample) for sample in swing(start, 0.02 if name == "stewart" else 0.2)]
+    tracker, along = robot.tracker(), robot.along
+
+    def given(found: tuple) -> tuple:
+        return found if name == "stewart" else (found.motion,)  # type: ignore[attr-defined]
+
+    place = 0
+
+    def walked(answer: bool) -> Loop:
+        def loop(count: int) -> float:
+            nonlocal place
+            began = time.perf_counter()
+            for _ in range(count):
+                found = tracker.follow(*samples[place])
+                if answer:
+                    along(*given(found))
+                place = (place + 1) % SAMPLES
+            return time.perf_counter() - began
+
+        return loop
+
+    model = pin.buildModelFromXML(file.read_text())
+    data, q = model.createData(), pin.neutral(model)
+    v = np.random.default_rng(0).uniform(-1.0, 1.0, model.nv)
+    return {"ours: tau, tau_rate and their gravity shares of the next sample": walked(True),
+            "ours: of that, following the loops": walked(False),
+            "ours: torque_and_rate, loops sought from the start pose": python_loop(robot.torque_and_rate, *samples[0]),
+            UNIT: python_loop(pin.rnea, model, data, q, v, v)}
+
+
+def measure(rounds: int) -> dict[str, dict[str, Times]]:
+    return {name: interleaved(sides(name), rounds) for name in ROBOTS}
+
+
+def lines(found: Mapping[str, Mapping[str, Times]]) -> list[str]:
+    """Of results.md."""
+    text = ["## Loops and platforms, one call from Python", "",
+            "Microseconds. The loops of the palletiser (4 motors, 10 joints) and of the Stewart platform (6 motors) are "
+            "followed from sample to sample, as dynamics_node does. Pinocchio's rnea of the same tree, loops open, is there "
+            "to compare with; it answers less.", "", "| robot | what | min | median | / rnea |", "|---|---|---|---|---|"]
+    for robot, times in found.items():
+        text += [f"| {robot} | {name} | {one.low * 1e6:.1f} | {one.middle * 1e6:.1f} | {one.over(times[UNIT]):.1f} |"
+                 for name, one in times.items()]
+    return text
+
+
+if __name__ == "__main__":
+    print("\n".join(lines(measure(60))))
