@@ -1,11 +1,11 @@
 """Every place it should run: `make matrix` tries the combinations below that are possible here, each in a fresh clone.
 
-    python .ci/matrix.py [--list] [--only WORD] [--keep] [--full] [--pythons FOLDER ...]
+    python .ci/matrix.py [--list] [--only WORD] [--keep] [--full] [--strict] [--pythons FOLDER ...]
 
 A combination is a Python, where ROS 2 comes from, and pins of packages. Its clone lies in build/matrix; the tests are short
 ones, --full runs `make test`. Interpreters are looked for on the PATH, in pyenv, and in the folders given. What was found is
 printed as the table that docs/platforms.md shows, and kept in build/matrix/results.json with the date. Ends with 1 if a test
-failed.
+failed; with --strict also if something was missing.
 """
 
 from __future__ import annotations
@@ -146,6 +146,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="what would be tried, and what is missing")
     parser.add_argument("--only", default="", metavar="WORD", help="combinations whose name has this in it")
     parser.add_argument("--full", action="store_true", help="make test, not the short tests")
+    parser.add_argument("--strict", action="store_true", help="what is missing is a failure")
     parser.add_argument("--keep", action="store_true", help="leave the clones where they are")
     parser.add_argument("--pythons", nargs="*", type=Path, default=[], metavar="FOLDER", help="where interpreters are, too")
     args = parser.parse_args()
@@ -157,6 +158,7 @@ def main() -> int:
         missing = combination.missing(pythons)
         if args.list or missing:
             print(f"{combination.name}: {missing or 'possible'}", flush=True)
+            failed = failed or bool(missing and args.strict)
             continue
         clone = Clone(combination, pythons[combination.python])
         result = clone.tried(args.full)

@@ -139,10 +139,10 @@ def lines(found: Sequence[Mix]) -> list[str]:
     text = ["### Where the time of a batch goes", "",
             f"A tile of {found[0].lanes} samples: its parts by themselves, in loops of machine code on data in the cache, and "
             "their vector instructions, sines and cosines among them. The share of the peak and the share that the "
-            "instructions allow hold for a part and all above it. They allow less than all, since only a product that is fused "
-            "with a sum makes full use of a multiplier, and sines, cosines and the look for what is not finite count as no "
-            "work. Beyond that, steps lose to registers, which are too few: most of its moves go to memory or come from there. "
-            "What the table above has less than the last line here is memory and the call.", "",
+            "instructions allow hold for a part and all above it. They allow less than all, since only a product that is "
+            "fused with a sum makes full use of a multiplier, and sines, cosines and the look for what is not finite count as "
+            "no work. Beyond that, steps lose to registers, which are too few: most of its moves go to memory, or come from "
+            "there. What the table above has less than the last line here is memory and the call.", "",
             "| robot | part | times | ns | share | " + " | ".join(kinds) + " | allowed |",
             "|---|---|---|---|---|" + "---|" * len(kinds) + "---|"]
     for mix in found:
@@ -152,6 +152,6 @@ def lines(found: Sequence[Mix]) -> list[str]:
             multiplying += part.times * (part.counts["fused"] + part.counts["product"])
             cells = " | ".join(str(part.counts[kind]) for kind in kinds)
             allowed = mix.operations / (2 * multiplying) if multiplying else np.nan
-            text.append(f"| {mix.name} | {part.name} | {part.times} | {part.low * 1e9:.1f} | {mix.share(spent):.1%} | {cells} | "
-                        f"{allowed:.1%} |")
+            text.append(f"| {mix.name} | {part.name} | {part.times} | {part.low * 1e9:.1f} | {mix.share(spent):.1%} | "
+                        f"{cells} | {allowed:.1%} |")
     return text

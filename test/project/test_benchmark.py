@@ -23,7 +23,7 @@ BENCHMARK = Path(__file__).resolve().parents[2] / "benchmark"
 RESULTS = BENCHMARK / "results.md"
 
 
-@pytest.mark.parametrize("name", ["gait", "instants", "planning", "recordings", "saturation", "scaling", "wakeups"])
+@pytest.mark.parametrize("name", ["gait", "instants", "planning", "recordings", "saturation", "scaling", "ticks", "wakeups"])
 def test_what_is_run_by_hand_measures_the_source_beside_it(tmp_path, name):
     """From anywhere, whatever is installed."""
     (tmp_path / "rnea_ros.py").write_text("raise ImportError('not the source')")
