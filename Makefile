@@ -38,7 +38,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test lint docs bench colcon matrix lock audit release clean
+.PHONY: help env package demo test lint docs bench colcon matrix lock audit fuzz release clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
@@ -49,6 +49,7 @@ help:
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
 	@echo 'make matrix   short tests on each Python, numpy, llvmlite, ROS 2 that is here, in fresh clones (MATRIX=--list: which)'
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
+	@echo 'make fuzz     inputs that nobody foresaw, into everything that reads (SECONDS=60, SEED=1, TARGET="urdf bag")'
 	@echo 'make lock     writes anew which versions `make env` installs (.ci/lock.txt)'
 	@echo 'make audit    looks these up among known vulnerabilities'
 	@echo 'make release  the last commit as one archive for bloom, its packages side by side, in build/release'
@@ -127,6 +128,11 @@ docs: env
 bench: env
 	@$(call locked,'.[bench]')
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmark/run.py $(BENCH)
+
+SECONDS ?= 60
+SEED ?= 1
+fuzz: env
+	@PYTHONPATH=.:test $(BIN)/python -m fuzz.run --seconds $(SECONDS) --seed $(SEED) $(if $(TARGET),--target $(TARGET))
 
 lock: $(DONE)-venv
 	@.ci/lock

@@ -230,8 +230,11 @@ def _reading(path: Path) -> Iterator[Any]:
     try:
         with bags.Reader(path) as bag:
             yield bag
-    except (RneaError, MemoryError):
+    except RneaError:
         raise
+    except MemoryError:  # a size in a broken bag may be any number
+        raise InputError(f"{path}: cannot be read: it asks for more memory than there is; `ros2 bag reindex` mends a "
+                         "recording that was cut off") from None
     except Exception as error:  # each storage has its own, and of bytes that are wrong anything may come
         raise InputError(f"{path}: cannot be read: {error or type(error).__name__}; `ros2 bag reindex` mends a recording that "
                          "was cut off") from error

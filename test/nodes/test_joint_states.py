@@ -306,6 +306,13 @@ def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
     assert estimated.state.rivals() == ({b"one", b"two"}, list(NAMES))
 
 
+def test_who_begins_anew_is_heard_whatever_the_one_before_had_said(estimated):
+    """A recording played again: another sender, whose stamps begin where the first one's began."""
+    told = [outcome(estimated, T, 1000.0 + T, sender=sender) for sender in (b"one", b"two")]
+    assert [refused for _, _, refused in told] == [START, ["stamp_went_back", *START]]
+    assert all(answered >= len(T) - BEGINNING - 1 and worst < 0.03 for answered, worst, _ in told)
+
+
 def test_parts_of_several_senders_are_no_rivals(estimated):
     for t in T[:50]:
         for sender, names in ((b"one", "ab"), (b"two", "c")):

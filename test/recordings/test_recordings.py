@@ -156,3 +156,13 @@ def test_csv_that_goes_back_in_time_says_where(tmp_path):
     path = csv(tmp_path / "a.csv", [0.0, 1.0, 0.5], np.zeros((3, 3)))
     with pytest.raises(InputError, match=r"time must increase: sample 2 is at 0\.5 s, the one before at 1 s"):
         files.open_recording(path, WANTED)
+
+
+def test_a_bag_that_asks_for_more_memory_than_there_is(tmp_path):
+    """A size in a broken file may be any number: here that of the first record."""
+    path = bags.recorded(tmp_path / "bag", ("a", "b"), seconds=0.2)
+    data = bytearray(path.read_bytes())
+    data[9:17] = (2**62).to_bytes(8, "little")
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="cannot be read"):
+        files.open_recording(path, Wanted(("a", "b")))

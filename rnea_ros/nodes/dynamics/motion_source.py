@@ -104,7 +104,8 @@ class MotionSource:
     def _estimate(self, stamp: int) -> np.ndarray:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
         found, state = self._found, self.state
-        for part in sorted(state.parts, key=lambda part: part.stamp) if len(state.parts) > 1 else state.parts:
+        # who spoke last counts; not who has the newest stamp, which may be of a sender that has ended and of its clock
+        for part in sorted(state.parts, key=lambda part: part.arrival) if len(state.parts) > 1 else state.parts:
             history = part.history
             found[:, :, part.columns] = history.estimate(stamp) if history is not None and history.ready else np.nan
         needed = found[:, :, :len(self._joint_names)]

@@ -1,0 +1,138 @@
+"""One target, tried for a while: python -m fuzz.campaign TARGET --seconds 10 --seed 1 --folder build/fuzz
+
+Runs in a process of its own whose memory is dirty (MALLOC_PERTURB_) and limited. What must not be is written into the folder:
+the input as TARGET-DIGEST, what came of it as TARGET-DIGEST.txt; the input under way lies in TARGET.last, should the process
+die.
+Prints what became of all inputs, as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import mmap
+import os
+import random
+import resource
+import signal
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fuzz import files, nodes
+from fuzz.mutation import LONGEST, mutated
+from fuzz.target import Target, Try, outcome
+
+TARGETS = {target.name: target for target in (*files.TARGETS, *nodes.TARGETS)}
+PATIENCE = 10.0  # s of processor time for one input
+MEMORY = 4 << 30  # bytes of address space, beyond what is in use at the start
+FINDINGS = 5  # of a target, after which it is left
+
+
+class Slow(Exception):
+    """An input took more than PATIENCE."""
+
+
+class Campaign:
+    """findings: what must not be, the last line of each; became: how often each thing became of an input."""
+
+    def __init__(self, target: Target, seed: int, folder: Path):
+        self.target, self.folder = target, folder
+        self.became: Counter[str] = Counter()
+        self.findings: dict[str, str] = {}
+        self._rng, self._corpus = random.Random(f"{target.name} {seed}"), target.seeds()
+
+    def run(self, seconds: float, count: int) -> None:
+        """Seeds as they are, then changed ones."""
+        with tempfile.TemporaryDirectory() as own, _kept(self.folder / f"{self.target.name}.last") as kept:
+            attempt, end = self.target.make(Path(own)), time.monotonic() + seconds
+            for data in self._inputs():
+                kept[:4 + len(data)] = struct.pack("<I", len(data)) + data
+                self.try_one(attempt, data)
+                if time.monotonic() > end or self.became.total() >= count or len(self.findings) >= FINDINGS:
+                    return
+
+    def try_one(self, attempt: Try, data: bytes) -> None:
+        try:
+            with _patience():
+                self.became[outcome(attempt, data)] += 1
+        except BaseException as error:  # whatever it is, it is what is looked for
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            self.became["FOUND"] += 1
+            self._find(data, error)
+
+    def _inputs(self) -> Iterator[bytes]:
+        yield from self._corpus
+        while True:
+            yield mutated(self._rng, self._corpus, self.target.words)
+
+    def _find(self, data: bytes, error: BaseException) -> None:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f"{type(error).__name__} at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+        if where not in self.findings:  # one input for each place
+            name = f"{self.target.name}-{hashlib.sha256(data).hexdigest()[:12]}"
+            (self.folder / name).write_bytes(data)
+            text = "".join(traceback.format_exception(error))
+            (self.folder / f"{name}.txt").write_text(text, encoding="utf-8", errors="replace")
+            self.findings[where] = f"{name}: {str(error).splitlines()[0][:300] if str(error) else where}"
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    if signal.getsignal(signal.SIGVTALRM) is not _slow:  # somebody else's process, which the signal would end
+        yield
+        return
+    signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+
+
+def _slow(*_: Any) -> None:
+    raise Slow(f"more than {PATIENCE:g} s of processor time")
+
+
+@contextmanager
+def _kept(path: Path) -> Iterator[mmap.mmap]:
+    """A file for the input under way; it stays only if this process dies."""
+    path.write_bytes(bytes(LONGEST + 4))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), LONGEST + 4) as kept:
+        yield kept
+    path.unlink()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--count", type=int, default=10**9)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
+    given = parser.parse_args()
+    if "MALLOC_PERTURB_" not in os.environ:
+        command = [sys.executable, "-m", "fuzz.campaign", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "MALLOC_PERTURB_": "165", "RNEA_ROS_CACHE": ""})
+    signal.signal(signal.SIGVTALRM, _slow)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
+    given.folder.mkdir(parents=True, exist_ok=True)
+    campaign = Campaign(TARGETS[given.target], given.seed, given.folder)
+    campaign.run(given.seconds, given.count)
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(json.dumps({"became": dict(campaign.became), "found": campaign.findings, "megabytes": megabytes}))
+    sys.stdout.flush()
+    os._exit(0)  # threads of nodes have nothing to say any more
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Targets that are files: URDF, robot file, parameter file, CSV, bag."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import rnea_ros
+from fuzz.target import Target, Try, WrongNumber
+from rnea_ros import InputError, Robot, load
+from rnea_ros.model import yaml_file
+from rnea_ros.model.robot_file import robot_file
+from rnea_ros.recordings import files, motion_csv
+from rnea_ros.recordings.recording import Wanted
+from support import bags
+from support.node_bench import ARM
+
+URDF = Path(rnea_ros.__file__).parents[1] / "urdf"
+NAMES = ("a", "b")
+SMALL = 8  # joints up to which numbers are compared
+MOTION = np.random.default_rng(16).uniform(-1.0, 1.0, (3, SMALL))
+
+
+def check_numbers(robot: Robot) -> str:
+    """Frames lead to where the URDF says, and torques are those of the mass matrix, which another recursion finds."""
+    if robot.reconstruction_error > 1e-6:
+        raise WrongNumber(f"frames are off by {robot.reconstruction_error}")
+    if not 0 < robot.n <= SMALL:
+        return "read"
+    q, _, qdd = MOTION[:, :robot.n]
+    rest = np.zeros(robot.n)
+    with np.errstate(all="ignore"):
+        torque, gravity = robot.inverse_dynamics(q, rest, qdd), robot.inverse_dynamics(q, rest, rest)
+        found = robot.mass_matrix(q) @ qdd + gravity
+    size = max(np.abs(torque).max(), np.abs(gravity).max(), np.abs(found).max())
+    if not np.abs(torque - found).max() <= 1e-6 * max(size, 1e-300):
+        raise WrongNumber(f"torques {torque}, by the mass matrix {found}")
+    return "read, numbers compared"
+
+
+def _urdfs() -> list[bytes]:
+    return [ARM.encode(), *(file.read_bytes() for file in sorted(URDF.glob("*.urdf")) if file.stat().st_size < 20_000)]
+
+
+def _urdf(_folder: Path) -> Try:
+    return lambda data: check_numbers(Robot.from_urdf(data, backend="reference"))
+
+
+def _robot_files() -> list[bytes]:
+    return [file.read_bytes() for file in sorted(URDF.glob("*.robot.yaml"))]
+
+
+def _robot_file(_folder: Path) -> Try:
+    @cache
+    def described(name: str) -> bytes:
+        return (URDF / f"{name}.urdf").read_bytes()
+
+    def attempt(data: bytes) -> str:
+        file = robot_file.read(robot_file.parsed(data, "fuzzed.yaml"))
+        name = next((stem for stem in ("five_bar", "palletiser", "hua_arm") if stem.encode() in data), "seven_r")
+        load(described(name), file, backend="reference")
+        return "made a robot"
+
+    return attempt
+
+
+def _yaml(_folder: Path) -> Try:
+    def attempt(data: bytes) -> str:
+        yaml_file.parsed(data, "fuzzed.yaml")
+        return "read"
+
+    return attempt
+
+
+def _tables() -> list[bytes]:
+    header = b"t,q_a,q_b,qd_a,qd_b,tau_a,tau_b,note\n"
+    rows = b"".join(f"{0.01 * k:.3f},{0.1 * k},{-0.2 * k},1.0,2.0,3.0,4.0,7\n".encode() for k in range(12))
+    return [header + rows, header + rows.replace(b",7\n", b",word\n"), b"\xef\xbb\xbf" + header + rows.replace(b"\n", b"\r\n")]
+
+
+def _csv(folder: Path) -> Try:
+    path, wanted = folder / "fuzzed.csv", Wanted(NAMES, ("q", "qd", "tau"))
+
+    def attempt(data: bytes) -> str:
+        path.write_bytes(data)
+        whole, _ = _or_none(lambda: motion_csv.columns_of(path, NAMES, wanted.blocks, wanted.needed)) or ({}, ())
+        recording = files.open_recording(path, wanted)
+        (piece,) = recording.pieces((-np.inf, np.inf))
+        for name, block in piece.items():
+            if not np.isfinite(block).all() or (name in whole and not np.array_equal(block, whole[name])):
+                raise WrongNumber(f"{name}: {block} read in pieces, {whole.get(name)} at once")
+        return "read"
+
+    return attempt
+
+
+def _or_none(act):
+    try:
+        return act()
+    except InputError:
+        return None
+
+
+def _recorded() -> list[bytes]:
+    import tempfile
+
+    found = []
+    for plugin in ("mcap", "sqlite3"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = bags.recorded(Path(folder) / "bag", NAMES, seconds=0.2, urdf=ARM, plugin=plugin)
+            found.append(path.read_bytes())
+    return found
+
+
+def _bag(folder: Path) -> Try:
+    wanted = Wanted(NAMES, ("q", "tau"))
+
+    def attempt(data: bytes) -> str:
+        path = folder / ("fuzzed.db3" if data.startswith(b"SQLite") else "fuzzed.mcap")
+        path.write_bytes(data)
+        recording = files.open_recording(path, wanted)
+        (piece,) = recording.pieces((-np.inf, np.inf))
+        if not all(np.isfinite(block).all() for block in piece.values()):
+            raise WrongNumber("no number in a recording")
+        return "read"
+
+    return attempt
+
+
+XML = (b'<mimic joint="turn" multiplier="-2"/>', b"<inertial/>", b'<limit lower="1" upper="-1"/>', b'type="planar"',
+       b'type="floating"', b'version="1.2"', b"&amp;", b"<!DOCTYPE r>", b'quat_xyzw="0 0 0 0"', b'xyz="0 0 0"', b"</link>",
+       b'<dynamics damping="1" friction="-1"/>', b"<![CDATA[", b"\xff\xfe", b'acceleration="1"', b"<!--")
+YAML = (b"*a", b"&a", b"!!python/object:os.system", b"<<:", b"- " * 40, b"{", b"[", b"null", b".nan", b"~", b"? ", b"|\n",
+        b"%YAML", b"loops:", b"platform:", b"base: floating", b"elastic_joints:", b"\t", b"drives:", b"payloads:",
+        b"measured_effort:")
+BAG = (b"\x89MCAP0\r\n", b"cdr", b"zstd", b"lz4", b"sensor_msgs/msg/JointState", b"SQLite format")
+TARGETS = (
+    Target("urdf", _urdfs, _urdf, XML), Target("robot_file", _robot_files, _robot_file, YAML),
+    Target("yaml", _robot_files, _yaml, YAML), Target("bag", _recorded, _bag, BAG),
+    Target("csv", _tables, _csv, (b",", b"\n", b'"', b"#", b"t", b"q_a", b"\0")))

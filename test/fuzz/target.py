@@ -1,0 +1,37 @@
+"""What a target of fuzzing is, and what must never come of an input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rnea_ros.errors import Rejected, RneaError
+
+LONGEST_MESSAGE = 6000  # characters of an error
+
+Try = Callable[[bytes], str]  # an input -> what became of it, in a word; raises RneaError where it is refused
+
+
+class WrongNumber(Exception):
+    """Two ways to a number differ, or it is no number."""
+
+
+class Target(NamedTuple):
+    """seeds: good inputs; make: a folder of its own -> what tries an input; words: that mean something there."""
+
+    name: str
+    seeds: Callable[[], list[bytes]]
+    make: Callable[[Path], Try]
+    words: Sequence[bytes] = ()
+
+
+def outcome(attempt: Try, data: bytes) -> str:
+    """What became of an input. Raises whatever is no error of the package's own, and for one that teaches nothing."""
+    try:
+        return attempt(data)
+    except RneaError as error:
+        text = str(error)
+        if not text.strip() or len(text) > LONGEST_MESSAGE or "internal error" in text:
+            raise AssertionError(f"an error of {len(text)} characters that teaches nothing: {text[:300]!r}") from error
+        return f"refused: {error.reason}" if isinstance(error, Rejected) else f"refused: {type(error).__name__}"

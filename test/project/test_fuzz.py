@@ -1,0 +1,59 @@
+"""A short run of `make fuzz`: in this process what is quick, and that a finding is told."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rosbags")
+
+from fuzz.campaign import TARGETS, Campaign
+from fuzz.mutation import Choices, mutated
+from fuzz.target import Target, WrongNumber, outcome
+
+from rnea_ros import InputError
+
+IN_PROCESS = {"urdf": 60, "robot_file": 6, "yaml": 150, "csv": 100, "bag": 60, "services": 300}
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_nothing_is_found(name, tmp_path):
+    campaign = Campaign(TARGETS[name], 1, tmp_path)
+    campaign.run(60.0, IN_PROCESS[name])
+    assert campaign.became.total() == IN_PROCESS[name] and not campaign.findings
+    assert len(campaign.became) >= 2 or name == "robot_file"
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_other_targets_have_seeds_that_pass():
+    """They need a node, or what dies with its process: `make fuzz` runs them, and test_cdr.py the messages."""
+    assert set(TARGETS) - set(IN_PROCESS) == {"messages", "states", "estimates", "parameters"}
+    assert all(len(target.seeds()) >= 2 for target in TARGETS.values())
+
+
+def test_what_must_not_be_is_found_and_kept(tmp_path):
+    raised = [InputError("what was given, what is allowed"), InputError(""), WrongNumber("1 instead of 2"), KeyError("x"),
+              MemoryError(), RecursionError()]
+
+    def make(_folder):
+        def attempt(data):
+            raise raised[len(data) % len(raised)]
+
+        return attempt
+
+    campaign = Campaign(Target("bad", lambda: [b"seed" * 6], make), 1, tmp_path)
+    campaign.run(60.0, 400)
+    kinds = {where.split()[0] for where in campaign.findings}
+    assert kinds == {"AssertionError", "WrongNumber", "KeyError", "MemoryError", "RecursionError"}
+    assert len(list(tmp_path.glob("bad-*.txt"))) == 5 and not list(tmp_path.glob("*.last"))
+    assert outcome(make(tmp_path), b"seed" * 6) == "refused: InputError"
+
+
+def test_inputs_are_those_of_the_seed():
+    corpus = [b"<mass value='1.5'/>" * 3, b"t,q\n0,1\n"]
+    first, again, other = ([mutated(random.Random(seed), corpus, [b"nan"]) for _ in range(5)] for seed in (1, 1, 2))
+    assert first == again != other
+    choose = Choices(b"\x01\xff\0")
+    assert (choose.pick("abc") == "b" and choose.number() == choose.number() == 0.0) or not choose
