@@ -71,6 +71,7 @@ class ExecutedMotion:
                  committed: CommittedMotion | None = None, effort_convention: str = DECLARED):
         self.number, self.goal, self.scaler, self.committed = number, goal, scaler, committed
         self.zero = 0
+        self._asked = 0  # since when a change is wanted that is not made yet [ns]
         self.joint_names = robot.joint_names
         self.watch = watch
         self.stopped = self.reason = ""
@@ -114,12 +115,13 @@ class ExecutedMotion:
         """Other limits, or another payload, on its path."""
         (self.committed or self.scaler).change(constraints)
 
-    def tick(self, dt: float, now: int, clock: Callable[[], int]) -> Sample:
+    def tick(self, dt: float, now: int, clock: Callable[[], int],
+             ready: Callable[[int, int], bool] = lambda asked, now: True) -> Sample:
         """Where to be dt [s] after the last tick; or, where it is handed out, where it is now [ns], by the clock. At the
-        end the last one, again and again."""
+        end the last one, again and again. ready: see Follower."""
         if self.rests is not None:
             return self.rests
-        reference = self.scaler.tick(dt) if self.committed is None else self._seen(self.committed, now, clock)
+        reference = self.scaler.tick(dt) if self.committed is None else self._seen(self.committed, now, clock, ready)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
         binding = self._use.nearest(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd, reference.qddd)
@@ -132,10 +134,15 @@ class ExecutedMotion:
         self.rests = sample if reference.done else None
         return sample
 
-    def _seen(self, committed: CommittedMotion, now: int, clock: Callable[[], int]) -> Reference:
+    def _seen(self, committed: CommittedMotion, now: int, clock: Callable[[], int],
+              ready: Callable[[int, int], bool]) -> Reference:
         t = 1e-9 * (now - self.zero)
-        if committed.stale(t):
-            committed.renew(lambda: 1e-9 * (clock() - self.zero))
+        if not committed.stale(t):
+            self._asked = 0
+        else:
+            self._asked = self._asked or now
+            if ready(self._asked, now) and committed.renew(lambda: 1e-9 * (clock() - self.zero)):
+                self._asked = 0
         return committed.at(t)
 
     def sendable(self, now: int) -> bool:

@@ -20,5 +20,10 @@ class Follower:
         """What became of a motion whose last reference is at its goal, at time now [ns]; None: that is not known yet."""
         return Outcome()
 
+    def ready(self, asked: int, now: int) -> bool:
+        """Whether a change of what was handed out, which has been wanted since `asked` [ns], may be handed out now: it is seen
+        to be where it would part from."""
+        return True
+
     def halt(self, motion: ExecutedMotion) -> None:
         """A motion is given up on its way: what was handed out of it must not be played on."""

@@ -217,7 +217,7 @@ class TrajectoryExecutor:
             return None
         if machine.waiting is not None and now >= machine.waiting.start:
             machine.fire(Event.NEXT_DUE, Occasion(Outcome("stopped", "another trajectory came"), well=True))
-        sample = motion.tick(dt, now, self._clock)
+        sample = motion.tick(dt, now, self._clock, self.follower.ready)
         self._start.send(motion.joint_names, sample.reference.q, now)
         self._read_message(motion)
         for well, news in (watch := motion.watch).follow(sample.reference, self._seen(motion.joint_names), now):

@@ -10,63 +10,45 @@ import pytest
 from rnea_ros.execution.follower import Follower
 from rnea_ros.execution.goal import Outcome
 from rnea_ros.execution.states import Phase
-from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
+from rnea_ros.sim.trajectory_controller import Trajectory
+from support.followed_stage import FollowedStage
 from support.reach import LIMITS, POINTS, ROBOT, START
-from support.stage import Stage, trajectory
+from support.stage import trajectory
 
 
-class Followed(Stage):
+class Followed(FollowedStage):
     """What a controller makes of it, which hears of each message at the next tick."""
 
-    def __init__(self, **values):
-        super().__init__(**values)
-        self.controller, self.commanded = TrajectoryController(START), []
-        self.stopped = 0  # ms; for which the process is stopped before it sends what is fresh next
+    stopped = 0  # ms; for which the process is stopped before it sends what is fresh next
 
     def stop(self):
         """Just before it would send: the controller goes on."""
         for _ in range(self.stopped):
             self.now += 1_000_000
-            self.commanded.append(self.controller.update(self.now * 1e-9))
+            self.update()
         self.stopped = 0
 
-    def play(self, seconds=np.inf):
-        tick = self.executor.tick
-
-        def followed(now, dt):
-            self.commanded.append(self.controller.update(now * 1e-9))
-            found = tick(now, dt)
-            committed = found[0].committed if found else None
-            if committed is not None and committed.fresh:
-                self.stop()
-            if committed is not None and committed.fresh and found[0].sendable(self.now):
-                assert found[0].sent(self.now) <= 0.0
-                times, *fields = committed.points[:4]
-                self.controller.take(Trajectory(found[0].zero * 1e-9 + times, *fields), now * 1e-9)
-            return found
-
-        self.executor.tick = followed
-        try:
-            return super().play(seconds)
-        finally:
-            del self.executor.tick
+    def hand_out(self, motion, sample):
+        before, committed = self.now, motion.committed
+        if committed is not None and committed.fresh:
+            self.stop()
+        if committed is not None and committed.fresh and motion.sendable(self.now):
+            assert motion.sent(self.now) <= 0.0
+            times, *fields = committed.points[:4]
+            self.controller.take(Trajectory(motion.zero * 1e-9 + times, *fields), before * 1e-9)
 
 
-def check(it):
-    q, qd, qdd = (np.array([state[k] for state in it.commanded]) for k in range(3))
-    tau = ROBOT.inverse_dynamics(q, qd, qdd)
-    rate = np.diff(tau, axis=0) / 1e-3
-    assert (np.abs(tau) / LIMITS.effort).max() < 1.06 and (np.abs(rate) / LIMITS.effort_rate).max() < 1.12
-    assert it.used() <= 1.0 + 1e-6
-    assert np.abs(np.diff(q, axis=0) - 0.5e-3 * (qd[1:] + qd[:-1])).max() < 1e-5
+def begun(seconds, output="trajectory"):
+    """A motion, so far."""
+    it = Followed(output=output)
+    it.take(trajectory())
+    it.play(seconds)
+    return it
 
 
 @pytest.mark.parametrize("output", ["trajectory", "horizon"])
 def test_a_controller_follows_through_pause_override_limits_and_stop(output):
-    it = Followed(output=output)
-    it.measured = START
-    it.take(trajectory())
-    it.play(0.5)
+    it = begun(0.5, output)
     it.executor.pause()
     it.play(1.0)
     assert it.executor.phase is Phase.PAUSED and not it.commanded[-1][1].any()
@@ -77,69 +59,60 @@ def test_a_controller_follows_through_pause_override_limits_and_stop(output):
     it.executor.use(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
     it.settle()
     it.play()
-    assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - POINTS[-1]).max() < 1e-9
+    assert np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
     assert "ended at its goal" in it.events[-1]
-    check(it)
+    it.check()
     it.measured = POINTS[-1]
     it.take(trajectory(POINTS[::-1]))
     it.play(0.6)
     it.executor.stop()
     it.play()
     assert "stopped at" in it.events[-1] and it.executor.phase is Phase.IDLE
-    check(it)
+    it.check()
     resting = it.samples[-1].reference.q
-    assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - resting).max() < 1e-9
+    assert np.abs(it.at_last() - resting).max() < 1e-9
     assert np.abs(resting - START).max() > 0.01
 
 
 def test_a_new_trajectory_replaces_the_one_that_is_handed_out():
-    it = Followed(output="trajectory")
-    it.measured = START
-    it.take(trajectory())
-    it.play(0.5)
+    it = begun(0.5)
     it.measured = np.full(7, np.nan)
     it.take(trajectory(START[None], first=1.0))
     it.play()
-    check(it)
-    assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - START).max() < 1e-9
+    it.check()
+    assert np.abs(it.at_last() - START).max() < 1e-9
 
 
 @pytest.mark.parametrize("output", ["trajectory", "horizon"])
 def test_many_changes_within_a_moment_make_no_jump(output):
-    it = Followed(output=output)
-    it.measured = START
-    it.take(trajectory())
-    it.play(0.8)
+    it = begun(0.8, output)
     for share in np.linspace(0.9, 0.2, 8):
         it.executor.set_override(share)
         it.play(0.004)
     it.play(1.0)
     it.executor.set_override(1.0)
     it.play()
-    check(it)
-    assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - POINTS[-1]).max() < 1e-9
+    it.check()
+    assert np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
 
 
 @pytest.mark.parametrize("output", ["trajectory", "horizon"])
 def test_a_process_that_is_stopped_before_it_sends_makes_no_jump(output):
     """Twice: before anybody has heard of the motion, and where a change was foreseen."""
     it = Followed(output=output)
-    it.measured, it.stopped = START, 700
+    it.stopped = 700
     it.take(trajectory())
     it.play(0.7)
     it.executor.set_override(0.4)
     it.stopped = 700
     it.play()
     assert not it.stopped
-    check(it)
-    assert np.abs(it.controller.update(it.now * 1e-9 + 1.0)[0] - POINTS[-1]).max() < 1e-9
+    it.check()
+    assert np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
 
 
 def test_what_was_sent_too_late_is_told():
-    it = Followed(output="trajectory")
-    it.measured = START
-    it.take(trajectory())
-    it.play(0.5)
+    it = begun(0.5)
     it.executor.set_override(0.5)
     motion, committed = it.executor.motion, it.executor.motion.committed
     assert motion.tick(0.0, it.now, lambda: it.now) and committed.fresh
@@ -165,7 +138,6 @@ def played(says, output="trajectory"):
     it, told = Followed(output=output), []
     it.executor.follower = Slow()
     it.executor.follower.says = says
-    it.measured = START
     it.take(replace(trajectory(), on_end=told.append))
     it.play(0.5)
     return it, told

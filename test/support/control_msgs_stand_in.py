@@ -2,7 +2,7 @@
 
     python control_msgs_stand_in.py -m rnea_ros.nodes.scaling.node ...
 
-runs a node that finds them. A JointTrajectoryControllerState is a JointTrajectory, whose only point is the reference. The
+runs a node that finds them. A JointTrajectoryControllerState is a JointTrajectory, whose points are its PARTS. The
 action FollowJointTrajectory is rnea_msgs/PlanMotion: its goal, result and feedback carry the fields of the other, written out,
 in one of their texts.
 """
@@ -27,6 +27,7 @@ GOAL = {"trajectory": JointTrajectory, "multi_dof_trajectory": lambda: SimpleNam
         "component_path_tolerance": list, "goal_tolerance": list, "component_goal_tolerance": list,
         "goal_time_tolerance": Duration}
 RESULT = {"error_code": int, "error_string": str}
+PARTS = ("reference", "feedback", "error", "output")
 FEEDBACK = {"header": Header, "joint_names": list, "desired": JointTrajectoryPoint, "actual": JointTrajectoryPoint,
             "error": JointTrajectoryPoint, "index": int}
 
@@ -60,8 +61,15 @@ def dress(kind: Any, text: str, fields: dict[str, Any], listed: bool = False) ->
     kind.__init__ = init
 
 
-def _refer(message: JointTrajectory, point: object) -> None:
-    message.points = [point]
+def _part(number: int) -> property:
+    def get(message: JointTrajectory) -> JointTrajectoryPoint:
+        return message.points[number] if len(message.points) > number else JointTrajectoryPoint()
+
+    def put(message: JointTrajectory, point: JointTrajectoryPoint) -> None:
+        points = [*message.points, *(JointTrajectoryPoint() for _ in range(number + 1 - len(message.points)))]
+        message.points = [*points[:number], point, *points[number + 1:]]
+
+    return property(get, put)
 
 
 def install() -> None:
@@ -71,7 +79,8 @@ def install() -> None:
     dress(PlanMotion.Feedback, "stage", FEEDBACK)
     for name, code in CODES.items():
         setattr(PlanMotion.Result, name, code)
-    JointTrajectory.reference = property(lambda message: message.points[0], _refer)
+    for number, name in enumerate(PARTS):
+        setattr(JointTrajectory, name, _part(number))
     package, messages, actions = map(ModuleType, ("control_msgs", "control_msgs.msg", "control_msgs.action"))
     messages.JointTrajectoryControllerState, messages.JointTolerance = JointTrajectory, SimpleNamespace
     actions.FollowJointTrajectory = PlanMotion

@@ -111,10 +111,7 @@ class ArmPlant(TrajectoryControllerNode):
     def _robot_state(self, stamp: Time, _q: list[float], _qd: list[float]) -> JointState:
         """As it is, not as it is told to be."""
         q, qd = self._plant.joints
-        message = JointState(name=self._joints, position=q.tolist(), velocity=(qd * (not self._lost)).tolist(),
-                             effort=self._tracker.drives.tau.tolist())
-        message.header.stamp = stamp
-        return message
+        return self._joint_state(stamp, q.tolist(), (qd * (not self._lost)).tolist(), self._tracker.drives.tau.tolist())
 
 
 def main(args: Sequence[str] | None = None) -> int:

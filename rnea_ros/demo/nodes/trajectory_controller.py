@@ -6,8 +6,9 @@ Serves, where control_msgs is installed
     ~/follow_joint_trajectory (control_msgs/FollowJointTrajectory)
 Publishes
     joint_states (sensor_msgs/JointState)   where the robot is, at state_rate
-    ~/controller_state (control_msgs/JointTrajectoryControllerState, where that is installed)   its reference, as often
-It writes what it commands to a file, and may be as late as a busy machine makes it.
+    ~/controller_state (control_msgs/JointTrajectoryControllerState, where that is installed)   its reference and where the
+                                                                                                robot is, as often
+It writes what it commands to a file, and may be as late as a busy machine makes it, or the messages to it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import InputError
 from rnea_ros.nodes.common.parameter_entry import Entry
-from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.common.parameters import ParameterSet, Values
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
 from rnea_ros.nodes.scaling.action import FollowJointTrajectory, Server
@@ -43,6 +44,8 @@ PARAMETERS = (
     Entry("state_rate", 100.0, "Joint states for each second", "Hz", 1.0, 2000.0, read_only=True),
     Entry("late_every", 0, "Every so many updates one comes late; 0: none", low=0, high=1_000_000, read_only=True),
     Entry("late_by", 0.02, "By so much", "s", 0.0, 1.0, read_only=True),
+    Entry("heard_late", 0.0, "By so much later it takes a trajectory than that comes", "s", 0.0, 10.0),
+    Entry("off", 0.0, "By so much all joints of the robot are off what they are told", "rad, m", -10.0, 10.0),
     Entry("allow_nonzero_velocity_at_trajectory_end", False, "Whether trajectories may end while they move", read_only=True),
     Entry("interpolate_from_desired_state", False, "Told to those who ask; this robot is where it is told", read_only=True),
     Entry("allow_partial_joints_goal", False, "Told to those who ask; names of joints are taken in any order", read_only=True),
@@ -57,10 +60,11 @@ class TrajectoryControllerNode(Node):
 
     def __init__(self) -> None:
         super().__init__("joint_trajectory_controller", automatically_declare_parameters_from_overrides=True)
-        self._values = values = ParameterSet(self, self.entries).values
+        self._settings = ParameterSet(self, self.entries)
+        values = self._settings.values
         self._joints, self._closed = list(values["joints"]), False
         self._controller = TrajectoryController(np.array(values["start"]), values["allow_nonzero_velocity_at_trajectory_end"])
-        self._inbox: list[Callable[[float], None]] = []  # for the next update, called with its time
+        self._inbox: list[tuple[float, Callable[[float], None]]] = []  # for an update from then on [s], called with its time
         self._log = open(values["log"], "w", encoding="utf-8") if values["log"] else None  # noqa: SIM115  # until the end
         self._epoch = self._nanoseconds()
         self._states = self.create_publisher(JointState, "joint_states", 10)
@@ -96,9 +100,17 @@ class TrajectoryControllerNode(Node):
         """In the controller's own time, small numbers of which leave room behind the point [s]."""
         return 1e-9 * (nanoseconds - self._epoch)
 
+    @property
+    def _values(self) -> Values:
+        return self._settings.values
+
+    def _put(self, act: Callable[[float], None], later: float = 0.0) -> None:
+        """For the next update, or one that is so much later [s]."""
+        self._inbox.append((self._since(self._nanoseconds()) + later, act))
+
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
-            self._inbox.append(partial(self._take, *self._read(message), None))
+            self._put(partial(self._take, *self._read(message), None), self._values["heard_late"])
         except (ValueError, InputError) as error:
             self.get_logger().error(f"trajectory refused: {error}")
 
@@ -125,10 +137,10 @@ class TrajectoryControllerNode(Node):
     def _accept(self, handle: Any) -> None:
         handle.execute()
         self._goal = handle
-        self._inbox.append(partial(self._take, *self._read(handle.request.trajectory), handle))
+        self._put(partial(self._take, *self._read(handle.request.trajectory), handle), self._values["heard_late"])
 
     def _cancel(self, handle: Any) -> CancelResponse:
-        self._inbox.append(lambda now: self._controller.cancel(handle))
+        self._put(lambda now: self._controller.cancel(handle))
         return CancelResponse.ACCEPT
 
     def _conclude(self, handle: Any, how: str) -> Any:
@@ -170,8 +182,8 @@ class TrajectoryControllerNode(Node):
 
     def _updated(self, now: float) -> tuple[np.ndarray, ...]:
         """Where to be, by all trajectories that have come."""
-        while self._inbox:
-            self._inbox.pop(0)(now)
+        while self._inbox and self._inbox[0][0] <= now:
+            self._inbox.pop(0)[1](now)
         state = self._controller.update(now)
         while self._controller.ended:
             goal, how = self._controller.ended.pop(0)
@@ -179,10 +191,13 @@ class TrajectoryControllerNode(Node):
         return state
 
     def _tell(self, stamp: Time, q: list[float], qd: list[float], qdd: list[float]) -> None:
-        self._states.publish(self._robot_state(stamp, q, qd))
+        robot = self._robot_state(stamp, q, qd)
+        self._states.publish(robot)
         if self._references is not None:
             told = JointTrajectoryControllerState(joint_names=self._joints)
             told.header.stamp, told.reference = stamp, JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
+            told.feedback = JointTrajectoryPoint(positions=robot.position, velocities=robot.velocity, effort=robot.effort)
+            told.error = JointTrajectoryPoint(positions=[wanted - seen for wanted, seen in zip(q, robot.position)])
             if hasattr(told, "speed_scaling_factor"):  # not in old ones
                 told.speed_scaling_factor = 1.0
             self._references.publish(told)
@@ -194,7 +209,10 @@ class TrajectoryControllerNode(Node):
 
     def _robot_state(self, stamp: Time, q: list[float], qd: list[float]) -> JointState:
         """Of the robot that is told to be there."""
-        message = JointState(name=self._joints, position=q, velocity=qd)
+        return self._joint_state(stamp, np.add(q, self._values["off"]).tolist(), qd)
+
+    def _joint_state(self, stamp: Time, q: list[float], qd: list[float], effort: Sequence[float] = ()) -> JointState:
+        message = JointState(name=self._joints, position=q, velocity=qd, effort=effort)
         message.header.stamp = stamp
         return message
 

@@ -174,8 +174,11 @@ SCALING = (
     Entry("start_mismatch", "refuse", "What to do with a first point at time 0 that the robot is not at: refuse, or prepend "
           "the robot's position and a way from there at half of the velocity limits", choices=("refuse", "prepend")),
     Entry("state_timeout", 0.5, "A joint state older than this does not tell where the robot is", "s", 1e-3, 10.0),
+    Entry("watch.source", "joint_states", "What tells of the robot while it moves: joint_states; or controller_state, that of "
+          "controller.name (needs control_msgs), with its feedback and, where it tells no measured effort, its output",
+          choices=("joint_states", "controller_state"), read_only=True),
     Entry("watch.tolerance", 0.0, "From how far off all places where its reference was within watch.lag a joint makes the "
-          "motion slower, as joint states tell; 0.05 is a beginning. 0: never", "rad, m", 0.0, 10.0),
+          "motion slower, as watch.source tells; 0.05 is a beginning. 0: never", "rad, m", 0.0, 10.0),
     Entry("watch.path_tolerance", 0.0, "How far off it may be before the motion is stopped on its path, where a goal does not "
           "say so. 0: as far as it likes", "rad, m", 0.0, 10.0),
     Entry("watch.lag", 0.1, "How late a robot may be by its controller's and its sensors' nature, without being off", "s",

@@ -1,7 +1,8 @@
 """The controller that follows: looked at before the first motion, and listened to while it plays one.
 
 What it cannot play is refused with what to set. Its reference must be what it was sent: where it is not, it has refused a
-message, or somebody else commands it, and the motion is given up instead of played on by us alone.
+message, or somebody else commands it, and the motion is given up instead of played on by us alone. Meanwhile it gets no change
+of the motion, which would make it leap back.
 """
 
 from __future__ import annotations
@@ -15,32 +16,40 @@ import numpy as np
 from builtin_interfaces.msg import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from rnea_ros.errors import Rejected
+from rnea_ros.errors import InputError, Rejected
 from rnea_ros.execution.controller_check import PARAMETERS, Finding, findings
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.follower import Follower
 from rnea_ros.execution.goal import Outcome
+from rnea_ros.execution.handed_out import HandedOut
+from rnea_ros.execution.joint_state_buffer import JointStateBuffer
 from rnea_ros.execution.reference_watch import ReferenceWatch
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
-from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.common.parameters import ParameterSet, Values
+from rnea_ros.nodes.scaling import controller_state
 from rnea_ros.nodes.scaling.controller_manager import ManagerView
+from rnea_ros.nodes.scaling.controller_state import ControllerState, JointTrajectoryControllerState
 from rnea_ros.nodes.scaling.health import ScalingHealth
 from rnea_ros.nodes.scaling.remote_parameters import RemoteParameters
-
-try:
-    from control_msgs.msg import JointTrajectoryControllerState
-except ImportError:
-    JointTrajectoryControllerState = None
+from rnea_ros.scaling.committed import CommittedMotion
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+APART, APART_AT_REST = 0.004, 0.1  # s; between two of its states that are read, while a motion is under way, and else
+FRESH, PATIENCE = 50_000_000, 1_000_000_000  # ns; that a change waits for its state, or for it to be where it should
 
 
 def _wanted(name: str) -> bool:
     return name in PARAMETERS or (name.startswith("constraints.") and name.endswith(".goal"))
+
+
+def check_watchable(values: Values) -> None:
+    """InputError where nobody would tell of the robot."""
+    if not values["controller.name"]:
+        raise InputError("watch.source is controller_state: whose, controller.name must say")
+    if JointTrajectoryControllerState is None:
+        raise InputError("watch.source is controller_state, which needs control_msgs: it is not installed")
 
 
 class Controller(Follower):
@@ -48,9 +57,11 @@ class Controller(Follower):
 
     topic    : where references go
     settled  : whether all is known of it that will be
+    states   : what it tells of the robot, by which this is watched; None: joint states are what counts
     """
 
     topic, settled = "~/reference", True
+    states: JointStateBuffer | None = None
 
     def check(self) -> None:
         """Raises Rejected where it cannot play a trajectory."""
@@ -63,6 +74,9 @@ class Controller(Follower):
 
     def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
         """What is handed out of a motion, beside the topic; by the thread that ticks."""
+
+    def forget(self) -> None:
+        """The clock was set back."""
 
     def values(self) -> dict[str, object]:
         """For diagnostics."""
@@ -86,13 +100,19 @@ class NamedController(Controller):
         self.name = name = settings.values["controller.name"]
         self._parameters, self._manager = RemoteParameters(node, name, _wanted), ManagerView(node, name)
         self._watch, self._motion = ReferenceWatch(), executor.motion
+        self._factor = 1.0  # of the speed, by the last state that was judged
         self._said: set[str] = set()
         self._began, self._heard, self._since = time.monotonic(), -math.inf, math.inf  # here; of its state; of the motion [s]
-        self._state: bytes | None = None  # the newest that is unread
-        self._factor = 1.0  # of the speed, by the last that was read
+        self._state: ControllerState | None = None  # the newest that was read,
+        self._read_at, self._judged = -math.inf, 0  # when [s]; the stamp of that which is judged [ns]
+        self._handed_out: tuple[ExecutedMotion, HandedOut] | None = None
+        self._elsewhere, self._late = False, 0  # whether its reference is; changes that it had too late
+        if settings.values["watch.source"] == "controller_state":
+            self.states = JointStateBuffer()
         if JointTrajectoryControllerState is None:
             node.get_logger().info(f"whether {name} follows is not known: its controller_state needs control_msgs")
         else:
+            self._read = controller_state.reader()
             node.create_subscription(JointTrajectoryControllerState, f"{name}/controller_state", self._on_state, NEWEST,
                                      raw=True)
 
@@ -137,7 +157,7 @@ class NamedController(Controller):
         told = self._parameters.told
         state = "not found" if told is None else "; ".join(text for _, text in self._findings()) or "ok"
         return {"controller": self.name, "controller.state": state,
-                "controller.update_rate": (told or {}).get("update_rate", "")}
+                "controller.update_rate": (told or {}).get("update_rate", ""), "controller.late_changes": self._late}
 
     # ------------------------------------------------------------------ while it plays one
 
@@ -166,17 +186,44 @@ class NamedController(Controller):
         return self._motion is not None and self._executor.motion is self._motion
 
     def _on_state(self, data: bytes) -> None:
-        self._state, self._heard = data, time.monotonic()
+        self._heard = now = time.monotonic()
+        if now - self._read_at < (APART if self._moves else APART_AT_REST):
+            return
+        self._read_at, self._state = now, (state := self._read(data))
+        if self.states is not None and len(state.position):
+            self.states.read(state.joint_names, state.position, now, state.stamp, state.velocity, state.effort)
+        motion, handed = self._handed_out or (None, None)
+        if motion is None or handed is None or motion is not self._motion:
+            return
+        places = dict(zip(state.joint_names, state.reference))
+        q = np.array([places.get(name, np.nan) for name in motion.joint_names])
+        played = handed.hear(1e-9 * (state.stamp - motion.zero), q)
+        self._elsewhere = played.elsewhere
+        if played.late > 0.0 and motion.committed is not None:
+            self._on_late(motion.committed, played.late)
+
+    def _on_late(self, committed: CommittedMotion, late: float) -> None:
+        """By its state it has not got a change of the motion by then [s] after that."""
+        self._tell_late(committed, late)
+
+    def _tell_late(self, committed: CommittedMotion, late: float) -> None:
+        committed.take_longer()
+        self._late += 1
+        self._health.report(False, f"{self.name} had a change of the motion {late:.3f} s late, and may have leapt: lead "
+                                   f"is {committed.lead:g} s now, set it higher")
+
+    def ready(self, asked: int, now: int) -> bool:
+        if self._heard < self._since or now - asked > PATIENCE:  # where it is really elsewhere the motion is given up by then
+            return True
+        state = self._state
+        return not self._elsewhere and ((state is not None and state.stamp >= asked) or now - asked > FRESH)
 
     def _hear(self) -> None:
-        data, self._state = self._state, None
-        if data is None or self._motion is None:
+        state = self._state
+        if state is None or self._motion is None or state.stamp == self._judged:
             return
-        state = deserialize_message(data, JointTrajectoryControllerState)
-        self._factor = getattr(state, "speed_scaling_factor", 1.0)
-        point = state.reference if hasattr(state, "reference") else state.desired
-        self._watch.hear(state.joint_names, point.positions, nanoseconds(state.header.stamp),
-                         self._settings.values["start_tolerance"])
+        self._judged, self._factor = state.stamp, state.factor
+        self._watch.hear(state.joint_names, state.reference, state.stamp, self._settings.values["start_tolerance"])
 
     def _give_up(self, reason: str, why: str) -> None:
         why = f"{self.name}: {why}"
@@ -190,7 +237,19 @@ class NamedController(Controller):
         if motion is not self._motion:
             self._watch.restart(motion.joint_names)
             self._motion, self._since = motion, time.monotonic()
+            self._handed_out, self._elsewhere = None, False
         self._watch.send(sample.reference.q, now)
+
+    def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
+        committed = motion.committed
+        assert committed is not None
+        if self._handed_out is None:
+            self._handed_out = motion, HandedOut(committed.points[1][0])
+        self._handed_out[1].send(committed.parts, *committed.points[:4])
+
+    def forget(self) -> None:
+        if self.states is not None:
+            self.states.forget()
 
 
 class TopicController(NamedController):

@@ -19,7 +19,7 @@ from rnea_ros.execution.tolerances import ERASED, FIELDS
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.stamps import duration
-from rnea_ros.nodes.scaling.controller import Controller, NamedController, TopicController
+from rnea_ros.nodes.scaling.controller import Controller, NamedController, TopicController, check_watchable
 from rnea_ros.nodes.scaling.controller_goals import ControllerGoals
 from rnea_ros.nodes.scaling.health import ScalingHealth
 from rnea_ros.scaling.committed import CommittedMotion
@@ -81,6 +81,7 @@ class ActionController(NamedController):
         return [*super()._findings(), *there]
 
     def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
+        super().send(motion, message)
         assert self._goals is not None  # or else there would be no motion
         goal = FollowJointTrajectory.Goal(trajectory=message)
         asked = motion.goal.tolerances
@@ -94,9 +95,10 @@ class ActionController(NamedController):
         """What parts from the one before at a time of the motion [s]; later than that the robot has leapt."""
         late = 1e-9 * (self._node.get_clock().now().nanoseconds - motion.zero) - parts
         if late > 0.0:
-            committed.take_longer()
-            self._health.report(False, f"{self.name} had a change of the motion {late:.3f} s late, and may have leapt: lead "
-                                       f"is {committed.lead:g} s now, set it higher")
+            self._tell_late(committed, late)
+
+    def _on_late(self, committed: CommittedMotion, late: float) -> None:
+        """It is told when it accepts it."""
 
     def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
         return self._goals.outcome if self._goals is not None else Outcome()
@@ -108,7 +110,9 @@ class ActionController(NamedController):
 
 def controller(node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingHealth,
                joint_names: Callable[[], Sequence[str]], measured: Callable[[tuple[str, ...]], np.ndarray]) -> Controller:
-    """As the parameters say."""
+    """As the parameters say. Raises InputError."""
+    if settings.values["watch.source"] == "controller_state":
+        check_watchable(settings.values)
     if not settings.values["controller.name"]:
         return Controller()
     kind = ActionController if settings.values["controller.interface"] == "action" else TopicController

@@ -174,7 +174,8 @@ class ScalingNode(Node):
         return self._joint_states.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
 
     def _seen(self, joint_names: tuple[str, ...]) -> Measurement:
-        return self._joint_states.measured(joint_names, time.monotonic() - LATELY)
+        states = self._controller.states or self._joint_states
+        return states.measured(joint_names, time.monotonic() - LATELY)
 
     # ------------------------------------------------------------------ output
 
@@ -228,6 +229,7 @@ class ScalingNode(Node):
 
     def _on_jump(self, _jump: TimeJump) -> None:
         self._joint_states.forget()
+        self._controller.forget()
         if self._robot is not None:
             self._robot.forget()
         self._trajectory_executor.abort("the clock was set back")

@@ -1,0 +1,177 @@
+"""What a controller tells of its state, while it plays what it is sent on its topic: by a controller in this process."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Time
+from rclpy.serialization import deserialize_message
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_ros import InputError
+from rnea_ros.execution.joint_state_buffer import Measurement
+from rnea_ros.execution.states import Phase
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.scaling import controller
+from rnea_ros.nodes.scaling.controller import TopicController, check_watchable
+from rnea_ros.nodes.scaling.controller_state import ControllerState, told
+from rnea_ros.nodes.scaling.messages import ScalingMessages
+from rnea_ros.sim.trajectory_controller import Trajectory
+from support.followed_stage import FollowedStage
+from support.reach import POINTS, ROBOT
+from support.stage import trajectory
+
+VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "topic",
+          "output": "trajectory", "reference_effort": False, "start_tolerance": 0.01, "commands": "none", "frame_id": ""}
+AHEAD = 2  # ms; the controller tells where it will be
+STATES, LOOKS = 20, 100  # ms; from one of its states to the next; from look to look
+WATCHED = {"watch.tolerance": 0.05, "watch.path_tolerance": 0.3}
+
+
+class Followed(FollowedStage):
+    """A controller that has messages `late` [ns], of a robot that is `off` what it is told, as `source` tells."""
+
+    def __init__(self, monkeypatch, source="joint_states", **values):
+        super().__init__(**{"output": "trajectory", **values})
+        self.off, self.late, self.sent, self.inbox, self.reports = np.zeros(7), 0, 0, deque(), []
+        monkeypatch.setattr(controller, "JointTrajectoryControllerState", object())
+        monkeypatch.setattr(controller.controller_state, "reader", lambda: lambda state: state)
+        monkeypatch.setattr(controller, "time", SimpleNamespace(monotonic=lambda: 1e-9 * self.now))
+        clock = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=self.now))
+        node = SimpleNamespace(create_client=lambda *_: SimpleNamespace(service_is_ready=lambda: False),
+                               create_publisher=lambda kind, topic, queue: self.publisher(topic), get_clock=lambda: clock,
+                               create_subscription=lambda *_, **__: None, get_logger=lambda: None,
+                               count_publishers=lambda topic: 1)
+        self.health = SimpleNamespace(trajectories=Stream("trajectory"), report=lambda well, text: self.reports.append(text))
+        settings = SimpleNamespace(values={**VALUES, "watch.source": source})
+        self.link = TopicController(node, settings, self.executor, self.health, lambda: (), lambda names: self.place)
+        self.executor.follower = self.link
+        self.messages = ScalingMessages(node, self.link)
+
+    @property
+    def place(self):
+        return self.controller.state[0] + self.off
+
+    def _seen(self, names):
+        if self.link.states is not None:
+            return self.link.states.measured(names, 1e-9 * self.now - 0.5)
+        return Measurement(np.full(7, self.now), self.place, self.controller.state[1], np.full(7, np.nan))
+
+    def publisher(self, topic):
+        ours = topic.endswith("/joint_trajectory")
+        return SimpleNamespace(publish=self.publish, get_subscription_count=lambda: int(ours))
+
+    def publish(self, message):
+        """A trajectory, as bytes or not."""
+        self.sent += 1
+        self.inbox.append((self.now + self.late, deserialize_message(message, JointTrajectory)
+                           if isinstance(message, bytes) else message))
+
+    def update(self):
+        while self.inbox and self.inbox[0][0] <= self.now:
+            message = self.inbox.popleft()[1]
+            stamp = nanoseconds(message.header.stamp) or self.now
+            times = 1e-9 * stamp + np.array([1e-9 * nanoseconds(point.time_from_start) for point in message.points])
+            q, qd, qdd = (np.array([getattr(point, name) for point in message.points])
+                          for name in ("positions", "velocities", "accelerations"))
+            self.controller.take(Trajectory(times, q, qd, qdd if qdd.size else None), 1e-9 * self.now)
+        super().update()
+        if self.now // 1_000_000 % STATES == 0:
+            ahead = self.controller.update(1e-9 * self.now + 1e-3 * AHEAD)[0]
+            self.link._on_state(ControllerState(self.now, ROBOT.joint_names, ahead, self.place, (), (), 1.0))
+        if self.now // 1_000_000 % LOOKS == 0:
+            self.link.look()
+
+    def hand_out(self, motion, sample):
+        self.link.sent(motion, sample, self.now)
+        self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES)
+
+    def begun(self, seconds):
+        self.take(trajectory())
+        return self.play(seconds)
+
+    @property
+    def told(self):
+        return [text for text in self.reports if "get_parameters" not in text]
+
+
+def test_a_change_that_comes_too_late_is_told_once_and_the_next_ones_have_longer(monkeypatch):
+    it = Followed(monkeypatch).begun(0.6)
+    lead = it.executor.motion.committed.lead
+    it.executor.set_override(0.4)
+    it.play(0.3)
+    it.executor.pause()
+    it.play(0.8)
+    it.executor.resume()
+    it.play(0.5)
+    it.executor.set_override(1.0)
+    it.play(0.3)
+    assert not it.told and it.executor.motion.committed.lead == lead and it.link.values()["controller.late_changes"] == 0
+    it.late = 300_000_000  # of which `lead` is not enough
+    it.executor.set_override(0.2)
+    it.play(0.6)
+    (text,) = it.told
+    assert "/jtc had a change of the motion 0." in text and "lead is 0.2 s now" in text
+    assert it.executor.motion.committed.lead == 2.0 * lead and it.link.values()["controller.late_changes"] == 1
+    it.late = 0
+    it.executor.set_override(1.0)
+    it.play()
+    assert len(it.told) == 1 and "ended at its goal" in it.events[-1] and np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("source", ["joint_states", "controller_state"])
+def test_a_controller_that_somebody_else_commands_gets_no_change_though_its_robot_is_watched(monkeypatch, source):
+    it = Followed(monkeypatch, source, **WATCHED)
+    it.executor.set_override(0.5)
+    it.begun(0.9)
+    q, qd, qdd = it.controller.state
+    now, sent = 1e-9 * it.now, it.sent
+    away = Trajectory(np.array([now, now + 0.4]), np.stack((q, q - 0.4)), np.stack((qd, 0.0 * qd)), np.stack((qdd, 0.0 * qdd)))
+    it.controller.take(away, now)
+    it.play(2.0)
+    assert it.health.trajectories.dropped["controller_strays"] == 1 and it.executor.phase is Phase.IDLE
+    assert it.sent == sent + 1 and np.abs(it.place - (q - 0.4)).max() < 1e-6  # the halt, where the other had it
+
+
+def test_a_robot_is_watched_by_the_controllers_state(monkeypatch):
+    it = Followed(monkeypatch, "controller_state", **WATCHED).begun(0.5)
+    motion = it.executor.motion
+    assert motion.watch.share == 1.0 and motion.watch.seen.error < 0.01
+    it.off[2] = 0.15
+    it.play(0.3)
+    assert motion.watch.share < 1.0 and motion.watch.seen.joint == ROBOT.joint_names[2] and "is slowed" in it.events[-1]
+    it.off[2] = 0.4
+    it.play()
+    assert motion.reason == "path_tolerance" and "stopped at" in it.events[-1]
+    it.link.forget()
+    assert np.isnan(it._seen(ROBOT.joint_names).q).all()
+
+
+def test_fields_of_a_controllers_state():
+    def point(*positions, effort=()):
+        return JointTrajectoryPoint(positions=positions, effort=effort)
+
+    header, nothing = JointTrajectory().header, point()
+    new = SimpleNamespace(header=header, joint_names=["a"], reference=point(1.0), feedback=point(0.9, effort=[3.0]),
+                          error=point(0.1), output=point(effort=[4.0]), speed_scaling_factor=0.5)
+    assert told(new).position[0] == 0.9 and told(new).effort[0] == 3.0 and told(new).factor == 0.5
+    new.feedback = nothing
+    assert told(new).position[0] == pytest.approx(0.9) and told(new).effort[0] == 4.0
+    old = SimpleNamespace(header=header, joint_names=["a"], desired=point(1.0), actual=point(0.8), error=nothing)
+    assert told(old).reference[0] == 1.0 and told(old).position[0] == 0.8 and told(old).factor == 1.0
+
+
+def test_who_is_to_tell_of_the_robot_must_be_known(monkeypatch):
+    with pytest.raises(InputError, match=r"controller\.name must say"):
+        check_watchable({"controller.name": ""})
+    monkeypatch.setattr(controller, "JointTrajectoryControllerState", None)
+    with pytest.raises(InputError, match="needs control_msgs"):
+        check_watchable({"controller.name": "/jtc"})

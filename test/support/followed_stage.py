@@ -1,0 +1,66 @@
+"""A stage whose motions are handed out to a controller, which is updated at 1 kHz, and what that commands."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import numpy as np
+
+from rnea_ros.sim.trajectory_controller import TrajectoryController
+from support.reach import LIMITS, ROBOT, START
+from support.stage import Stage
+
+
+def done(value) -> Future:
+    future = Future()
+    future.set_result(value)
+    return future
+
+
+def failed(error) -> Future:
+    future = Future()
+    future.set_exception(error)
+    return future
+
+
+class FollowedStage(Stage):
+    def __init__(self, **values):
+        super().__init__(**values)
+        self.controller, self.commanded, self.measured = TrajectoryController(START), [], START
+
+    def update(self):
+        """Before each tick."""
+        self.commanded.append(self.controller.update(self.now * 1e-9))
+
+    def hand_out(self, motion, sample):
+        """What a tick found."""
+        raise NotImplementedError
+
+    def play(self, seconds=np.inf):
+        tick = self.executor.tick
+
+        def followed(now, dt):
+            self.update()
+            found = tick(now, dt)
+            if found is not None:
+                self.hand_out(*found)
+            return found
+
+        self.executor.tick = followed
+        try:
+            return super().play(seconds)
+        finally:
+            del self.executor.tick
+
+    def at_last(self):
+        """Where the controller comes to rest."""
+        return self.controller.update(self.now * 1e-9 + 1.0)[0]
+
+    def check(self):
+        """What was commanded is as planned, inside the limits, on one smooth curve."""
+        q, qd, qdd = (np.array([state[k] for state in self.commanded]) for k in range(3))
+        tau = ROBOT.inverse_dynamics(q, qd, qdd)
+        rate = np.diff(tau, axis=0) / 1e-3
+        assert (np.abs(tau) / LIMITS.effort).max() < 1.06 and (np.abs(rate) / LIMITS.effort_rate).max() < 1.12
+        assert self.used() <= 1.0 + 1e-6
+        assert np.abs(np.diff(q, axis=0) - 0.5e-3 * (qd[1:] + qd[:-1])).max() < 1e-5
