@@ -58,7 +58,7 @@ class HandedOut:
         self._curves = (_Sent(-math.inf, np.array([-1.0, 0.0]), np.stack((q, q))),)
         self._moments: deque[float] = deque(maxlen=MOMENTS)
         self._shift, self._varies = 0.0, EARLY
-        self._told = -math.inf  # up to here messages that were late are known of
+        self._has = self._told = -math.inf  # when curves part that it is known to have had; and to have had too late
 
     def send(self, parts: float, times: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
         """Points (samples,), (samples, n), that part from those before at a time. By another thread than `hear`."""
@@ -72,15 +72,24 @@ class HandedOut:
             return Played()
         off, allowed = self._off(newest, t, q)
         if off <= EXACT + allowed:
+            if self._has < newest.parts and not self._fits(curves[-2], t, q):
+                self._has = newest.parts
             if not newest.parts < t < newest.parts + SETTLED:
                 self._learn(newest, t, q)
             return Played()
         for old, lacking in zip(curves[-2::-1], curves[:0:-1]):
-            off_old, allowed_old = self._off(old, t, q)
-            if t > lacking.parts and off_old <= EXACT + allowed_old:
+            if lacking.parts <= self._has:
+                break
+            if t > lacking.parts and self._fits(old, t, q):
                 late, self._told = t - lacking.parts if lacking.parts > self._told else 0.0, max(lacking.parts, self._told)
                 return Played(late)
-        return Played(elsewhere=off > ELSEWHERE + allowed)
+        elsewhere = off > ELSEWHERE + allowed
+        self._has = newest.parts if elsewhere else self._has  # who comes across an old one from there is not late
+        return Played(elsewhere=elsewhere)
+
+    def _fits(self, curve: _Sent, t: float, q: np.ndarray) -> bool:
+        off, allowed = self._off(curve, t, q)
+        return off <= EXACT + allowed
 
     def _off(self, curve: _Sent, t: float, q: np.ndarray) -> tuple[float, float]:
         """How far a reference is from a curve, and what may be the moment's."""

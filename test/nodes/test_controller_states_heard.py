@@ -26,7 +26,7 @@ from rnea_ros.nodes.scaling.controller_state import ControllerState, told
 from rnea_ros.nodes.scaling.messages import ScalingMessages
 from rnea_ros.sim.trajectory_controller import Trajectory
 from support.followed_stage import FollowedStage
-from support.reach import POINTS, ROBOT
+from support.reach import POINTS, ROBOT, START
 from support.stage import trajectory
 
 VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "topic",
@@ -134,11 +134,11 @@ def test_a_controller_that_somebody_else_commands_gets_no_change_though_its_robo
     it.begun(0.9)
     q, qd, qdd = it.controller.state
     now, sent = 1e-9 * it.now, it.sent
-    away = Trajectory(np.array([now, now + 0.4]), np.stack((q, q - 0.4)), np.stack((qd, 0.0 * qd)), np.stack((qdd, 0.0 * qdd)))
+    away = Trajectory(now + np.array([0.0, 0.4]), np.stack((q, START)), *(np.stack((x, 0.0 * x)) for x in (qd, qdd)))
     it.controller.take(away, now)
     it.play(2.0)
     assert it.health.trajectories.dropped["controller_strays"] == 1 and it.executor.phase is Phase.IDLE
-    assert it.sent == sent + 1 and np.abs(it.place - (q - 0.4)).max() < 1e-6  # the halt, where the other had it
+    assert it.sent == sent + 1 and np.abs(it.place - START).max() < 1e-6  # the halt, where the other had it
 
 
 def test_a_robot_is_watched_by_the_controllers_state(monkeypatch):

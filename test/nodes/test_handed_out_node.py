@@ -88,7 +88,8 @@ def test_a_horizon_of_goals_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
 
 def test_a_controller_is_looked_at_before_a_motion_and_listened_to_during_one(ros, tmp_path):
     ros.through = [control_msgs_stand_in.__file__]
-    bench = Followed(ros, tmp_path, controller={"allow_trajectory_replacement": True}).ready()
+    watched = {"watch.source": "controller_state", "watch.tolerance": 0.05}
+    bench = Followed(ros, tmp_path, controller={"allow_trajectory_replacement": True}, **watched).ready()
     others = ros.node.create_publisher(JointTrajectory, f"{CONTROLLER}/joint_trajectory", 10)
     bench.send()  # comes before the look is over
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "controller"), of=bench.process)
@@ -105,7 +106,8 @@ def test_a_controller_is_looked_at_before_a_motion_and_listened_to_during_one(ro
     assert "off what it was sent" in bench.process.log and "at its goal" not in bench.process.log
     ros.until(lambda: np.abs(bench.place - START).max() < 0.1)  # where it was halted, and joint states tell so
     bench.heard.clear()
+    ros.set(CONTROLLER, heard_late=0.5)
     bench.send(np.stack((bench.place, START + 0.1)), 1.0)
-    bench.end()
+    assert bench.end().messages[-1].tracking_joint and "had a change of the motion 0." in bench.process.log
     bench.until("IDLE")
     assert np.abs(bench.place - START - 0.1).max() < 0.01 and "ended at its goal" in bench.process.log
