@@ -5,6 +5,7 @@
     state_machine        the trajectory that is executed, the one that waits, and who is told what became of them
     trajectory_executor  ticks, and what is asked of it: replace, pause, resume, stop, override, other limits, another payload
     follower             who executes what is handed out, as far as is known
+    handed_out           whether a controller plays what was handed out to it, and had each change in time
     preparation          what takes longer than a tick, in a thread
     solver_process       what takes longer still, in a process
     execution_context    a robot, its limits and its dynamics along paths: makes the motion of a goal

@@ -55,7 +55,7 @@ class HandedOut:
     """Of one motion, that begins at rest at q (n,); times from its beginning [s]."""
 
     def __init__(self, q: np.ndarray):
-        self._curves = (_Sent(-math.inf, np.array([-1.0, 0.0]), np.stack((q, q))),)
+        self._curves: tuple[_Sent, ...] = (_Sent(-math.inf, np.array([-1.0, 0.0]), np.stack((q, q))),)
         self._moments: deque[float] = deque(maxlen=MOMENTS)
         self._shift, self._varies = 0.0, EARLY
         self._has = self._told = -math.inf  # when curves part that it is known to have had; and to have had too late
