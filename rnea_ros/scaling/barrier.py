@@ -60,6 +60,7 @@ class Barrier:
 
     def __init__(self, spline: Spline, fixed: bool = False, due: np.ndarray | None = None):
         self.spline, self.fixed, self.due, self.intervals = spline, fixed, due, spline.intervals
+        self._windows = np.arange(self.intervals)[:, None] + np.arange(WINDOW)  # the coefficients that matter in each interval
         self._bases = spline.at(POINTS)
         self._basis = np.ascontiguousarray(self._bases[:, :, 0])  # of y (intervals, points, 4)
         self._squares = np.stack([self._basis[..., a] * self._basis[..., b] for a, b in PAIRS], axis=-1)
@@ -109,10 +110,10 @@ class Barrier:
 
     def _y(self, c: np.ndarray) -> np.ndarray:
         """(intervals, points)."""
-        return (self._basis @ _windows(c)[..., None])[..., 0]
+        return (self._basis @ c[self._windows][..., None])[..., 0]
 
     def _look(self, c: np.ndarray) -> _Look:
-        y, windows = self._y(c), _windows(c)
+        y, windows = self._y(c), c[self._windows]
         own = EACH * self.intervals
         self._given[:own].reshape(self.intervals, EACH, -1)[..., :WINDOW] = windows[:, None]
         self._given[own, :WINDOW], self._given[own + 1:, :WINDOW] = windows[-1], windows[self._more]
@@ -136,9 +137,10 @@ class Barrier:
     def _gathered(self, points: np.ndarray) -> np.ndarray:
         """(intervals, size): sums over the points (points, size) of each."""
         own = EACH * self.intervals
-        found = points[:own].reshape(self.intervals, EACH, -1).sum(axis=1)
+        found = np.asarray(sum(points[k:own:EACH] for k in range(EACH)))
         found[-1] += points[own]
-        np.add.at(found, self._more, points[own + 1:])
+        if len(self._more):
+            np.add.at(found, self._more, points[own + 1:])
         return found
 
     def _centred(self, look: _Look, mu: float, multipliers: list[np.ndarray]) -> _Look:
@@ -179,18 +181,19 @@ class Barrier:
         self._asked[:, :WINDOW], self._asked[:, 4 * WINDOW:4 * WINDOW + count] = self._given[:, :WINDOW], force
         self._asked[:, 4 * WINDOW + count:4 * WINDOW + 2 * count] = multipliers[0] / up + multipliers[1] / down
         gradient, matrix = map(self._gathered, self._shares(self._asked))
-        by_y = -0.5 * self._cost * y**-1.5
-        gradient += (by_y[:, None] @ self._basis)[:, 0]
-        matrix += ((-1.5 * by_y / y)[:, None] @ self._squares)[:, 0]
+        by_y = -0.5 / (y * np.sqrt(y))
+        cost = self._cost * by_y
+        gradient += (cost[:, None] @ self._basis)[:, 0]
+        matrix += ((-1.5 * cost / y)[:, None] @ self._squares)[:, 0]
         if not delay:
             direction = newton.minimum(matrix, gradient, self.fixed)
         else:
-            L = ((-0.5 * self._weights * y**-1.5)[:, None] @ self._basis)[:, 0]
+            L = ((self._weights * by_y)[:, None] @ self._basis)[:, 0]
             direction = newton.minimum(matrix, gradient, self.fixed, L, multipliers[2] / delay[0], -mu / delay[0])
             gradient += L * np.cumsum((-mu / delay[0])[::-1])[::-1, None]
         if not np.isfinite(direction).all():
             return direction, 0.0
-        return direction, -float((gradient * _windows(direction)).sum())
+        return direction, -float((gradient * direction[self._windows]).sum())
 
 
 def _follow(multipliers: list[np.ndarray], before: list[np.ndarray], now: list[np.ndarray], length: float, mu: float) -> None:
@@ -202,8 +205,3 @@ def _follow(multipliers: list[np.ndarray], before: list[np.ndarray], now: list[n
     for number, (z, step, slack) in enumerate(zip(multipliers, steps, now)):
         centred = mu / slack
         multipliers[number] = np.clip(z + share * step, centred / ASTRAY, centred * ASTRAY)
-
-
-def _windows(c: np.ndarray) -> np.ndarray:
-    """(intervals, 4): the coefficients that matter in each interval."""
-    return np.lib.stride_tricks.sliding_window_view(c, WINDOW)

@@ -11,6 +11,7 @@ import numpy as np
 
 DEGREE = 5
 SPACING, MOST = 1e-3, 60_000  # s between the samples that show a law densely, and about how many there are at most
+PART, PARTS = 0.02, 10_000  # s that a part of a piece is long, at most, if these make no more parts
 STEPS = (4, 24)  # of them in each piece: with very many pieces, with few
 BACK = 1e-12  # of the largest speed: rounding, not going back
 HALVINGS = 30  # after which what is undecided is rounding
@@ -72,6 +73,22 @@ class TimeLaw:
         t = starts[part] + (np.arange(len(part)) - first[part]) / (count[part] - 1) * h[part]
         piece = (np.searchsorted(self.breaks[1:-1], starts, side="right"))[part]
         return t, self._evaluate(piece, t - self.breaks[piece]), first[np.searchsorted(starts, self.breaks[:-1])]
+
+    def parts(self, s: Any = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Edges (parts + 1,) in time of the pieces, parted at places s and so that none is longer than PART, and the number
+        of the piece of each."""
+        edges = np.union1d(self.breaks, self.time_at(s))
+        count = np.ceil(np.diff(edges) / max(PART, self.duration / PARTS)).astype(int)
+        of = np.repeat(np.arange(len(count)), count)
+        inside = (np.arange(len(of)) - (np.cumsum(count) - count)[of]) / count[of]
+        edges = np.append(edges[of] + inside * np.diff(edges)[of], self.duration)
+        return edges, np.searchsorted(self.breaks[1:-1], 0.5 * (edges[1:] + edges[:-1]), side="right")
+
+    def within(self, start: np.ndarray, end: np.ndarray, piece: np.ndarray, steps: int) -> np.ndarray:
+        """s, sd, sdd, sddd (4, parts, steps + 1) from start to end of parts, each of one piece."""
+        t = start[:, None] + (end - start)[:, None] * (np.arange(steps + 1) / steps)
+        piece = np.broadcast_to(piece[:, None], t.shape)
+        return self._evaluate(piece, t - self.breaks[piece])
 
     def _evaluate(self, piece: np.ndarray, x: np.ndarray, orders: int = 4) -> np.ndarray:
         coefficients, found = self.coefficients[piece], np.zeros((orders, *x.shape))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .dense_look import dense_look
 from .feasibility import check_rest
 from .plan import ScaledPlan, handed_over
 from .profile import PASS, Progress, largest
@@ -45,7 +46,7 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
     table = CoefficientTable(constraints, current.law)
     rest = current.law.between(sigma, current.law.duration)
-    polynomials = constraints.polynomials(rest.densely(constraints.path.breaks)[0])
+    polynomials = dense_look(constraints, rest, ROOM).polynomials
     factor = largest(polynomials, ROOM, constraints.offset)
     if factor >= 1.0:
         return Assessment(1.0, table, None)

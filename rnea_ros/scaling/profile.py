@@ -30,10 +30,11 @@ from ..errors import RneaError
 from . import law as laws
 from .barrier import EACH, POINTS, Barrier
 from .closed_form import least_met
+from .dense_look import DenseLook, dense_look
 from .feasibility import check_bounded, check_rest
 from .law import TimeLaw
 from .spline import Spline
-from .terms import Constraints, Group, shares, widened
+from .terms import Constraints, Group, shares
 
 LEVEL = 0.998  # share of the limits that a profile aims at
 MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
@@ -46,7 +47,7 @@ MOST = 1536  # intervals of a grid on the given initial law
 OUTLINE = 4.0  # times as coarse may that grid be
 LEAST_SHARE = 1e-9  # of the largest y
 STANDING = 1e-3  # of the largest speed
-START, COARSE_GAP, AGAIN, GAP = 0.3, 3e-2, 3e-2, 2e-3  # mu times the number of inequalities, as a share of the time
+START, COARSE_GAP, AGAIN, GAP = 0.3, 0.1, 0.1, 2e-3  # mu times the number of inequalities, as a share of the time
 GAP_ON_SCHEDULE = 3e-4
 ROUNDS = 4  # of tightening
 ENOUGH = 0.9995  # of what may be used: a law that is slowed by so little is not worth another round
@@ -107,15 +108,13 @@ def _tightened(constraints: Constraints, grid: _Grid, c: np.ndarray, gap: float,
     moving, best = grid.objectives.moving, None
     for number in range(ROUNDS + 1):
         law = grid.law(c)[0]
-        motion, first = law.densely(constraints.path.breaks)
-        polynomials = constraints.polynomials(motion)
-        used = shares(polynomials.sum(axis=0), constraints.offset)
+        look = dense_look(constraints, law, PASS)
         if not moving:
-            slow = slowed(constraints, law, slower_too, polynomials)
+            slow = slowed(constraints, law, slower_too, look)
             best = slow if best is None or slow.duration < best.duration else best
-        if used.max() <= (PASS if moving else PASS / ENOUGH) or number == ROUNDS:
+        if look.used.max() <= (PASS if moving else PASS / ENOUGH) or number == ROUNDS:
             break
-        grid.tighten(motion[0], used, first)
+        grid.tighten(law, look)
         c = grid.solve(grid.inside(c), AGAIN, gap, c)
     return _passed(constraints, grid, c) if best is None else best
 
@@ -148,14 +147,13 @@ def _slow_start(constraints: Constraints, initial: TimeLaw, objectives: _Objecti
     return 1.0 if objectives.moving else 0.95 * steady(constraints, initial, LEVEL)
 
 
-def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True, polynomials: np.ndarray | None = None) -> TimeLaw:
+def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True, look: DenseLook | None = None) -> TimeLaw:
     """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits.
 
     Not slower_too: at one of RATES, if it is inside at that one and this is faster.
-    polynomials: the law's, if they are known
+    look: at the law, if there was one
     """
-    if polynomials is None:
-        polynomials = constraints.polynomials(law.densely(constraints.path.breaks)[0])
+    polynomials = (look or dense_look(constraints, law, PASS)).polynomials
     factor = largest(polynomials, PASS, constraints.offset)
     if not slower_too:
         for rate in (rate for rate in RATES if rate > factor):
@@ -176,7 +174,7 @@ def _passed(constraints: Constraints, grid: _Grid, c: np.ndarray) -> TimeLaw:
 
 def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float:
     """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
-    return largest(constraints.polynomials(law.densely(constraints.path.breaks)[0]), share, constraints.offset)
+    return largest(dense_look(constraints, law, share).polynomials, share, constraints.offset)
 
 
 def steady(constraints: Constraints, law: TimeLaw, share: float, most: float = 1e4) -> float:
@@ -188,7 +186,10 @@ def steady(constraints: Constraints, law: TimeLaw, share: float, most: float = 1
 def largest(polynomials: np.ndarray, share: float, offset: np.ndarray, most: float = 1.0) -> float:
     """The largest constant rate up to `most` of a motion that keeps to a share of the limits, by its polynomials (4, samples,
     constraints) of terms.py: row by row those of closed_form.py."""
-    return least_met(np.moveaxis(widened(np.moveaxis(polynomials, 0, 1), share, offset), 1, 2).reshape(-1, 4), most)
+    scaled = polynomials / share
+    scaled[0] += offset * (1.0 - 1.0 / share)
+    close = np.tensordot(most ** np.arange(4.0), np.abs(scaled), axes=1) >= 1.0
+    return least_met(scaled[:, close].T, most)
 
 
 class _Objectives(NamedTuple):
@@ -210,7 +211,7 @@ class _Grid(Barrier):
         self._nodes = _union(np.append((knots[:-1, None] + steps[:, None] * PARTS).ravel(), knots[-1]), initial.corners)
         sigma = np.append((knots[:-1, None] + steps[:, None] * POINTS[:EACH]).ravel(), initial.duration)
         super().__init__(spline, objectives.moving, None if objectives.due is None else objectives.due(initial(knots[1:])[0]))
-        ends = np.cumsum([group.values.shape[2] for group in constraints.groups(np.zeros(1))])
+        ends = np.cumsum(constraints.sizes)
         self._columns = [slice(begin, end) for begin, end in zip((0, *ends), ends)]
         self._sigma, self._within = sigma, np.append(np.repeat(np.arange(len(steps)), EACH), len(steps) - 1)
         self._top = float(initial(sigma)[1].max())
@@ -277,19 +278,17 @@ class _Grid(Barrier):
         corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.initial.corners)
         return laws.hermite(t, s, speed, acceleration, t[corners])
 
-    def tighten(self, s: np.ndarray, used: np.ndarray, first: np.ndarray) -> None:
+    def tighten(self, law: TimeLaw, look: DenseLook) -> None:
         """Where a law uses more than PASS of the limits between the points, keep them at the worst place of that interval too;
-        where that is done already, tighten them there and next to it.
-
-        s (samples,), used (samples, constraints): of the law; first: number of the first sample of each of its pieces
-        """
-        starts, most = first[np.searchsorted(self._nodes, self.spline.knots[:-1])], used.max(axis=1)
+        where that is done already, tighten them there and next to it."""
+        starts = np.searchsorted(look.start, law.breaks[np.isin(self._nodes, self.spline.knots[:-1])])
+        most = look.used.max(axis=1)
         over = np.flatnonzero(np.maximum.reduceat(most, starts) > PASS)
         seen = np.isin(over, self._within[EACH * self.intervals + 1:])
-        self._tighten_around(np.maximum.reduceat(used, starts, axis=0), over[seen])
-        ends = np.append(starts[1:], len(s))
+        self._tighten_around(np.maximum.reduceat(look.used, starts, axis=0), over[seen])
+        ends = np.append(starts[1:], len(most))
         worst = [a + int(most[a:b].argmax()) for a, b in zip(starts[over], ends[over])]
-        sigma = np.clip(self.initial.time_at(s[worst]), self.spline.knots[over], self.spline.knots[over + 1])
+        sigma = np.clip(self.initial.time_at(look.at[worst]), self.spline.knots[over], self.spline.knots[over + 1])
         self._sigma, self._within = np.append(self._sigma, sigma), np.append(self._within, over)
         self._limits = [Group(old.places, np.concatenate((old.values, new.values)))
                         for old, new in zip(self._limits, self._limits_at(sigma))]

@@ -180,6 +180,12 @@ class Constraints:
             begin = end
         return rows
 
+    @property
+    def sizes(self) -> list[int]:
+        """Of `groups`."""
+        sizes = [*(len(known) for known in self._known.values()), len(self.labels) - self.own]
+        return [size for size in sizes if size]
+
     def groups(self, s: Any) -> list[Group]:
         """The same without the zeros: constraints in their order, together where they have coefficients at the same places."""
         motion = self.path(s)
