@@ -4,7 +4,7 @@
     path, law     where the motion goes, q(s), and when, s(t)
     terms         torque, torque rate and all other limits as functions of (s, sd, sdd, sddd)
     feasibility   whether a path can be moved along at all
-    profile       the fastest s(t) on a path, inside all limits; barrier, newton, spline: the numbers behind it
+    profile       the fastest s(t) on a path, inside all limits; grid, barrier, newton, spline: the numbers behind it
     dense_look    how much of the limits a law uses, between samples too
     points        timed points as a path and a time law
     plan          the motion that stays as near to a plan as the limits allow

@@ -15,9 +15,10 @@ import numpy as np
 from . import law as laws
 from .barrier import EARLY
 from .feasibility import check_rest
+from .grid import LEVEL, Curve, NoLaw, Progress
 from .law import SPACING, TimeLaw
 from .path import Path
-from .profile import LEVEL, Curve, NoLaw, Progress, fastest, steady_factor
+from .profile import fastest, steady_factor
 from .terms import Constraints
 
 SOON = 0.02  # s, by which a motion may begin later than it could
