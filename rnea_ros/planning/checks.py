@@ -110,3 +110,18 @@ def worst_violation(problem: Problem, curve: Curve) -> tuple[float, str]:
         miss = float(np.abs(problem.coupling.miss(y[0], y[-1])).max(initial=0.0))
         found.append((miss, f"misses what ties its ends by {miss:.2g}"))
     return max(found)
+
+
+def standstill(problem: Problem, curve: Curve) -> str:
+    """Words on where a curve passes places at which nobody can stand still: only swing can carry a motion over them."""
+    at = looks(curve.breaks, LOOKS)
+    y = curve.motion(at.span, at.u)
+    y[:, 1:] = 0.0
+    found = [(0.0, "")]
+    for quantity, excess in zip(problem.limited, problem.excess(y, at.u)):
+        sample, k = (int(index) for index in np.unravel_index(excess.argmax(), excess.shape))
+        if quantity.order > 1:
+            value, low, high = quantity.values(y[sample:sample + 1])[0, k], quantity.lower[k], quantity.upper[k]
+            found.append((float(excess[sample, k]), f"; on its way {quantity.name} of {quantity.labels[k]} is "
+                          f"{value:.4g} where it is held still, outside its limits {low:.4g} to {high:.4g}"))
+    return max(found)[1]

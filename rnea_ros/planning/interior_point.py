@@ -32,7 +32,8 @@ RELAXED = 1e-9  # limits are wider by this
 WORST, NEARLY = 1e4, 1e-4  # of the violation at the beginning: more is refused; with less the barrier function has to fall
 FAR = 1e10
 LARGEST = 1e6  # multiplier at first
-SOLVED = "solved"
+INSIDE = 1e-13  # slacks are inside limits by this, rounded or not
+SOLVED, STUCK, TOO_MANY = "solved", "stuck", "too many iterations"
 
 
 class Start(NamedTuple):
@@ -117,8 +118,8 @@ class _Search:
                 self.mu = max(self.tolerance / 10.0, min(FALL * self.mu, self.mu**POWER))
                 self.filter = []
             if not self._step(multipliers):
-                return Found(self.point.x, multipliers, "stuck", iteration)
-        return Found(self.point.x, self.z[1] - self.z[0], "too many iterations", most)
+                return Found(self.point.x, multipliers, STUCK, iteration)
+        return Found(self.point.x, self.z[1] - self.z[0], TOO_MANY, most)
 
     def _step(self, multipliers: np.ndarray) -> bool:
         """One of Newton's steps, with a larger shift where no share of it is any good; False if that does not help."""
@@ -173,7 +174,7 @@ class _Search:
     def _tried(self, share: float, step: np.ndarray, ds: np.ndarray, now: _Merit, gaps: list[np.ndarray], tau: float) -> bool:
         """Takes that share of the step if the filter lets it."""
         point = self.program.at(self.point.x + share * step)
-        c, s = self.program.values(point), self.s + share * ds
+        c, s = self.program.values(point), np.clip(self.s + share * ds, self.lower + INSIDE, self.upper - INSIDE)
         self.missed = c - s
         violation = np.abs(self.missed).sum()
         barrier = self._barrier(self.program.objective(point), s) if np.isfinite(violation) else np.inf

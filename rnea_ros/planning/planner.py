@@ -8,28 +8,33 @@ the best few of them are all made finer, for coarse plans differ from fine ones 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import some
-from . import grid
+from . import grid, interior_point
 from .bspline import Curve
-from .checks import PlanningError, check, unknown_limits, worst_violation
+from .checks import PlanningError, check, standstill, unknown_limits, worst_violation
 from .curvature import gauss_newton, of_lagrangian
-from .guess import Way, guesses
+from .guess import Way, guesses, paced
 from .ipopt import NlpSolution, casadi
-from .problem import SAME, Problem
+from .problem import LONGEST, SAME, SHORTEST, Cost, Problem
 from .result import PlannedMotion
 from .settings import Report, Settings, SolverProgress
-from .solve import COLD, HOT, WARM, Nearness, solved
+from .solve import COLD, HOT, WARM, Nearness, ours, solved
 from .transcription import Transcription
 
 TIGHTENINGS = 10
 FINER = 3  # coarse plans that are made finer, at most
+TOO_FAR = 0.02  # beyond a limit, relative: such a plan is none
 ALIKE = 1e-5  # relative; between objectives of coarse plans that are one
 DIGITS = 9  # of breaks that windows ask for
 REASONS = {
+    interior_point.STUCK: "no motion near the starting guess keeps all limits",
+    interior_point.TOO_MANY: "the solver used up its iterations",
     "Infeasible_Problem_Detected": "no motion near the starting guess keeps all limits",
     "Maximum_Iterations_Exceeded": "the solver used up its iterations",
 }
@@ -79,6 +84,16 @@ class _Draft:
         self.objective = program.objective(solution.x)
 
 
+class _Failure(NamedTuple):
+    """worst, text: where it is farthest from being a solution; hasty: because of the duration; again: a second look."""
+
+    worst: float
+    text: str
+    reason: str
+    hasty: bool = False
+    again: bool = False
+
+
 class _Planner:
     """iterations: of all its calls of a solver."""
 
@@ -94,6 +109,10 @@ class _Planner:
             self._keep_limits_between_nodes(draft)
         best, excess = self._best(drafts)
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
+        worst = max(excess.values(), default=0.0)
+        if worst > max(self.settings.tolerance, TOO_FAR) and ours(best.program, self.settings):
+            raise PlanningError(f"no motion found: the nearest one is beyond limits between its nodes, {some(beyond)}"
+                                f"{standstill(self.problem, best.curve)}. {self.remedy} may help")
         if beyond:
             best.notes.append(f"beyond a limit somewhere between the nodes: {some(beyond)}")
         return PlannedMotion(best.curve, float(best.objective), excess, self.iterations, (*notes, *best.notes))
@@ -101,22 +120,48 @@ class _Planner:
     # ------------------------------------------------------------------ steps
 
     def _coarse(self, guesses: Iterator[Curve]) -> list[_Draft]:
-        """Of as many guesses as are asked for, or until the first from which there is one."""
-        drafts, failures = [], []
+        """Of as many guesses as are asked for, or until the first from which there is one; IPOPT looks from the first alone
+        where our method has found none from any."""
+        drafts: list[_Draft] = []
+        failures: list[_Failure] = []
         attempts = range(1, max(self.settings.tries, self.settings.best_of) + 1)
-        for number, guess in zip(attempts, guesses):
-            program = self._program(guess)
-            solution = self._solved(f"guess {number}", program, guess, COLD)
-            curve = program.curve(solution.x)
-            if solution.converged:
-                drafts.append(_Draft(program, curve, solution.multipliers, program.objective(solution.x)))
-            else:
-                failures.append((*worst_violation(self.problem, curve), solution))
+        first = next(guesses)
+        for number, guess in zip(attempts, chain([first], guesses)):
+            self._draft(f"guess {number}", guess, drafts, failures, others=False)
             if len(drafts) == self.settings.best_of:
                 break
+        hasty = all(failure.hasty for failure in failures)
+        if not drafts and not hasty and ours(self._program(first), self.settings):
+            self._draft("guess 1 by IPOPT", first, drafts, failures, others=True)
         if not drafts:
-            raise PlanningError(self._why(failures))
+            raise PlanningError(self._why(failures, standstill(self.problem, first)))
         return drafts
+
+    def _draft(self, stage: str, guess: Curve, drafts: list[_Draft], failures: list[_Failure], others: bool) -> None:
+        """One more draft, or one more failure."""
+        program = self._program(guess)
+        if fastest := self._hasty(stage, guess, program):
+            longest = self.problem.duration[1]
+            failures.append(_Failure(*worst_violation(self.problem, replace(fastest, duration=longest)),
+                                     f"the fastest takes {fastest.duration:.4g} s, {longest:g} s are allowed", True))
+            return
+        solution = self._solved(stage, program, guess, COLD, others=others)
+        curve = program.curve(solution.x)
+        if solution.converged:
+            drafts.append(_Draft(program, curve, solution.multipliers, program.objective(solution.x)))
+        else:
+            failures.append(_Failure(*worst_violation(self.problem, curve), _reason(solution), again=others))
+
+    def _hasty(self, stage: str, guess: Curve, program: Transcription) -> Curve | None:
+        """The fastest motion near the guess, if even that takes longer than is allowed."""
+        limited = any(quantity.order for quantity in self.problem.limited)
+        if self.problem.duration[1] >= LONGEST or not limited or not ours(program, self.settings):
+            return None
+        free = replace(self.problem, cost=Cost(), duration=(SHORTEST, LONGEST))
+        freed = self._program(paced(free, guess), problem=free)
+        solution = self._solved(f"{stage}, its shortest duration", freed, paced(free, guess), COLD, others=False)
+        found = freed.curve(solution.x)
+        return found if solution.converged and found.duration > self.problem.duration[1] * (1.0 + ALIKE) else None
 
     def _refine(self, draft: _Draft) -> None:
         for number in range(1, self.settings.refinements + 1):
@@ -155,11 +200,11 @@ class _Planner:
 
     # ------------------------------------------------------------------ tools
 
-    def _program(self, guess: Curve, peaks: Sequence[grid.Peak] = ()) -> Transcription:
+    def _program(self, guess: Curve, peaks: Sequence[grid.Peak] = (), problem: Problem | None = None) -> Transcription:
         instants, degree = self.settings.instants, guess.degree
         nodes = (grid.nodes(guess.breaks, degree + 2, peaks) if instants is None else
                  grid.sampled(guess.breaks, np.array(instants), peaks))
-        return Transcription(self.problem, guess.breaks, degree, nodes,
+        return Transcription(problem or self.problem, guess.breaks, degree, nodes,
                              gauss_newton if self.settings.gauss_newton else of_lagrangian, self.settings.damping)
 
     def _improved(self, draft: _Draft, stage: str, program: Transcription, guess: Curve, near: Nearness) -> bool:
@@ -173,11 +218,11 @@ class _Planner:
         return solution.converged
 
     def _solved(self, stage: str, program: Transcription, guess: Curve, near: Nearness,
-                multipliers: np.ndarray | None = None) -> NlpSolution:
+                multipliers: np.ndarray | None = None, others: bool = True) -> NlpSolution:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(SolverProgress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        solution = solved(program, program.variables(guess), near, self.settings, watch, multipliers)
+        solution = solved(program, program.variables(guess), near, self.settings, watch, multipliers, others)
         self.iterations += solution.iterations
         return solution
 
@@ -185,12 +230,12 @@ class _Planner:
         at = grid.looks(curve.breaks, per_span)
         return self.problem.excess(curve.motion(at.span, at.u), at.u)
 
-    def _why(self, failures: Sequence[tuple[float, str, NlpSolution]]) -> str:
+    def _why(self, failures: Sequence[_Failure], standstill: str) -> str:
         """What stands in the way of the attempt that came nearest."""
-        worst, text, solution = min(failures, key=lambda failure: failure[0])
+        worst, text, reason, *_ = min(failures, key=lambda failure: failure.worst)
         nearest = f"; the nearest one {text}" if worst > self.settings.tolerance else ""
-        return (f"no motion found, starting from {len(failures)} guesses: {_reason(solution)}{nearest} (IPOPT: "
-                f"{solution.status}). {self.remedy} may help")
+        guesses = sum(not failure.again for failure in failures)
+        return f"no motion found, starting from {guesses} guesses: {reason}{nearest}{standstill}. {self.remedy} may help"
 
 
 def _different(drafts: list[_Draft]) -> list[_Draft]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, plan_motion
+from rnea_ros import InputError, Robot, plan_motion
 from rnea_ros.motion.clearance import Clearance, Obstacle, Sphere
-from rnea_ros.planning import PlanningError, Quantity, Settings
+from rnea_ros.planning import PlanningError, Quantity, Settings, planner
 from support.planning_cases import RR_GOAL, RR_START, robot, rr_plan
 
 COARSE = Settings(refinements=0)
@@ -35,6 +35,39 @@ def test_a_duration_that_speed_forbids_is_refused_at_once():
     back = replace(robot("rr").limits, velocity=np.array([np.nan, 5.0]))
     with pytest.raises(PlanningError, match=r"joint2 alone takes 0\.2 s .* largest velocity, -5"):
         rr(RR_GOAL, RR_START, limits=back, duration=(0.1, 0.19))
+
+
+def test_a_duration_that_torque_forbids_is_refused_with_the_shortest():
+    with pytest.raises(PlanningError, match=r"starting from 2 guesses: the fastest takes 0\.39\d* s, 0\.3 s are allowed; the "
+                                            r"nearest one has torque of joint\d .* of 0\.3 s"):
+        rr(duration=0.3, settings=replace(COARSE, tries=2))
+
+
+def test_a_hump_that_gravity_forbids_is_refused_with_the_reason():
+    """A pendulum, too slow to swing over the horizontal where its motor cannot hold it."""
+    body = '<mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    weak = Robot.from_urdf(f'''<robot name="pendulum"><link name="a"/>
+        <link name="b"><inertial><origin xyz="1 0 0"/>{body}</inertial></link>
+        <joint name="swing" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 -1 0"/>
+        <limit lower="-4" upper="4" effort="7" velocity="1"/></joint></robot>''')
+    with pytest.raises(PlanningError, match=r"no motion found.* torque of swing is 9\.8\d* where it is held still, outside "
+                                            r"its limits -7 to 7"):
+        plan_motion(weak, [-1.0], [1.0], settings=replace(COARSE, tries=1))
+
+
+def test_plans_are_ranked_when_they_are_fine(monkeypatch):
+    """A coarse plan that looks better than it is does not keep the others from being made finer."""
+    coarse = planner._Planner._coarse
+
+    def flattered(self, guesses):
+        few = Settings(spans=3, refinements=0)
+        drafts = coarse(self, planner.guesses(self.problem, np.linspace(0.0, 1.0, few.spans + 1), few.degree))
+        drafts[0].objective *= 0.1
+        return drafts + coarse(self, guesses)
+
+    best = rr()
+    monkeypatch.setattr(planner._Planner, "_coarse", flattered)
+    assert rr().duration == pytest.approx(best.duration, rel=1e-5)
 
 
 def test_waypoints_are_passed():
