@@ -38,7 +38,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test lint docs bench colcon matrix lock audit fuzz release clean
+.PHONY: help env package demo test lint docs bench colcon matrix lock audit fuzz coverage mutate api release clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
@@ -52,6 +52,9 @@ help:
 	@echo 'make fuzz     inputs that nobody foresaw, into everything that reads (SECONDS=60, SEED=1, TARGET="urdf bag")'
 	@echo 'make lock     writes anew which versions `make env` installs (.ci/lock.txt)'
 	@echo 'make audit    looks these up among known vulnerabilities'
+	@echo 'make coverage lines and branches that the tests reach, nodes included, in build/coverage (COVERAGE=test/scaling: of some)'
+	@echo 'make mutate   small faults in the core: are they noticed? (10 minutes, MUTATE=--count=100: more)'
+	@echo 'make api      what of the public names has changed since the last tag (API=COMMIT: since that)'
 	@echo 'make release  the last commit as one archive for bloom, its packages side by side, in build/release'
 	@echo 'make clean    removes what make has made, .venv included'
 	@echo
@@ -169,6 +172,21 @@ $(DONE)-colcon: $(DONE)-venv
 # Fresh clones in build/matrix, one after another (docs/platforms.md).
 matrix:
 	@$(PYTHON) .ci/matrix.py $(MATRIX)
+
+coverage: env
+	@$(PIP) coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -q $(COVERAGE)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage html --quiet
+	@$(BIN)/coverage report
+
+mutate: env
+	@$(BIN)/python .ci/mutate.py $(MUTATE)
+
+api: $(DONE)-venv
+	@$(PIP) griffe
+	@$(BIN)/python .ci/api.py $(API)
 
 # colcon, rosdep and bloom look for no package inside of another.
 VERSION = $(shell sed -n 's|.*<version>\(.*\)</version>|\1|p' package.xml)

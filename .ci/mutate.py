@@ -1,0 +1,103 @@
+"""Would the tests notice? Small faults are put into the core, one at a time, in a copy; its tests should fail for each.
+
+    python .ci/mutate.py [--count 30] [--seed 0]        exit code 1 if fewer than --least of them are noticed
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN, KINEMATICS = "algorithms/test_golden.py", "algorithms/test_kinematics.py"
+TESTS = {  # a file of the core, and what is to notice: fixtures first, which take seconds
+    "model/mdh.py": (KINEMATICS, "model/test_frames.py", "model/test_modified_dh.py"),
+    "model/frames.py": ("model/test_frames.py", KINEMATICS, "model/test_urdf.py"),
+    "algorithms/torque_rate.py": (GOLDEN, "algorithms/test_component_rate.py"),
+    "algorithms/component_rate.py": (GOLDEN, "algorithms/test_component_rate.py"),
+    "algorithms/forward_dynamics.py": (GOLDEN, "algorithms/test_forward_dynamics.py"),
+    "algorithms/mass_matrix.py": (GOLDEN, "algorithms/test_mass_matrix.py"),
+    "algorithms/kinematics.py": (GOLDEN, KINEMATICS),
+    "algorithms/energy.py": (GOLDEN, "algorithms/test_energy.py"),
+    "algebra/vectors.py": (GOLDEN, KINEMATICS)}
+SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE,
+         ast.LtE: ast.Gt, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And}
+PATIENCE = 600.0  # s; who hangs is noticed
+
+
+def faults(tree: ast.Module) -> Iterator[tuple[int, ast.AST, str]]:
+    """Place in the walk through a tree, the node there, and what is changed of it."""
+    for k, node in enumerate(ast.walk(tree)):
+        if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
+            yield k, node, "op"
+        elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
+            yield k, node, "ops"
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            yield k, node, "sign"
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            yield k, node, "value"
+
+
+def mutated(tree: ast.Module, place: int, what: str) -> str:
+    """The program with that fault."""
+    tree = copy.deepcopy(tree)
+    node = list(ast.walk(tree))[place]
+    if isinstance(node, ast.BinOp | ast.BoolOp):
+        node.op = SWAPS[type(node.op)]()
+    elif isinstance(node, ast.Compare):
+        node.ops[0] = SWAPS[type(node.ops[0])]()
+    elif isinstance(node, ast.UnaryOp):
+        node.op = ast.UAdd()
+    elif isinstance(node, ast.Constant):
+        node.value += 1
+    return ast.unparse(tree)
+
+
+def noticed(folder: Path, tests: tuple[str, ...]) -> bool:
+    """Does a test fail, or hang?"""
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not ros and not slow", "-p", "no:cacheprovider",
+             *(f"test/{name}" for name in tests)]
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        return subprocess.run(words, cwd=folder, env=env, capture_output=True, timeout=PATIENCE).returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--least", type=float, default=0.8)
+    given, found, seen = parser.parse_args(), [], 0
+    for name in TESTS:
+        tree = ast.parse((ROOT / "rnea_ros" / name).read_text(encoding="utf-8"))
+        found += [(name, tree, *fault) for fault in faults(tree)]
+    with tempfile.TemporaryDirectory(prefix="rnea_mutate_") as place:
+        folder = Path(place)
+        for name in ("rnea_ros", "test", "urdf", "config", "examples"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copyfile(ROOT / "pytest.ini", folder / "pytest.ini")
+        chosen = random.Random(given.seed).sample(found, min(given.count, len(found)))
+        for name, tree, place_, node, what in chosen:
+            file = folder / "rnea_ros" / name
+            file.write_text(mutated(tree, place_, what), encoding="utf-8")
+            well = noticed(folder, TESTS[name])
+            shutil.copyfile(ROOT / "rnea_ros" / name, file)
+            seen += well
+            print(f"{'noticed ' if well else 'SURVIVED'}  {name}:{node.lineno}: {ast.unparse(node)[:80]} ({what})", flush=True)
+    print(f"{seen} of {len(chosen)} noticed, of {len(found)} possible")
+    return seen < given.least * len(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
