@@ -39,6 +39,8 @@ WATCHED = {"watch.tolerance": 0.05, "watch.path_tolerance": 0.3}
 class Followed(FollowedStage):
     """A controller that has messages `late` [ns], of a robot that is `off` what it is told, as `source` tells."""
 
+    listeners = 1
+
     def __init__(self, monkeypatch, source="joint_states", **values):
         super().__init__(**{"output": "trajectory", **values})
         self.off, self.late, self.sent, self.inbox, self.reports = np.zeros(7), 0, 0, deque(), []
@@ -67,7 +69,7 @@ class Followed(FollowedStage):
 
     def publisher(self, topic):
         ours = topic.endswith("/joint_trajectory")
-        return SimpleNamespace(publish=self.publish, get_subscription_count=lambda: int(ours))
+        return SimpleNamespace(publish=self.publish, get_subscription_count=lambda: int(ours) * self.listeners)
 
     def publish(self, message):
         """A trajectory, as bytes or not."""
@@ -153,6 +155,16 @@ def test_a_robot_is_watched_by_the_controllers_state(monkeypatch):
     assert motion.reason == "path_tolerance" and "stopped at" in it.events[-1]
     it.link.forget()
     assert np.isnan(it._seen(ROBOT.joint_names).q).all()
+
+
+def test_trajectories_wait_until_the_controller_listens_on_its_topic(monkeypatch):
+    it = Followed(monkeypatch)
+    it.link._parameters.told, it.link._heard = {}, 1e-9 * it.now
+    assert it.link.settled and it.link.values()["controller.state"] == "ok"
+    it.listeners = 0
+    assert not it.link.settled and it.link.values()["controller.state"] == "nobody listens on /jtc/joint_trajectory"
+    it.now += 6_000_000_000
+    assert it.link.settled  # it was given its time
 
 
 def test_fields_of_a_controllers_state():

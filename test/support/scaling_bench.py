@@ -55,14 +55,16 @@ class Bench:
         self.ros, self.node = ros, prefix + NODE
         robot = {} if own else {**({"robot_description": TEXT} if description else {}), **limits()}
         self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, **robot, **parameters}, namespace)
-        self.diagnostics = Diagnostics(ros, self.node, "scaling")
         self.heard: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
+        self.diagnostics = Diagnostics(ros, self.node, "scaling")
         self.trajectories = ros.node.create_publisher(JointTrajectory, f"{self.node}/joint_trajectory", 10)
         self.states = ros.node.create_publisher(JointState, f"{prefix}/joint_states", 10)
 
     def ready(self) -> Bench:
+        """Both ends have found each other, topic by topic: that one is heard says nothing of another."""
         self.until("IDLE")
         self.ros.until(lambda: all(p.get_subscription_count() for p in (self.trajectories, self.states)))
+        self.ros.until(lambda: self.ros.node.count_publishers(f"{self.node}/scaled_motion"))
         return self
 
     def until(self, state: str) -> None:

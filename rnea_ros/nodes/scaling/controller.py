@@ -261,6 +261,19 @@ class TopicController(NamedController):
         self._ending: int | None = None  # since when its reference is waited for at the goal [ns]
         self._halts = self._node.create_publisher(JointTrajectory, self.topic, 1)
 
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self._waited or (super().settled and self._listens)
+
+    @property
+    def _listens(self) -> bool:
+        """Whether what is sent on the topic has somewhere to go."""
+        return self._halts.get_subscription_count() > 0
+
+    def _findings(self) -> list[Finding]:
+        silent = Finding(self._settings.values["controller.required"], f"nobody listens on {self.topic}")
+        return [*super()._findings(), *([] if self._listens else [silent])]
+
     def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
         if motion is not self._motion:
             self._ending = None
