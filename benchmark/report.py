@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 import closed
+import laws
 import mix
 import ticks
 from batch import SIZES, THREADS, Batch, cores
@@ -48,7 +49,7 @@ def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
         "## Goals", "", "| goal | to reach | reached | | why not |", "|---|---|---|---|---|",
         *(goal.row() for goal in goals(dict(found), NOTES)), ""]
     writers = {"kernels": _kernels, "calls": _calls, "closed": closed.lines, "batch": _batches, "mix": mix.lines,
-               "joints": _joints, "node": _nodes, "ticks": ticks.lines}
+               "joints": _joints, "node": _nodes, "ticks": ticks.lines, "laws": laws.lines}
     for name, write in writers.items():
         if name in found:
             parts += [*write(found[name]), ""]

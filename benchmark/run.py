@@ -15,6 +15,7 @@ import calls
 import closed
 import joints
 import kernels
+import laws
 import mix
 import plots
 import report
@@ -24,7 +25,7 @@ from timing import interleaved
 from toolchain import Missing, library
 
 HERE = Path(__file__).resolve().parent
-SECTIONS = ("kernels", "calls", "closed", "batch", "joints", "node", "ticks")
+SECTIONS = ("kernels", "calls", "closed", "batch", "joints", "node", "ticks", "laws")
 
 
 def measure(sections: tuple[str, ...], rounds: int, node_seconds: float) -> dict[str, Any]:
@@ -52,6 +53,8 @@ def measure(sections: tuple[str, ...], rounds: int, node_seconds: float) -> dict
     attempt("joints", lambda: joints.measure(rounds, _has_pinocchio()))
     attempt("node", lambda: __import__("node").measure(node_seconds))
     attempt("ticks", lambda: __import__("ticks").measure(node_seconds))
+    attempt("laws", laws.measure)
+    found["missing"] += found.get("laws", {}).get("missing", [])
     return found
 
 
