@@ -38,7 +38,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test lint docs bench colcon matrix lock audit fuzz coverage mutate api release clean
+.PHONY: help env package demo test lint docs bench colcon matrix lock audit fuzz soak coverage mutate api release clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
@@ -50,6 +50,7 @@ help:
 	@echo 'make matrix   short tests on each Python, numpy, llvmlite, ROS 2 that is here, in fresh clones (MATRIX=--list: which)'
 	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
 	@echo 'make fuzz     inputs that nobody foresaw, into everything that reads (SECONDS=60, SEED=1, TARGET="urdf bag")'
+	@echo 'make soak     all nodes for hours, with whatever may befall them (HOURS=0.02, SEED=1)'
 	@echo 'make lock     writes anew which versions `make env` installs (.ci/lock.txt)'
 	@echo 'make audit    looks these up among known vulnerabilities'
 	@echo 'make coverage lines and branches that the tests reach, nodes included, in build/coverage (COVERAGE=test/scaling: of some)'
@@ -136,6 +137,10 @@ SECONDS ?= 60
 SEED ?= 1
 fuzz: env
 	@PYTHONPATH=.:test $(BIN)/python -m fuzz.run --seconds $(SECONDS) --seed $(SEED) $(if $(TARGET),--target $(TARGET))
+
+HOURS ?= 0.02
+soak: env
+	@PYTHONPATH=.:test $(BIN)/python -m soak.run --hours $(HOURS) --seed $(SEED)
 
 lock: $(DONE)-venv
 	@.ci/lock

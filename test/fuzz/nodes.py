@@ -116,6 +116,7 @@ def _sound(node: DynamicsNode, robot: Robot, clock: list[float]) -> str:
         raise AssertionError(node._health.fault)
     node._on_jump(None)
     q, published = [0.3, -0.4, 0.2], node._health.published
+    node._health.desired.arrival = None  # as if the last desired motion had come long ago
     for number in range(ENOUGH):
         clock[0] += 0.01
         message = JointState(name=NAMES, position=q, velocity=[0.0] * 3)

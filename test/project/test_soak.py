@@ -1,0 +1,33 @@
+"""A short run of `make soak`: all three nodes, two troubles, and a report."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from soak.bench import Nodes
+from soak.run import Soak, report
+from soak.watch import Growth, Use
+
+from support.ros_helpers import world
+
+
+@pytest.mark.ros
+def test_all_nodes_answer_rightly_after_troubles(tmp_path):
+    with world(tmp_path) as ros:
+        soak = Soak(Nodes(ros), 1)
+        soak._all = [soak.payload, soak.clock_back]
+        soak.run(600.0, troubles=2)
+        told = report(soak, 1.0)
+    assert not soak.found, told
+    assert soak.troubles == {"payload": 1, "clock_back": 1} and min(soak.nodes.answers.values()) >= 9
+    assert "0 wrong" in told and told.endswith("nothing found")
+
+
+def test_what_grows_is_found():
+    growing, steady = Growth(), Growth()
+    growing.seen = [Use(100.0 + 4.0 * k, 20, 10) for k in range(60)]
+    steady.seen = [Use(300.0 if k < 5 else 100.0, 20, 10) for k in range(60)]
+    assert growing.findings("node") == ["node: megabytes grew from 188 to 308"] and not steady.findings("node")

@@ -1,0 +1,137 @@
+"""All three nodes with a robot that follows: what is sent to them, and whether what they answer is right."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rnea_msgs.msg import JointDynamics, JointMotion, JointSample, ScaledMotion
+from rnea_msgs.srv import ComputeInverseDynamics
+from rnea_ros import Robot
+from rnea_ros.nodes.common.stamps import duration
+from soak.watch import Growth
+from support.node_bench import ARM, NAMES, urdf
+from support.ros_helpers import LATCHED, Process, World, stamp
+
+NODES = ("dynamics_node", "scaling_node", "query_node")
+PERIOD = 0.02  # s; from joint state to joint state
+TEXTS = (ARM, urdf("heavy", 3.0))  # the same joints
+MASSES = (0.0, 1.5)  # kg; of a payload on the hand
+PARAMETERS: dict[str, Any] = {"use_sim_time": True, "payload.link": "hand"}
+OWN: dict[str, dict[str, Any]] = {
+    "dynamics_node": {"diagnostics.period": 0.5}, "query_node": {},
+    "scaling_node": {"control_rate": 100.0, **{f"joint_limits.{name}.has_velocity_limits": True for name in NAMES},
+                     **{f"joint_limits.{name}.max_velocity": 1.0 for name in NAMES}}}
+RIGHT = 1e-9  # share by which two computations of a torque may differ
+
+
+class Nodes:
+    """wrong: sentences about numbers that no robot asked for has; late: from a joint state to its answer [s]."""
+
+    def __init__(self, ros: World):
+        self.ros, self.wrong, self.logs = ros, list[str](), list[Process]()
+        self.late: deque[float] = deque(maxlen=1_000_000)
+        self.checked = self.motions = self.queries = 0
+        self.answers = dict.fromkeys(NODES, 0)  # right ones
+        self.growth = {name: Growth() for name in NODES}
+        self._robots = [Robot.from_urdf(text).with_payload("hand", mass, (0.0,) * 3, np.zeros((3, 3)))
+                        for text in TEXTS for mass in MASSES]
+        self._sent: dict[tuple[int, int], float] = {}
+        self._q, self._qd, self.now, self._due = np.zeros((3, len(NAMES)))[0], np.zeros(len(NAMES)), 1000.0, 0.0
+        node = ros.node
+        self._clock = node.create_publisher(Clock, "/clock", 10)
+        self._states = node.create_publisher(JointState, "/joint_states", 10)
+        self._desired = node.create_publisher(JointMotion, "/dynamics_node/desired_motion", 10)
+        self.description = node.create_publisher(String, "/robot_description", LATCHED)
+        self._trajectories = node.create_publisher(JointTrajectory, "/scaling_node/joint_trajectory", 10)
+        node.create_subscription(JointDynamics, "/dynamics_node/joint_dynamics", self._on_dynamics, 100)
+        node.create_subscription(JointTrajectory, "/scaling_node/reference", self._on_reference, 100)
+        node.create_subscription(ScaledMotion, "/scaling_node/scaled_motion", self._on_motion, 100)
+        self._query = node.create_client(ComputeInverseDynamics, "/query_node/compute_inverse_dynamics")
+        self._asked: tuple[float, Any] | None = None
+        self.description.publish(String(data=TEXTS[0]))
+        self.processes = {name: self.start(name) for name in NODES}
+
+    def start(self, name: str) -> Process:
+        process = self.ros.start(name, {**PARAMETERS, **OWN[name]})
+        self.logs.append(process)
+        return process
+
+    def step(self) -> None:
+        """A few milliseconds of the world: its clock, the robot, a question now and then."""
+        self.ros.step(0.002)
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + PERIOD
+        self.now += PERIOD
+        when = stamp(self.now)
+        self._clock.publish(Clock(clock=when))
+        message = JointState(name=NAMES, position=self._q.tolist(), velocity=self._qd.tolist())
+        desired = JointMotion(joint_names=NAMES, acceleration=np.sin(self._q + 1.0).tolist(), jerk=np.cos(self._q).tolist())
+        message.header.stamp = desired.header.stamp = when
+        self._sent[when.sec, when.nanosec] = time.monotonic()
+        self._desired.publish(desired)
+        self._states.publish(message)
+        self._ask()
+
+    def jump(self, seconds: float) -> None:
+        self.now = max(10.0, self.now + seconds)
+        self._sent.clear()
+
+    def move(self, goal: np.ndarray, seconds: float) -> None:
+        points = [JointTrajectoryPoint(positions=list(map(float, q)), time_from_start=duration(t))
+                  for t, q in ((0.0, self._q), (seconds, goal))]
+        self._trajectories.publish(JointTrajectory(joint_names=NAMES, points=points))
+
+    def look(self) -> None:
+        for name, process in self.processes.items():
+            self.growth[name].look(process.pid)
+
+    def _on_dynamics(self, message: JointDynamics) -> None:
+        began = self._sent.pop((message.header.stamp.sec, message.header.stamp.nanosec), None)
+        if began is not None:
+            self.late.append(time.monotonic() - began)
+        motion = np.array((message.position, message.velocity, message.acceleration, message.jerk))
+        self._check("dynamics_node", motion, np.array((message.effort, message.effort_rate)))
+
+    def _on_reference(self, message: JointTrajectory) -> None:
+        point = message.points[-1]
+        self._q, self._qd = np.array(point.positions), np.array(point.velocities)
+
+    def _on_motion(self, message: ScaledMotion) -> None:
+        motion = np.array((message.position, message.velocity, message.acceleration, message.jerk))
+        self._check("scaling_node", motion, np.array((message.effort, message.effort_rate)))
+        if np.abs(motion[1]).max() > 1.0 + 1e-6:
+            self.wrong.append(f"scaling_node: velocities {motion[1]} beyond their limit of 1")
+        self.motions += message.phase == ScaledMotion.ENDED
+
+    def _check(self, name: str, motion: np.ndarray, found: np.ndarray) -> None:
+        """One of the robots that were asked for has these torques and rates."""
+        self.checked += 1
+        for robot in self._robots:
+            expected = np.array(robot.torque_and_rate(*motion))[:len(found)]
+            if np.abs(found - expected).max() <= RIGHT * max(1.0, np.abs(expected).max()):
+                self.answers[name] += 1
+                return
+        self.wrong.append(f"{name}: {found.tolist()} is of no robot in the motion {motion.tolist()}")
+
+    def _ask(self) -> None:
+        """One request at a time; one that is lost is asked again."""
+        if self._asked is not None and not self._asked[1].done() and time.monotonic() - self._asked[0] < 5.0:
+            return
+        if self._asked is not None and self._asked[1].done() and (answer := self._asked[1].result()).success:
+            self.queries += 1
+            self._check("query_node", self._motion, np.array(answer.effort.data)[None])
+        self._asked = None
+        if self._query.service_is_ready():
+            self._motion = np.array((self._q, self._qd, np.ones(3), np.zeros(3)))
+            sample = JointSample(**dict(zip(("position", "velocity", "acceleration", "jerk"), self._motion.tolist())))
+            request = ComputeInverseDynamics.Request(joint_names=NAMES, samples=[sample])
+            self._asked = time.monotonic(), self._query.call_async(request)

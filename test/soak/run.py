@@ -1,0 +1,204 @@
+"""`make soak`: all nodes, for hours, while everything is done to them that a robot's day may bring, and worse.
+
+    python -m soak.run --hours 8 --seed 1
+
+After each trouble every node has to answer rightly again. Fails if one did not, if a number was wrong, if memory, descriptors
+or threads grew, or if a log has a traceback. Prints a report at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from soak.bench import MASSES, NODES, TEXTS, Nodes
+from soak.watch import children
+from support.ros_helpers import world
+
+RECOVERY = 240.0  # s; in which every node has to answer again, on a machine that may be busy
+LOOKS = 5.0  # s; from look to look at what processes use
+BAD = ("", "<robot/>", "<robot name='x'><link name='a'/><link name='b'/></robot>", "no XML")
+BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(range(200)))
+
+
+class Soak:
+    """found: what must not be, in sentences; troubles: how many of each there were; longest: until all answered again [s]."""
+
+    def __init__(self, nodes: Nodes, seed: int):
+        self.nodes, self.rng = nodes, random.Random(seed)
+        self.found: list[str] = []
+        self.troubles: Counter[str] = Counter()
+        self.longest = 0.0
+        self._looked = 0.0
+        self._raw = nodes.ros.node.create_publisher(JointState, "/joint_states", 10)
+        self._all: list[Callable[[], None]] = [
+            self.motion, self.motion, self.payload, self.description, self.bad_description, self.malformed, self.pause,
+            self.stop, self.stopped_process, self.killed_node, self.killed_solver, self.full_disk, self.clock_back,
+            self.clock_ahead]
+
+    def run(self, seconds: float, troubles: int = 10**9) -> None:
+        end = time.monotonic() + seconds
+        self.answered("the start")
+        waiting: list[Callable[[], None]] = []
+        while time.monotonic() < end and self.troubles.total() < troubles and not self.found:
+            waiting = waiting or self.rng.sample(self._all, len(self._all))  # each once, before any comes again
+            act = waiting.pop()
+            self.troubles[act.__name__] += 1
+            act()
+            self.spin(self.rng.uniform(0.2, 2.0))
+            self.answered(act.__name__)
+        self.found += [sentence for name, growth in self.nodes.growth.items() for sentence in growth.findings(name)]
+        self.found += [f"a traceback in the log: {log.log[log.log.index('Traceback'):][:1500]}"
+                       for log in self.nodes.logs if "Traceback" in log.log]
+
+    def spin(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.nodes.step()
+            if time.monotonic() - self._looked > LOOKS:
+                self._looked = time.monotonic()
+                self.nodes.look()
+
+    def answered(self, after: str) -> None:
+        """Every node answers rightly again; scaling_node by a motion."""
+        nodes, began, moved = self.nodes, time.monotonic(), 0.0
+        before = dict(nodes.answers)
+        while any(nodes.answers[name] < before[name] + 3 for name in NODES):
+            if time.monotonic() - began > RECOVERY:
+                silent = [name for name in NODES if nodes.answers[name] < before[name] + 3]
+                logs = "\n".join(nodes.processes[name].log[-1500:] for name in silent)
+                self.found.append(f"after {after} nothing from {', '.join(silent)} for {RECOVERY:g} s:\n{logs}")
+                return
+            if nodes.answers["scaling_node"] < before["scaling_node"] + 3 and time.monotonic() - moved > 3.0:
+                moved = time.monotonic()
+                self.motion()
+            self.spin(0.1)
+        self.longest = max(self.longest, time.monotonic() - began)
+        self.found += nodes.wrong[:5]
+
+    # ------------------------------------------------------------------ troubles
+
+    def motion(self) -> None:
+        self.nodes.move(np.array([self.rng.uniform(-1.0, 1.0) for _ in range(3)]), self.rng.uniform(0.3, 3.0))
+
+    def payload(self) -> None:
+        mass = self.rng.choice(MASSES)
+        for name in NODES:
+            self._set(name, "payload.mass", mass)
+
+    def description(self) -> None:
+        self.nodes.description.publish(String(data=self.rng.choice(TEXTS)))
+
+    def bad_description(self) -> None:
+        """It is latched: a node that began with it would wait for another one for ever, as it should."""
+        self.nodes.description.publish(String(data=self.rng.choice(BAD)))
+        self.answered("a bad description")
+        self.description()
+
+    def malformed(self) -> None:
+        for data in self.rng.choices(BYTES, k=50):
+            self._raw.publish(data)
+
+    def pause(self) -> None:
+        for name in ("pause", "resume"):
+            self._trigger(name)
+            self.spin(0.5)
+
+    def stop(self) -> None:
+        self._trigger("stop")
+
+    def stopped_process(self) -> None:
+        process = self.nodes.processes[self.rng.choice(NODES)]
+        process.send(signal.SIGSTOP)
+        self.spin(self.rng.uniform(0.1, 3.0))
+        process.send(signal.SIGCONT)
+
+    def killed_node(self) -> None:
+        name = self.rng.choice(NODES)
+        self.nodes.processes[name].stop(self.rng.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
+        self.nodes.processes[name] = self.nodes.start(name)
+        self.nodes.growth[name].seen.clear()
+
+    def killed_solver(self) -> None:
+        for pid in children(self.nodes.processes["scaling_node"].pid):
+            os.kill(pid, signal.SIGKILL)
+
+    def full_disk(self) -> None:
+        """No file of a node can grow: logs, kernels."""
+        process = self.nodes.processes[self.rng.choice(NODES)]
+        soft, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
+        self.description()
+        self.spin(2.0)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+    def clock_back(self) -> None:
+        self.nodes.jump(-self.rng.uniform(1.0, 1000.0))
+
+    def clock_ahead(self) -> None:
+        self.nodes.jump(self.rng.uniform(1.0, 1000.0))
+
+    # ------------------------------------------------------------------ asked without waiting
+
+    def _set(self, name: str, parameter: str, value: float) -> None:
+        request = SetParameters.Request(parameters=[Parameter(parameter, value=value).to_parameter_msg()])
+        self._call(SetParameters, f"/{name}/set_parameters", request)
+
+    def _trigger(self, name: str) -> None:
+        self._call(Trigger, f"/scaling_node/{name}", Trigger.Request())
+
+    def _call(self, kind: type, service: str, request: object) -> None:
+        client = self.nodes.ros.node.create_client(kind, service)
+        end = time.monotonic() + 20.0
+        while not client.service_is_ready() and time.monotonic() < end:
+            self.spin(0.05)
+        future = client.call_async(request)
+        while not future.done() and time.monotonic() < end:
+            self.spin(0.02)
+        self.nodes.ros.node.destroy_client(client)
+
+
+def report(soak: Soak, seconds: float) -> str:
+    nodes, late = soak.nodes, np.array(soak.nodes.late or [np.nan])
+    p50, p99, most = np.percentile(late, (50, 99, 100)) * 1e3
+    return "\n".join([
+        f"{seconds / 3600.0:.3f} hours, {soak.troubles.total()} troubles: "
+        + ", ".join(f"{name} {count}" for name, count in sorted(soak.troubles.items())),
+        f"{nodes.checked} results compared, {len(nodes.wrong)} wrong; {nodes.motions} motions ended, {nodes.queries} requests",
+        f"until all nodes answered again: {soak.longest:.1f} s at most",
+        f"from joint state to torque: {p50:.1f} ms in the median, 99 % within {p99:.1f} ms, {most:.1f} ms at most",
+        *(f"{name}: {growth}" for name, growth in nodes.growth.items()),
+        *(f"FOUND {sentence}" for sentence in soak.found), "" if soak.found else "nothing found"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hours", type=float, default=0.02)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
+        soak = Soak(Nodes(ros), given.seed)
+        soak.run(given.hours * 3600.0)
+        print(report(soak, time.monotonic() - began), flush=True)
+    return 1 if soak.found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
