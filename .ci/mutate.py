@@ -24,7 +24,7 @@ TESTS = {  # a file of the core, and what is to notice: fixtures first, which ta
     "model/frames.py": ("model/test_frames.py", KINEMATICS, "model/test_urdf.py"),
     "algorithms/torque_rate.py": (GOLDEN, "algorithms/test_component_rate.py"),
     "algorithms/component_rate.py": (GOLDEN, "algorithms/test_component_rate.py"),
-    "algorithms/forward_dynamics.py": (GOLDEN, "algorithms/test_forward_dynamics.py"),
+    "algorithms/forward_dynamics.py": (GOLDEN, "algorithms/test_load_friction.py", "algorithms/test_forward_dynamics.py"),
     "algorithms/mass_matrix.py": (GOLDEN, "algorithms/test_mass_matrix.py"),
     "algorithms/kinematics.py": (GOLDEN, KINEMATICS),
     "algorithms/energy.py": (GOLDEN, "algorithms/test_energy.py"),
