@@ -32,7 +32,9 @@ NO_COORDINATE = -1
 
 def frozen(values: Any) -> np.ndarray:
     """A read-only float copy, plain enough for kernels: what comes out of a pickle has a dtype of its own."""
-    array = np.asarray(values, dtype=float).copy()
+    values = np.asarray(values, dtype=float)
+    array = np.empty(values.shape)  # numpy 1's copies have the dtype of what was copied
+    array[...] = values
     array.flags.writeable = False
     return array
 
