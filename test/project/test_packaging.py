@@ -110,6 +110,12 @@ def test_colcon_may_link_to_setup_py(tmp_path):
     assert "URDF" in read_setup(folder=tmp_path).metadata.long_description
 
 
+def test_an_old_pip_makes_a_wheel_too():
+    """Else it runs setup.py as colcon does, and the commands are where no shell looks."""
+    assert 'build-backend = "setuptools.build_meta"' in (ROOT / "pyproject.toml").read_text()
+    assert "[project]" not in (ROOT / "pyproject.toml").read_text()  # that is setup.py's
+
+
 def test_package_xml_names_what_is_imported(setup):
     optional_extras = ("bags", "dask", "planning", "plot", "sim")
     extras = [requirement for extra in optional_extras for requirement in setup.extras_require[extra]]
