@@ -48,7 +48,7 @@ class Client:
     def destroy(self):
         pass
 
-    def send_goal_async(self, goal, feedback_callback):
+    def send(self, goal, feedback_callback, listen):
         now, points = self.it.now * 1e-9, goal.trajectory.points
         times = nanoseconds(goal.trajectory.header.stamp) * 1e-9 + np.array(
             [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in points])
@@ -62,7 +62,9 @@ class Client:
         except InputError:
             handle.accepted = False
         self.handles.append(handle)
-        return self.answer(handle)
+        self.it.later = self.it.way  # as it is told
+        listen(self.answer(handle))
+        self.it.later = 0
 
     def _cancel(self, handle):
         self.it.controller.cancel(handle)
@@ -86,14 +88,9 @@ class Followed(FollowedStage):
         self.health = SimpleNamespace(trajectories=Stream("trajectory"), report=lambda well, text: self.reports.append(text))
         self.link = ActionController(
             node, SimpleNamespace(values=VALUES), self.executor, self.health, lambda: ROBOT.joint_names,
-            lambda names: self.measured, client=lambda *_: self.client, post=self.post)
+            lambda names: self.measured, client=lambda *_: self.client, post=lambda act: act())
         self.executor.follower = self.link
         self.messages = ScalingMessages(node, self.link)
-
-    def post(self, act):
-        self.later = self.way
-        act()
-        self.later = 0
 
     def begin(self, points=POINTS, seconds=0.5, **fields):
         self.take(replace(trajectory(points), on_end=self.told.append, **fields))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +21,24 @@ CANCELS, OVER = 0, 3  # return codes of action_msgs/CancelGoal: it does; the goa
 REASONS = {-4: "path_tolerance", -5: "goal_tolerance"}  # by error_code; the others are the controller's own
 
 
+class GoalClient(ActionClient):
+    """rclpy's, whose goals any thread may send: the executor looks at no answer before it is known who hears of it."""
+
+    def __init__(self, *given: Any, **options: Any):
+        self._sending = threading.Lock()
+        super().__init__(*given, **options)
+
+    def send(self, goal: Any, feedback: Callable[[Any], None], listen: Callable[[Any], None]) -> None:
+        """listen is called with the future."""
+        with self._sending:
+            listen(self.send_goal_async(goal, feedback_callback=feedback))
+
+    async def execute(self, taken_data: Any) -> None:
+        with self._sending:
+            pass
+        await super().execute(taken_data)
+
+
 class ControllerGoals:
     """A goal that was replaced comes to nothing, which is as it should be: only of the newest one anything is told.
 
@@ -31,7 +50,7 @@ class ControllerGoals:
     post       : has the executor call something; its other callbacks are what rclpy's client is made for
     """
 
-    def __init__(self, node: Node, kind: Any, name: str, on_failure: Callable[[str, str], None], client: Any = ActionClient,
+    def __init__(self, node: Node, kind: Any, name: str, on_failure: Callable[[str, str], None], client: Any = GoalClient,
                  post: Callable[[Callable[[], None]], Any] | None = None):
         self._client, self._on_failure = client(node, kind, f"{name}/follow_joint_trajectory"), on_failure
         self._post = post or (lambda act: node.executor.create_task(act))
@@ -57,40 +76,37 @@ class ControllerGoals:
         self._client.destroy()
 
     def send(self, goal: Any, on_accepted: Callable[[], None]) -> None:
-        """By any thread; on_accepted is called by the executor."""
+        """At once, by any thread; on_accepted is called by the executor."""
         self._newest += 1
         self.outcome = self.feedback = None
-        self._post(partial(self._guarded, partial(self._send, self._newest, goal, on_accepted)))
+        self._asked, number = time.monotonic(), self._newest
+        try:
+            self._client.send(goal, partial(self._hear, number),
+                              lambda sent: heard(sent, partial(self._answered, number, on_accepted), self._failed))
+        except Exception as error:
+            self._post(partial(self._failed, in_words(error)))
 
     def cancel(self) -> None:
         """By any thread: the controller is to hold the robot where it is, whatever it has accepted or will."""
         self._unwanted = self._newest
         self._newest += 1
-        self._post(partial(self._guarded, self._cancel))
+        self._post(self._cancel)
 
     # ------------------------------------------------------------------ in the executor
-
-    def _guarded(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except Exception as error:
-            self._failed(in_words(error))
 
     def _failed(self, why: str) -> None:
         self._asked = math.inf
         self._on_failure("internal_error", why)
 
-    def _send(self, number: int, goal: Any, on_accepted: Callable[[], None]) -> None:
-        if number > self._unwanted:
-            sent = self._client.send_goal_async(goal, feedback_callback=partial(self._hear, number))
-            self._asked = time.monotonic()
-            heard(sent, partial(self._answered, number, on_accepted), self._failed)
-
     def _cancel(self) -> None:
         accepted, self._accepted = self._accepted, None
-        if accepted is not None:
-            self._asked = time.monotonic()
+        if accepted is None:
+            return
+        self._asked = time.monotonic()
+        try:
             heard(accepted.cancel_goal_async(), self._cancelled, self._failed)
+        except Exception as error:
+            self._failed(in_words(error))
 
     def _cancelled(self, answer: Any) -> None:
         self._asked = math.inf

@@ -88,8 +88,8 @@ class ScalingMessages:
             for t, a, b, c in zip(times - times[0], q.tolist(), qd.tolist(), qdd.tolist(), strict=True)]
         data = serialize_message(message)
         if motion.sendable(self._clock.now().nanoseconds):  # a process may have been stopped at any point before
-            self._reference.publish(data)
             self._controller.send(motion, message)
+            self._reference.publish(data)
             if (late := motion.sent(self._clock.now().nanoseconds)) > 0.0:  # or, which takes some luck, in these lines
                 self._logger.error(f"points of motion {motion.number} were sent up to {late:.3f} s too late, this process was "
                                    "stopped or had no processor: the controller may have jumped on its path")
