@@ -112,7 +112,7 @@ class Kernel:
 
     def sweep(self, x: np.ndarray, state: int) -> np.ndarray:
         """A recurrence over rows x (count, size), at least one: the first `state` inputs of every row but the first become the
-        last `state` results of the row before. Returns the results (count, width)."""
+        last `state` results of the row before; x is where that happens. Returns the results (count, width)."""
         y = np.empty((len(x), self.width))
         for k in range(len(x)):
             if k:

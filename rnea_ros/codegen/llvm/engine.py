@@ -19,6 +19,14 @@ from .tiles import batch_text
 if llvm.llvm_version_info < (16,):  # reads no pointers without a type; llvmlite 0.44 has LLVM 15, 0.45 has LLVM 20
     raise ImportError(f"llvmlite {llvmlite.__version__} is too old, 0.45 or newer is needed")
 
+_ROW = """  %xo = mul i64 %k, {inputs}
+  %yo = mul i64 %k, {outputs}
+  %xk = getelementptr double, ptr %x, i64 %xo
+  %yk = getelementptr double, ptr %y, i64 %yo
+  call void @kernel(ptr %xk, ptr %yk)
+  %next = add i64 %k, 1
+"""
+
 _ENTRY = """
 define void @kernel(ptr %x, ptr %y) {{
   %w = alloca [{size} x double], align 64
@@ -31,13 +39,7 @@ entry:
   br i1 %any, label %loop, label %done
 loop:
   %k = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %xo = mul i64 %k, {inputs}
-  %yo = mul i64 %k, {outputs}
-  %xk = getelementptr double, ptr %x, i64 %xo
-  %yk = getelementptr double, ptr %y, i64 %yo
-  call void @kernel(ptr %xk, ptr %yk)
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %count
+""" + _ROW + """  %more = icmp slt i64 %next, %count
   br i1 %more, label %loop, label %done
 done:
   ret void
@@ -52,13 +54,7 @@ entry:
   br label %loop
 loop:
   %k = phi i64 [ 0, %entry ], [ %next, %more ]
-  %xo = mul i64 %k, {inputs}
-  %yo = mul i64 %k, {outputs}
-  %xk = getelementptr double, ptr %x, i64 %xo
-  %yk = getelementptr double, ptr %y, i64 %yo
-  call void @kernel(ptr %xk, ptr %yk)
-  %next = add i64 %k, 1
-  %left = icmp slt i64 %next, %count
+""" + _ROW + """  %left = icmp slt i64 %next, %count
   br i1 %left, label %more, label %done
 more:
   %from = getelementptr double, ptr %yk, i64 %offset
