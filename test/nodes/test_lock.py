@@ -21,22 +21,15 @@ from rnea_ros.nodes.common.parameter_table import (
     SCALING_TABLE,
 )
 from support import node_bench
-from support.intake_bench import OTHER, Bench
+from support.intake_bench import OTHER, benches
 from support.node_bench import ARM
 from support.ros_helpers import LATCHED, world
 
 
 @pytest.fixture
 def bench():
-    made = []
-
-    def make(**overrides):
-        made.append(Bench(**overrides))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+    with benches() as make:
+        yield make
 
 
 def test_it_is_about_all_that_makes_the_model_and_all_limits_of_joints():

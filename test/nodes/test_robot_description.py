@@ -13,7 +13,7 @@ pytest.importorskip("rclpy")
 
 from rnea_ros import InputError, Robot
 from rnea_ros.nodes.common import robot_description
-from support.intake_bench import OTHER, Bench
+from support.intake_bench import OTHER, benches
 from support.node_bench import ARM, NAMES
 
 BAD = '<robot name="x"><link name="a"/><link name="b"/></robot>'
@@ -23,15 +23,8 @@ FAILURES = [InputError("no"), OverflowError("no"), MemoryError(), KeyboardInterr
 
 @pytest.fixture
 def bench():
-    made = []
-
-    def make(**overrides):
-        made.append(Bench(**overrides))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+    with benches() as make:
+        yield make
 
 
 @pytest.fixture

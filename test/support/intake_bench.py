@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
@@ -75,3 +77,17 @@ class Bench:
                                      [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         assert made.model_id == robot.model_id
         return True
+
+
+@contextmanager
+def benches() -> Iterator[Callable[..., Bench]]:
+    """Makes them; all are closed in the end."""
+    made = []
+
+    def make(**overrides):
+        made.append(Bench(**overrides))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

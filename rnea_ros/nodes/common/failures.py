@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections import Counter
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import SetParametersResult
 from rcl_interfaces.srv import SetParameters
-from rclpy.clock import Clock, ClockType
 from rclpy.executors import await_or_execute
 from rclpy.node import Node
 from rclpy.service import Service
-from std_msgs.msg import Header
 
+from rnea_ros.nodes.common.tally import Tally
 from rnea_ros.nodes.fastpath.executor import described
 
-PERIOD = 1.0  # s; of /diagnostics
 QUIET = 10.0  # s; between two tracebacks of the same callback
 
 
@@ -30,18 +26,15 @@ class Failures:
     """Of the callbacks of one node, the services that it has by now included. /diagnostics: "<node>: callbacks"."""
 
     def __init__(self, node: Node):
-        self._node = node
-        self._counts: Counter[str] = Counter()
-        self._reported = 0
-        self._last = ""
+        self._node, self._last = node, ""
+        self._tally = Tally(node, "callbacks", "failed",
+                            lambda total: f"{total} failed, last: {self._last}" if total else "none has failed")
         self._logged: dict[str, float] = {}
-        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         for service in node.services:
             self._have_answered(service)
-        node.create_timer(PERIOD, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def add(self, what: str, error: Exception) -> None:
-        self._counts[what] += 1
+        self._tally.counts[what] += 1
         self._last = f"{what}: {error!r:.300}"
         if time.monotonic() - self._logged.get(what, -QUIET) >= QUIET:
             self._logged[what] = time.monotonic()
@@ -67,17 +60,6 @@ class Failures:
             return response
 
         service.callback = answer_for_each if service.srv_type is SetParameters else answer
-
-    def _report(self) -> None:
-        total, before = self._counts.total(), self._reported
-        self._reported = total
-        message = f"{total} failed, last: {self._last}" if total else "none has failed"
-        status = DiagnosticStatus(
-            level=DiagnosticStatus.WARN if total > before else DiagnosticStatus.OK, message=message,
-            name=f"{self._node.get_fully_qualified_name()}: callbacks", hardware_id=self._node.get_name(),
-            values=[KeyValue(key=f"failed.{what}", value=str(count)) for what, count in sorted(self._counts.items())])
-        header = Header(stamp=self._node.get_clock().now().to_msg())
-        self._publisher.publish(DiagnosticArray(header=header, status=[status]))
 
 
 def refusal(response: Any, why: str) -> Any:
