@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import Future
 from dataclasses import replace
 from types import SimpleNamespace
@@ -182,6 +183,15 @@ def test_a_change_that_comes_late_is_told_and_the_next_ones_have_longer(it):
     it.executor.pause()
     it.play(0.3)
     assert it.executor.motion.committed.lead >= 2.0 * lead and "had a change of the motion 0." in it.reports[0]
+
+
+def test_an_answer_that_is_heard_late_is_no_late_change_where_its_reference_tells(it):
+    """This process was stopped meanwhile, which says nothing of the controller."""
+    it.begin()
+    lead, it.way, it.link._heard = it.executor.motion.committed.lead, 200_000_000, math.inf
+    it.executor.pause()
+    it.play(1.0)
+    assert it.executor.phase is Phase.PAUSED and it.executor.motion.committed.lead == lead and not it.reports
 
 
 @pytest.mark.parametrize(("answer", "told"), [

@@ -199,12 +199,8 @@ class NamedController(Controller):
         q = np.array([places.get(name, np.nan) for name in motion.joint_names])
         played = handed.hear(1e-9 * (state.stamp - motion.zero), q)
         self._elsewhere = played.elsewhere
-        if played.late > 0.0 and motion.committed is not None:
-            self._on_late(motion.committed, played.late)
-
-    def _on_late(self, committed: CommittedMotion, late: float) -> None:
-        """By its state it has not got a change of the motion by then [s] after that."""
-        self._tell_late(committed, late)
+        if played.late > 0.0 and motion.committed is not None:  # by its state it has not got a change for so long
+            self._tell_late(motion.committed, played.late)
 
     def _tell_late(self, committed: CommittedMotion, late: float) -> None:
         committed.take_longer()

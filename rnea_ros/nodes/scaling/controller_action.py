@@ -92,13 +92,11 @@ class ActionController(NamedController):
         self._goals.send(goal, partial(self._taken, motion, motion.committed, motion.committed.parts))
 
     def _taken(self, motion: ExecutedMotion, committed: CommittedMotion, parts: float) -> None:
-        """What parts from the one before at a time of the motion [s]; later than that the robot has leapt."""
+        """What parts from the one before at a time of the motion [s]; later than that the robot has leapt. Where it tells of
+        its reference, that says so: by then this process may have been stopped, and have heard late of what was in time."""
         late = 1e-9 * (self._node.get_clock().now().nanoseconds - motion.zero) - parts
-        if late > 0.0:
+        if late > 0.0 and self._heard < self._since:
             self._tell_late(committed, late)
-
-    def _on_late(self, committed: CommittedMotion, late: float) -> None:
-        """It is told when it accepts it."""
 
     def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
         return self._goals.outcome if self._goals is not None else Outcome()

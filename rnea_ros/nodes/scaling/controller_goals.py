@@ -47,7 +47,7 @@ class ControllerGoals:
     on_failure : called by the executor with (reason, sentence) where it was rejected, aborted, or cancelled by others, or
                  where something failed on the way
     client     : of the action
-    post       : has the executor call something; its other callbacks are what rclpy's client is made for
+    post       : has the executor call something
     """
 
     def __init__(self, node: Node, kind: Any, name: str, on_failure: Callable[[str, str], None], client: Any = GoalClient,
