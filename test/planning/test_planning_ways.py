@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -26,12 +25,11 @@ def tip(plan, samples=2001):
     return robot("rr").link_pose("link2", q, TIP).p
 
 
-def test_a_duration_that_speed_forbids_is_refused_at_once():
-    started = time.process_time()
+def test_a_duration_that_speed_forbids_is_refused_before_anything_is_solved(monkeypatch):
+    monkeypatch.setattr(planner, "solved", lambda *given, **options: pytest.fail("a solver was asked"))
     with pytest.raises(PlanningError, match=r"duration is 0.04 s at most; joint1 alone takes 0\.05 s from start to goal at "
                                             r"its largest velocity, 20; no motion is shorter"):
         rr(duration=0.04)
-    assert time.process_time() - started < 5.0
     back = replace(robot("rr").limits, velocity=np.array([np.nan, 5.0]))
     with pytest.raises(PlanningError, match=r"joint2 alone takes 0\.2 s .* largest velocity, -5"):
         rr(RR_GOAL, RR_START, limits=back, duration=(0.1, 0.19))
