@@ -20,7 +20,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import nanoseconds
-from rnea_ros.nodes.scaling import controller_action
+from rnea_ros.nodes.scaling import controller_action, controller_goals
 from rnea_ros.nodes.scaling.controller_action import ActionController
 from rnea_ros.nodes.scaling.controller_manager import TYPE, ManagerView
 from rnea_ros.nodes.scaling.messages import ScalingMessages
@@ -217,6 +217,18 @@ def test_a_goal_whose_answer_fails_or_never_comes_gives_the_motion_up(it, monkey
     it.begin(seconds=0.1)
     it.link.look()
     assert it.told[1] == ("controller_silent", "/jtc: it does not answer what its action was asked")
+
+
+def test_an_answer_that_could_not_be_taken_in_time_is_waited_for(it, monkeypatch):
+    """This process was stopped for ten seconds after it had sent a goal."""
+    clock = SimpleNamespace(monotonic=lambda: it.seconds)
+    monkeypatch.setattr(controller_goals, "time", clock)
+    it.client.answer, it.seconds = lambda handle: Future(), 0.0
+    it.begin(seconds=0.1)
+    overdue = []
+    for it.seconds in (0.1, 10.0, 10.9, 11.8, 12.7, 13.6, 14.5, 15.4, 16.3):
+        overdue.append(it.link._goals.overdue(VALUES["controller.timeout"]))
+    assert overdue == [False] * 7 + [True, False]
 
 
 def test_its_word_on_a_goal_that_has_ended_here_concerns_no_other_motion(it):

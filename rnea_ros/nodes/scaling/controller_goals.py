@@ -18,6 +18,7 @@ from rnea_ros.nodes.common.answers import heard
 
 SUCCEEDED, CANCELED = 4, 5  # of action_msgs/GoalStatus
 CANCELS, OVER = 0, 3  # return codes of action_msgs/CancelGoal: it does; the goal has ended already
+STOPPED = 1.0  # s; nobody looks so seldom but a process that was stopped
 REASONS = {-4: "path_tolerance", -5: "goal_tolerance"}  # by error_code; the others are the controller's own
 
 
@@ -56,7 +57,7 @@ class ControllerGoals:
         self._post = post or (lambda act: node.executor.create_task(act))
         self._newest, self._unwanted = 0, 0  # goals are counted; up to here they are to be cancelled
         self._accepted: Any = None  # the newest that was
-        self._asked = math.inf  # when it was asked for what it has not answered [s]
+        self._asked = self._looked = math.inf  # when it was asked for what it has not answered; when that was looked at [s]
         self.outcome: Outcome | None = None
         self.feedback: Any = None
 
@@ -66,8 +67,13 @@ class ControllerGoals:
         return bool(self._client.server_is_ready())
 
     def overdue(self, timeout: float) -> bool:
-        """Whether what was asked last has had no answer for that long [s]; that is told once."""
-        late = time.monotonic() - self._asked > timeout
+        """Whether what was asked last has had no answer for that long [s]; that is told once. To be called often: an answer
+        that came while this process was stopped still has to be taken."""
+        now, before = time.monotonic(), self._looked
+        self._looked = now
+        if now - before > STOPPED and self._asked < now:
+            self._asked = now
+        late = now - self._asked > timeout
         if late:
             self._asked = math.inf
         return late
