@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
@@ -42,6 +42,16 @@ DESCRIPTION = "robot_description"  # a parameter of the nodes, or else a topic
 NUMBERS = itertools.count()
 
 
+class Call(NamedTuple):
+    """What a service was asked for, until it answers."""
+
+    deadline: float
+    service: str
+    client: Any
+    future: Any
+    say: Callable[[str], None]
+
+
 class Bridge(QtCore.QObject):
     """What is asked of it is done in the node's thread, one after the other."""
 
@@ -59,7 +69,7 @@ class Bridge(QtCore.QObject):
         self._dynamics = self._scaling = ""
         self._owned: dict[str, list[tuple[Callable[[Any], Any], Any]]] = {"dynamics": [], "scaling": []}  # how to end it, what
         self._clients: dict[str, Any] = {}
-        self._pending: list[tuple[float, str, Any, Any]] = []  # deadline, service, client, future
+        self._pending: list[Call] = []
         self._payload_unread = False
         self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # a simulation that rests stops no window
@@ -142,7 +152,7 @@ class Bridge(QtCore.QObject):
         owned, self._owned[part] = self._owned[part], []
         clients = [thing for _, thing in owned]
         self._clients = {name: client for name, client in self._clients.items() if client not in clients}
-        self._pending = [call for call in self._pending if call[2] not in clients]
+        self._pending = [call for call in self._pending if call.client not in clients]
         for end, thing in owned:
             end(thing)
 
@@ -161,9 +171,16 @@ class Bridge(QtCore.QObject):
         request = SetParametersAtomically.Request(
             parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in zip(PAYLOAD, values)])
         words = f"{payload.mass:g} kg on {payload.link}"
+        told: list[str] = []
+
+        def say(text: str) -> None:
+            """One node's answer must not hide that of the other, which may have refused."""
+            told.append(text)
+            self.said.emit("; ".join(told))
+
         for node in filter(None, (self._dynamics, self._scaling)):
             self._call(f"{node}/set_parameters_atomically", request,
-                       lambda answer: (answer.result.successful, answer.result.reason or words))
+                       lambda answer: (answer.result.successful, answer.result.reason or words), say)
 
     def _read_payload(self) -> None:
         def told(answer: GetParameters.Response) -> tuple[bool, str]:
@@ -178,21 +195,23 @@ class Bridge(QtCore.QObject):
         self._payload_unread = False
         self._call(f"{self._dynamics}/get_parameters", GetParameters.Request(names=names), told)
 
-    def _call(self, service: str, request: Any, read: Callable[[Any], tuple[bool, str]]) -> None:
-        """read(answer) says whether it was done, and what is to be said of it; nothing: ''."""
+    def _call(self, service: str, request: Any, read: Callable[[Any], tuple[bool, str]],
+              say: Callable[[str], None] | None = None) -> None:
+        """read(answer) says whether it was done, and what is to be said of it; nothing: ''. say: instead of `said`."""
+        say = say or self.said.emit
         client = self._clients.get(service)
         if client is None or not client.service_is_ready():
-            self.said.emit(f"{service}: nobody serves it")
+            say(f"{service}: nobody serves it")
             return
 
         def done(future: Any) -> None:
-            self._pending = [call for call in self._pending if call[3] is not future]
+            self._pending = [call for call in self._pending if call.future is not future]
             well, words = read(future.result())
             if words:
-                self.said.emit(f"{service.rpartition('/')[0]}: {'' if well else 'refused: '}{words}")
+                say(f"{service.rpartition('/')[0]}: {'' if well else 'refused: '}{words}")
 
         future = client.call_async(request)
-        self._pending.append((time.monotonic() + PATIENCE, service, client, future))
+        self._pending.append(Call(time.monotonic() + PATIENCE, service, client, future, say))
         future.add_done_callback(done)
 
     # --- what comes ---------------------------------------------------------------------------------------------------
@@ -224,11 +243,11 @@ class Bridge(QtCore.QObject):
         """Who is there, and who has not answered."""
         self.found.emit(self._publishers("rnea_msgs/msg/JointDynamics", "/joint_dynamics"),
                         self._publishers("rnea_msgs/msg/ScaledMotion", "/scaled_motion"))
-        late = [call for call in self._pending if call[0] < time.monotonic()]
+        late = [call for call in self._pending if call.deadline < time.monotonic()]
         self._pending = [call for call in self._pending if call not in late]
-        for _, service, client, future in late:
-            client.remove_pending_request(future)
-            self.said.emit(f"{service}: no answer for {PATIENCE:g} s")
+        for call in late:
+            call.client.remove_pending_request(call.future)
+            call.say(f"{call.service}: no answer for {PATIENCE:g} s")
         client = self._clients.get(f"{self._dynamics}/get_parameters")
         if self._payload_unread and client and client.service_is_ready():
             self._read_payload()

@@ -54,7 +54,7 @@ class Press(QtCore.QObject):
         yield from press(motion._rest.start, lambda: "override" in panel.message.text() and motion.share.text() == "50 %")
         print("overridden", flush=True)
         panel.payload.show_payload(Payload(panel.payload.payload().link, 0.05, (0.0, 0.0, 0.01)))
-        yield from press(panel.payload.apply.click, lambda: "0.05 kg" in panel.message.text())
+        yield from press(panel.payload.apply.click, lambda: panel.message.text().count(": 0.05 kg") == 2)  # both nodes
         print("loaded", flush=True)
 
 

@@ -203,7 +203,7 @@ AGGREGATOR_KEYS = {"critical": bool, "history_depth": int, "other_as_errors": bo
 def tasks():
     """What the nodes call themselves on /diagnostics, "<node>: TASK", read from their sources."""
     source = "".join(file.read_text() for file in (ROOT / "rnea_ros" / "nodes").rglob("*.py"))
-    return set(re.findall(r'name=f"\{[^}]*\}: (\w+)"', source))
+    return set(re.findall(r'(?:name=f"\{[^}]*\}: |Tally\(node, ")(\w+)"', source))
 
 
 def test_the_aggregator_sorts_every_status_into_one_group():
