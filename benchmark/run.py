@@ -82,6 +82,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=HERE)
     args = parser.parse_args()
     sections, rounds = tuple(args.only.split(",")), 60 if args.quick else 400
+    args.output.mkdir(parents=True, exist_ok=True)  # not after ten minutes
     start = time.monotonic()
     found = measure(sections, rounds, 10.0 if args.quick else 60.0)
     text = report.written(found, rounds, (time.monotonic() - start) / 60)
