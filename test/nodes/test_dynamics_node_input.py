@@ -225,7 +225,6 @@ def test_parts_of_a_joint_state_are_merged(bench, robot):
     q, qd = [0.3, -0.2, 0.1], [0.5, 0.4, -0.3]
     assert bench.alive()
     bench.state(name=NAMES[:2], position=q[:2], velocity=qd[:2])
-    bench.ros.spin(0.05)
     for names, at in ((NAMES[2:], slice(2, 3)), (NAMES[:2], slice(0, 2))):
         bench.state(name=[*names, "other"], position=[*q[at], 9.0], velocity=[*qd[at], 9.0])
         result = bench.answer(stamp(bench.clock))

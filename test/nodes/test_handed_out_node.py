@@ -40,6 +40,7 @@ def check(commanded, points=POINTS):
 
 def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
     bench = Followed(ros, tmp_path, "trajectory", LATE, lead=LEAD).ready()
+    handed_out = ros.listen(JointTrajectory, f"{CONTROLLER}/joint_trajectory")
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
 
     def at(place, what):
@@ -51,8 +52,10 @@ def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
     bench.until("PAUSED")
     bench.serve("resume")
     bench.moving(0.6)
+    told = len(handed_out)
     bench.override(0.5)
-    ros.spin(0.4)  # until that is handed out: in the lines that send it, a stop would be too late to be noticed before
+    ros.until(lambda: len(handed_out) > told, what="nothing is handed out", of=bench.process)
+    ros.spin(0.2)  # in the lines that send it, a stop would be too late to be noticed before
     bench.process.send(signal.SIGSTOP)  # what has been handed out goes on
     ros.spin(1.0)
     bench.process.send(signal.SIGCONT)

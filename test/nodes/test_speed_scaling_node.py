@@ -13,7 +13,7 @@ from std_msgs.msg import Float64
 from rnea_ros import Robot
 from rnea_ros.scaling.closed_form import speed_factor
 from support.node_bench import ARM, NODE, Bench
-from support.ros_helpers import LATCHED, Diagnostics, world
+from support.ros_helpers import Diagnostics, world
 
 pytestmark = pytest.mark.ros
 LIMITS = {"turn": (40.0, 100.0), "spin": (np.nan, np.nan), "slide": (60.0, np.nan)}  # effort, from the URDF; effort rate
@@ -40,26 +40,34 @@ def motion_with(robot: Robot, seed: int, low: float, high: float) -> np.ndarray:
             return motion
 
 
-def answered(bench: Bench, heard: list[Float64], motion: np.ndarray) -> float:
-    """The factor that the node tells with its answer to a motion."""
-    bench.ros.spin(0.05)  # what was told of the last one may be on its way
+def listening(bench: Bench, robot: Robot) -> list[Float64]:
+    """The factors told from now on, one for each result: none is on its way, for one that no other motion has is the last."""
+    heard: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling")
+    # nothing in the way of the signal but the closed form
+    assert not bench.ros.set(NODE, publish_speed_scaling=True, speed_scaling__fall=100.0, speed_scaling__rise=100.0)
+    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard)
+    motion = motion_with(robot, 5, 0.4, 0.6)
+    assert bench.send(motion)
+    bench.ros.until(lambda: heard[-1].data == pytest.approx(float(wanted(robot, motion).factor), rel=1e-12))
     heard.clear()
     bench.results.clear()
-    assert bench.send(motion)
-    bench.ros.until(lambda: len(heard) >= len(bench.results))  # both are published for every state
-    return heard[-1].data
+    return heard
+
+
+def answered(bench: Bench, heard: list[Float64], motion: np.ndarray) -> float:
+    """The factor that the node tells with its answer to a motion."""
+    result = bench.send(motion)
+    assert result
+    place = bench.results.index(result)
+    bench.ros.until(lambda: len(heard) > place)
+    return heard[place].data
 
 
 def test_off_by_default_then_the_closed_form(bench):
     robot = Robot.from_urdf(ARM)
     assert list(robot.joint_names) == list(LIMITS)
-    topic = f"{NODE}/speed_scaling"
-    assert topic not in dict(bench.ros.node.get_topic_names_and_types())
-    heard: list[Float64] = bench.ros.listen(Float64, topic, LATCHED)
-    # nothing in the way of the signal but the closed form
-    assert not bench.ros.set(NODE, speed_scaling__fall=100.0, speed_scaling__rise=100.0)
-    assert not bench.ros.set(NODE, publish_speed_scaling=True)
-    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard)
+    assert f"{NODE}/speed_scaling" not in dict(bench.ros.node.get_topic_names_and_types())
+    heard = listening(bench, robot)
     for low, high in ((1.1, 9.0), (0.1, 0.4), (0.5, 0.9), (-1.0, 1e-9), (0.5, 0.9)):
         motion = motion_with(robot, 3, low, high)
         assert answered(bench, heard, motion) == pytest.approx(min(1.0, float(wanted(robot, motion).factor)), rel=1e-12)
@@ -73,9 +81,9 @@ def test_rate_limits_and_executed_motions(bench):
     robot = Robot.from_urdf(ARM)
     motion = motion_with(robot, 4, 0.3, 0.6)
     target = float(wanted(robot, motion).factor)
-    heard: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling", LATCHED)
-    assert not bench.ros.set(NODE, publish_speed_scaling=True, speed_scaling__motion="executed", speed_scaling__fall=4.0)
-    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard and heard[-1].data == 1.0)
+    heard = listening(bench, robot)
+    assert not bench.ros.set(NODE, speed_scaling__motion="executed", speed_scaling__fall=4.0)
+    bench.ros.until(lambda: answered(bench, heard, np.zeros((4, 3))) == 1.0)
     values, times = [1.0], [bench.clock]
     for _ in range(60):
         values.append(answered(bench, heard, motion * values[-1] ** np.arange(4)[:, None]))

@@ -23,14 +23,19 @@ class Watched(Bench):
 
     def __init__(self, ros, **parameters):
         super().__init__(ros, control_rate=100.0, **parameters)
-        self.off, self.ahead, self.place = np.zeros(7), 0.0, START
+        self.off, self.ahead, self.place, self.ended = np.zeros(7), 0.0, START, 0
         ros.node.create_subscription(ScaledMotion, f"{self.node}/scaled_motion", self._follow, 100)
 
     def _follow(self, message):
         if message.phase == ScaledMotion.ENDED:
+            self.ended += 1
             return
         self.place = np.array(message.position) + self.off
         self.tell(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec + self.ahead)
+
+    def arrived(self, motions):
+        """So many have ended, and the robot has heard all of them."""
+        self.ros.until(lambda: self.ended >= motions, what="no end", of=self.process)
 
     def tell(self, time):
         told = JointState(name=NAMES, position=self.place.tolist())
@@ -51,7 +56,7 @@ def test_a_robot_is_watched(tmp_path):
         motion.check()
         assert all(m.tracking_share == 1.0 for m in motion.messages) and "is slowed" not in it.process.log
 
-        ros.spin(0.2)  # until the robot has heard all of it
+        it.arrived(1)
         it.off[2] = 0.15  # from 0.05 to 0.2 it is slowed
         it.send(POINTS[::-1])
         heard(lambda m: m.tracking_joint == "joint3" and m.tracking_error > 0.1 and m.tracking_share < 0.6)
@@ -61,7 +66,7 @@ def test_a_robot_is_watched(tmp_path):
         assert it.end().messages[-1].progress < 1.0
         assert "the position of joint3 is 0." in it.process.log and "0.2 rad allowed (path_tolerance)" in it.process.log
         it.until("IDLE")
-        ros.spin(0.2)
+        it.arrived(2)
 
         assert not ros.set(it.node, watch__goal_tolerance=0.01, watch__goal_time=30.0)
         it.off[:] = 0.0
@@ -73,7 +78,7 @@ def test_a_robot_is_watched(tmp_path):
         it.off[4] = 0.0  # there at last
         assert it.end().messages[-1].progress > 0.999999
         it.until("IDLE")
-        ros.spin(0.2)
+        it.arrived(3)
 
         it.ahead = 30.0
         it.send(np.stack((it.place, it.place - 0.1)), 2.0)

@@ -97,6 +97,12 @@ class Bench:
         """Until a motion has been under way for some time."""
         self.ros.until(lambda: self.heard and self.heard[-1].t > seconds, what="no motion", of=self.process)
 
+    def pause(self) -> None:
+        """The motion under way, until it stands."""
+        assert not self.serve("pause")
+        self.until("PAUSED")
+        self.ros.until(lambda: self.heard[-1].phase == ScaledMotion.PAUSED and not np.abs(self.heard[-1].velocity).any())
+
     def end(self) -> Samples:
         """Of the motion under way, when it has ended; what is heard next is another's."""
         self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED, timeout=40.0,
