@@ -76,16 +76,17 @@ class CsvRecording:
             while lines := list(itertools.islice(file, ROWS)):
                 table = self._parsed([line.decode("utf-8", "replace") for line in lines])
                 if table is None:
-                    self._table = self._one_by_one()
-                    return Span(float(self._table[0, 0]), float(self._table[-1, 0]), len(self._table), None, [])
+                    return self._passed_one_by_one()
                 if len(table):
                     self._check_rising(np.append(last, table[:, 0]), samples)
                     marks.append((float(table[0, 0]), offset))
                     samples, last = samples + len(table), float(table[-1, 0])
                 offset += sum(map(len, lines))
-        if not marks:
-            raise InputError(f"{self.path}: no rows below the header")
-        return Span(marks[0][0], last, samples, None, marks)
+        return Span(marks[0][0], last, samples, None, marks) if marks else self._passed_one_by_one()
+
+    def _passed_one_by_one(self) -> Span:
+        self._table = self._one_by_one()
+        return Span(float(self._table[0, 0]), float(self._table[-1, 0]), len(self._table), None, [])
 
     def _one_by_one(self) -> np.ndarray:
         """InputError says where something is wrong; without any, the file is merely odd."""

@@ -164,16 +164,13 @@ def _numbers(path: str | Path, header: list[str], columns: list[int]) -> np.ndar
     """(samples, columns)."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty table is reported below
+            warnings.simplefilter("ignore", UserWarning)  # no rows
             table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2, encoding="utf-8-sig")
-        if table.size and (table.shape[1] != len(header) or not np.isfinite(table).all()):
+        if not table.size or table.shape[1] != len(header) or not np.isfinite(table).all():
             raise ValueError
-        table = table[:, columns] if table.size else table
+        return table[:, columns]
     except ValueError:
-        table = one_by_one(path, header, columns)
-    if not table.size:
-        raise InputError(f"{path}: no rows below the header")
-    return table
+        return one_by_one(path, header, columns)
 
 
 def one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
@@ -194,4 +191,6 @@ def one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.nd
                     raise InputError(f"{path}: row {rows.line_num}, column '{header[k]}' is '{row[k].strip():.40}'; a finite "
                                      "number is needed")
             found.append([float(row[k]) for k in columns])
+    if not found:
+        raise InputError(f"{path}: no rows below the header")
     return np.array(found)

@@ -78,7 +78,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     @property
     def backend(self) -> str:
-        """What runs the kernels: "llvm", "python" or "reference"."""
+        """What runs the kernels: "llvm", "c", "python" or "reference"."""
         return self._store.backend
 
     @property

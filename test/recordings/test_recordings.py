@@ -166,3 +166,17 @@ def test_a_bag_that_asks_for_more_memory_than_there_is(tmp_path):
     path.write_bytes(data)
     with pytest.raises(InputError, match="cannot be read"):
         files.open_recording(path, Wanted(("a", "b")))
+
+
+def test_rows_that_are_no_lines(tmp_path):
+    """A header may go on in the next line, within quotes; a line may end with a carriage return alone."""
+    path, wanted = tmp_path / "odd.csv", Wanted(("a",))
+    for text in ('t,q_a,"note\n0,1,x\n', "t,q_a", "t,q_a\n# nothing yet\n"):
+        path.write_text(text, newline="")
+        with pytest.raises(InputError, match="no rows below the header"):
+            files.open_recording(path, wanted)
+    for text in ('t,q_a,"of\nthe second"\n0,1,5\n1,2,5\n', "t,q_a\r0,1\r1,2\r"):
+        path.write_text(text, newline="")
+        source = files.open_recording(path, wanted)
+        (piece,) = source.pieces((-np.inf, np.inf))
+        assert source.span.samples == 2 and piece["q"].tolist() == [[1.0], [2.0]]
