@@ -94,7 +94,8 @@ setup(
         "test": ["distributed", "example-robot-data", "mujoco>=3.3", "pin>=3", "pyarrow", "pytest", "pytest-timeout",
                  "pytest-xdist", "rosbags", "toppra"],
         "lint": ["mypy~=2.4.1", "ruff~=0.17.5"],
-        "bench": ["casadi", "cmeel-eigen", "matplotlib", "mujoco", "pin>=3"],  # the peers; C++ of pin needs Eigen
+        # the peers; C++ of pin needs Eigen
+        "bench": ["casadi", "cmeel-eigen", "copp-py", "matplotlib", "mujoco", "pin>=3", "toppra"],
     },
     entry_points={
         "console_scripts": [
