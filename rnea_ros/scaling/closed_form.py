@@ -60,7 +60,9 @@ def suspects(polynomials: np.ndarray, most: float) -> np.ndarray:
 
 def least_met(polynomials: np.ndarray, most: float) -> float:
     """The same L as `first_met` has for many polynomials (count, 4): a few at a time, those that are left out of account for
-    the L so far are not looked at."""
+    the L so far are not looked at. First those that are furthest out at `most`."""
+    furthest = np.argsort(-np.abs(polynomials @ most ** np.arange(4.0)))[:TOGETHER]
+    most = first_met(polynomials[furthest].tolist(), most)[0]
     while len(polynomials := suspects(polynomials, most)):
         most, polynomials = first_met(polynomials[:TOGETHER].tolist(), most)[0], polynomials[TOGETHER:]
         if most <= 0.0:

@@ -11,7 +11,7 @@ import numpy as np
 
 DEGREE = 5
 SPACING, MOST = 1e-3, 60_000  # s between the samples that show a law densely, and about how many there are at most
-PART, PARTS = 0.02, 10_000  # s that a part of a piece is long, at most, if these make no more parts
+PARTS = 10_000  # of a law that is looked at part by part
 STEPS = (4, 24)  # of them in each piece: with very many pieces, with few
 BACK = 1e-12  # of the largest speed: rounding, not going back
 HALVINGS = 30  # after which what is undecided is rounding
@@ -74,19 +74,20 @@ class TimeLaw:
         piece = (np.searchsorted(self.breaks[1:-1], starts, side="right"))[part]
         return t, self._evaluate(piece, t - self.breaks[piece]), first[np.searchsorted(starts, self.breaks[:-1])]
 
-    def parts(self, s: Any = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Edges (parts + 1,) in time of the pieces, parted at places s and so that none is longer than PART, and the number
-        of the piece of each."""
+    def parts(self, s: Any, longest: float) -> tuple[np.ndarray, np.ndarray]:
+        """Starts and ends (parts,) in time of the pieces, parted at places s and so that none is longer, see `parted`."""
         edges = np.union1d(self.breaks, self.time_at(s))
-        count = np.ceil(np.diff(edges) / max(PART, self.duration / PARTS)).astype(int)
-        of = np.repeat(np.arange(len(count)), count)
-        inside = (np.arange(len(of)) - (np.cumsum(count) - count)[of]) / count[of]
-        edges = np.append(edges[of] + inside * np.diff(edges)[of], self.duration)
-        return edges, np.searchsorted(self.breaks[1:-1], 0.5 * (edges[1:] + edges[:-1]), side="right")
+        return self.parted(edges[:-1], edges[1:], longest)
 
-    def within(self, start: np.ndarray, end: np.ndarray, piece: np.ndarray, steps: int) -> np.ndarray:
+    def parted(self, start: np.ndarray, end: np.ndarray, longest: float) -> tuple[np.ndarray, np.ndarray]:
+        """Starts and ends of parts of intervals, none longer, if these make no more than PARTS of the whole law."""
+        count = np.ceil((end - start) / max(longest, self.duration / PARTS)).astype(int)
+        return divided(start, end, count)[:2]
+
+    def within(self, start: np.ndarray, end: np.ndarray, steps: int) -> np.ndarray:
         """s, sd, sdd, sddd (4, parts, steps + 1) from start to end of parts, each of one piece."""
         t = start[:, None] + (end - start)[:, None] * (np.arange(steps + 1) / steps)
+        piece = np.searchsorted(self.breaks[1:-1], 0.5 * (start + end), side="right")
         piece = np.broadcast_to(piece[:, None], t.shape)
         return self._evaluate(piece, t - self.breaks[piece])
 
@@ -160,6 +161,14 @@ class TimeLaw:
             ahead = self._evaluate(piece, middle, 1)[0] > s
             low, high = np.where(ahead, low, middle), np.where(ahead, middle, high)
         return self.breaks[piece] + 0.5 * (low + high)
+
+
+def divided(start: np.ndarray, end: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Intervals in so many equal parts each: their starts and ends, and the number of the interval of each."""
+    of = np.repeat(np.arange(len(parts)), parts)
+    step = ((end - start) / np.maximum(parts, 1))[of]
+    begin = start[of] + (np.arange(len(of)) - (np.cumsum(parts) - parts)[of]) * step
+    return begin, begin + step, of
 
 
 def _moved(coefficients: np.ndarray, x: float) -> np.ndarray:

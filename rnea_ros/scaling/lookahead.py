@@ -14,7 +14,7 @@ from .dense_look import dense_look
 from .feasibility import check_rest
 from .plan import ScaledPlan, handed_over
 from .profile import PASS, Progress, largest
-from .terms import Constraints, shares
+from .terms import Constraints, played_at, shares
 from .time_scaling import CoefficientTable
 
 ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
@@ -51,8 +51,7 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     if factor >= 1.0:
         return Assessment(1.0, table, None)
     factor *= 1.0 - 1e-12
-    played = (sum(powers * k**power for power, powers in enumerate(polynomials)) for k in RATES)
-    excess = np.max([shares(values, constraints.offset).max(axis=0) for values in played], axis=0) / PASS
+    excess = np.max([shares(played_at(polynomials, k), constraints.offset).max(axis=0) for k in RATES], axis=0) / PASS
     slower = current.slower(factor)
     return Assessment(factor, table.widened(np.maximum(excess, 1.0)), (slower, CoefficientTable(constraints, slower.law)))
 

@@ -30,7 +30,7 @@ from .feasibility import check_bounded, check_rest
 from .grid import CLOSE, LEVEL, PASS, Curve, Grid, NoLaw, Objectives, Progress
 from .law import TimeLaw
 from .spline import Spline
-from .terms import Constraints, shares
+from .terms import Constraints, played_at, shares
 
 COARSE = 48  # intervals of the first grid
 RESOLUTION = 0.04  # s of motion for each interval of the last grid, at most,
@@ -135,8 +135,7 @@ def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True, look
     factor = largest(polynomials, PASS, constraints.offset)
     if not slower_too:
         for rate in (rate for rate in RATES if rate > factor):
-            played = sum(powers * rate**k for k, powers in enumerate(polynomials))
-            if shares(played, constraints.offset).max() <= PASS:
+            if shares(played_at(polynomials, rate), constraints.offset).max() <= PASS:
                 return law.slower(rate)
     return law if factor >= 1.0 else law.slower(factor * (1.0 - 1e-12))
 
@@ -152,7 +151,8 @@ def _passed(constraints: Constraints, grid: Grid, c: np.ndarray) -> TimeLaw:
 
 def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float:
     """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
-    return largest(dense_look(constraints, law, share).polynomials, share, constraints.offset)
+    look = dense_look(constraints, law, share, lambda polynomials: largest(polynomials, share, constraints.offset))
+    return largest(look.polynomials, share, constraints.offset, look.rate)
 
 
 def steady(constraints: Constraints, law: TimeLaw, share: float, most: float = 1e4) -> float:
@@ -166,7 +166,7 @@ def largest(polynomials: np.ndarray, share: float, offset: np.ndarray, most: flo
     constraints) of terms.py: row by row those of closed_form.py."""
     scaled = polynomials / share
     scaled[0] += offset * (1.0 - 1.0 / share)
-    close = np.tensordot(most ** np.arange(4.0), np.abs(scaled), axes=1) >= 1.0
+    close = played_at(np.abs(scaled), most) >= 1.0
     return least_met(scaled[:, close].T, most)
 
 

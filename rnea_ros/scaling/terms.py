@@ -226,13 +226,19 @@ class Constraints:
 
     def utilization(self, motion: np.ndarray) -> np.ndarray:
         """What share of each limit a motion s, sd, sdd, sddd (4, samples) uses: (samples, constraints)."""
-        return shares(self.polynomials(motion).sum(axis=0), self.offset)
+        return shares(played_at(self.polynomials(motion), 1.0), self.offset)
 
     def describe(self, number: int) -> str:
         if self.drives and number >= self.own:
             return self.drives.limits[number - self.own].description
         joint, quantity = self.labels[number]
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
+
+
+def played_at(polynomials: np.ndarray, rate: float) -> np.ndarray:
+    """Polynomials (4, ...) at a rate."""
+    a0, a1, a2, a3 = polynomials
+    return a0 + rate * (a1 + rate * (a2 + rate * a3))
 
 
 def parts(motion: np.ndarray) -> list[np.ndarray]:

@@ -17,11 +17,12 @@ from copy import copy
 
 import numpy as np
 
-from .law import TimeLaw
+from .law import TimeLaw, divided
 from .terms import BASIS, Constraints, on_law
 
 VERIFIED = 0.9995  # share of the limits that a transition may use; a law uses less, see profile.PASS
 CLOSE = 1e-9  # s; between breaks of path and law that are one
+AHEAD = 0.5  # s of the law, that a table is made beyond what is asked for
 STRAY = 1e-4  # of a limit, by which coefficients may differ from parabolas
 SPLITS = 16  # into which a part between breaks is split for that, at most
 BETWEEN = np.array([[3.0, 6.0, -1.0], [-1.0, 6.0, 3.0]]) / 8.0  # a parabola at 1/4 and 3/4, from values at 0, 1/2 and 1
@@ -53,31 +54,49 @@ def horizon(constraints: Constraints) -> float:
 class CoefficientTable:
     """Constraint coefficients along a law, as parabolas in sigma on parts that end at each break, where sddd may jump.
 
-    Velocity is left out: k <= 1 keeps it.
+    Velocity is left out: k <= 1 keeps it. A table is made up to the time `until` of the law [s], and goes on when a transition
+    comes near its end: so that of a motion that is to begin at once takes no longer for a longer motion.
     """
 
-    def __init__(self, constraints: Constraints, law: TimeLaw):
+    def __init__(self, constraints: Constraints, law: TimeLaw, until: float = np.inf):
         self.law, H = law, horizon(constraints)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
         self._offset = constraints.offset[self.kept]
+        self._largest = np.array([1.0, 1.0, 1.0, 2.0 / H, 1.0, 2.0 / H, 6.0 / H**2])  # that the basis may be
         breaks = constraints.path.breaks
         cuts = law.time_at(breaks[(breaks > law.start) & (breaks < law.end)])
-        cuts = cuts[np.abs(cuts[:, None] - law.breaks).min(axis=1) > CLOSE]
-        edges, rows = self._sampled(constraints, cuts)
-        largest = np.array([1.0, 1.0, 1.0, 2.0 / H, 1.0, 2.0 / H, 6.0 / H**2])  # that the basis may be
-        stray = np.abs(rows[:, 1::2] - np.einsum("ij,pjbr->pibr", BETWEEN, rows[:, ::2]))
-        stray = np.einsum("pibr,b->pir", stray, largest).max(axis=(1, 2), initial=0.0)
-        splits = np.clip(np.ceil(np.cbrt(stray / STRAY)), 1.0, SPLITS).astype(int)
-        more = [np.linspace(edges[p], edges[p + 1], splits[p], endpoint=False)[1:] for p in np.flatnonzero(splits > 1)]
-        self.edges, rows = self._sampled(constraints, np.concatenate((cuts, *more)))
-        self.flat = np.einsum("ij,pjbr->pibr", PARABOLA, rows[:, ::2]).reshape(len(rows), 3 * BASIS, rows.shape[-1])
-        self.flat[:, 0] -= self._offset * (1.0 - VERIFIED)  # VERIFIED of both limits is then as far from zero
+        behind = np.clip(law.breaks.searchsorted(cuts), 1, len(law.breaks) - 1)
+        new = np.minimum(np.abs(law.breaks[behind] - cuts), np.abs(cuts - law.breaks[behind - 1])) > CLOSE
+        self._ends = np.union1d(law.breaks, cuts[new])  # of parts that are yet to be split
+        self._constraints: Constraints | None = constraints  # of what is not made yet
+        self.edges, self.flat = self._ends[:1], np.empty((0, 3 * BASIS, len(self._offset)))
+        self.make(until)
 
-    def _sampled(self, constraints: Constraints, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Edges of the parts (parts + 1,), and coefficients at five places of each (parts, 5, 7, constraints)."""
-        t, (s, v, a, u), _ = self.law.sampled(np.inf, 4, cuts)
+    def make(self, until: float) -> None:
+        """Have it up to this time of the law, and AHEAD of it."""
+        if self._constraints is None or until < self.edges[-1]:
+            return
+        first, last = self._ends.searchsorted((self.edges[-1], until + AHEAD))
+        ends = self._ends[first:last + 1]
+        start, end = ends[:-1], ends[1:]
+        rows = self._sampled(self._constraints, start, end)
+        stray = np.abs(rows[:, 1::2] - np.einsum("ij,pjbr->pibr", BETWEEN, rows[:, ::2]))
+        stray = np.einsum("pibr,b->pir", stray, self._largest).max(axis=(1, 2), initial=0.0)
+        splits = np.clip(np.ceil(np.cbrt(stray / STRAY)), 1.0, SPLITS).astype(int)
+        start, end, of = divided(start, end, splits)
+        rows, new = rows[of], splits[of] > 1
+        rows[new] = self._sampled(self._constraints, start[new], end[new])
+        flat = np.einsum("ij,pjbr->pibr", PARABOLA, rows[:, ::2]).reshape(len(rows), 3 * BASIS, rows.shape[-1])
+        flat[:, 0] -= self._offset * (1.0 - VERIFIED)  # VERIFIED of both limits is then as far from zero
+        self.edges, self.flat = np.concatenate((self.edges, end)), np.concatenate((self.flat, flat))
+        if last >= len(self._ends) - 1:
+            self.edges[-1], self._constraints = self.law.duration, None
+
+    def _sampled(self, constraints: Constraints, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Coefficients at five places of each part (parts, 5, 7, constraints)."""
+        s, v, a, u = self.law.within(start, end, 4).reshape(4, -1)
         rows = on_law(constraints(s)[..., self.kept], v, a, u)
-        return np.append(t[::5], self.law.duration), rows.reshape(len(t) // 5, 5, *rows.shape[1:])
+        return rows.reshape(len(start), 5, *rows.shape[1:])
 
     def widened(self, excess: np.ndarray) -> CoefficientTable:
         """The same with each limit, (constraints,), that much wider."""
@@ -190,6 +209,7 @@ class TimeScaling:
     def _cut(self, polynomials: np.ndarray) -> np.ndarray:
         """The times between spans of a transition."""
         t, sigma = self._spans, polynomials[0] @ self._powers
+        self.table.make(sigma[-1])
         edges = self.table.edges
         first, last = edges.searchsorted((self.sigma, sigma[-1]))
         if first == last:

@@ -97,7 +97,8 @@ class TrajectoryScaler:
             self.current = plan.slower(factor) if factor < 1.0 else plan
         else:
             self.current = follow(constraints, plan, catch_up, progress)
-        self.time_scaling = TimeScaling(CoefficientTable(constraints, self.current.law), horizon(constraints))
+        table = CoefficientTable(constraints, self.current.law, 0.0 if at_once else np.inf)
+        self.time_scaling = TimeScaling(table, horizon(constraints))
         if factor < 1.0:
             self._ask_for_law()
 

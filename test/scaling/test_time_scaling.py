@@ -13,7 +13,7 @@ from rnea_ros.scaling.plan import ScaledPlan
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import PASS, fastest, steady_factor
 from rnea_ros.scaling.terms import Constraints, PathLimits, terms, utilization
-from rnea_ros.scaling.time_scaling import LONGEST, SHORTEST, VERIFIED, CoefficientTable, TimeScaling, horizon, within
+from rnea_ros.scaling.time_scaling import AHEAD, LONGEST, SHORTEST, VERIFIED, CoefficientTable, TimeScaling, horizon, within
 from support.scaling_cases import toy
 
 POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
@@ -52,6 +52,24 @@ def test_a_table_is_the_rows_along_the_law(plan):
     excess = np.array([1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
     np.testing.assert_allclose(table_use(table.widened(excess), sigma, 0.7, -3.0, 20.0) * excess[kept],
                                table_use(table, sigma, 0.7, -3.0, 20.0), rtol=1e-12, atol=1e-15)
+
+
+def test_a_table_is_made_as_far_as_it_is_needed(plan):
+    """It goes on before a transition leaves it, and is the same in the end, whatever it was asked for."""
+    here = constraints(plan.path)
+    whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.0)
+    assert AHEAD <= table.edges[-1] < AHEAD + 0.1 < 0.7 * plan.law.duration and len(table.flat) == len(table.edges) - 1
+    clocks = [TimeScaling(each, 0.2) for each in (whole, table)]
+    for step in range(10_000):
+        for clock in clocks:
+            clock.steer(1.0 if step // 300 % 2 else 0.3)
+            clock.advance(1e-3)
+            assert clock.reach <= clock.table.edges[-1] or clock.table.edges[-1] == plan.law.duration
+        assert clocks[0].sigma == clocks[1].sigma
+        if clocks[0].sigma > plan.law.duration:
+            break
+    np.testing.assert_array_equal(table.edges, whole.edges)
+    np.testing.assert_array_equal(table.flat, whole.flat)
 
 
 def test_how_long_a_transition_takes(plan):
