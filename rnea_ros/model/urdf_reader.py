@@ -42,6 +42,7 @@ _SCHEMA: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {
     "dynamics": ({"damping": 1, "friction": 1}, ()),
     "mimic": ({"joint": 0, "multiplier": 1, "offset": 1}, ()),
 }
+_WITHOUT_AXIS = ("fixed", "floating")
 _REQUIRED = {"link": ("name",), "joint": ("name", "type"), "parent": ("link",), "child": ("link",), "axis": ("xyz",),
              "mass": ("value",), "inertia": tuple(_SCHEMA["inertia"][0]), "mimic": ("joint",)}
 SINCE = {"quat_xyzw": (1, 1), "acceleration": (1, 2), "deceleration": (1, 2), "jerk": (1, 2)}
@@ -191,10 +192,18 @@ def _guard(data: bytes, where: str) -> None:
 
 
 def _parse(data: bytes, where: str, comments: bool) -> etree._Element:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
-                             remove_comments=not comments, remove_pis=True)
+    def parsed(recover: bool) -> etree._Element:
+        return etree.fromstring(data.lstrip(), etree.XMLParser(
+            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=not comments,
+            remove_pis=True, recover=recover))
+
     try:
-        root = etree.fromstring(data.lstrip(), parser)
+        try:
+            root = parsed(recover=False)
+        except etree.XMLSyntaxError as error:  # old files have <sensor:camera>, which ROS's parser takes
+            if any(entry.domain != etree.ErrorDomains.NAMESPACE for entry in error.error_log):
+                raise
+            root = parsed(recover=True)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise ModelError(f"not well-formed XML: {error}", where) from None
     if root.getroottree().docinfo.internalDTD is not None:  # hidden from the byte search by an odd encoding
@@ -225,6 +234,8 @@ class _Prune:
                 self._check(element.tag, name, text, where)
                 copy.set(name, text[:MAX_TEXT])
         for name in children:
+            if name == "axis" and element.get("type") in _WITHOUT_AXIS:
+                continue  # other readers do not look at it, and real files have anything there
             found = element.findall(name)
             if len(found) > 1:
                 self.problems.append(f"{where}: {len(found)} <{name}> elements, at most one is allowed")

@@ -103,6 +103,19 @@ def test_the_good_parts_are_good():
     assert Robot.from_urdf(robot(*GOOD)).n == 1
 
 
+@pytest.mark.parametrize("odd", ['<axis xzy="0 0 1"/>', "<axis/>", '<axis xyz="0"/>'])
+def test_an_axis_where_nothing_turns_is_not_looked_at(odd):
+    assert Robot.from_urdf(robot(*GOOD, link("c"), joint("fast", "b", "c", "fixed", odd, ""))).n == 1
+
+
+def test_a_prefix_that_nobody_declared_is_a_name_like_others():
+    """As ROS's parser has it; old files for Gazebo do so."""
+    odd = '<gazebo reference="b"><sensor:camera name="eye"/></gazebo>'
+    assert Robot.from_urdf(robot(*GOOD, odd)).n == 1
+    with pytest.raises(ModelError, match="not well-formed"):
+        Robot.from_urdf(robot(*GOOD, odd, "<a>"))
+
+
 def test_ten_wrong_things_give_one_error_with_all_ten():
     text = robot(
         link("a"), link("b", f'<inertial><mass value="-1"/>{INERTIA}</inertial>'), link("c", "<inertial><mass/></inertial>"),
