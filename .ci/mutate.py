@@ -28,7 +28,11 @@ TESTS = {  # a file of the core, and what is to notice: fixtures first, which ta
     "algorithms/mass_matrix.py": (GOLDEN, "algorithms/test_mass_matrix.py"),
     "algorithms/kinematics.py": (GOLDEN, KINEMATICS),
     "algorithms/energy.py": (GOLDEN, "algorithms/test_energy.py"),
-    "algebra/vectors.py": (GOLDEN, KINEMATICS)}
+    "algebra/vectors.py": (GOLDEN, KINEMATICS, "algebra/test_vectors.py"),
+    "scaling/closed_form.py": ("scaling/test_scaling_closed_form.py",),
+    "scaling/dense_look.py": ("scaling/test_scaling_instants.py",),
+    "scaling/terms.py": ("scaling/test_scaling_terms.py", "scaling/test_scaling_instants.py"),
+    "scaling/time_scaling.py": ("scaling/test_time_scaling.py",)}
 SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE,
          ast.LtE: ast.Gt, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And}
 PATIENCE = 600.0  # s; who hangs is noticed

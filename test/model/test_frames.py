@@ -9,7 +9,7 @@ import pytest
 
 from rnea_ros import ModelError, Robot
 from rnea_ros.model import frames
-from rnea_ros.model.mdh import FIXED, PRISMATIC, REVOLUTE
+from rnea_ros.model.mdh import FIXED, PRISMATIC, REVOLUTE, from_pose
 from support.mdh_check import check_kinematics_and_inertias
 from support.oracles import PinocchioOracle, example_urdfs, worst
 from support.robots import about, arm, random_state, random_tree, rotation
@@ -71,6 +71,12 @@ def test_frames(case):
         assert np.abs((angles + pi) % (2 * pi) - pi) == pytest.approx([0, 0, 0], abs=1e-15), row[0]
         assert row[4:9:2] == pytest.approx(truth[4:9:2], abs=1e-15), row[0]
     assert robot.reconstruction_error < 1e-15
+
+
+def test_angles_that_nothing_tells_are_zero():
+    """Of axes that coincide but for rounding; and of a frame that lies along the common normal, on whichever side."""
+    assert from_pose(np.eye(3), np.array([-1e-17, 1e-17, 0.2])) == (0, 0, 0, 0, 0, 0.2)
+    assert from_pose(np.eye(3), np.array([-0.5, 0, 0.2]), on_normal=True) == (0, 0, 0, -0.5, 0, 0.2)
 
 
 @pytest.mark.parametrize("block", range(0, 200, 25))

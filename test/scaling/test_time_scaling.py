@@ -88,6 +88,12 @@ def test_a_rate_stays_between_nothing_and_all(plan):
         clock = TimeScaling(wide, 0.2, 0.3, k)
         clock.kappa = kappa
         assert clock._verified(end) is allowed is not clock.steady
+    x = np.linspace(0.0, 1.0, 2001)
+    for k, end, kappa in np.random.default_rng(0).uniform((0.0, 0.0, -9.0), (1.0, 1.0, 9.0), (300, 3)):
+        clock = TimeScaling(wide, 0.2, 0.3, k)
+        clock.kappa = kappa
+        rate = k + (end - k) * x * x * (3.0 - 2.0 * x) + 0.2 * kappa * x * (1.0 - x) ** 2  # Hermite's cubic
+        assert clock._verified(end) == (rate.min() >= 0.0 and rate.max() <= 1.0)
 
 
 def test_what_parabolas_reach():
