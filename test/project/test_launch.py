@@ -364,23 +364,24 @@ def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
 
     from rnea_ros.nodes.common.graph import Look
 
-    def seen(namespace, patience=60.0):
-        look = Look(namespace)
+    def seen(*namespaces, patience=60.0):
+        looks = [Look(namespace) for namespace in namespaces]
         with suppress(AssertionError):
-            world.until(look.describer, timeout=patience)
+            world.until(lambda: any(look.describer() for look in looks), timeout=patience)
         try:
-            return look.describer()
+            return [look.describer() for look in looks]
         finally:
-            look.end()
+            for look in looks:
+                look.end()
 
     nodes = [rclpy.create_node(name, namespace=space, context=world.context)
              for name, space in ((RSP, "left"), ("driver", "right"), ("bystander", "alone"))]
     try:
         nodes[1].create_publisher(String, "robot_description", 1)
         nodes[2].create_publisher(String, "something_else", 1)
-        assert seen("left") == seen("/left") == f"/left/{RSP}"
-        assert seen("right").endswith(("/driver", "_UNKNOWN_"))  # a publisher is heard of before its node's name
-        assert seen("alone", 6.0) == seen("", 6.0) == ""
+        assert seen("left") == seen("/left") == [f"/left/{RSP}"]
+        assert seen("right")[0].endswith(("/driver", "_UNKNOWN_"))  # a publisher is heard of before its node's name
+        assert seen("alone", "", patience=6.0) == ["", ""]
     finally:
         for node in nodes:
             node.destroy_node()

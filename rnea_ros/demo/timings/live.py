@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -105,14 +106,19 @@ class LiveArm:
             raise Silent(f"nothing more came from the processes {' and '.join(NODES)}")
 
 
-@contextmanager
-def live_arm(args: argparse.Namespace, arm: Arm, masses: np.ndarray, timings: Mapping[str, Timing]) -> Iterator[LiveArm]:
-    """Raises RneaError without ROS, and where the processes do not answer; what they wrote is then printed."""
+def plant_session() -> ModuleType:
+    """What needs ROS; raises RneaError without it."""
     try:
         from ..nodes import plant_session
     except ImportError as error:
         raise RneaError(NO_ROS.format(reason=error)) from None
-    domain = free_domain()
+    return plant_session
+
+
+@contextmanager
+def live_arm(args: argparse.Namespace, arm: Arm, masses: np.ndarray, timings: Mapping[str, Timing]) -> Iterator[LiveArm]:
+    """Raises RneaError without ROS, and where the processes do not answer; what they wrote is then printed."""
+    node, domain = plant_session(), free_domain()
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as name:
         folder = Path(name)
         parameters = settings(args, arm, masses, folder)
@@ -124,7 +130,7 @@ def live_arm(args: argparse.Namespace, arm: Arm, masses: np.ndarray, timings: Ma
                 return not caught and all(process.poll() is None for process in started)
 
             try:
-                with plant_session.session(domain, arm.robot.joint_names, still_there) as session:
+                with node.session(domain, arm.robot.joint_names, still_there) as session:
                     if not session.wait(session.ready, PATIENCE):
                         raise Silent("the processes did not find each other")
                     yield LiveArm(session, Recording(folder / "recording", arm.robot.n), timings)

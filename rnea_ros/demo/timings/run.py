@@ -31,6 +31,8 @@ def run(args: argparse.Namespace) -> Outcome:
     motions = args.motions if args.motions is not None else FEW if args.live else MANY
     if motions < 1:
         raise RneaError(f"--motions is {motions}; one or more is needed")
+    if args.live:
+        live.plant_session()  # is it there? Before the work, which takes a while
     if args.movie:
         off_screen()
     mujoco()
