@@ -26,7 +26,7 @@ TESTS = {  # a file of the core, and what is to notice: fixtures first, which ta
     "algorithms/component_rate.py": (GOLDEN, "algorithms/test_component_rate.py"),
     "algorithms/forward_dynamics.py": (GOLDEN, "algorithms/test_load_friction.py", "algorithms/test_forward_dynamics.py"),
     "algorithms/mass_matrix.py": (GOLDEN, "algorithms/test_mass_matrix.py"),
-    "algorithms/kinematics.py": (GOLDEN, KINEMATICS),
+    "algorithms/kinematics.py": (GOLDEN, KINEMATICS, "robots/test_kinematics_of_robots.py"),
     "algorithms/energy.py": (GOLDEN, "algorithms/test_energy.py"),
     "algebra/vectors.py": (GOLDEN, KINEMATICS, "algebra/test_vectors.py"),
     "scaling/closed_form.py": ("scaling/test_scaling_closed_form.py",),
