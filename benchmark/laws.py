@@ -28,7 +28,7 @@ from rnea_ros.scaling.plan import ScaledPlan, follow
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import fastest
 from rnea_ros.scaling.terms import Constraints
-from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
+from rnea_ros.scaling.trajectory_scaler import LEAD, TrajectoryScaler
 from support.scaling_cases import dynamics, waypoints
 
 HERE = Path(__file__).resolve().parent
@@ -67,7 +67,9 @@ def measure() -> dict[str, Any]:
         sides[f"first answer {points}"] = partial(_first_answer, here, plan)
         if points in FOLLOWED:
             sides[f"follow {points}"] = partial(_followed, here, plan)
-            sides[f"take over {points}"] = partial(_taken_over, here, plan, follow(here, plan))
+            current = follow(here, plan)
+            sides[f"take over {points}"] = partial(_taken_over, here, plan, current)
+            sides[f"the rest of it {points}"] = partial(_rest_solved, here, plan, current)
     for points in BESIDE:
         constraints = Case(ARM, JERK, points, SEED).constraints()
         sides[f"jerk {points}"] = partial(_fastest, constraints)
@@ -113,9 +115,17 @@ def _first_answer(constraints: Constraints, plan: ScaledPlan) -> float:
 
 
 def _taken_over(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan) -> float:
-    """The rest of a motion, from where it is played at 0.9 of its speed."""
+    """The first moments of the rest of a motion, from where it is played at 0.9 of its speed."""
     slow = current.slower(0.9)
-    return next_law(constraints, slow, 0.3 * slow.law.duration, plan, True, 0.0).motion.law.duration
+    at = 0.3 * slow.law.duration
+    return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD, True).motion.law.duration
+
+
+def _rest_solved(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan) -> float:
+    """All of the rest, for which nobody waits."""
+    slow = current.slower(0.9)
+    at = 0.3 * slow.law.duration
+    return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD).motion.law.duration
 
 
 def _copp(constraints: Constraints) -> Callable[[], float]:

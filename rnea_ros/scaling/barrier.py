@@ -54,11 +54,11 @@ class _Look(NamedTuple):
 class Barrier:
     """Constraints at the points of a spline's intervals, whose values must stay within -1 and 1: see `constrain`.
 
-    fixed : whether the three leading coefficients stay
+    fixed : whether the first three coefficients stay, and the last three
     due   : a schedule: the earliest times (intervals,) at the ends of the intervals [s]
     """
 
-    def __init__(self, spline: Spline, fixed: bool = False, due: np.ndarray | None = None):
+    def __init__(self, spline: Spline, fixed: tuple[bool, bool] = (False, False), due: np.ndarray | None = None):
         self.spline, self.fixed, self.due, self.intervals = spline, fixed, due, spline.intervals
         self._windows = np.arange(self.intervals)[:, None] + np.arange(WINDOW)  # the coefficients that matter in each interval
         self._bases = spline.at(POINTS)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .time_scaling import TimeScaling
 from .trajectory_scaler import TrajectoryScaler
 
-OF_A_PLACE = ("t", "constraints", "current", "_waited", "_most", "_new", "_slower", "_next", "_lead", "_due")
+OF_A_PLACE = ("t", "constraints", "current", "_waited", "_most", "_new", "_slower", "_next", "_lead", "_soon", "_due")
 OF_A_WISH = ("_held", "_stopping", "_override")
 
 

@@ -20,7 +20,9 @@ from .terms import Constraints, Group, shares
 
 LEVEL = 0.998  # share of the limits that a profile aims at
 MOVING = 0.996  # the same for one that starts in motion, which cannot be slowed afterwards
+JOINED = 0.975  # the same for one from which, too, another is solved for before it ends
 PASS = 0.999  # share that it may use between the points: the rest is room to vary its speed, see time_scaling.py
+PASS_JOINED = 0.985
 INSIDE = 0.99  # share of the limits on the grid that a law to start from may come to use
 LEAST_SHARE = 1e-9  # of the largest y
 STANDING = 1e-3  # of the largest speed
@@ -45,6 +47,7 @@ class Objectives(NamedTuple):
     ceiling: Curve | None = None
     due: Curve | None = None
     progress: Progress | None = None
+    joined: bool = False
 
 
 class Grid(Barrier):
@@ -52,11 +55,13 @@ class Grid(Barrier):
 
     def __init__(self, constraints: Constraints, initial: TimeLaw, spline: Spline, slow: float, objectives: Objectives):
         self.constraints, self.initial, self.slow, self.objectives = constraints, initial, slow, objectives
-        self.level = MOVING if objectives.moving else LEVEL
+        self.level, self.most = ((JOINED, PASS_JOINED) if objectives.joined else
+                                 (MOVING if objectives.moving else LEVEL, PASS))
         knots, steps = spline.knots, spline.steps
         self._nodes = _union(np.append((knots[:-1, None] + steps[:, None] * PARTS).ravel(), knots[-1]), initial.corners)
         sigma = np.append((knots[:-1, None] + steps[:, None] * POINTS[:EACH]).ravel(), initial.duration)
-        super().__init__(spline, objectives.moving, None if objectives.due is None else objectives.due(initial(knots[1:])[0]))
+        due = None if objectives.due is None else objectives.due(initial(knots[1:])[0])
+        super().__init__(spline, (objectives.moving, objectives.joined), due)
         ends = np.cumsum(constraints.sizes)
         self._columns = [slice(begin, end) for begin, end in zip((0, *ends), ends)]
         self._sigma, self._within = sigma, np.append(np.repeat(np.arange(len(steps)), EACH), len(steps) - 1)
@@ -118,18 +123,19 @@ class Grid(Barrier):
         y, y1, _ = self.spline.values(c, sigma).T
         s, v, a, _ = self.initial(sigma)
         speed, acceleration = np.maximum(v, 0.0) * np.sqrt(np.maximum(y, least)), a * y + 0.5 * v * y1
-        speed[-1] = 0.0
         if not self.objectives.moving:
             speed[0] = 0.0
+        if not self.objectives.joined:
+            speed[-1] = 0.0
         corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.initial.corners)
         return laws.hermite(t, s, speed, acceleration, t[corners])
 
     def tighten(self, law: TimeLaw, look: DenseLook) -> None:
-        """Where a law uses more than PASS of the limits between the points, keep them at the worst place of that interval too;
-        where that is done already, tighten them there and next to it."""
+        """Where a law uses more than `most` of the limits between the points, keep them at the worst place of that interval
+        too; where that is done already, tighten them there and next to it."""
         starts = np.searchsorted(look.start, law.breaks[np.isin(self._nodes, self.spline.knots[:-1])])
         most = look.used.max(axis=1)
-        over = np.flatnonzero(np.maximum.reduceat(most, starts) > PASS)
+        over = np.flatnonzero(np.maximum.reduceat(most, starts) > self.most)
         seen = np.isin(over, self._within[EACH * self.intervals + 1:])
         self._tighten_around(np.maximum.reduceat(look.used, starts, axis=0), over[seen])
         ends = np.append(starts[1:], len(most))
@@ -143,7 +149,7 @@ class Grid(Barrier):
     def _tighten_around(self, used: np.ndarray, where: np.ndarray) -> None:
         """used (intervals, constraints); where: numbers of the intervals."""
         excess, own = np.ones_like(used), len(self._limits) - len(self._columns)
-        excess[where] = np.where(used[where] > PASS, used[where] / self.level, 1.0)
+        excess[where] = np.where(used[where] > self.most, used[where] / self.level, 1.0)
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])

@@ -12,12 +12,13 @@ import numpy as np
 
 from .dense_look import dense_look
 from .feasibility import check_rest
-from .plan import ScaledPlan, handed_over
+from .plan import ScaledPlan, handed_over, hastened
 from .profile import PASS, Progress, largest
 from .terms import Constraints, played_at, shares
 from .time_scaling import CoefficientTable
 
 ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
+AHEAD = 4.0  # s of a law, that there is a table for when it is handed to ticks; they make the rest where it is needed
 RATES = (0.25, 0.5, 0.75, 1.0)  # rates at which the excess over new limits is looked at
 
 
@@ -34,17 +35,19 @@ class Assessment(NamedTuple):
 
 
 class Handover(NamedTuple):
-    """A motion that shares the present one's law up to its time `at`, and goes its own way from there."""
+    """A motion that shares the present one's law up to its time `at`, and goes its own way from there: as a whole, or for a
+    moment after which it goes on as the present one."""
 
     at: float
     motion: ScaledPlan
     table: CoefficientTable
+    whole: bool
 
 
 def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress: Progress | None = None) -> Assessment:
     """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit."""
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
-    table = CoefficientTable(constraints, current.law)
+    table = CoefficientTable(constraints, current.law, sigma, AHEAD)
     rest = current.law.between(sigma, current.law.duration)
     polynomials = dense_look(constraints, rest, ROOM).polynomials
     factor = largest(polynomials, ROOM, constraints.offset)
@@ -53,11 +56,17 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     factor *= 1.0 - 1e-12
     excess = np.max([shares(played_at(polynomials, k), constraints.offset).max(axis=0) for k in RATES], axis=0) / PASS
     slower = current.slower(factor)
-    return Assessment(factor, table.widened(np.maximum(excess, 1.0)), (slower, CoefficientTable(constraints, slower.law)))
+    its_table = CoefficientTable(constraints, slower.law, sigma / factor, AHEAD)
+    return Assessment(factor, table.widened(np.maximum(excess, 1.0)), (slower, its_table))
 
 
 def next_law(constraints: Constraints, current: ScaledPlan, at: float, plan: ScaledPlan, catch_up: bool, offset: float,
-             progress: Progress | None = None) -> Handover:
-    """The motion nearest to the plan from the present one's time `at` on; see plan.handed_over. Raises NoLaw."""
-    motion = handed_over(constraints, current, at, plan, catch_up, offset, progress)
-    return Handover(at, motion, CoefficientTable(constraints, motion.law))
+             since: float = 0.0, soon: bool = False, progress: Progress | None = None) -> Handover:
+    """The motion nearest to the plan from the present one's time `at` on; see plan.handed_over. Raises NoLaw.
+
+    since : the present one's time, now
+    soon  : of a long motion for the next moment alone, which takes no longer for a longer one; see plan.hastened
+    """
+    early = hastened(constraints, current, at, plan, catch_up, offset, progress) if soon else None
+    motion = early or handed_over(constraints, current, at, plan, catch_up, offset, progress)
+    return Handover(at, motion, CoefficientTable(constraints, motion.law, since, at - since + AHEAD), early is None)

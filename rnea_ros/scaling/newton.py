@@ -26,6 +26,7 @@ from ..codegen import kernel
 
 Groups = tuple[tuple[tuple[int, ...], int], ...]  # places of terms.py's seven that constraints have coefficients at; how many
 WINDOW = 4  # coefficients that matter in an interval
+WALL = 1e12  # times the largest curvature
 PAIRS = [(a, b) for a in range(WINDOW) for b in range(a, WINDOW)]  # of a symmetric matrix, in the order of its ten numbers
 
 
@@ -156,19 +157,21 @@ def of_intervals(scheduled: bool) -> tuple[kernel.Kernel, kernel.Kernel]:
             kernel.build(onward, {"state": size, "factors": size, "rest": 1, **delay}, backend))
 
 
-def minimum(H: np.ndarray, g: np.ndarray, fixed: bool, L: np.ndarray | None = None, w: np.ndarray | None = None,
-            q: np.ndarray | None = None) -> np.ndarray:
+def minimum(H: np.ndarray, g: np.ndarray, fixed: tuple[bool, bool], L: np.ndarray | None = None,
+            w: np.ndarray | None = None, q: np.ndarray | None = None) -> np.ndarray:
     """The changes of all coefficients (intervals + 3,), from H (intervals, 10), g, L (intervals, 4), w, q (intervals,).
 
-    fixed: whether the first three stay
+    fixed: whether the first three stay, and the last three
     """
     backwards, forwards = of_intervals(L is not None)
     size = 3 if L is None else 4
     states = (size * (size + 1) // 2 + size, size)
     given = [np.zeros((len(H), states[0])), H, g, *(x.reshape(len(H), -1) for x in (L, w, q) if x is not None)]
+    if fixed[1]:  # what comes behind the last interval: a wall
+        given[0][-1, [0, size, 2 * size - 1]] = WALL * H.max()
     found = backwards.sweep(np.concatenate([block[::-1] for block in given], axis=1), states[0])
     state = np.zeros((len(H), size))
-    if not fixed:
+    if not fixed[0]:
         V = found[-1, size + 1:]
         matrix = np.zeros((size, size))
         matrix[np.triu_indices(size)] = V[:size * (size + 1) // 2]

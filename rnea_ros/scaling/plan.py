@@ -23,6 +23,8 @@ from .terms import Constraints
 
 SOON = 0.02  # s, by which a motion may begin later than it could
 WORTH = 1.02  # times the shortest duration: to begin in time, and not later at full speed
+MOMENT, LONG = 5.0, 2.0  # s of a motion that are solved for first, and how many times that must be left of it
+LOOKS = 400  # at the rest of it
 INSIDE = 0.9999  # share of the limits that a plan may use to be left alone: the rest is for what lies between the samples
 
 
@@ -81,6 +83,43 @@ def handed_over(constraints: Constraints, current: ScaledPlan, at: float, plan: 
                       progress=progress)
 
 
+def hastened(constraints: Constraints, current: ScaledPlan, at: float, plan: ScaledPlan, catch_up: bool, offset: float,
+             progress: Progress | None = None) -> ScaledPlan | None:
+    """As `handed_over`, for MOMENT alone: then it is again the current motion, which it joins without a step of speed or
+    acceleration, sooner up to the next rest. None where that would be most of what is left, or is not found."""
+    number, (start, end) = next((k, leg) for k, leg in enumerate(current.legs()) if at < leg[1])
+    if at <= start or end - at < LONG * MOMENT:
+        return None
+    remaining, joint = current.law.between(at, end), at + MOMENT
+    near = remaining.between(0.0, MOMENT)
+    ceiling, due = _kept(plan, catch_up, plan.legs()[number][1], at + offset)
+    try:
+        law = fastest(constraints, near, True, ceiling, progress=progress, joined=True)
+        if due is not None and _ahead(law, due := _not_sooner(due, remaining)) > EARLY:
+            law = fastest(constraints, near, True, due=due, progress=progress, joined=True)
+    except NoLaw:
+        return None
+    gain, rests = near.duration - law.duration, list(current.rests)
+    pieces = [law, current.law.between(joint, end)]
+    if number < len(rests):
+        pieces += [laws.wait(remaining.end, gain), current.law.between(end, current.law.duration)]
+        rests[number] = end - gain, rests[number][1]
+    return ScaledPlan(plan.path, current.law.between(0.0, at).then(*pieces), tuple(rests))
+
+
+def _not_sooner(due: Curve, remaining: TimeLaw) -> Curve:
+    """When it is due for MOMENT of a law, for what follows not to be ahead of what is due: that then comes sooner, too."""
+    t = np.linspace(MOMENT, remaining.duration, LOOKS)
+    spare = max(float((t[:-1] - due(remaining(t)[0])[1:]).min()), 0.0)  # whatever lies between
+    return lambda s: np.maximum(due(s), remaining.time_at(s) - spare)
+
+
+def _ahead(law: TimeLaw, due: Curve) -> float:
+    """By how much, at most [s]."""
+    t, (s, *_), _ = law.sampled(SPACING)
+    return float((due(s) - t).max())
+
+
 def _completed(constraints: Constraints, plan: ScaledPlan, catch_up: bool, pieces: list[TimeLaw],
                rests: list[tuple[float, float]],
                number: int, late: float, waited: float = 0.0, progress: Progress | None = None) -> ScaledPlan:
@@ -115,8 +154,7 @@ def _nearest(constraints: Constraints, plan: ScaledPlan, planned: TimeLaw, catch
         return fastest(constraints, planned, ceiling=ceiling, progress=progress)
     quintic = laws.rest_to_rest(planned.start, planned.end, 1.0, 3 if constraints.third_order else 2)
     law = fastest(constraints, quintic, progress=progress)
-    t, (s, *_), _ = law.sampled(SPACING)
-    ahead = float((due(s) - t).max())
+    ahead = _ahead(law, due)
     if ahead <= EARLY:
         return law
     waiting = laws.wait(planned.start, ahead).then(law)  # nowhere ahead of the plan, and nothing ends earlier

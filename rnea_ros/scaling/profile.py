@@ -28,7 +28,7 @@ from .closed_form import least_met
 from .dense_look import DenseLook, dense_look
 from .feasibility import check_bounded, check_rest
 from .grid import CLOSE, LEVEL, PASS, Curve, Grid, NoLaw, Objectives, Progress
-from .law import TimeLaw
+from .law import TimeLaw, divided
 from .spline import Spline
 from .terms import Constraints, played_at, shares
 
@@ -47,7 +47,7 @@ TAKEN_BACK = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)
 
 def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bool = False, ceiling: Curve | None = None,
             due: Curve | None = None, planned: TimeLaw | None = None, resolution: float = RESOLUTION,
-            progress: Progress | None = None, slower_too: bool = True) -> TimeLaw:
+            progress: Progress | None = None, slower_too: bool = True, joined: bool = False) -> TimeLaw:
     """The fastest law from rest to rest over the whole path, or over the way of `initial`, a law that ends at rest.
 
     initial  : a law to begin with; default quintic over the path; cubic if nothing bounds sddd
@@ -56,6 +56,7 @@ def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bo
     due      : s -> the earliest time there: the law is never ahead of that, and as little behind as can be
     planned  : with due: a law that is never ahead; another one to begin with, the better one counts
     progress : called with what is being done and the duration so far
+    joined   : with moving: it ends with sd and sdd of the initial one, which does not come to rest
     slower_too : whether every slower playing of the law must be inside the limits, as one needs that is to be paused
     Raises InputError where gravity alone exceeds a limit or nothing bounds acceleration, NoLaw.
     """
@@ -63,7 +64,7 @@ def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bo
         check_rest(constraints, LEVEL)
         initial = laws.rest_to_rest(0.0, constraints.path.length, 1.0, 3 if constraints.third_order else 2)
     check_bounded(constraints, initial.start, initial.end)
-    objectives = Objectives(moving, ceiling, due, progress)
+    objectives = Objectives(moving, ceiling, due, progress, joined)
     gap, knots = GAP if due is None else GAP_ON_SCHEDULE, initial.corners
     if not moving:
         starts = (initial,) if planned is None else (initial, planned)
@@ -83,14 +84,14 @@ def fastest(constraints: Constraints, initial: TimeLaw | None = None, moving: bo
 
 def _tightened(constraints: Constraints, grid: Grid, c: np.ndarray, gap: float, slower_too: bool) -> TimeLaw:
     """The best law of some rounds, each with limits kept also where the one before exceeded them."""
-    moving, best = grid.objectives.moving, None
+    moving, most, best = grid.objectives.moving, grid.most, None
     for number in range(ROUNDS + 1):
         law = grid.law(c)[0]
-        look = dense_look(constraints, law, PASS)
-        if not moving:
-            slow = slowed(constraints, law, slower_too, look)
-            best = slow if best is None or slow.duration < best.duration else best
-        if look.used.max() <= (PASS if moving else PASS / ENOUGH) or number == ROUNDS:
+        look = dense_look(constraints, law, most)
+        slow = slowed(constraints, law, slower_too, look, most)
+        if (not moving or slow is law) and (best is None or slow.duration < best.duration):
+            best = slow
+        if look.used.max() <= (most if moving else most / ENOUGH) or number == ROUNDS:
             break
         grid.tighten(law, look)
         c = grid.solve(grid.inside(c), AGAIN, gap, c)
@@ -125,17 +126,18 @@ def _slow_start(constraints: Constraints, initial: TimeLaw, objectives: Objectiv
     return 1.0 if objectives.moving else 0.95 * steady(constraints, initial, LEVEL)
 
 
-def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True, look: DenseLook | None = None) -> TimeLaw:
-    """The law at the largest constant factor up to 1 at which it, and every slower one, is inside PASS of the limits.
+def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True, look: DenseLook | None = None,
+           share: float = PASS) -> TimeLaw:
+    """The law at the largest constant factor up to 1 at which it, and every slower one, is inside a share of the limits.
 
     Not slower_too: at one of RATES, if it is inside at that one and this is faster.
     look: at the law, if there was one
     """
-    polynomials = (look or dense_look(constraints, law, PASS)).polynomials
-    factor = largest(polynomials, PASS, constraints.offset)
+    polynomials = (look or dense_look(constraints, law, share)).polynomials
+    factor = largest(polynomials, share, constraints.offset)
     if not slower_too:
         for rate in (rate for rate in RATES if rate > factor):
-            if shares(played_at(polynomials, rate), constraints.offset).max() <= PASS:
+            if shares(played_at(polynomials, rate), constraints.offset).max() <= share:
                 return law.slower(rate)
     return law if factor >= 1.0 else law.slower(factor * (1.0 - 1e-12))
 
@@ -144,7 +146,7 @@ def _passed(constraints: Constraints, grid: Grid, c: np.ndarray) -> TimeLaw:
     """The same for a law that starts in motion: it can only be taken back towards the one that it was made from."""
     for share in TAKEN_BACK:
         law, _ = grid.law(share * c + (1.0 - share))
-        if steady_factor(constraints, law, PASS) >= 1.0:
+        if steady_factor(constraints, law, grid.most) >= 1.0:
             return law
     raise NoLaw("the law to start from is not inside the limits")
 
@@ -176,6 +178,5 @@ def _subdivided(knots: np.ndarray, longest: float) -> np.ndarray:
     apart = np.concatenate(([True], np.diff(knots) > CLOSE * longest))
     apart[-1] = True
     knots = knots[apart]
-    parts = np.ceil(np.diff(knots) / longest).astype(int)
-    inner = [np.linspace(a, b, n, endpoint=False) for a, b, n in zip(knots, knots[1:], parts)]
-    return np.append(np.concatenate(inner), knots[-1])
+    start, _, _ = divided(knots[:-1], knots[1:], np.ceil(np.diff(knots) / longest).astype(int))
+    return np.append(start, knots[-1])

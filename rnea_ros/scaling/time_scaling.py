@@ -22,7 +22,7 @@ from .terms import BASIS, Constraints, on_law
 
 VERIFIED = 0.9995  # share of the limits that a transition may use; a law uses less, see profile.PASS
 CLOSE = 1e-9  # s; between breaks of path and law that are one
-AHEAD = 0.5  # s of the law, that a table is made beyond what is asked for
+AHEAD = 0.25  # s of the law, that a table goes on for beyond what is needed
 STRAY = 1e-4  # of a limit, by which coefficients may differ from parabolas
 SPLITS = 16  # into which a part between breaks is split for that, at most
 BETWEEN = np.array([[3.0, 6.0, -1.0], [-1.0, 6.0, 3.0]]) / 8.0  # a parabola at 1/4 and 3/4, from values at 0, 1/2 and 1
@@ -54,56 +54,60 @@ def horizon(constraints: Constraints) -> float:
 class CoefficientTable:
     """Constraint coefficients along a law, as parabolas in sigma on parts that end at each break, where sddd may jump.
 
-    Velocity is left out: k <= 1 keeps it. A table is made up to the time `until` of the law [s], and goes on when a transition
-    comes near its end: so that of a motion that is to begin at once takes no longer for a longer motion.
+    Velocity is left out: k <= 1 keeps it. A table begins at the time `since` of the law and is made for `ahead` [s]; it goes
+    on when a transition comes to its end. So work does not grow with the length of the motion, nor what a worker hands back.
     """
 
-    def __init__(self, constraints: Constraints, law: TimeLaw, until: float = np.inf):
+    def __init__(self, constraints: Constraints, law: TimeLaw, since: float = 0.0, ahead: float = np.inf):
         self.law, H = law, horizon(constraints)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
-        self._offset = constraints.offset[self.kept]
+        self._constraints, self._offset = constraints, constraints.offset[self.kept]
+        self._excess = np.ones(len(self._offset))  # see `widened`
         self._largest = np.array([1.0, 1.0, 1.0, 2.0 / H, 1.0, 2.0 / H, 6.0 / H**2])  # that the basis may be
         breaks = constraints.path.breaks
         cuts = law.time_at(breaks[(breaks > law.start) & (breaks < law.end)])
         behind = np.clip(law.breaks.searchsorted(cuts), 1, len(law.breaks) - 1)
         new = np.minimum(np.abs(law.breaks[behind] - cuts), np.abs(cuts - law.breaks[behind - 1])) > CLOSE
-        self._ends = np.union1d(law.breaks, cuts[new])  # of parts that are yet to be split
-        self._constraints: Constraints | None = constraints  # of what is not made yet
-        self.edges, self.flat = self._ends[:1], np.empty((0, 3 * BASIS, len(self._offset)))
-        self.make(until)
+        self._breaks = np.union1d(law.breaks, cuts[new])
+        self.edges = self._breaks[max(self._breaks.searchsorted(since, side="right") - 1, 0):][:1]
+        self.flat = np.empty((0, 3 * BASIS, len(self._offset)))
+        self.make(since + ahead)
 
     def make(self, until: float) -> None:
-        """Have it up to this time of the law, and AHEAD of it."""
-        if self._constraints is None or until < self.edges[-1]:
+        """Have it up to a time of the law."""
+        if until <= self.edges[-1] or self.edges[-1] >= self._breaks[-1]:
             return
-        first, last = self._ends.searchsorted((self.edges[-1], until + AHEAD))
-        ends = self._ends[first:last + 1]
+        first, last = self._breaks.searchsorted((self.edges[-1], until))
+        ends = self._breaks[first:last + 1]
         start, end = ends[:-1], ends[1:]
-        rows = self._sampled(self._constraints, start, end)
-        stray = np.abs(rows[:, 1::2] - np.einsum("ij,pjbr->pibr", BETWEEN, rows[:, ::2]))
-        stray = np.einsum("pibr,b->pir", stray, self._largest).max(axis=(1, 2), initial=0.0)
+        rows = self._sampled(start, end)
+        between = (BETWEEN @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(rows[:, 1::2].shape)
+        stray = (self._largest @ np.abs(rows[:, 1::2] - between)).max(axis=(1, 2), initial=0.0)
         splits = np.clip(np.ceil(np.cbrt(stray / STRAY)), 1.0, SPLITS).astype(int)
         start, end, of = divided(start, end, splits)
         rows, new = rows[of], splits[of] > 1
-        rows[new] = self._sampled(self._constraints, start[new], end[new])
-        flat = np.einsum("ij,pjbr->pibr", PARABOLA, rows[:, ::2]).reshape(len(rows), 3 * BASIS, rows.shape[-1])
+        rows[new] = self._sampled(start[new], end[new])
+        flat = (PARABOLA @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(len(rows), *self.flat.shape[1:])
         flat[:, 0] -= self._offset * (1.0 - VERIFIED)  # VERIFIED of both limits is then as far from zero
-        self.edges, self.flat = np.concatenate((self.edges, end)), np.concatenate((self.flat, flat))
-        if last >= len(self._ends) - 1:
-            self.edges[-1], self._constraints = self.law.duration, None
+        end[-1] = ends[-1]
+        self.edges, self.flat = np.append(self.edges, end), np.concatenate((self.flat, self._wider(flat, self._excess)))
 
-    def _sampled(self, constraints: Constraints, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    def _sampled(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Coefficients at five places of each part (parts, 5, 7, constraints)."""
         s, v, a, u = self.law.within(start, end, 4).reshape(4, -1)
-        rows = on_law(constraints(s)[..., self.kept], v, a, u)
+        rows = on_law(self._constraints(s)[..., self.kept], v, a, u)
         return rows.reshape(len(start), 5, *rows.shape[1:])
 
     def widened(self, excess: np.ndarray) -> CoefficientTable:
         """The same with each limit, (constraints,), that much wider."""
         other = copy(self)
-        other.flat = self.flat / excess[self.kept]
-        other.flat[:, 0] += self._offset * (1.0 - 1.0 / excess[self.kept])
+        other._excess, other.flat = excess[self.kept], self._wider(self.flat, excess[self.kept])
         return other
+
+    def _wider(self, flat: np.ndarray, excess: np.ndarray) -> np.ndarray:
+        found = flat / excess
+        found[:, 0] += self._offset * (1.0 - 1.0 / excess)
+        return found
 
     def utilization(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:
         """(spans, samples, constraints), at (spans, samples) of each; each span is on one part. Beyond the end as there, where
@@ -209,7 +213,8 @@ class TimeScaling:
     def _cut(self, polynomials: np.ndarray) -> np.ndarray:
         """The times between spans of a transition."""
         t, sigma = self._spans, polynomials[0] @ self._powers
-        self.table.make(sigma[-1])
+        if sigma[-1] > self.table.edges[-1]:
+            self.table.make(sigma[-1] + AHEAD)
         edges = self.table.edges
         first, last = edges.searchsorted((self.sigma, sigma[-1]))
         if first == last:

@@ -39,6 +39,7 @@ from .terms import Constraints, utilization
 from .time_scaling import CoefficientTable, TimeScaling, horizon
 
 LEAD = 0.4  # s of law time between asking for a new law and its beginning; longer once that was not enough
+FIRST = 1.0  # s of law time, that there is a table for where the motion is to begin at once
 SPARE = 1.5  # times the time that solving took last time
 
 
@@ -87,6 +88,7 @@ class TrajectoryScaler:
         self._job: _Job | None = None
         self._asked: list[Constraints] = []  # for, and not yet looked at
         self._unsolved = False  # whether a law is still to be solved
+        self._soon = True  # whether first for the next moment alone
         self._new: tuple[Constraints, Assessment] | None = None  # waits for a constant rate
         self._slower: tuple[ScaledPlan, CoefficientTable] | None = None  # waits for a rate small enough
         self._next: Handover | None = None  # waits for its place
@@ -97,7 +99,7 @@ class TrajectoryScaler:
             self.current = plan.slower(factor) if factor < 1.0 else plan
         else:
             self.current = follow(constraints, plan, catch_up, progress)
-        table = CoefficientTable(constraints, self.current.law, 0.0 if at_once else np.inf)
+        table = CoefficientTable(constraints, self.current.law, ahead=FIRST if at_once else np.inf)
         self.time_scaling = TimeScaling(table, horizon(constraints))
         if factor < 1.0:
             self._ask_for_law()
@@ -231,7 +233,7 @@ class TrajectoryScaler:
 
         def then(new: Assessment) -> None:
             self._asked.clear()
-            self._next, self._new = None, (constraints, new)
+            self._next, self._new, self._soon = None, (constraints, new), True
 
         def failed(error: BaseException) -> None:
             """Nothing changes: what this had put aside goes on."""
@@ -267,10 +269,10 @@ class TrajectoryScaler:
             return
 
         def then(found: Handover) -> None:
-            self._next, self._unsolved = found, False
+            self._next, self._unsolved = found, not found.whole
             self._lead = max(self._lead, SPARE * (self.t - asked))
 
-        work = partial(next_law, self.constraints, self.current, at, self.plan, self.catch_up, offset)
+        work = partial(next_law, self.constraints, self.current, at, self.plan, self.catch_up, offset, sigma, self._soon)
         try:
             self._submit(_Job(work, then, lambda error: None))
         except RneaError as error:
@@ -281,7 +283,10 @@ class TrajectoryScaler:
         scaling = self.time_scaling
         if scaling.reach < found.at:
             self._next, self.current, scaling.table = None, self._on_path(found.motion), found.table
-            if self._asked:
+            self._soon = found.whole
+            if not found.whole:
+                self._ask_for_law()
+            elif self._asked:
                 self._assess()  # with the law that is played now
         elif scaling.sigma >= found.at:  # too late
             self._next = None

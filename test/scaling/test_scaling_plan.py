@@ -7,9 +7,10 @@ import pytest
 
 from rnea_ros import InputError
 from rnea_ros.scaling import law as laws
+from rnea_ros.scaling import plan as plans
 from rnea_ros.scaling.feasibility import check_rest
 from rnea_ros.scaling.path import through
-from rnea_ros.scaling.plan import fits, follow, handed_over
+from rnea_ros.scaling.plan import fits, follow, handed_over, hastened
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import LEVEL, steady_factor
 from rnea_ros.scaling.terms import Constraints, PathLimits, terms, utilization
@@ -269,6 +270,26 @@ def test_a_law_is_handed_over_at_the_planned_speed(errand):
     s, v, *_ = law(t)
     assert (v <= errand.law(errand.law.time_at(s))[1] * 1.012 + 1e-4).all()  # by a hair, so that the start is inside
     assert law.duration == pytest.approx(current.law.duration, rel=0.01)
+
+
+@pytest.mark.parametrize(("rate", "catch_up"), [(0.4, True), (0.4, False), (0.9, True)])
+def test_a_long_motion_is_hastened(errand, followed, rate, catch_up, monkeypatch):
+    """For a moment; then it goes on as it was, sooner up to its rest: without a step, inside the limits, never ahead."""
+    moment = 0.3 / rate
+    monkeypatch.setattr(plans, "MOMENT", moment)
+    constraints, current, at = toy_constraints(errand.path), followed.slower(rate), 0.5
+    found, (rest, *others) = hastened(constraints, current, at, errand, catch_up, 0.0), current.rests
+    gain = rest[0] - found.rests[0][0]
+    assert gain > (0.2 if rate < 0.5 else 1e-4) and found.rests == ((rest[0] - gain, rest[1]), *others)
+    t, joint = np.linspace(0.0, found.law.duration, 1000), at + moment - gain
+    for times, later in ((t[t < at], 0.0), (t[(t > joint) & (t < rest[0] - gain)], gain), (t[t > rest[0]], 0.0)):
+        np.testing.assert_allclose(found.law(times)[:3], current.law(times + later)[:3], atol=1e-7)
+    for place in (at, joint):
+        np.testing.assert_allclose(*found.law(np.array([[place - 1e-9], [place + 1e-9]]))[:3, :, 0].T, atol=1e-6)
+    rest_of_it = found.law.between(at, found.law.duration)
+    assert worst(constraints, rest_of_it) < 1.0
+    never_ahead(errand, rest_of_it, at)
+    assert hastened(constraints, current, rest[0] - moment, errand, catch_up, 0.0) is None
 
 
 @pytest.mark.parametrize(("into", "offset", "until"), [(0.0, 0.0, 3.0), (0.3, -0.2, 3.2), (0.6, 0.5, None)])

@@ -13,7 +13,7 @@ from rnea_ros.scaling.plan import ScaledPlan
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.profile import PASS, fastest, steady_factor
 from rnea_ros.scaling.terms import Constraints, PathLimits, terms, utilization
-from rnea_ros.scaling.time_scaling import AHEAD, LONGEST, SHORTEST, VERIFIED, CoefficientTable, TimeScaling, horizon, within
+from rnea_ros.scaling.time_scaling import LONGEST, SHORTEST, VERIFIED, CoefficientTable, TimeScaling, horizon, within
 from support.scaling_cases import toy
 
 POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
@@ -34,6 +34,7 @@ def plan():
 
 def table_use(table: CoefficientTable, sigma: np.ndarray, *motion: float) -> np.ndarray:
     """(samples, rows) at k, kappa, w."""
+    table.make(np.inf)
     return table.utilization(sigma[:, None], *(np.full((len(sigma), 1), x) for x in motion))[:, 0]
 
 
@@ -55,21 +56,25 @@ def test_a_table_is_the_rows_along_the_law(plan):
 
 
 def test_a_table_is_made_as_far_as_it_is_needed(plan):
-    """It goes on before a transition leaves it, and is the same in the end, whatever it was asked for."""
+    """It goes on before a transition leaves it, and is the same in the end, whatever it began with."""
     here = constraints(plan.path)
-    whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.0)
-    assert AHEAD <= table.edges[-1] < AHEAD + 0.1 < 0.7 * plan.law.duration and len(table.flat) == len(table.edges) - 1
-    clocks = [TimeScaling(each, 0.2) for each in (whole, table)]
+    whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.3, 0.2)
+    assert 0.2 < table.edges[0] <= 0.3 and 0.5 <= table.edges[-1] < 0.6 < plan.law.duration
+    clocks = [TimeScaling(each, 0.2, 0.3) for each in (whole, table)]
+    wide = table.widened(np.full(6, 1.5))
     for step in range(10_000):
         for clock in clocks:
             clock.steer(1.0 if step // 300 % 2 else 0.3)
             clock.advance(1e-3)
-            assert clock.reach <= clock.table.edges[-1] or clock.table.edges[-1] == plan.law.duration
+            assert clock.steady or clock.reach <= clock.table.edges[-1] or clock.table.edges[-1] == plan.law.duration
         assert clocks[0].sigma == clocks[1].sigma
         if clocks[0].sigma > plan.law.duration:
             break
-    np.testing.assert_array_equal(table.edges, whole.edges)
-    np.testing.assert_array_equal(table.flat, whole.flat)
+    first = int(whole.edges.searchsorted(table.edges[0]))
+    np.testing.assert_array_equal(table.edges, whole.edges[first:])
+    np.testing.assert_array_equal(table.flat, whole.flat[first:])
+    wide.make(np.inf)
+    np.testing.assert_array_equal(wide.flat, table.widened(np.full(6, 1.5)).flat)
 
 
 def test_how_long_a_transition_takes(plan):

@@ -329,6 +329,27 @@ def test_work_is_done_beside_the_ticks(motion):
     assert scaler.t < 1.35 * motion.fastest.duration
 
 
+@pytest.mark.parametrize("answers", [1, 2])
+def test_a_long_motion_is_faster_for_a_moment_before_all_of_it_is(motion, answers, monkeypatch):
+    """The next moment takes over first, then a law for the rest; where that never comes, the motion goes on as it was."""
+    monkeypatch.setattr("rnea_ros.scaling.plan.MOMENT", 1.5)
+    worker = Later(60)
+    scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
+    taken, on_path = [scaler.current], scaler._on_path
+
+    def seen(law):
+        taken.append(on_path(law))
+        worker.delay = 60 if len(taken) <= answers else 10**9
+        return taken[-1]
+
+    monkeypatch.setattr(scaler, "_on_path", seen)
+    played = Played(scaler)
+    check(motion, played)
+    ended(motion, played)
+    durations = [law.law.duration for law in taken]
+    assert len(taken) == answers + 1 and durations == sorted(durations, reverse=True)
+
+
 def odd_paths():
     """(name, points, times): what random waypoints never are."""
     rng = np.random.default_rng(0)
