@@ -3,7 +3,8 @@
 A plan inside the limits is its own answer. Otherwise each stretch between two stops is solved for anew (profile.py): never
 ahead of the plan and as little behind as can be, or, not to catch up, nowhere faster than planned. Where the fastest law is
 never ahead of the plan, as with most that are much too fast, it is the answer; where it is ahead by a moment, it is once it
-begins a moment later.
+begins a moment later. What takes over from another law (`handed_over`) is solved for as a whole, or first for a moment of it
+(`hastened`).
 """
 
 from __future__ import annotations

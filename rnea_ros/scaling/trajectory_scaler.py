@@ -9,8 +9,9 @@ another payload are dealt with off the tick:
 2. Until the rate has come down to it, transitions are verified with the new constraints, each limit widened by just as much as
    the law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse. Once it is that slow, and its
    transition can be verified with the limits as they are, they are in force.
-3. Then the rest of the motion is solved for anew, from a place a little ahead. Both laws pass that place with the same sd and
-   sdd, so the new one takes over there without a step, whatever the rate is.
+3. Then the rest of the motion is solved for anew, from a place a little ahead; of a long one first the next moment, which does
+   not take long. Both laws pass that place with the same sd and sdd, so the new one takes over there without a step, whatever
+   the rate is.
 
 What is promised, while model, limits and path stay as they are: every limit at every instant, the exact path, rest at the
 goal, and that whatever has been begun can be continued, so also that the motion can still come to rest: in the worst case at
