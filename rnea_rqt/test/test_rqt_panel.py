@@ -83,6 +83,24 @@ def test_unknown_limits_and_data_that_no_longer_comes_are_grey(panel):
     assert panel.status.text() == "no data for 3.2 s"
 
 
+def test_all_rows_fit_under_their_titles(app):
+    """In rqt the last row was half hidden: the height was chosen while nothing was known, and no titles have no height."""
+    from rnea_rqt.qt import QtGui
+    from rnea_rqt.widgets.panel import Panel
+
+    arm, font = robot(7), app.font()
+    app.setFont(QtGui.QFont(font.family(), 20))
+    panel = Panel()
+    panel.resize(1600, 1400)
+    panel.show()
+    for samples in ([], [sample(arm, effort=1.0)]):  # the robot is known first
+        shown(panel, arm, *samples)
+        app.processEvents()
+    app.setFont(font)
+    assert panel.table.viewport().height() >= 7 * panel.table.verticalHeader().defaultSectionSize()
+    panel.close()
+
+
 def test_columns_are_those_of_which_something_is_known_and_wanted(panel):
     arm = robot(supplies=1)
     shown(panel, arm, sample(arm, effort=1.0, velocity=1.0))

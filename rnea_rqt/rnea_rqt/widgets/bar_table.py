@@ -132,8 +132,7 @@ class BarTable(QtWidgets.QTableView):
         self.bars.set_robot(robot)
         self.select(self.names)
         self._hide()
-        height = self.verticalHeader().defaultSectionSize() * max(2, len(robot.rows))
-        self.setMaximumHeight(self.horizontalHeader().height() + height + 24)  # the rest is the chart's
+        self._fit()
 
     def show_samples(self, samples: list[Sample], stale: bool) -> None:
         self.bars.show(samples, stale)
@@ -186,3 +185,10 @@ class BarTable(QtWidgets.QTableView):
             hidden = not (self._switches[quantity.key].isChecked() and self.bars.known(column))
             if hidden != self.isColumnHidden(column):
                 self.setColumnHidden(column, hidden)
+                self._fit()  # titles that are all hidden have no height
+
+    def _fit(self) -> None:
+        """As high as all rows, their titles and a scroll bar; the rest of the window is the chart's."""
+        rows = self.verticalHeader().defaultSectionSize() * max(2, self.bars.rowCount())
+        around = self.horizontalHeader().sizeHint().height() + self.horizontalScrollBar().sizeHint().height()
+        self.setMaximumHeight(rows + around + 2 * self.frameWidth())

@@ -17,7 +17,7 @@ class PayloadPanel(QtWidgets.QGroupBox):
         self.link.setEditable(True)  # while nobody has told the links
         self.link.setSizeAdjustPolicy(QtWidgets.QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.mass = _spin(0.0, 1e4, " kg", "mass")
-        self.com = [_spin(-100.0, 100.0, " m", f"centre of mass, {axis} in the link's frame") for axis in "xyz"]
+        self.com = [_spin(-100.0, 100.0, "", f"centre of mass, {axis} in the link's frame, m") for axis in "xyz"]
         self.apply = QtWidgets.QPushButton("Apply")
         self.apply.setToolTip("sets the parameters payload.* of both nodes")
         self.apply.clicked.connect(self._on_apply)
@@ -27,7 +27,7 @@ class PayloadPanel(QtWidgets.QGroupBox):
         row = QtWidgets.QHBoxLayout()
         for spin in self.com:
             row.addWidget(spin)
-        form.addRow("centre", row)
+        form.addRow("centre [m]", row)
         form.addRow(self.apply)
 
     def payload(self) -> Payload:
