@@ -78,13 +78,14 @@ class Forecast:
 
     def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """q, qd, qdd, qddd (samples, n) at times t (samples,) from `begin` on."""
+        rests, t = t > self.end, np.minimum(t, self.end)
         piece = np.searchsorted(self.starts, t, side="right") - 1
         sigma, k, kappa, w = self._scaled(piece, t)
         motion = np.zeros((4, len(t)))
         for law, first, last in self._runs:
             here = (first <= piece) & (piece < last)
             motion[:, here] = law(np.minimum(sigma[here], law.duration))
-        motion[1:, t > self.end] = 0.0
+        motion[1:, rests] = 0.0
         s, *rates = played(motion, k, kappa, w)
         return along(self.path(s), *(rate[:, None] for rate in rates))
 

@@ -107,6 +107,20 @@ def test_a_forecast_is_what_ticks_make():
     assert ahead.done and np.abs(ahead.reference().q - motion.points[-1]).max() < 1e-9
 
 
+def test_what_is_foreseen_from_a_moment_before_the_rest_rests(motion):
+    """There is still a jerk, of a transition with 1e-16 s left. It went on in what was handed out: a leap of a milliradian."""
+    it = scaler(motion)
+    for _ in range(100):
+        it.tick(TICK)
+    it.stop()
+    first = Forecast(it, 0.5)
+    first.place(it, begin := np.nextafter(first.end, 0.0))
+    here = it.reference().q
+    assert it.time_scaling.left > 0.0
+    q, qd, *_ = Forecast(it, begin)(begin + np.linspace(0.0, 0.02, 5))
+    assert np.abs(q - here).max() < 1e-12 and np.abs(qd).max() < 1e-12
+
+
 @pytest.mark.parametrize("horizon", [np.inf, 0.5])
 def test_all_that_may_happen(motion, horizon):
     """A better law, pause, override, other limits, and a stop, with a controller that hears of each 30 ms later."""
