@@ -24,7 +24,7 @@ from rnea_ros.gait.skeleton import Human
 from rnea_ros.gait.step import Conditions, Step
 from rnea_ros.gait.walk import JOINTS, Walk
 from rnea_ros.gait.walker import Walker
-from rnea_ros.gait.walking import instants, problem, standing, walk
+from rnea_ros.gait.walking import gliding, instants, problem, walk
 from rnea_ros.planning.checks import PlanningError
 from rnea_ros.planning.grid import sampled
 from rnea_ros.planning.transcription import Transcription
@@ -44,7 +44,7 @@ def measured(walker: Walker, step: Step, points: int) -> tuple[Walk, dict[str, s
     start, processor = time.monotonic(), time.process_time()
     walked = walk(walker, step, points)
     wall, busy = time.monotonic() - start, time.process_time() - processor
-    guess = standing(walker, step, points)
+    guess = gliding(walker, step, points)
     program = Transcription(problem(walker, step), guess.breaks, 3, sampled(guess.breaks, np.array(instants(step, points))))
     active = program.rows.values(program.motion(program.variables(walked.plan.curve)))
     near = (np.minimum(program.rows.upper - active, active - program.rows.lower) < 1e-3).sum()

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import InputError
-from ..planning.bspline import Curve
+from ..planning.bspline import Curve, averages
 from ..planning.planner import plan
 from ..planning.problem import SAME, Cost, EndState, Problem, both, of_motion, tied
 from ..planning.settings import Report, Settings
@@ -24,12 +24,8 @@ from .walker import Walker
 SMOOTHING = 1e-6  # [s^3/rad^2]
 TOLERANCE = 5e-4  # of limits between the instants, relative
 DENSITY = 2.2  # instants for each control point
-SOLVER = {"tol": 1e-3, "nlp_scaling_method": "none"}  # scaling by gradients stops far too early
-FAR = SOLVER | {"mu_strategy": "adaptive", "acceptable_tol": 1e-2, "acceptable_iter": 5, "acceptable_constr_viol_tol": 1e-3,
-                "acceptable_obj_change_tol": 1e-3}
-NEAR = SOLVER | {"mu_init": 1e-5, "constr_viol_tol": 1e-4,  # and it begins where it is told to
-                 **dict.fromkeys(("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac"), 1e-06)}
-DAMPING = 1e-2  # of the Hessian while far
+OPTIMALITY = 1e-3  # as in the thesis
+DAMPING = 1e-2  # where first derivatives see no curvature
 REMEDY = "Another speed, a step of another length or more control points"
 
 
@@ -37,20 +33,18 @@ def walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: R
          guess: Curve | None = None, most: int = 400) -> Walk:
     """The predicted step. PlanningError, where there is none, says what stands in the way.
 
-    Twice: far from the solution by first derivatives, whose steps are cheap and robust; near to it, where the curvature of the
-    constraints counts, by second ones, until limits are kept between the instants too. What goes beyond the thesis is
-    asked for once there is a step without it.
+    By first derivatives alone, whose steps are cheap and robust, until limits are kept between the instants too. What goes
+    beyond the thesis is asked for once there is a step without it.
 
     control_points : of each coordinate, 6 as in the thesis or more
-    guess          : a curve to start from; default all joints at zero, hips at standing height
+    guess          : a curve to start from; default all joints at zero, see `gliding`
     most           : iterations of each of the solver's calls
     """
-    curve, iterations = guess or standing(walker, step, control_points), 0
-    at = instants(step, control_points)
-    far = Settings(gauss_newton=True, damping=DAMPING, tolerance=1.0, iterations=most, solver=FAR, instants=at)
-    near = Settings(tolerance=TOLERANCE, iterations=most, solver=NEAR, instants=at)
+    curve, iterations = guess or gliding(walker, step, control_points), 0
+    near = Settings(gauss_newton=True, damping=DAMPING, optimality=OPTIMALITY, tolerance=TOLERANCE, iterations=most,
+                    instants=instants(step, control_points))
     plain = replace(step, smooth=False, transfer=False, upright=False)
-    for asked, settings in [(plain, far), *([] if step == plain else [(step, far)]), (step, near)]:
+    for asked, settings in [(plain, replace(near, tolerance=1.0)), (step, near)][step == plain:]:
         found = plan(problem(walker, asked), settings, report, curve, REMEDY)
         curve, iterations = found.curve, iterations + found.iterations
     return Walk(walker, step, replace(found, iterations=iterations))
@@ -69,12 +63,13 @@ def problem(walker: Walker, step: Step) -> Problem:
                    both(*ties))
 
 
-def standing(walker: Walker, step: Step, control_points: int) -> Curve:
-    """All joints at zero, standing still, on even knots: where the thesis starts from."""
+def gliding(walker: Walker, step: Step, control_points: int) -> Curve:
+    """All joints at zero, where the thesis starts from, upright and carried along at the speed of the step; on even knots."""
     if not 6 <= control_points <= 40:
         raise InputError(f"{control_points} control points; 6 to 40 are allowed")
     points = np.zeros((control_points, walker.n))
     points[:, walker.joint_names.index("up")] = walker.human.standing_height
+    points[:, walker.joint_names.index("forward")] = step.length * averages(breaks(control_points), 3)
     return Curve(3, breaks(control_points), points, step.duration)
 
 

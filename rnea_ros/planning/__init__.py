@@ -8,7 +8,9 @@
     curvature      what second derivatives the solver is given
     condensed      the same program where start and goal are known: fewer unknowns, Newton's equations in bands
     banded         such equations, solved
-    interior_point the solver for those
+    tied           the same program where ends are free or tied and the duration is known, in few dense equations
+    interior_point the solver for both
+    approach       how that comes near where it begins far away
     ipopt          the solver for all others
     solve          which of the two, and how near to the solution it begins
     guess          where it starts

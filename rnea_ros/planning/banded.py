@@ -1,6 +1,8 @@
-"""Symmetric matrices of a spline's control points: sums of small pieces in bands, bordered by one more variable, solved."""
+"""Symmetric matrices of a spline's control points: small pieces added up in bands; with a border, or in some directions."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 
@@ -51,6 +53,14 @@ class Bands:
         return bands
 
 
+class Equations(Protocol):
+    def factorise(self, shift: float) -> bool:
+        """Whether the matrix plus shift on its diagonal is positive definite."""
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """With the matrix that was factorised last."""
+
+
 class Bordered:
     """[[A, h], [h^T, d]]: A in lower bands. `factorise` before `solve`."""
 
@@ -77,3 +87,28 @@ class Bordered:
         inner, _ = lapack.dpbtrs(self._factor, right[:-1], lower=1)
         last = (right[-1] - self.border @ inner) / self._rest
         return np.append(inner - self._across * last, last)
+
+
+class Projected:
+    """Z^T A Z + damping: A in lower bands, the columns of Z orthonormal. Right side and solution are those of A and a border,
+    which does not move. `factorise` before `solve`."""
+
+    def __init__(self, bands: np.ndarray, Z: np.ndarray, damping: float):
+        size = bands.shape[1]
+        A = np.zeros((size, size))
+        for below, band in enumerate(bands):
+            A[np.arange(below, size), np.arange(size - below)] = band[:size - below]
+        self.Z, self.matrix = Z, Z.T @ (A + np.tril(A, -1).T) @ Z + damping * np.eye(Z.shape[1])
+
+    def factorise(self, shift: float) -> bool:
+        """Whether the matrix plus shift on its diagonal is positive definite."""
+        from scipy.linalg import lapack
+
+        self._factor, info = lapack.dpotrf(self.matrix + shift * np.eye(len(self.matrix)), lower=1)
+        return not info
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        from scipy.linalg import lapack
+
+        inner, _ = lapack.dpotrs(self._factor, self.Z.T @ right[:-1], lower=1)
+        return np.append(self.Z @ inner, 0.0)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .banded import Bands, Bordered
+from .banded import Bands, Bordered, Equations
 from .bspline import POWERS, basis
-from .curvature import node_curvature
+from .curvature import gauss_newton, node_curvature
 from .problem import ORDERS, EndState, Quantity
 from .rows import LimitRows
 from .transcription import Transcription
@@ -38,12 +38,17 @@ class Point(NamedTuple):
 
 def condensable(program: Transcription) -> bool:
     """Whether start and goal are known, and nothing is asked for but limits."""
-    problem, rows = program.problem, program.rows
-    wide = (rows.upper - rows.lower)[len(problem.ends.value):] > NARROW
+    problem = program.problem
     known = all(np.isfinite(state.q).all() and not (np.isnan(state.qd) & np.isfinite(state.qdd)).any()
                 for state in (problem.start, problem.goal))
-    return (known and bool(wide.all()) and problem.coupling is None and problem.box is None and not program.damping
+    return (known and limits_are_wide(program) and problem.coupling is None and problem.box is None and not program.damping
             and len(program.breaks) + program.degree > 7)
+
+
+def limits_are_wide(program: Transcription) -> bool:
+    """None of them is an equation."""
+    rows, ends = program.rows, len(program.problem.ends.value)
+    return bool(((rows.upper - rows.lower)[ends:] > NARROW).all())
 
 
 class Condensed:
@@ -52,7 +57,8 @@ class Condensed:
     def __init__(self, program: Transcription):
         self.program, self.problem, self.n = program, program.problem, program.problem.n
         rows, skipped = program.rows, len(program.problem.ends.value)
-        self.orders = 1 + max([2, *(own.quantity.order for own in rows.limits)])
+        squares = (quantity for _, quantity, _ in self.problem.cost.squares(program.nodes.inner))
+        self.orders = 1 + max([2, *(own.quantity.order for own in rows.limits), *(quantity.order for quantity in squares)])
         self.limits, kept = [], []
         for own in rows.limits:
             open_ = ~_decided(own, self.problem, rows.last)
@@ -66,9 +72,12 @@ class Condensed:
         self.B, self.powers = np.ascontiguousarray(program.B[:, :self.orders]), POWERS[:self.orders]
         self.count, degree = len(program.breaks) - 1 + program.degree, program.degree
         self.local = program.nodes.span[:, None] + np.arange(degree + 1)
-        self.ends, fixed = _end_points(program)
+        self.ends, fixed = self._end_points()
         self.free = ~fixed.ravel()
         self.bands = Bands(program.nodes.span, len(program.breaks) - 1, degree + 1, self.n, self.free)
+
+    def _end_points(self) -> tuple[np.ndarray, np.ndarray]:
+        return _end_points(self.program)
 
     # ------------------------------------------------------------------ where one is
 
@@ -100,7 +109,7 @@ class Condensed:
         for limit in self.limits:
             limit.linearise(at.y)
         self.here, self.scale = at, at.T ** -self.powers[:, None].astype(float)
-        self.squares = any(True for _ in cost.squares(nodes.inner))
+        self.effort = any(True for _ in cost.squares(nodes.inner))
         whole = _whole(at.y)
         self.cost_slope = nodes.weight[:, None, None] * cost.slope(whole, nodes.inner)[:, :self.orders]
         self.cost_rate = float(nodes.weight @ cost.rate(whole, nodes.inner))
@@ -116,7 +125,7 @@ class Condensed:
     def gradient(self, multipliers: np.ndarray, objective: float = 1.0) -> np.ndarray:
         """(size,): slope of objective times the objective plus multipliers times values."""
         slope = self.weighted(multipliers)
-        if self.squares:
+        if self.effort:
             slope = slope + objective * self.here.T * self.cost_slope
         by_T = (slope * self.here.y_T).sum() + objective * self.cost_rate + multipliers[-1]
         return np.append(self.bands.vector(self.B, slope * self.scale), 0.0 if self.given else by_T)
@@ -133,19 +142,25 @@ class Condensed:
         """(K, orders n, orders n): second derivatives by y of T times the cost plus multipliers times values.
 
         small : share of the largest multiplier at a node; nodes with less are left out
+        Where the program asks for first derivatives alone, the squares of them.
         """
-        total, start = np.zeros((len(self.here.y), self.orders * self.n, self.orders * self.n)), 0
+        if self.program.curvature is gauss_newton:
+            return self.squares()
+        total, start = self.squares(exact=True), 0
         for limit in self.limits:
             limit.add_curvature(total, self.here.y, multipliers[start:start + limit.size], small)
             start += limit.size
-        if self.squares:
-            nodes = self.program.nodes
-            for weights, quantity, at in self.problem.cost.squares(nodes.inner):
-                total[at] += square_curvature(quantity, weights, self.here.T * nodes.weight[at], _whole(self.here.y)[at],
-                                              self.orders)
         return total
 
-    def newton(self, curvature: np.ndarray, multipliers: np.ndarray, sigma: np.ndarray) -> Bordered:
+    def squares(self, exact: bool = False) -> np.ndarray:
+        """Those of T times the cost; if not exact, what first derivatives know of them, which is never negative."""
+        nodes, total = self.program.nodes, np.zeros((len(self.here.y), self.orders * self.n, self.orders * self.n))
+        for weights, quantity, at in self.problem.cost.squares(nodes.inner):
+            total[at] += square_curvature(quantity, weights, self.here.T * nodes.weight[at], _whole(self.here.y)[at],
+                                          self.orders, exact)
+        return total
+
+    def newton(self, curvature: np.ndarray, multipliers: np.ndarray, sigma: np.ndarray) -> Equations:
         """The matrix of Newton's equations: second derivatives, plus sigma times squares of the rows' slopes."""
         G, start, here = curvature.copy(), 0, self.here
         for limit in self.limits:
@@ -159,6 +174,9 @@ class Condensed:
         y_TT = powers * (powers + 1.0) / T**2 * here.y + self._ends_again(T)
         corner = (G_T * here.y_T).sum() + (slope * y_TT).sum() + 2.0 * (self.cost_slope * here.y_T).sum() + sigma[-1]
         bands = self.bands.matrix(self.B * self.scale, G)
+        return self._equations(bands, border, corner)
+
+    def _equations(self, bands: np.ndarray, border: np.ndarray, corner: float) -> Equations:
         return Bordered(bands, 0.0 * border, 1.0, self.free) if self.given else Bordered(bands, border, corner, self.free)
 
     def _ends_again(self, T: float) -> np.ndarray | float:
@@ -222,14 +240,15 @@ class _Limit:
                                                                self.slopes[here])
 
 
-def square_curvature(quantity: Quantity, weights: np.ndarray, times: np.ndarray, y: np.ndarray, orders: int) -> np.ndarray:
-    """Second derivatives of times * sum of weights values^2 by y (K, ORDERS, n): 2 (w v) v'' + 2 w v' v'^T."""
-    values, slopes = quantity.values(y), quantity.slopes(y)[:, :, :orders].reshape(len(y), len(weights), -1)
+def square_curvature(quantity: Quantity, weights: np.ndarray, times: np.ndarray, y: np.ndarray, orders: int,
+                     exact: bool) -> np.ndarray:
+    """Second derivatives of times * sum of weights values^2 by y (K, ORDERS, n): 2 w v' v'^T, and if exact 2 (w v) v''."""
+    slopes = quantity.slopes(y)[:, :, :orders].reshape(len(y), len(weights), -1)
     factors = 2.0 * weights * times[:, None]
     total = (slopes.swapaxes(1, 2) * factors[:, None, :]) @ slopes
-    if not quantity.linear:
+    if exact and not quantity.linear:
         width = (quantity.order + 1) * y.shape[2]
-        total[:, :width, :width] += node_curvature(quantity, factors * values, y, slopes[..., :width])
+        total[:, :width, :width] += node_curvature(quantity, factors * quantity.values(y), y, slopes[..., :width])
     return total
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .banded import Bordered
+from .banded import Equations
 from .condensed import Condensed, Point
 
 TAU = 0.99  # of the way to a limit that a step goes, at most
@@ -135,7 +135,7 @@ class _Search:
             least = max(UP * self.shift, FIRST_SHIFT)
         return False
 
-    def _factorised(self, matrix: Bordered, least: float) -> bool:
+    def _factorised(self, matrix: Equations, least: float) -> bool:
         """With about the least shift that makes it positive definite; the last one tells where to look."""
         if not least and matrix.factorise(0.0):
             return True
@@ -147,12 +147,12 @@ class _Search:
         self.shift = shift
         return shift <= LARGEST_SHIFT
 
-    def _solved(self, matrix: Bordered, sigma: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solved(self, matrix: Equations, sigma: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dx, ds where c - s is the distance."""
         step = matrix.solve(-self.program.gradient(self.slope + sigma * distance))
         return step, self.program.changes(step) + distance
 
-    def _moved(self, matrix: Bordered, sigma: np.ndarray, gaps: list[np.ndarray], step: np.ndarray, ds: np.ndarray) -> bool:
+    def _moved(self, matrix: Equations, sigma: np.ndarray, gaps: list[np.ndarray], step: np.ndarray, ds: np.ndarray) -> bool:
         """Whether some share of the step is taken."""
         tau, objective = max(TAU, 1.0 - self.mu), self.program.objective(self.point)
         now = _Merit(np.abs(self.c - self.s).sum(), self._barrier(objective, self.s),

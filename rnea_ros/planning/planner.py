@@ -140,7 +140,7 @@ class _Planner:
     def _draft(self, stage: str, guess: Curve, drafts: list[_Draft], failures: list[_Failure], others: bool) -> None:
         """One more draft, or one more failure."""
         program = self._program(guess)
-        if fastest := self._hasty(stage, guess, program):
+        if fastest := self._hasty(stage, guess):
             longest = self.problem.duration[1]
             failures.append(_Failure(*worst_violation(self.problem, replace(fastest, duration=longest)),
                                      f"the fastest takes {fastest.duration:.4g} s, {longest:g} s are allowed", True))
@@ -152,13 +152,13 @@ class _Planner:
         else:
             failures.append(_Failure(*worst_violation(self.problem, curve), _reason(solution), again=others))
 
-    def _hasty(self, stage: str, guess: Curve, program: Transcription) -> Curve | None:
+    def _hasty(self, stage: str, guess: Curve) -> Curve | None:
         """The fastest motion near the guess, if even that takes longer than is allowed."""
         limited = any(quantity.order for quantity in self.problem.limited)
-        if self.problem.duration[1] >= LONGEST or not limited or not ours(program, self.settings):
-            return None
         free = replace(self.problem, cost=Cost(), duration=(SHORTEST, LONGEST))
-        freed = self._program(paced(free, guess), problem=free)
+        freed = self._program(guess, problem=free)
+        if self.problem.duration[1] >= LONGEST or not limited or not ours(freed, self.settings):
+            return None
         solution = self._solved(f"{stage}, its shortest duration", freed, paced(free, guess), COLD, others=False)
         found = freed.curve(solution.x)
         return found if solution.converged and found.duration > self.problem.duration[1] * (1.0 + ALIKE) else None

@@ -24,6 +24,7 @@ class Settings:
     iterations  : of the solver, for each of its calls
     gauss_newton: the solver's Hessian from first derivatives alone; for costs that are sums of squares
     damping     : added to the diagonal of the solver's Hessian (Levenberg, Marquardt): shorter steps where it is too flat
+    optimality  : of the solver: what may be left of slopes at the optimum; None: its own, which is small
     solver      : options of IPOPT, by its names for them; they overrule the planner's own
     instants    : shares of the duration, 0 and 1 among them, at which limits are kept and the cost is summed (trapezoids);
                   knots stay as they are, and limits are kept where they are found exceeded, too. None: where the plan itself
@@ -40,6 +41,7 @@ class Settings:
     iterations: int = 500
     gauss_newton: bool = False
     damping: float = 0.0
+    optimality: float | None = None
     solver: Mapping[str, Any] = field(default_factory=dict)
     instants: tuple[float, ...] | None = None
 
@@ -49,6 +51,8 @@ class Settings:
         for name, (low, high) in allowed.items():
             if not low <= getattr(self, name) <= high:
                 raise InputError(f"{name} is {getattr(self, name)}; {low} to {high} is allowed")
+        if self.optimality is not None and not 1e-9 <= self.optimality <= 1.0:
+            raise InputError(f"optimality is {self.optimality}; 1e-9 to 1 is allowed, or None")
         if self.instants is not None and not _rise_from_0_to_1(self.instants):
             raise InputError(f"instants are {self.instants!r:.60}; shares of the duration are needed that rise from 0 to 1")
 

@@ -1,4 +1,4 @@
-"""Which solver finds a plan: our interior point method where start and goal are known, IPOPT else, and where that fails."""
+"""Which solver finds a plan: ours where start and goal or the duration are known, IPOPT else, and where that fails."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import interior_point, ipopt
+from .approach import approach
 from .condensed import Condensed, condensable
 from .interior_point import Start, Watch
 from .ipopt import NlpSolution
 from .settings import Settings
+from .tied import Tied, tieable
 from .transcription import Transcription
 
 LOOSE, TIGHT = 1e-6, 1e-7
+IPOPT = 1e-6  # its tolerance; a smaller one doubles the work for the fifth digit
 MOST = 100  # iterations of ours before IPOPT has a try, and of that
-ALWAYS = {"tol": 1e-6}  # options of IPOPT; a smaller one doubles the work for the fifth digit
 
 
 class Nearness(NamedTuple):
@@ -37,32 +39,48 @@ HOT = Nearness(Start(1e-8, 1e-6), TIGHT, {  # and from its multipliers as well
     "mu_init": 1e-7, "constr_viol_tol": 1e-8, "warm_start_init_point": "yes",
     **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                "mult_bound_push")}}, known=True)
+TIED = Start(1e-5, 0.3), Start(1e-5, 1e-3)  # far fewer variables: from where limits are nearly kept, and from multipliers
 
 
-def ours(program: Transcription, settings: Settings) -> bool:
-    """Whether our method is for it."""
-    return not settings.solver and not settings.gauss_newton and condensable(program)
+def ours(program: Transcription, settings: Settings) -> type[Condensed] | None:
+    """As what our method sees the program, if it is for it."""
+    if settings.solver:
+        return None
+    return Condensed if condensable(program) else Tied if tieable(program) else None
 
 
 def solved(program: Transcription, x: np.ndarray, near: Nearness, settings: Settings, watch: Watch,
            multipliers: np.ndarray | None = None, others: bool = True) -> NlpSolution:
     """A local minimum near x. watch: as in ipopt.minimise. others: whether IPOPT has a try where ours fails."""
-    if not ours(program, settings):
+    kind = ours(program, settings)
+    if kind is None:
         return _by_ipopt(program, x, near, settings, settings.iterations, watch, multipliers)
-    small = Condensed(program)
-    start = near.start if multipliers is None else near.start._replace(multipliers=np.append(multipliers[small.kept], 0.0))
-    found = interior_point.minimise(small, x, start, near.tolerance, min(MOST, settings.iterations), watch)
-    whole = np.zeros(len(program.rows.lower))
-    whole[small.kept] = found.multipliers[:-1]
-    if found.status == interior_point.SOLVED or not others:
-        return NlpSolution(found.x, whole, found.status == interior_point.SOLVED, found.status, found.iterations)
+    found = _by_ours(kind(program), x, near, settings, watch, multipliers)
+    if found.converged or not others:
+        return found
     before = found.iterations + 1
     solution = _by_ipopt(program, x, near, settings, min(MOST, settings.iterations), lambda k, *now: watch(k + before, *now),
                          multipliers)
     return solution._replace(iterations=solution.iterations + before)
 
 
+def _by_ours(small: Condensed, x: np.ndarray, near: Nearness, settings: Settings, watch: Watch,
+             multipliers: np.ndarray | None) -> NlpSolution:
+    start, before, most = near.start, 0, min(MOST, settings.iterations)
+    if isinstance(small, Tied):
+        start, most = TIED[near.known], settings.iterations
+        if near is COLD:
+            x, before = approach(small, x, most, watch)
+    if multipliers is not None:
+        start = start._replace(multipliers=np.append(multipliers[small.kept], 0.0))
+    found = interior_point.minimise(small, x, start, settings.optimality or near.tolerance, most,
+                                    lambda k, *now: watch(k + before, *now))
+    whole = np.zeros(len(small.program.rows.lower))
+    whole[small.kept] = found.multipliers[:-1]
+    return NlpSolution(found.x, whole, found.status == interior_point.SOLVED, found.status, found.iterations + before)
+
+
 def _by_ipopt(program: Transcription, x: np.ndarray, near: Nearness, settings: Settings, most: int, watch: Watch,
               multipliers: np.ndarray | None) -> NlpSolution:
-    options = {**ALWAYS, "max_iter": most, **near.options, **settings.solver}
+    options = {"tol": settings.optimality or IPOPT, "max_iter": most, **near.options, **settings.solver}
     return ipopt.minimise(program, x, options, watch, multipliers)

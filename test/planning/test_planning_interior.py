@@ -11,12 +11,15 @@ from rnea_ros import plan_motion
 from rnea_ros.motion.plan import motion_limits, torque, torque_rate
 from rnea_ros.planning import Cost, EndState, Problem, Settings
 from rnea_ros.planning import interior_point as interior
+from rnea_ros.planning.approach import approach
 from rnea_ros.planning.banded import Bands, Bordered
 from rnea_ros.planning.condensed import Condensed, condensable
+from rnea_ros.planning.curvature import gauss_newton, of_lagrangian
 from rnea_ros.planning.grid import Peak, nodes
 from rnea_ros.planning.guess import guesses
 from rnea_ros.planning.ipopt import minimise
-from rnea_ros.planning.problem import tied
+from rnea_ros.planning.problem import both, tied
+from rnea_ros.planning.tied import Tied, tieable
 from rnea_ros.planning.transcription import Transcription
 from support.planning_cases import RR_GOAL, RR_START, robot
 
@@ -86,6 +89,57 @@ def test_values_and_derivatives(start, degree):
     small.linearised(at)
     found = dense(small.newton(small.curvature(multipliers, 0.0), multipliers, sigma), small.free)
     np.testing.assert_allclose(found, curved, atol=1e-5 * np.abs(curved).max())
+
+
+def mirrored() -> Problem:
+    """Continues as its mirror image, from a free start; the goal's speed of joint 2 is known."""
+    tie = both(*(tied(order, np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.4, 0.1]) * (order == 0)) for order in (0, 1)))
+    goal = EndState(FREE, np.array([np.nan, 0.3]), FREE)
+    return replace(problem(EndState.free(2)), start=EndState.free(2), goal=goal, duration=(0.7, 0.7), coupling=tie)
+
+
+@pytest.mark.parametrize("curvature", [of_lagrangian, gauss_newton])
+def test_tied_ends(curvature):
+    whole = Transcription(mirrored(), BREAKS, 3, nodes(BREAKS, 5), curvature, 0.2)
+    small, rng = Tied(whole), np.random.default_rng(2)
+    at = small.at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.7))
+    ends = len(whole.problem.ends.value)
+    np.testing.assert_allclose(whole.constraints(at.x)[:ends], whole.problem.ends.value, atol=1e-12)
+    np.testing.assert_allclose(small.at(at.x).x, at.x, atol=1e-12)
+    assert small.Z.shape == (whole.size - 1, whole.size - 1 - ends)
+    multipliers, sigma = np.zeros((2, len(small.lower)))
+    multipliers[:-1], sigma[:-1] = rng.normal(size=len(small.kept)), rng.uniform(size=len(small.kept))
+    rows = np.zeros(len(whole.rows.lower))
+    rows[small.kept] = multipliers[:-1]
+    J = whole.jacobian_pattern.dense(whole.jacobian(at.x))[:, :-1]
+    small.linearised(at)
+    exact = small.Z.T @ (whole.gradient(at.x)[:-1] + J.T @ rows)
+    np.testing.assert_allclose(small.Z.T @ small.gradient(multipliers)[:-1], exact, rtol=1e-9, atol=1e-9)
+    H = whole.hessian_pattern.dense(whole.hessian(at.x, 1.0, rows))[:-1, :-1]
+    H = H + np.triu(H, 1).T - 0.2 * np.eye(len(H)) + J[small.kept].T @ (sigma[:-1, None] * J[small.kept])
+    matrix = small.newton(small.curvature(multipliers, 0.0), multipliers, sigma)
+    exact = small.Z.T @ H @ small.Z + 0.2 * np.eye(small.Z.shape[1])
+    np.testing.assert_allclose(matrix.matrix, exact, atol=1e-5 * np.abs(exact).max())
+    assert matrix.factorise(1e6)
+    right = np.append(small.Z @ rng.normal(size=len(exact)), 0.0)
+    step = matrix.solve(right)
+    np.testing.assert_allclose(small.Z.T @ right[:-1], (exact + 1e6 * np.eye(len(exact))) @ small.Z.T @ step[:-1], rtol=1e-3)
+
+
+def test_tied_ends_planned_as_by_ipopt():
+    given = mirrored()
+    breaks = np.linspace(0.0, 1.0, 9)
+    whole = Transcription(given, breaks, 3, nodes(breaks, 5))
+    small, far = Tied(whole), np.random.default_rng(3).normal(size=whole.size) * 2.0
+    before, (x, count) = small.values(small.at(far)), approach(small, far, 40, lambda *now: None)
+    after, seen = small.values(small.at(x)), []
+    beyond, left = (np.maximum(c - small.upper, small.lower - c).max() for c in (before, after))
+    assert left < 1e-2 * beyond and 0 < count <= 40
+    ours = interior.minimise(small, x, interior.Start(1e-5, 0.3), 1e-7, 100, lambda *now: seen.append(now[0]))
+    theirs = minimise(whole, x, {"tol": 1e-8, "max_iter": 300}, lambda *now: None)
+    assert ours.status == interior.SOLVED and theirs.converged and seen == list(range(ours.iterations + 1))
+    assert whole.objective(ours.x) == pytest.approx(whole.objective(theirs.x), rel=1e-4)
+    assert tieable(whole) and not tieable(Transcription(replace(given, duration=(0.5, 0.9)), breaks, 3, nodes(breaks, 5)))
 
 
 def test_bordered_bands_are_solved():
