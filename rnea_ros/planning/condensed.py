@@ -23,7 +23,7 @@ from .problem import ORDERS, EndState, Quantity
 from .rows import LimitRows
 from .transcription import Transcription
 
-SMALL = 1e-2
+SMALL = 1e-3
 NARROW = 1e-5  # between limits: an equation rather than limits
 
 
