@@ -33,6 +33,7 @@ from support.ros_helpers import world
 
 RECOVERY = 240.0  # s; in which every node has to answer again, on a machine that may be busy
 LOOKS = 5.0  # s; from look to look at what processes use
+LIFE = 5  # rounds of troubles
 BAD = ("", "<robot/>", "<robot name='x'><link name='a'/><link name='b'/></robot>", "no XML")
 BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(range(200)))
 
@@ -45,7 +46,7 @@ class Soak:
         self.found: list[str] = []
         self.troubles: Counter[str] = Counter()
         self.longest = 0.0
-        self._looked = 0.0
+        self._looked, self._rounds = 0.0, 0
         self._raw = nodes.ros.node.create_publisher(JointState, "/joint_states", 10)
         self._all: list[Callable[[], None]] = [
             self.motion, self.motion, self.payload, self.description, self.bad_description, self.malformed, self.pause,
@@ -57,7 +58,7 @@ class Soak:
         self.answered("the start")
         waiting: list[Callable[[], None]] = []
         while time.monotonic() < end and self.troubles.total() < troubles and not self.found:
-            waiting = waiting or self.rng.sample(self._all, len(self._all))  # each once, before any comes again
+            waiting = waiting or self._round()
             act = waiting.pop()
             self.troubles[act.__name__] += 1
             act()
@@ -66,6 +67,12 @@ class Soak:
         self.found += [sentence for name, growth in self.nodes.growth.items() for sentence in growth.findings(name)]
         self.found += [f"a traceback in the log: {log.log[log.log.index('Traceback'):][:1500]}"
                        for log in self.nodes.logs if "Traceback" in log.log]
+
+    def _round(self) -> list[Callable[[], None]]:
+        """Each trouble once, in any order; a node is killed in one round of LIFE, so that others see what grows in it."""
+        self._rounds += 1
+        acts = [act for act in self._all if act != self.killed_node or self._rounds % LIFE == 1]
+        return self.rng.sample(acts, len(acts))
 
     def spin(self, seconds: float) -> None:
         end = time.monotonic() + seconds
