@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -176,21 +176,29 @@ def _numbers(path: str | Path, header: list[str], columns: list[int]) -> np.ndar
 def one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
     """The same for a file in which something is odd: text in columns that are not used, or else an error that says where."""
     found = []
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file, skipinitialspace=True)
-        next(rows)
-        for row in rows:
-            if not row or row[0].startswith("#"):
-                continue
-            if len(row) == len(header) + 1 and not row[-1].strip():
-                row.pop()  # a comma at the end
-            if len(row) != len(header):
-                raise InputError(f"{path}: row {rows.line_num} has {len(row)} values, the header {len(header)} columns")
-            for k in columns:
-                if not _is_number(row[k]) or not math.isfinite(float(row[k])):
-                    raise InputError(f"{path}: row {rows.line_num}, column '{header[k]}' is '{row[k].strip():.40}'; a finite "
-                                     "number is needed")
-            found.append([float(row[k]) for k in columns])
+    for line, row in islice(_rows(path), 1, None):
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) == len(header) + 1 and not row[-1].strip():
+            row.pop()  # a comma at the end
+        if len(row) != len(header):
+            raise InputError(f"{path}: row {line} has {len(row)} values, the header {len(header)} columns")
+        for k in columns:
+            if not _is_number(row[k]) or not math.isfinite(float(row[k])):
+                raise InputError(f"{path}: row {line}, column '{header[k]}' is '{row[k].strip():.40}'; a finite "
+                                 "number is needed")
+        found.append([float(row[k]) for k in columns])
     if not found:
         raise InputError(f"{path}: no rows below the header")
     return np.array(found)
+
+
+def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Each row and the number of its last line."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file, skipinitialspace=True)
+        try:
+            for row in rows:
+                yield rows.line_num, row
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{path}: cannot be read beyond row {rows.line_num}: {error}") from None

@@ -8,7 +8,7 @@ import pytest
 from rnea_ros.errors import InputError
 from rnea_ros.estimation import blocks
 from rnea_ros.estimation.recording import estimate_recording
-from rnea_ros.recordings import csv_recording, files, recording
+from rnea_ros.recordings import csv_recording, files, motion_csv, recording
 from rnea_ros.recordings.recording import Reading, Wanted
 
 bags = pytest.importorskip("support.bags", exc_type=ImportError)
@@ -180,3 +180,12 @@ def test_rows_that_are_no_lines(tmp_path):
         source = files.open_recording(path, wanted)
         (piece,) = source.pieces((-np.inf, np.inf))
         assert source.span.samples == 2 and piece["q"].tolist() == [[1.0], [2.0]]
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path):
+    """Far beyond what is read with the header."""
+    path = tmp_path / "odd.csv"
+    path.write_bytes(b"t,q_a,note\n" + b"".join(b"%d,1,slow\n" % k for k in range(2000)) + b"2000,1,m\xfcde\n")
+    for read in (lambda: files.open_recording(path, Wanted(("a",))), lambda: motion_csv.known_columns(path, ("a",))):
+        with pytest.raises(InputError, match=r"cannot be read beyond row .*'utf-8' codec can't decode byte 0xfc"):
+            read()
