@@ -69,7 +69,8 @@ class CoefficientTable:
         behind = np.clip(law.breaks.searchsorted(cuts), 1, len(law.breaks) - 1)
         new = np.minimum(np.abs(law.breaks[behind] - cuts), np.abs(cuts - law.breaks[behind - 1])) > CLOSE
         self._breaks = np.union1d(law.breaks, cuts[new])
-        self.edges = self._breaks[max(self._breaks.searchsorted(since, side="right") - 1, 0):][:1]
+        part = np.clip(self._breaks.searchsorted(since, side="right") - 1, 0, len(self._breaks) - 2)  # at the end the last one
+        self.edges = self._breaks[part:part + 1]
         self.flat = np.empty((0, 3 * BASIS, len(self._offset)))
         self.make(since + ahead)
 
