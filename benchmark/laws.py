@@ -39,7 +39,7 @@ FOLLOWED = (10, 60)
 BESIDE = (5, 10, 20)  # points of paths that COPP is given too
 PLACES = 1001
 SPEED = 1.6  # times too fast, of the plan that is followed
-ROUNDS = 3
+ROUNDS = 5
 
 
 class Solved(NamedTuple):
@@ -170,7 +170,7 @@ def lines(found: Mapping[str, Any]) -> list[str]:
             f"7R arm, random points, the least processor time of {ROUNDS} rounds; kernels were made before. Torque: limits of "
             "torque, torque rate and velocity. Jerk: velocity, acceleration and jerk. COPP: its SOCP on "
             f"{PLACES} places, twice; TOPP-RA: torque and velocity alone. Plans that are followed are {SPEED} times too "
-            "fast.", "",
+            "fast. What takes over is solved for its next five seconds first, then as a whole (the rest of it).", "",
             "| points | what | solved in, ms | duration, s |", "|---|---|---|---|"]
     for name, solved in found.items():
         if name != "missing":

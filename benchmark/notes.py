@@ -13,10 +13,12 @@ NOTES = {
             "naive node loses, and the load, stand in the last table",
     "laws": "time goes with the length of the motion, an interval for each 40 ms: 60 points of these take a minute of motion; "
             "and steps on short grids are numpy's calls more than arithmetic",
-    "copp": "short motions: COPP has 1001 places whatever the length, ours its looks at every 5 ms",
+    "copp": "short motions: COPP has 1001 places whatever the length, ours its looks at every 5 ms, and steps that are "
+            "numpy's calls more than arithmetic",
     "copp_duration": "ours keeps to 99.9 % of the limits at every instant, COPP to all of them at its places alone",
-    "first": "the table of the verified transitions is made for the whole motion, and the plan is looked at densely",
-    "take_over": "the rest of the motion is solved for, whatever its length, and its table made",
+    "first": "the plan is looked at to its end, at four places of each piece and every 20 ms; the rest is work on its first "
+             "second",
+    "take_over": "what is solved for is five seconds of motion, or all of one that is not much longer",
     "p99": SHARED,
     "p99.9": "the first row of the table of nodes is what this machine itself adds: who only sleeps wakes that late",
     "ticks": SHARED,

@@ -56,12 +56,14 @@ class CoefficientTable:
 
     Velocity is left out: k <= 1 keeps it. A table begins at the time `since` of the law and is made for `ahead` [s]; it goes
     on when a transition comes to its end. So work does not grow with the length of the motion, nor what a worker hands back.
+
+    constraints : to go on with; who gets a table from another process puts in his own, whose kernels are compiled already
     """
 
     def __init__(self, constraints: Constraints, law: TimeLaw, since: float = 0.0, ahead: float = np.inf):
         self.law, H = law, horizon(constraints)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
-        self._constraints, self._offset = constraints, constraints.offset[self.kept]
+        self.constraints, self._offset = constraints, constraints.offset[self.kept]
         self._excess = np.ones(len(self._offset))  # see `widened`
         self._largest = np.array([1.0, 1.0, 1.0, 2.0 / H, 1.0, 2.0 / H, 6.0 / H**2])  # that the basis may be
         breaks = constraints.path.breaks
@@ -96,7 +98,7 @@ class CoefficientTable:
     def _sampled(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Coefficients at five places of each part (parts, 5, 7, constraints)."""
         s, v, a, u = self.law.within(start, end, 4).reshape(4, -1)
-        rows = on_law(self._constraints(s)[..., self.kept], v, a, u)
+        rows = on_law(self.constraints(s)[..., self.kept], v, a, u)
         return rows.reshape(len(start), 5, *rows.shape[1:])
 
     def widened(self, excess: np.ndarray) -> CoefficientTable:

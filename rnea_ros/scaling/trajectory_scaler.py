@@ -233,6 +233,8 @@ class TrajectoryScaler:
         constraints = self._asked[-1]
 
         def then(new: Assessment) -> None:
+            for table in (new.table, *(new.slower or ())[1:]):
+                table.constraints = constraints
             self._asked.clear()
             self._next, self._new, self._soon = None, (constraints, new), True
 
@@ -264,16 +266,17 @@ class TrajectoryScaler:
         if self._asked:
             self._assess()
             return
-        sigma, asked = self.time_scaling.sigma, self.t
+        sigma, asked, constraints = self.time_scaling.sigma, self.t, self.constraints
         at, offset = sigma + self._lead, self.due - sigma
         if at >= self.current.law.duration:
             return
 
         def then(found: Handover) -> None:
+            found.table.constraints = constraints
             self._next, self._unsolved = found, not found.whole
             self._lead = max(self._lead, SPARE * (self.t - asked))
 
-        work = partial(next_law, self.constraints, self.current, at, self.plan, self.catch_up, offset, sigma, self._soon)
+        work = partial(next_law, constraints, self.current, at, self.plan, self.catch_up, offset, sigma, self._soon)
         try:
             self._submit(_Job(work, then, lambda error: None))
         except RneaError as error:
