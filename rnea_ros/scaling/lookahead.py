@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from .dense_look import dense_look
 from .feasibility import check_rest
 from .plan import ScaledPlan, handed_over, hastened
@@ -45,7 +46,10 @@ class Handover(NamedTuple):
 
 
 def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress: Progress | None = None) -> Assessment:
-    """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit."""
+    """What new constraints mean for a motion from its time sigma on. InputError where gravity alone exceeds a limit, and where
+    nothing of the motion is left."""
+    if sigma >= current.law.duration:
+        raise InputError("the motion is at its end: other limits are for the next one")
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
     table = CoefficientTable(constraints, current.law, sigma, AHEAD)
     rest = current.law.between(sigma, current.law.duration)

@@ -74,12 +74,14 @@ def test_a_controller_follows_through_pause_override_limits_and_stop(output):
     assert np.abs(resting - START).max() > 0.01
 
 
-def test_other_limits_when_all_is_handed_out_to_the_end():
+@pytest.mark.parametrize("at", [1.58, 1.62, 1.67])
+def test_other_limits_when_all_is_handed_out_to_the_end(at):
     """Nothing is left that they concern: the law is at its end where they would begin."""
-    it = begun(1.67)
+    it = begun(at)
     it.executor.use(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
     it.play()
     assert "ended at its goal" in it.events[-1] and np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
+    assert not any("internal error" in event for event in it.events), it.events
 
 
 def test_a_new_trajectory_replaces_the_one_that_is_handed_out():
