@@ -192,18 +192,16 @@ def _guard(data: bytes, where: str) -> None:
 
 
 def _parse(data: bytes, where: str, comments: bool) -> etree._Element:
-    def parsed(recover: bool) -> etree._Element:
-        return etree.fromstring(data.lstrip(), etree.XMLParser(
-            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=not comments,
-            remove_pis=True, recover=recover))
-
+    strict, lenient = (etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
+                                       remove_comments=not comments, remove_pis=True, recover=recover)
+                       for recover in (False, True))
     try:
         try:
-            root = parsed(recover=False)
-        except etree.XMLSyntaxError as error:  # old files have <sensor:camera>, which ROS's parser takes
-            if any(entry.domain != etree.ErrorDomains.NAMESPACE for entry in error.error_log):
+            root = etree.fromstring(data.lstrip(), strict)
+        except etree.XMLSyntaxError:  # old files have <sensor:camera>, which ROS's parser takes
+            if any(entry.domain != etree.ErrorDomains.NAMESPACE for entry in strict.error_log):
                 raise
-            root = parsed(recover=True)
+            root = etree.fromstring(data.lstrip(), lenient)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise ModelError(f"not well-formed XML: {error}", where) from None
     if root.getroottree().docinfo.internalDTD is not None:  # hidden from the byte search by an odd encoding

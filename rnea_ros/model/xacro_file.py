@@ -58,11 +58,11 @@ def expanded(path: str | os.PathLike, mappings: Mapping[str, str] | None = None)
         for file in (output, errors):
             file.seek(0)
         said = errors.read().decode(errors="replace").strip()[-1000:]
-        if code:
-            raise ModelError(f"xacro: {said or f'ended with exit code {code}'}", where)
         text = output.read()
-    if len(text) >= WRITTEN:  # Python does not notice that no more went in
+    if len(text) >= WRITTEN:  # Python does not always notice that no more went in
         raise ModelError(f"xacro: it makes more than {WRITTEN} bytes", where)
+    if code:
+        raise ModelError(f"xacro: {said or f'ended with exit code {code}'}", where)
     return text
 
 

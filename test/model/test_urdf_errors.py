@@ -111,6 +111,8 @@ def test_an_axis_where_nothing_turns_is_not_looked_at(odd):
 def test_a_prefix_that_nobody_declared_is_a_name_like_others():
     """As ROS's parser has it; old files for Gazebo do so."""
     odd = '<gazebo reference="b"><sensor:camera name="eye"/></gazebo>'
+    with pytest.raises(ModelError, match="not well-formed"):  # lxml remembers it, in an error that comes later
+        Robot.from_urdf("<robot><")
     assert Robot.from_urdf(robot(*GOOD, odd)).n == 1
     with pytest.raises(ModelError, match="not well-formed"):
         Robot.from_urdf(robot(*GOOD, odd, "<a>"))
