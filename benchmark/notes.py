@@ -20,8 +20,9 @@ NOTES = {
              "second",
     "take_over": "what is solved for is five seconds of motion, or all of one that is not much longer",
     "p99": SHARED,
-    "p99.9": "the first row of the table of nodes is what this machine itself adds: who only sleeps wakes that late",
-    "ticks": SHARED,
+    "p99.9": "who only sleeps wakes up as late as the first row of the table of nodes says; a round trip has several such "
+             "wakes, in two processes and the middleware's threads",
+    "ticks": "of two cores a busy solver takes one; the node, the middleware's threads and who listens share the other",
     "cpu": "of what is left, two thirds are the middleware's: its receiving thread, the wait, taking one message and sending "
            "the answers. rclpy's executor was most of what could be saved",
     "build7": TRACING,
