@@ -154,10 +154,11 @@ class _Planner:
 
     def _hasty(self, stage: str, guess: Curve) -> Curve | None:
         """The fastest motion near the guess, if even that takes longer than is allowed."""
-        limited = any(quantity.order for quantity in self.problem.limited)
+        if self.problem.duration[1] >= LONGEST or not any(quantity.order for quantity in self.problem.limited):
+            return None
         free = replace(self.problem, cost=Cost(), duration=(SHORTEST, LONGEST))
         freed = self._program(guess, problem=free)
-        if self.problem.duration[1] >= LONGEST or not limited or not ours(freed, self.settings):
+        if not ours(freed, self.settings):
             return None
         solution = self._solved(f"{stage}, its shortest duration", freed, paced(free, guess), COLD, others=False)
         found = freed.curve(solution.x)
