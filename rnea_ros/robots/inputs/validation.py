@@ -22,6 +22,8 @@ SIZES = {"point": 3, "base_gravity": 3, "base_velocity": 6, "base_acceleration":
 
 def numbers(name: str, value: Any) -> np.ndarray:
     """An array of floats, of any shape."""
+    if type(value) is np.ndarray and value.dtype is DOUBLE:
+        return value
     parts = value if isinstance(value, list | tuple) else [value]
     if any(np.ma.is_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray)):
         raise InputError(f"{name} has masked values; every value must be a number: fill them, or leave those samples out")
