@@ -59,9 +59,11 @@ class Clearance:
                    for ball in self.spheres]
         stones = [Obstacle(validation.vector("center of an obstacle", stone.center, 3), _radius(stone))
                   for stone in self.obstacles]
-        pairs = _apart(robot, spheres) if self.pairs is None else self.pairs
-        if wrong := [pair for pair in pairs if not (0 <= min(pair) < max(pair) < len(spheres))]:
-            raise InputError(f"pairs has {tuple(wrong[0])}; two different numbers from 0 to {len(spheres) - 1} are needed")
+        given = _apart(robot, spheres) if self.pairs is None else self.pairs
+        pairs = [(int(i), int(j)) for i, j in given]
+        if wrong := [tuple(one) for one, pair in zip(given, pairs)
+                     if tuple(one) != pair or not 0 <= min(pair) < max(pair) < len(spheres)]:
+            raise InputError(f"pairs has {wrong[0]}; two different numbers from 0 to {len(spheres) - 1} are needed")
         names = [f"sphere {k} on {ball.link}" for k, ball in enumerate(spheres)]
         outside = [(k, stone) for k in range(len(spheres)) for stone in range(len(stones))]
         found = []
@@ -77,6 +79,15 @@ class Clearance:
             found.append(_distances("squared distance to itself", labels, robot, [spheres[i] for i, _ in pairs],
                                     [spheres[j] for _, j in pairs], reach))
         return found
+
+    def nearest(self, robot: LinkSideRobot, q: np.ndarray) -> tuple[float, str]:
+        """The least distance between surfaces at q (samples, n) [m], below zero inside one another, and whose it is; infinite
+        where nothing is to stay apart."""
+        found = [(np.inf, "nothing")]
+        for quantity in self.quantities(robot):
+            gaps = (np.sqrt(quantity.values(q[:, None])) - np.sqrt(quantity.lower)).min(axis=0)
+            found.append((float(gaps.min()) + self.margin, quantity.labels[int(gaps.argmin())]))
+        return min(found)
 
 
 def _radius(ball: Sphere | Obstacle) -> float:

@@ -14,7 +14,7 @@ from .problem import Path, Problem
 from .schema import SCHEMA, Schema
 
 MOST = 50  # problems that are told
-COUNTS = {3: "three", 6: "six"}
+COUNTS = {2: "two", 3: "three", 6: "six"}
 
 
 class Names(NamedTuple):
@@ -25,7 +25,7 @@ class Names(NamedTuple):
     links: Sequence[str]
 
 
-def problems(content: Any, names: Names | None) -> list[Problem]:
+def problems(content: Any, names: Names | None, schema: Schema = SCHEMA) -> list[Problem]:
     """What the schema refuses, MOST of it; names None: those of the URDF are not looked at.
 
     A problem of the whole file, with an empty path, says that not all of it was looked at.
@@ -33,8 +33,8 @@ def problems(content: Any, names: Names | None) -> list[Problem]:
     odd = list(islice(_odd_keys(content, ()), MOST))
     if odd:
         return [*odd, Problem((), "is looked at no further before that is mended")]
-    errors = list(islice(_validator(names).iter_errors(content), MOST + 1))
-    found = dict.fromkeys(Problem(*problem) for error in errors[:MOST] for problem in _told(error, content))
+    errors = list(islice(_validator(schema, names).iter_errors(content), MOST + 1))
+    found = dict.fromkeys(Problem(*problem) for error in errors[:MOST] for problem in _told(error, content, schema))
     return [*found, *([Problem((), f"has more problems than the first {MOST}")] if len(errors) > MOST else [])]
 
 
@@ -60,13 +60,13 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def _validator(names: Names | None) -> Any:
+def _validator(schema: Schema, names: Names | None) -> Any:
     checker = jsonschema.FormatChecker(formats=())
     if names is not None:
         for kind, check in _checks(names).items():
             checker.checkers[kind] = (check, ValueError)
     types = jsonschema.Draft7Validator.TYPE_CHECKER.redefine("number", lambda _, value: is_number(value))
-    return jsonschema.validators.extend(jsonschema.Draft7Validator, type_checker=types)(SCHEMA, format_checker=checker)
+    return jsonschema.validators.extend(jsonschema.Draft7Validator, type_checker=types)(schema, format_checker=checker)
 
 
 def _checks(names: Names) -> dict[str, Callable[[Any], bool]]:
@@ -91,12 +91,12 @@ def _checks(names: Names) -> dict[str, Callable[[Any], bool]]:
     return {"joint": joint, "any joint": any_joint, "link": link}
 
 
-def _told(error: Any, content: Any) -> Iterator[tuple[Path, str]]:
+def _told(error: Any, content: Any, whole: Schema) -> Iterator[tuple[Path, str]]:
     """One error of jsonschema in our words: paths and sentences."""
     path, value, schema = tuple(error.absolute_path), error.instance, error.schema
     steps = list(error.absolute_schema_path)
     if steps[-2:-1] == ["items"] and schema["type"] == "number":  # in a vector, which is told as one
-        path, schema = path[:-1], _at(SCHEMA, steps[:-2])
+        path, schema = path[:-1], _at(whole, steps[:-2])
         yield path, f"is {shown(_at(content, path), 60)}; {needed(schema, None)}"
     elif error.validator == "additionalProperties":
         for key in value:
@@ -144,6 +144,9 @@ def needed(schema: Schema, value: Any) -> str:
     kind = schema.get("type")
     if kind == "array" and schema["items"]["type"] == "number":
         return f"{COUNTS[schema['minItems']]} finite numbers are needed{unit}"
+    if kind == "array" and schema["items"]["type"] != "string":
+        each = needed(schema["items"], None).removesuffix(" is needed").replace(" are needed", "")
+        return f"a list is needed, each entry {each}"
     if kind == "number":
         return f"{_number_in_words(schema, value)} is needed{unit}"
     name = f"the name of a {schema.get('format', 'robot').removeprefix('any ')}"
