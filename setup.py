@@ -99,7 +99,7 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "rnea = rnea_ros.cli.main:main",
+            "rnea = rnea_ros.cli.command:rnea",
             "dynamics_node = rnea_ros.nodes.commands:dynamics_node",
             "demo_robot = rnea_ros.demo.nodes.commands:demo_robot",
             "demo_plant = rnea_ros.demo.nodes.commands:demo_plant",

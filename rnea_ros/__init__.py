@@ -3,26 +3,25 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .algorithms.kinematics import Pose
-from .errors import InputError, ModelError, RneaError
-from .model.tree import JointDynamics, Limits, Model
-from .robots.closed_loops import ClosedLoopRobot
-from .robots.elastic import ElasticRobot
-from .robots.floating import FloatingRobot
-from .robots.floating_closed_loops import FloatingLoopRobot
-from .robots.inputs.base_state import BaseState
-from .robots.inputs.platform_motion import PlatformMotion
-from .robots.load import load
-from .robots.parallel import ParallelRobot
-from .robots.protocol import AnyRobot
-from .robots.robot import Dynamics, Robot
-from .robots.springs import SpringRobot
-
 if TYPE_CHECKING:
+    from .algorithms.kinematics import Pose
+    from .errors import InputError, ModelError, RneaError
     from .identification.payload import estimate_payload
+    from .model.tree import JointDynamics, Limits, Model
     from .motion.margin import limits_share
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
+    from .robots.closed_loops import ClosedLoopRobot
+    from .robots.elastic import ElasticRobot
+    from .robots.floating import FloatingRobot
+    from .robots.floating_closed_loops import FloatingLoopRobot
+    from .robots.inputs.base_state import BaseState
+    from .robots.inputs.platform_motion import PlatformMotion
+    from .robots.load import load
+    from .robots.parallel import ParallelRobot
+    from .robots.protocol import AnyRobot
+    from .robots.robot import Dynamics, Robot
+    from .robots.springs import SpringRobot
     from .sensing.external_effort import ExternalEffortObserver
 
 __all__ = [
@@ -51,16 +50,37 @@ __all__ = [
     "plan_motion",
     "retime_motion",
 ]
-# A node that does not plan starts without.
-_ON_DEMAND = {"plan_motion": ".motion.plan", "retime_motion": ".motion.retime", "limits_share": ".motion.margin",
-              "estimate_payload": ".identification.payload", "ExternalEffortObserver": ".sensing.external_effort"}
+# Nothing is imported before it is asked for: a node that does not plan starts without what plans, and commands can say what an
+# interrupt does before they wait for numpy.
+_MODULES = {
+    ".algorithms.kinematics": ("Pose",),
+    ".errors": ("InputError", "ModelError", "RneaError"),
+    ".identification.payload": ("estimate_payload",),
+    ".model.tree": ("JointDynamics", "Limits", "Model"),
+    ".motion.margin": ("limits_share",),
+    ".motion.plan": ("plan_motion",),
+    ".motion.retime": ("retime_motion",),
+    ".robots.closed_loops": ("ClosedLoopRobot",),
+    ".robots.elastic": ("ElasticRobot",),
+    ".robots.floating": ("FloatingRobot",),
+    ".robots.floating_closed_loops": ("FloatingLoopRobot",),
+    ".robots.inputs.base_state": ("BaseState",),
+    ".robots.inputs.platform_motion": ("PlatformMotion",),
+    ".robots.load": ("load",),
+    ".robots.parallel": ("ParallelRobot",),
+    ".robots.protocol": ("AnyRobot",),
+    ".robots.robot": ("Dynamics", "Robot"),
+    ".robots.springs": ("SpringRobot",),
+    ".sensing.external_effort": ("ExternalEffortObserver",),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when it is first asked for."""
-    if name not in _ON_DEMAND:
+    if name not in _HOME:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(_ON_DEMAND[name], __name__), name)
+    found = globals()[name] = getattr(import_module(_HOME[name], __name__), name)
+    return found
 
 
 def __dir__() -> list[str]:

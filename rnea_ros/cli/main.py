@@ -53,14 +53,15 @@ def subcommand(name: str) -> Subcommand:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code: 0 all well, 1 a check found something, 2 an error that a message explains."""
-    parser, subparsers = _parsers()
-    if "_ARGCOMPLETE" in os.environ:
-        complete(parser, subparsers)
-    args = parser.parse_args(argv)
-    if str(getattr(args, "urdf", None)).endswith(".xacro") and not args.allow_xacro:
-        print(f"rnea {args.command}: {args.urdf} is a program: xacro evaluates what is in it, which can do whatever you can "
-              "(--allow-xacro says that you know)", file=sys.stderr)
+    args = argparse.Namespace(command="")
     try:
+        parser, subparsers = _parsers()
+        if "_ARGCOMPLETE" in os.environ:
+            complete(parser, subparsers)
+        args = parser.parse_args(argv)
+        if str(getattr(args, "urdf", None)).endswith(".xacro") and not args.allow_xacro:
+            print(f"rnea {args.command}: {args.urdf} is a program: xacro evaluates what is in it, which can do whatever you "
+                  "can (--allow-xacro says that you know)", file=sys.stderr)
         outcome = args.run(args)
         return show(outcome, args.json) if isinstance(outcome, Outcome) else outcome
     except BrokenPipeError:  # the reader of our output has seen enough

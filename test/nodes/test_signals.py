@@ -97,17 +97,28 @@ class Interrupting:
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may have it ignored
 sys.meta_path.insert(0, Interrupting())
-from {package}.commands import {name}
+from {commands} import {name}
 sys.exit({name}())
 """
 
 
-@pytest.mark.parametrize(("package", "name"), [
-    ("rnea_ros.nodes", "dynamics_node"), ("rnea_ros.nodes", "query_node"), ("rnea_ros.nodes", "scaling_node"),
-    ("rnea_ros.demo.nodes", "demo_robot"), ("rnea_ros.demo.nodes", "demo_follower")])
-def test_who_interrupts_an_import_gets_no_traceback(tmp_path, package, name):
-    done = program(tmp_path, IMPORTING.format(module="rclpy", package=package, name=name))
+@pytest.mark.parametrize("module", ["numpy", "rclpy"])
+@pytest.mark.parametrize(("commands", "name"), [
+    ("rnea_ros.nodes.commands", "dynamics_node"), ("rnea_ros.nodes.commands", "query_node"),
+    ("rnea_ros.nodes.commands", "scaling_node"), ("rnea_ros.demo.nodes.commands", "demo_robot"),
+    ("rnea_ros.demo.nodes.commands", "demo_follower")])
+def test_who_interrupts_an_import_gets_no_traceback(tmp_path, commands, name, module):
+    done = program(tmp_path, IMPORTING.format(module=module, commands=commands, name=name))
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")  # as of a program in C++
+
+
+def test_nor_who_interrupts_the_command(tmp_path):
+    done = program(tmp_path, IMPORTING.format(module="numpy", commands="rnea_ros.cli.command", name="rnea"))
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    late = "import sys; sys.argv[1:] = ['model', '/nowhere']\n"  # a subcommand's own imports, when main runs already
+    late += IMPORTING.format(module="rnea_ros.cli.model", commands="rnea_ros.cli.command", name="rnea")
+    done = program(tmp_path, late)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_nothing_is_raised_where_signals_are_noted():

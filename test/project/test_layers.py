@@ -127,7 +127,7 @@ def test_the_reader_of_imports_reads():
     assert Import("model/tree", True, False, False) in imports("algorithms/coordinates")
     assert Import("codegen/llvm/engine", True, True, False) in imports("codegen/kernel")
     assert Import("lxml", False, False, True) in imports("model/urdf_validation")
-    assert Import("robots/robot", True, False, False) in imports("__init__")
+    assert Import("robots/robot", True, False, True) in imports("__init__")
     assert len(modules()) > 30
 
 
