@@ -125,10 +125,10 @@ def _limits(robot: AnyRobot) -> tuple[DriveLimit, ...]:
 
 def nearest(peaks: Peaks) -> list[str]:
     """The SHOWN limits that are used most, how many are exceeded, and of each joint and supply the one that is nearest."""
-    found = [f"{'' if k else 'limits':<7}{100.0 * peak.share:7.1f} % of the {peak.words} at t = {peak.t:.4g} s"
+    found = [f"{'' if k else 'limits':<7}{100.0 * peak.share:7.1f} % of the {peak.words} at t = {peak.t:.13g} s"
              for k, peak in enumerate(peaks.all()[:SHOWN])]
     if beyond := sum(peak.share > 1.0 for peak in peaks.all()):
         found.append(f"{beyond} of {len(peaks.all())} known limits {'is' if beyond == 1 else 'are'} exceeded")
     width = max((len(peak.owner) for peak in peaks.of_owners()), default=0)
     return found + [f"  {peak.owner:<{width}} {100.0 * peak.share:7.1f} % of its {peak.quantity.replace('_', ' ')} at t = "
-                    f"{peak.t:.4g} s" for peak in peaks.of_owners()]
+                    f"{peak.t:.13g} s" for peak in peaks.of_owners()]

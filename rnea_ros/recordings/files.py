@@ -19,6 +19,7 @@ from .recording import Recording, Samples, Span, Wanted
 
 BAGS = (".mcap", ".db3")
 FORMATS = (*BAGS, ".csv")
+SPARSE = 1.0  # s; no recording that tells torques has so few samples
 
 
 def is_bag(path: str | Path) -> bool:
@@ -62,7 +63,13 @@ def _check_held(wanted: Wanted) -> None:
 def notes(recording: Recording) -> list[str]:
     """For people: what was not used so far."""
     lines = [f"not used: {count} samples {reason}" for reason, count in recording.left_out.items()]
-    return unused(recording.ignored_are, recording.ignored) + lines
+    return unused(recording.ignored_are, recording.ignored) + lines + _in_other_units(recording.span)
+
+
+def _in_other_units(span: Span) -> list[str]:
+    apart = (span.last - span.first) / max(span.samples - 1, 1)
+    doubt = f"warning: samples are {apart:.3g} s apart, for t is read in seconds; is it in ms or ns?"
+    return [doubt] if apart >= SPARSE else []
 
 
 def unused(what: str, names: Sequence[str]) -> list[str]:

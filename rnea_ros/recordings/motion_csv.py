@@ -111,7 +111,8 @@ def used_columns(path: str | Path, joint_names: Sequence[str], blocks: Sequence[
     names = {block: [f"{block}_{joint}" for joint in joint_names] for block in blocks}
     missing = [name for name in ("t", *(name for block in needed for name in names[block])) if name not in header]
     if missing:
-        raise InputError(f"{path}: no column {some(missing, 6, quoted=True)}; the header has {some(header, 6, quoted=True)}")
+        raise InputError(f"{path}: no column {some(missing, 6, quoted=True)}; the header has {some(header, 6, quoted=True)}. "
+                         "Columns of other names: --rename OLD=NEW, of commands that have it")
     known = {block: columns for block, columns in names.items() if set(columns) <= set(header)}
     used = {"t", *(name for columns in known.values() for name in columns)}
     return header, known, tuple(name for name in header if name and name not in used)

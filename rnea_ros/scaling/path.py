@@ -25,8 +25,11 @@ import numpy as np
 from ..errors import InputError, shown
 
 FARTHEST = 1e9  # rad, m; beyond, doubles lie too far apart for a motion
+LOOKS = 8  # between two points, for detours
 ORDERS = 4  # q, q', q'', q'''
+DETOUR = 30.0  # times the sum of chords; no spline through sensible points is as long anywhere
 BEFORE = 1e-13  # of the length, by which a leg ends before a corner
+NEAR = 1e-6  # of the length; a spline through points that are nearer to each other than that turns roundings into detours
 
 
 class Path:
@@ -65,6 +68,17 @@ class Path:
         edges = [0.0, *self.stops, self.length]
         return [(a, b - BEFORE * self.length if b < self.length else b) for a, b in pairwise(edges)]
 
+    def check_detours(self) -> None:
+        """Raises InputError where the path strays from the chords: its points contradict each other."""
+        h = np.diff(self.breaks)
+        looks = self.breaks[:-1, None] + h[:, None] * np.linspace(0.05, 0.95, LOOKS)
+        slope = np.linalg.norm(self(looks.ravel())[1], axis=1).reshape(looks.shape).max(axis=1)
+        worst = int(slope.argmax())
+        if slope[worst] > DETOUR:
+            raise InputError(f"a smooth path would make a detour between points {worst} and {worst + 1} of it, "
+                             f"{h[worst]:.3g} apart: there it is {slope[worst]:.3g} times as long. Other points are too near "
+                             "to each other for where they lead, or velocities point elsewhere: leave those out")
+
     def at(self, s: float) -> np.ndarray:
         """The same for one s: (4, n)."""
         s = min(max(s, 0.0), self.length)
@@ -98,6 +112,19 @@ def through(points: Any, tangents: Any = None, curvatures: Any = None, stops: Se
     cuts = [0, *sorted(set(stops)), len(points) - 1]
     legs = [_leg(s[a:b + 1], points[a:b + 1], [block[a:b + 1] for block in given]) for a, b in pairwise(cuts)]
     return Path(s, np.concatenate(legs), stops=[float(s[k]) for k in cuts[1:-1]])
+
+
+def apart(points: np.ndarray, needed: np.ndarray, least: float) -> np.ndarray:
+    """(count,) which of the points (count, n) to keep, for none to be within `least` of the one before: all needed ones."""
+    keep = np.ones(len(points), dtype=bool)
+    if np.linalg.norm(np.diff(points, axis=0), axis=1).min(initial=np.inf) >= least:
+        return keep
+    last = 0
+    for k in range(1, len(points)):
+        near = float(np.linalg.norm(points[k] - points[last])) < least
+        keep[k], keep[last] = needed[k] or not near, keep[last] and (needed[last] or not needed[k] or not near)
+        last = k if keep[k] else last
+    return keep
 
 
 def places(points: Any) -> np.ndarray:
@@ -152,7 +179,9 @@ def spline(s: np.ndarray, known: np.ndarray, r: int, rest: bool = False) -> np.n
     high = _unit_hermite(r)
     whole = np.concatenate((known, _unknown(h, known, r, free, rest, scale, high)), axis=1)
     ends = np.concatenate((whole[:-1] * scale[..., None], whole[1:] * scale[..., None]), axis=1)
+    ends[:, 0], ends[:, r + 1] = 0.0, np.diff(known[:, 0], axis=0)  # from the first point: what both share would only round
     low = ends[:, :r + 1] / np.array([math.factorial(k) for k in range(r + 1)])[:, None]
+    low[:, 0] = known[:-1, 0]
     return np.concatenate((low, high @ ends), axis=1) * (h[:, None] ** -np.arange(2.0 * r + 2.0))[..., None]
 
 
@@ -186,9 +215,10 @@ def _unknown(h: np.ndarray, known: np.ndarray, r: int, free: int, rest: bool, sc
             rows[0, 1:, row] = start[0, order - r - 1]
             rows[-1, :2, row] = end[-1, order - r - 1]
     cut = r + 1 - free
-    right = -(rows[:, 1, :, :cut] @ known)
-    right[1:] -= rows[1:, 0, :, :cut] @ known[:-1]
-    right[:-1] -= rows[:-1, 2, :, :cut] @ known[1:]
+    right = -(rows[:, 1, :, 1:cut] @ known[:, 1:])
+    steps = np.diff(known[:, :1], axis=0)  # what all points share, changes nothing but roundings
+    right[1:] -= rows[1:, 0, :, 1:cut] @ known[:-1, 1:] - rows[1:, 0, :, :1] @ steps
+    right[:-1] -= rows[:-1, 2, :, 1:cut] @ known[1:, 1:] + rows[:-1, 2, :, :1] @ steps
     return solve_blocks(rows[:, 0, :, cut:], rows[:, 1, :, cut:], rows[:, 2, :, cut:], right)
 
 

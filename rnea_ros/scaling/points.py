@@ -1,8 +1,8 @@
 """Timed points, as a planner sends them, to a path and a planned time law.
 
-The path goes through the points, the law passes them at their times: quintic in time from each to the next, at rest at both
-ends, with given speeds and accelerations where there are any. Inner points with zero velocity, and those that repeat, are
-stops: the motion rests there, and the path may have a corner.
+The path goes through the points, but for one that is all but at another; the law passes all at their times: quintic in time
+from each to the next, at rest at both ends, with given speeds and accelerations where there are any. Inner points with zero
+velocity, and those that repeat, are stops: the motion rests there, and the path may have a corner.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import InputError
 from . import law as laws
 from .law import TimeLaw
-from .path import Path, array, places, spline, through
+from .path import NEAR, Path, apart, array, places, spline, through
 from .plan import ScaledPlan
 
 INTERPOLATIONS = ("positions", "velocities", "accelerations")
@@ -42,6 +42,11 @@ class _Points:
             resting = resting | (np.linalg.norm(self.v, axis=1) <= AT_REST)
         return (np.flatnonzero(resting[1:-1]) + 1).tolist()
 
+    def only(self, keep: np.ndarray) -> _Points:
+        """Some of the points."""
+        v, a = (None if block is None else block[keep] for block in (self.v, self.a))
+        return _Points(self.q[keep], self.reached[keep], self.left[keep], v, a)
+
 
 def plan_from_waypoints(points: Any, times: Any, velocities: Any = None, accelerations: Any = None,
             interpolation: str = "positions") -> ScaledPlan:
@@ -53,17 +58,20 @@ def plan_from_waypoints(points: Any, times: Any, velocities: Any = None, acceler
     if interpolation not in INTERPOLATIONS:
         raise InputError(f"interpolation is '{interpolation}'; allowed are {', '.join(INTERPOLATIONS)}")
     given = _checked(points, times, velocities, accelerations)
-    path = _path(given, interpolation)
-    v, a = _along(path, given)
-    edges, pieces, rests = [0, *given.stops, len(given.q) - 1], [], []
+    s = np.concatenate(([0.0], np.cumsum(np.linalg.norm(np.diff(given.q, axis=0), axis=1))))
+    edges = [0, *given.stops, len(given.q) - 1]
+    keep = apart(given.q, np.isin(np.arange(len(given.q)), edges), NEAR * s[-1])
+    path = _path(given.only(keep), interpolation, s[keep])
+    path.check_detours()
+    v, a = _along(path, given, s)
+    pieces, rests = [], []
     for (i, j), (_, end) in zip(pairwise(edges), path.legs(), strict=True):
         if i:
             rests.append((given.reached[i] - given.left[0], given.left[i] - given.left[0]))
-            pieces += [laws.wait(float(path.breaks[i]), rests[-1][1] - rests[-1][0])] if rests[-1][1] > rests[-1][0] else []
+            pieces += [laws.wait(float(s[i]), rests[-1][1] - rests[-1][0])] if rests[-1][1] > rests[-1][0] else []
         part = slice(i, j + 1)
         t = np.concatenate((given.left[i:i + 1], given.reached[i + 1:j + 1]))
-        s = np.append(path.breaks[i:j], end)
-        pieces.append(_leg(t, s, None if v is None else v[part], None if a is None else a[part]))
+        pieces.append(_leg(t, np.append(s[i:j], end), None if v is None else v[part], None if a is None else a[part]))
     return ScaledPlan(path, pieces[0].then(*pieces[1:]), tuple(rests))
 
 
@@ -97,27 +105,27 @@ def _merged(points: np.ndarray, times: np.ndarray, v: Any, a: Any) -> _Points:
     return _Points(points[first], times[first], times[last], None if v is None else v[first], None if a is None else a[first])
 
 
-def _path(given: _Points, interpolation: str) -> Path:
+def _path(given: _Points, interpolation: str, s: np.ndarray) -> Path:
     """Directions and curvatures where the plan moves, what a spline makes of them where it rests."""
     q, v, a, stops = given.q, given.v, given.a, given.stops
     if interpolation == "positions" or v is None:
-        return through(q, stops=stops)
+        return through(q, stops=stops, s=s)
     size = np.linalg.norm(v, axis=1, keepdims=True)
     moving = size > AT_REST
     v, size = np.where(moving, v, 0.0), np.where(moving, size, 1.0)  # noise has a direction, too
-    path = through(q, v, stops=stops)
+    path = through(q, v, stops=stops, s=s)
     if interpolation == "velocities" or a is None:
         return path
     along = v / size  # q' of length one, so sd = |qd|, and qdd = q'' sd^2 + q' sdd
     bend = (a - along * (along * a).sum(axis=1, keepdims=True)) / size**2
-    return through(q, v, np.where(moving, bend, path(path.breaks)[2]), stops=stops)
+    return through(q, v, np.where(moving, bend, path(s)[2]), stops=stops, s=s)
 
 
-def _along(path: Path, given: _Points) -> tuple[Any, Any]:
+def _along(path: Path, given: _Points, s: np.ndarray) -> tuple[Any, Any]:
     """sd and sdd at the points."""
     if given.v is None:
         return None, None
-    _, q1, q2, _ = path(path.breaks)
+    _, q1, q2, _ = path(s)
     square = (q1 * q1).sum(axis=1)
     v = np.maximum((q1 * given.v).sum(axis=1) / square, 0.0)
     return v, None if given.a is None else (q1 * (given.a - q2 * v[:, None] ** 2)).sum(axis=1) / square

@@ -11,7 +11,7 @@ from ..errors import InputError
 from . import law as laws
 from .feasibility import check_rest
 from .law import TimeLaw
-from .path import Path, places, through
+from .path import NEAR, Path, apart, places, through
 from .points import SAME
 from .profile import LEVEL, Progress, fastest
 from .terms import Constraints
@@ -47,12 +47,15 @@ def route(points: Any, velocities: Any = None, tolerance: float = 1e-6) -> Route
     stops = [int(k) for k in np.flatnonzero(repeats | standing) if 0 < k < len(kept) - 1]
     s = np.concatenate(([0.0], np.cumsum(np.linalg.norm(np.diff(kept, axis=0), axis=1))))
     wanted = np.interp(np.linspace(0.0, s[-1], FIRST + 1), s, np.arange(len(kept)))
-    chosen = np.unique(np.concatenate(([0, len(kept) - 1], stops, np.round(wanted)))).astype(int)
+    needed = [0, *stops, len(kept) - 1]
+    chosen = np.unique(np.concatenate((needed, np.round(wanted)))).astype(int)
+    chosen = chosen[apart(kept[chosen], np.isin(chosen, needed), NEAR * s[-1])]
     while True:
         path = through(kept[chosen], stops=[int(np.searchsorted(chosen, k)) for k in stops], s=s[chosen])
         away = np.linalg.norm(path(s)[0] - kept, axis=1)
         more = _worst(away, s, chosen, tolerance)
         if not more:
+            path.check_detours()
             return Route(path, float(away.max()), len(chosen))
         chosen = np.union1d(chosen, more)
 

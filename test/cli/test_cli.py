@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -187,6 +188,7 @@ def test_torque_of_a_log_as_robots_give_it(tmp_path, capsys, seed):
 @pytest.mark.parametrize("edit, said", [
     (lambda lines: [line[:3] + line[4:] for line in lines], "no column 'q_joint3'"),
     (lambda lines: [line[1:] for line in lines], "no column 't'"),
+    (lambda lines: [["time", *lines[0][1:]], *lines[1:]], "--rename OLD=NEW"),
     (lambda lines: lines[:1], "no rows"),
     (lambda lines: [*lines[:5], ["nan", *lines[5][1:]], *lines[6:]], "row 6, column 't' is 'nan'; a finite number"),
     (lambda lines: [*lines[:5], ["zero", *lines[5][1:]], *lines[6:]], "row 6, column 't' is 'zero'; a finite number"),
@@ -204,6 +206,20 @@ def test_bad_motions_are_refused_with_the_reason(tmp_path, capsys, edit, said):
     assert main.main(["torque", STANFORD, edited_motion(tmp_path, edit), "-o", str(tmp_path / "out.csv")]) == 2
     error = capsys.readouterr().err
     assert said in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize("t, doubted", [(lambda t: t, False), (lambda t: 1.7e9 + t, False), (lambda t: 1e3 * t, True),
+                                        (lambda t: 1e9 * t, True)], ids=["s", "since 1970", "ms", "ns"])
+def test_times_in_other_units_are_doubted_and_instants_told(tmp_path, capsys, t, doubted):
+    rows = np.loadtxt(MOTION, delimiter=",", skiprows=1)[::5]
+    told = t(rows[:, 0])
+    path = edited_motion(tmp_path, lambda lines: [lines[0]] + [[repr(float(time)), *line[1:]]
+                                                               for time, line in zip(told, lines[1::5])])
+    assert main.main(["torque", STANFORD, path, "-o", str(tmp_path / "out.csv")]) == 0
+    out, err = capsys.readouterr()
+    assert ("is it in ms or ns?" in err) == doubted
+    instants = {float(found) for found in re.findall(r"at t = (\S+) s", out)}
+    assert instants and instants <= set(told)
 
 
 @pytest.mark.parametrize("words, said", [

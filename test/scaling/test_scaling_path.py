@@ -45,6 +45,17 @@ def test_through_positions_it_is_the_quintic_spline(points):
     assert elsewhere.length == 3.0 * path.length
 
 
+@pytest.mark.parametrize("distance", [1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
+def test_through_points_close_together_it_is_the_quintic_spline(points, distance):
+    make = pytest.importorskip("scipy.interpolate").make_interp_spline
+    points[3] = points[2] + distance * np.array([0.3, -0.5, 0.8])
+    path, none = through(points + 5.0), np.zeros(3)
+    reference = make(path.breaks, points + 5.0, k=5, bc_type=([(2, none), (3, none)],) * 2)
+    x = np.linspace(0.0, path.length, 501)
+    for order in range(4):  # roundings of the points themselves count the more the nearer these are
+        np.testing.assert_allclose(path(x)[order], reference(x, order), atol=1e-13 / distance**1.8 * 10.0**order)
+
+
 def test_directions_and_curvatures_are_taken_over(points):
     plain = through(points)
     _, tangents, curvatures, _ = plain(plain.breaks)

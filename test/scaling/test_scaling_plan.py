@@ -105,12 +105,34 @@ def test_repeated_and_standing_points_are_stops():
     assert plan.law.duration == pytest.approx(3.5)
     assert not np.abs(plan.law(np.linspace(1.5, 2.2, 50))[1:3]).max() > 1e-9
     hair = np.arange(8)[:, None] * 1e-11
-    assert plan_from_waypoints(points + hair, times).rests == plan.rests and len(plan_from_waypoints(points + 100.0 * hair,
-                                                                                                     times).path.breaks) == 8
+    assert plan_from_waypoints(points + hair, times).rests == plan.rests
     velocities = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, -0.8], [0.0, 0.0]])
     plan = plan_from_waypoints(POINTS, TIMES, velocities)
     assert plan.path.stops == (pytest.approx(plan.path.breaks[1]),) and plan.rests == ((0.8, 0.8),)
     assert len(plan.legs()) == 2
+
+
+@pytest.mark.parametrize("distance", 10.0 ** np.arange(-10, -1.0))
+@pytest.mark.parametrize("interpolation", ["positions", "velocities"])
+def test_points_all_but_equal_neither_bend_the_path_nor_lose_their_times(distance, interpolation):
+    rng, times = np.random.default_rng(6), np.array([0.0, 1.0, 2.0, 2.3, 3.0, 4.0])
+    for _ in range(5):
+        points, direction = rng.uniform(-1.0, 1.0, (6, 3)), rng.normal(size=3)
+        points[3] = points[2] + distance * direction
+        velocities = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0])[:, None] * direction + [[0.0], [0.3], [0.0], [0.0], [0.3], [0.0]]
+        plan = plan_from_waypoints(points, times, None if interpolation == "positions" else velocities, None, interpolation)
+        q, q1, *_ = plan.path(np.linspace(0.0, plan.path.length, 2000))
+        assert np.abs(q).max() < 3.0 and np.linalg.norm(q1, axis=1).max() < 10.0
+        assert np.abs(plan.path(plan.law(times)[0])[0] - points).max() < 1e-5
+
+
+def test_points_that_contradict_each_other_are_refused():
+    """The curvature between two of them sends any smooth path far away."""
+    points = np.array([[0.0, 0.0], [1.0, 0.3], [1.001, 0.3], [2.0, 0.0]])
+    velocities = np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
+    with pytest.raises(InputError, match=r"detour between points 2 and 3 .*velocities point elsewhere"):
+        plan_from_waypoints(points, np.arange(4.0), velocities, None, "velocities")
+    assert plan_from_waypoints(points, np.arange(4.0), velocities).path.length < 2.1
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
