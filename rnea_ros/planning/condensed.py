@@ -113,8 +113,9 @@ class Condensed:
         whole = _whole(at.y)
         self.cost_slope = nodes.weight[:, None, None] * cost.slope(whole, nodes.inner)[:, :self.orders]
         self.cost_rate = float(nodes.weight @ cost.rate(whole, nodes.inner))
+        self.cost_gradient = self._by_variables(at.T * self.cost_slope, self.cost_rate)
 
-    def weighted(self, multipliers: np.ndarray) -> np.ndarray:
+    def _weighted(self, multipliers: np.ndarray) -> np.ndarray:
         """(K, orders, n): slope of multipliers times values by y."""
         total, start = np.zeros_like(self.here.y), 0
         for limit in self.limits:
@@ -122,13 +123,14 @@ class Condensed:
             start += limit.size
         return total
 
-    def gradient(self, multipliers: np.ndarray, objective: float = 1.0) -> np.ndarray:
-        """(size,): slope of objective times the objective plus multipliers times values."""
-        slope = self.weighted(multipliers)
-        if self.effort:
-            slope = slope + objective * self.here.T * self.cost_slope
-        by_T = (slope * self.here.y_T).sum() + objective * self.cost_rate + multipliers[-1]
-        return np.append(self.bands.vector(self.B, slope * self.scale), 0.0 if self.given else by_T)
+    def gradient(self, multipliers: np.ndarray) -> np.ndarray:
+        """(size,): slope of the objective plus multipliers times values."""
+        return self.cost_gradient + self._by_variables(self._weighted(multipliers), multipliers[-1])
+
+    def _by_variables(self, slope: np.ndarray, by_T: float) -> np.ndarray:
+        """(size,) from a slope by y (K, orders, n), and by T alone."""
+        by_T = 0.0 if self.given else by_T + (slope * self.here.y_T).sum()
+        return np.append(self.bands.vector(self.B, slope * self.scale) if slope.any() else 0.0 * self.here.x[:-1], by_T)
 
     def changes(self, step: np.ndarray) -> np.ndarray:
         """(rows,): slopes of the values times a step."""
@@ -167,7 +169,7 @@ class Condensed:
             limit.add_squares(G, sigma[start:start + limit.size])
             start += limit.size
         count, T, powers = len(G), here.T, self.powers[:, None]
-        slope = self.weighted(multipliers) + T * self.cost_slope
+        slope = self._weighted(multipliers) + T * self.cost_slope
         flat_T = here.y_T.reshape(count, -1, 1)
         G_T = (G @ flat_T).reshape(here.y.shape)
         border = self.bands.vector(self.B, (G_T - powers / T * slope + self.cost_slope) * self.scale)
@@ -197,6 +199,7 @@ class _Limit:
         self.size, self.scale = len(self.sample), own.quantity.scale
         self.width = own.quantity.order + 1
         self._constant: np.ndarray | None = None
+        self._alone: np.ndarray | None = None  # (k,) numbers of the derivatives, where each component is one of them
 
     def _table(self, numbers: np.ndarray) -> np.ndarray:
         """(at, k) from numbers of the rows, divided by the scale."""
@@ -213,6 +216,8 @@ class _Limit:
             if self._constant is None:
                 motion = y[self.at[:1], :self.width].swapaxes(0, 1)
                 self._constant = np.concatenate(self.quantity.slope(*motion), axis=-1)
+                by, count = np.abs(self._constant[0]).argmax(axis=1), (self._constant[0] != 0.0).sum(axis=1)
+                self._alone = by if (count == 1).all() and len(set(by)) == len(by) else None
             self.slopes = self._constant
         else:
             self.slopes = np.concatenate(self.quantity.slope(*y[self.at, :self.width].swapaxes(0, 1)), axis=-1)
@@ -228,6 +233,9 @@ class _Limit:
     def add_squares(self, G: np.ndarray, sigma: np.ndarray) -> None:
         width = self.slopes.shape[-1]
         weights = self._table(sigma) / self.scale
+        if self._alone is not None:
+            G[self.at[:, None], self._alone, self._alone] += weights * (self.slopes[0] ** 2).sum(axis=1)
+            return
         G[self.at, :width, :width] += (self.slopes.swapaxes(-1, -2) * weights[:, None, :]) @ self.slopes
 
     def add_curvature(self, G: np.ndarray, y: np.ndarray, multipliers: np.ndarray, small: float) -> None:

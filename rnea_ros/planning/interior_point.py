@@ -21,6 +21,7 @@ import numpy as np
 from .banded import Equations
 from .condensed import Condensed, Point
 
+ANEW = 4  # iterations with one curvature, where time alone counts: limits, mostly, decide where the fastest motion is
 TAU = 0.99  # of the way to a limit that a step goes, at most
 FALL, POWER = 0.2, 1.5  # of mu
 ENOUGH = 10.0  # mu falls where the error is less than so many of it
@@ -117,16 +118,18 @@ class _Search:
             while self._error(dual, self.mu) <= ENOUGH * self.mu and self.mu > self.tolerance / 10.0:
                 self.mu = max(self.tolerance / 10.0, min(FALL * self.mu, self.mu**POWER))
                 self.filter = []
-            if not self._step(multipliers):
+            if not self._step(multipliers, iteration):
                 return Found(self.point.x, multipliers, STUCK, iteration)
         return Found(self.point.x, self.z[1] - self.z[0], TOO_MANY, most)
 
-    def _step(self, multipliers: np.ndarray) -> bool:
+    def _step(self, multipliers: np.ndarray, iteration: int) -> bool:
         """One of Newton's steps, with a larger shift where no share of it is any good; False if that does not help."""
         program, gaps = self.program, self._gaps(self.s)
         sigma = self.z[0] / gaps[0] + self.z[1] / gaps[1]
         self.slope = np.where(self.above, self.mu / gaps[1], 0.0) - np.where(self.below, self.mu / gaps[0], 0.0)
-        matrix = program.newton(program.curvature(multipliers), multipliers, sigma)
+        if program.effort or iteration % ANEW == 0:
+            self.curvature = program.curvature(multipliers)
+        matrix = program.newton(self.curvature, multipliers, sigma)
         least = 0.0
         while self._factorised(matrix, least):
             step, ds = self._solved(matrix, sigma, self.c - self.s)
@@ -156,7 +159,7 @@ class _Search:
         """Whether some share of the step is taken."""
         tau, objective = max(TAU, 1.0 - self.mu), self.program.objective(self.point)
         now = _Merit(np.abs(self.c - self.s).sum(), self._barrier(objective, self.s),
-                     float(self.program.gradient(np.zeros_like(self.c)) @ step + self.slope @ ds))
+                     float(self.program.cost_gradient @ step + self.slope @ ds))
         largest = _share(gaps, ds, tau)
         if step[-1] < 0.0:
             largest = min(largest, -0.5 * self.point.T / step[-1])

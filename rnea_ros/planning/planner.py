@@ -127,17 +127,17 @@ class _Planner:
         attempts = range(1, max(self.settings.tries, self.settings.best_of) + 1)
         first = next(guesses)
         for number, guess in zip(attempts, chain([first], guesses)):
-            self._draft(f"guess {number}", guess, drafts, failures, others=False)
+            self._draft(f"guess {number}", guess, drafts, failures, own=True)
             if len(drafts) == self.settings.best_of:
                 break
         hasty = all(failure.hasty for failure in failures)
         if not drafts and not hasty and ours(self._program(first), self.settings):
-            self._draft("guess 1 by IPOPT", first, drafts, failures, others=True)
+            self._draft("guess 1 by IPOPT", first, drafts, failures, own=False)
         if not drafts:
             raise PlanningError(self._why(failures, standstill(self.problem, first)))
         return drafts
 
-    def _draft(self, stage: str, guess: Curve, drafts: list[_Draft], failures: list[_Failure], others: bool) -> None:
+    def _draft(self, stage: str, guess: Curve, drafts: list[_Draft], failures: list[_Failure], own: bool) -> None:
         """One more draft, or one more failure."""
         program = self._program(guess)
         if fastest := self._hasty(stage, guess):
@@ -145,12 +145,12 @@ class _Planner:
             failures.append(_Failure(*worst_violation(self.problem, replace(fastest, duration=longest)),
                                      f"the fastest takes {fastest.duration:.4g} s, {longest:g} s are allowed", True))
             return
-        solution = self._solved(stage, program, guess, COLD, others=others)
+        solution = self._solved(stage, program, guess, COLD, own=own, others=not own)
         curve = program.curve(solution.x)
         if solution.converged:
             drafts.append(_Draft(program, curve, solution.multipliers, program.objective(solution.x)))
         else:
-            failures.append(_Failure(*worst_violation(self.problem, curve), _reason(solution), again=others))
+            failures.append(_Failure(*worst_violation(self.problem, curve), _reason(solution), again=not own))
 
     def _hasty(self, stage: str, guess: Curve) -> Curve | None:
         """The fastest motion near the guess, if even that takes longer than is allowed."""
@@ -219,11 +219,11 @@ class _Planner:
         return solution.converged
 
     def _solved(self, stage: str, program: Transcription, guess: Curve, near: Nearness,
-                multipliers: np.ndarray | None = None, others: bool = True) -> NlpSolution:
+                multipliers: np.ndarray | None = None, own: bool = True, others: bool = True) -> NlpSolution:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(SolverProgress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        solution = solved(program, program.variables(guess), near, self.settings, watch, multipliers, others)
+        solution = solved(program, program.variables(guess), near, self.settings, watch, multipliers, own, others)
         self.iterations += solution.iterations
         return solution
 

@@ -72,8 +72,11 @@ class Rows:
 
     def carried(self, multipliers: np.ndarray, to: Rows) -> np.ndarray:
         """Multipliers of these rows for other ones, zero for what is new there."""
-        known = dict(zip(map(tuple, self.key), multipliers))
-        return np.array([known.get(tuple(key), 0.0) for key in to.key])
+        keys = np.concatenate((self.key, to.key)) - np.minimum(self.key.min(axis=0), to.key.min(axis=0))
+        here, there = np.split(np.ravel_multi_index(tuple(keys.T), keys.max(axis=0) + 1), [len(self.key)])
+        order = np.argsort(here)
+        at = order[np.searchsorted(here, there, sorter=order).clip(max=len(here) - 1)]
+        return np.where(here[at] == there, multipliers[at], 0.0)
 
     @staticmethod
     def _listed(ends: np.ndarray, limits: list[np.ndarray]) -> np.ndarray:

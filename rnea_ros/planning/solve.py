@@ -50,11 +50,12 @@ def ours(program: Transcription, settings: Settings) -> type[Condensed] | None:
 
 
 def solved(program: Transcription, x: np.ndarray, near: Nearness, settings: Settings, watch: Watch,
-           multipliers: np.ndarray | None = None, others: bool = True) -> NlpSolution:
-    """A local minimum near x. watch: as in ipopt.minimise. others: whether IPOPT has a try where ours fails."""
-    kind = ours(program, settings)
+           multipliers: np.ndarray | None = None, own: bool = True, others: bool = True) -> NlpSolution:
+    """A local minimum near x. watch: as in ipopt.minimise. own: whether ours has a try; others: IPOPT, where ours fails."""
+    kind = ours(program, settings) if own else None
     if kind is None:
-        return _by_ipopt(program, x, near, settings, settings.iterations, watch, multipliers)
+        return _by_ipopt(program, x, near, settings, settings.iterations if own else min(MOST, settings.iterations), watch,
+                         multipliers)
     found = _by_ours(kind(program), x, near, settings, watch, multipliers)
     if found.converged or not others:
         return found

@@ -41,8 +41,8 @@ class Tied(Condensed):
         """Of x only what keeps the conditions counts."""
         return super().at(np.append(x[:-1] - self._back @ (self.E @ x[:-1] - self.e), x[-1]))
 
-    def gradient(self, multipliers: np.ndarray, objective: float = 1.0) -> np.ndarray:
-        found = super().gradient(multipliers, objective)
+    def gradient(self, multipliers: np.ndarray) -> np.ndarray:
+        found = super().gradient(multipliers)
         return np.append(self.Z @ (self.Z.T @ found[:-1]), 0.0)
 
     def _equations(self, bands: np.ndarray, *_border: object) -> Projected:

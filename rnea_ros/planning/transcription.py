@@ -12,6 +12,8 @@ is a Gauss-Lobatto quadrature on the nodes.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from .bspline import POWERS, Curve, basis
@@ -39,11 +41,17 @@ class Transcription:
         self.size = (len(breaks) - 1 + degree) * n + 1
         local = nodes.span[:, None] * n + np.arange((degree + 1) * n)
         self.seen = np.hstack((local, np.full((count, 1), self.size - 1)))  # (K, w) variables that a node sees
+
+    @cached_property
+    def jacobian_pattern(self) -> Pattern:
         width = self.seen.shape[1]
-        self.jacobian_pattern = Pattern(np.repeat(self.rows.row, width), self.seen[self.rows.node].ravel(),
-                                        (len(self.rows.lower), self.size))
-        self.hessian_pattern = Pattern(np.repeat(self.seen, width, axis=1).ravel(), np.tile(self.seen, width).ravel(),
-                                       (self.size, self.size), upper=True)
+        return Pattern(np.repeat(self.rows.row, width), self.seen[self.rows.node].ravel(), (len(self.rows.lower), self.size))
+
+    @cached_property
+    def hessian_pattern(self) -> Pattern:
+        width = self.seen.shape[1]
+        return Pattern(np.repeat(self.seen, width, axis=1).ravel(), np.tile(self.seen, width).ravel(), (self.size, self.size),
+                       upper=True)
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
