@@ -35,7 +35,8 @@ def noted_signals() -> list[int]:
 
 
 class Finishing(Protocol):
-    context: Any
+    @property
+    def context(self) -> Any: ...
 
     def create_guard_condition(self, callback: Callable[[], None]) -> Any: ...
 

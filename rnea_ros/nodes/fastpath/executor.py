@@ -24,12 +24,11 @@ from typing import Any
 
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor, TimeoutException
 from rclpy.guard_condition import GuardCondition
-from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.impl.implementation_singleton import rclpy_implementation as rcl
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 from rclpy.waitable import NumberOfEntities
 
-rcl: Any = rclpy_implementation
 PATIENCE = 0.2  # s; what was lost is found after no more than this
 NANOSECONDS = round(PATIENCE * 1e9)
 WITH_INFO = getattr(getattr(Subscription, "CallbackType", None), "WithMessageInfo", "none before Iron")
@@ -91,19 +90,20 @@ class LeanExecutor(SingleThreadedExecutor):
         with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
             self._known = self._all(*_OFTEN)
             entities = sorted(self._entities("subscriptions", held), key=lambda entity: getattr(entity, "served_last", False))
-            subscriptions = {entity.handle.pointer: entity for entity in entities}
-            timers = {entity.handle.pointer: entity for entity in self._entities("timers", held)}
+            subscriptions: dict[int, Subscription] = {entity.handle.pointer: entity for entity in entities}
+            timers: dict[int, Timer] = {entity.handle.pointer: entity for entity in self._entities("timers", held)}
             guards = self._handles(held, self._rare, self._sigint_gc)  # a context that ends triggers one of them
             wait_set = self._wait_set(held, NumberOfEntities(len(subscriptions), len(guards), len(timers)))
-            handles, clocks = ([entity.handle for entity in found.values()] for found in (subscriptions, timers))
+            handles = [subscription.handle for subscription in subscriptions.values()]
+            clocks = [timer.handle for timer in timers.values()]
             while True:
                 wait_set.clear_entities()
                 for handle in handles:
                     wait_set.add_subscription(handle)
-                for handle in clocks:
-                    wait_set.add_timer(handle)
-                for handle in guards:
-                    wait_set.add_guard_condition(handle)
+                for clock in clocks:
+                    wait_set.add_timer(clock)
+                for guard in guards:
+                    wait_set.add_guard_condition(guard)
                 wait_set.wait(NANOSECONDS)
                 rare = not self._served.is_set() or wait_set.get_ready_entities("guard_condition")
                 if rare and not self._context.ok():
@@ -176,8 +176,11 @@ class LeanExecutor(SingleThreadedExecutor):
             time.sleep(PATIENCE)
 
     def _untold(self) -> bool:
-        """Whether there is something to do that no wait has told of; without rclpy's list of tasks, who knows."""
-        return bool(getattr(self, "_tasks", True) or self._known != self._all(*_OFTEN)
+        """Whether there is something to do that no wait has told of; without rclpy's list of tasks, who knows.
+
+        Lyrical and Jazzy's newest have a list of those that can go on, the others one of all that are not done."""
+        tasks = getattr(self, "_ready_tasks", getattr(self, "_tasks", True))
+        return bool(tasks or self._known != self._all(*_OFTEN)
                     or any(guard._executor_triggered for guard in self._all("guards")))
 
     def _wait_for_something_rare(self) -> bool:
@@ -247,7 +250,7 @@ class LeanExecutor(SingleThreadedExecutor):
             held.enter_context(handle)
         return handles
 
-    def _wait_set(self, held: ExitStack, count: NumberOfEntities) -> Any:
+    def _wait_set(self, held: ExitStack, count: NumberOfEntities) -> rcl.WaitSet:
         held.enter_context(self._context.handle)
         return rcl.WaitSet(count.num_subscriptions, count.num_guard_conditions, count.num_timers, count.num_clients,
                            count.num_services, count.num_events, self._context.handle)

@@ -1,0 +1,106 @@
+"""Sourced Humble and Lyrical, as far as they can be known without them: a type checker reads the nodes against stubs of both.
+
+test/support/ros_stubs says in our own words what rclpy has there, its inside included as far as the lean executor uses it;
+messages are this machine's, without what Humble's lack. Compared with which sources: docs/platforms.md.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+import numpy as np
+from rcl_interfaces.srv import GetParameters
+
+from rnea_ros import Robot
+from rnea_ros.nodes.fastpath.executor import LeanExecutor
+from support import humble_stand_in, message_stubs
+from support.node_bench import ARM, NODE, Bench
+from support.ros_helpers import world
+
+ROOT = Path(__file__).resolve().parents[2]
+STUBS = ROOT / "test" / "support" / "ros_stubs"
+CODE = ("rnea_ros/nodes", "rnea_ros/demo/nodes", "rnea_rqt/rnea_rqt")
+LACKING = {"humble": {"Marker.ARROW_STRIP"}, "lyrical": set()}  # of messages that the code imports
+# What one has and the other has not: a line that must be found wrong there.
+WRONG = {
+    "humble": ("subscription._callback_type", "service.service_name", "Marker.ARROW_STRIP", "node.create_task",
+               'node.create_subscription(Marker, "m", lambda message, info: None, 1)', "with rclpy.init(): pass"),
+    "lyrical": ("executor._tasks", "node.create_task", 'node.create_subscription(Marker, "m", lambda: None, 1)',
+                "Marker(lifetimes=1)"),
+}
+BEGIN = """import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.service import Service
+from rclpy.subscription import Subscription
+from visualization_msgs.msg import Marker
+
+
+def wrong(node: Node, subscription: Subscription, service: Service, executor: SingleThreadedExecutor) -> None:
+"""
+# What rnea_ros leaves open (a node's executor, a controller that there may not be) is no difference of a distribution.
+SETTINGS = """[mypy]
+check_untyped_defs = True
+ignore_missing_imports = True
+disable_error_code = import-untyped, union-attr
+[mypy-rnea_ros.*]
+follow_imports = silent
+"""
+
+
+@pytest.mark.timeout(900)  # a type checker reads all of numpy, too: 20 s of processor each
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy comes with the extra 'lint'")
+@pytest.mark.parametrize("distribution", LACKING)
+def test_the_nodes_use_nothing_that_a_distribution_lacks(distribution, tmp_path):
+    sources = [path for folder in CODE for path in (ROOT / folder).rglob("*.py")]
+    found = message_stubs.write(tmp_path / "messages", message_stubs.imported(sources), LACKING[distribution])
+    assert {"sensor_msgs.msg", "rnea_msgs.msg", "trajectory_msgs.msg"} <= set(found)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(BEGIN + "".join(f"    {line}\n" for line in WRONG[distribution]))
+    (tmp_path / "mypy.ini").write_text(SETTINGS)
+    humble = "--always-true" if distribution == "humble" else "--always-false"
+    command = [sys.executable, "-m", "mypy", "--config-file", str(tmp_path / "mypy.ini"),
+               "--cache-dir", str(tmp_path / "cache"), humble, "HUMBLE", *CODE, str(wrong)]
+    path = os.pathsep.join(map(str, (STUBS, tmp_path / "messages", ROOT / "rnea_rqt")))
+    environment = {**os.environ, "MYPYPATH": path}
+    environment.pop("PYTHONPATH", None)
+    told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    errors = [line for line in told.stdout.splitlines() if ": error: " in line]
+    assert not [line for line in errors if wrong.name not in line], told.stdout + told.stderr
+    first = len(BEGIN.splitlines()) + 1
+    assert {int(line.split(":")[1]) for line in errors} == set(range(first, first + len(WRONG[distribution]))), told.stdout
+
+
+@pytest.mark.parametrize(("lists", "waiting"), [
+    ({"_tasks": []}, False), ({"_tasks": ["a task"]}, True),  # Humble to Kilted
+    ({"_ready_tasks": deque()}, False), ({"_ready_tasks": deque(["a task"])}, True),  # Lyrical
+    ({}, True)])  # none of these: who knows
+def test_the_executor_looks_at_the_tasks_that_its_rclpy_keeps(lists, waiting):
+    """A task that no wait has told of is served all the same; where there is none, nobody is woken for it."""
+    executor = SimpleNamespace(_known=[], _all=lambda *plurals: [], **lists)
+    assert LeanExecutor._untold(executor) is waiting
+
+
+@pytest.mark.ros
+def test_a_node_does_its_work_with_what_humble_has(tmp_path):
+    """Torques to the last bit, and an answer to a service."""
+    with world(tmp_path) as ros:
+        ros.through = [humble_stand_in.__file__]
+        bench = Bench(ros, robot_description=ARM).ready()
+        motion = np.random.default_rng(5).uniform(-1.0, 1.0, (4, 3))
+        result, expected = bench.send(motion), Robot.from_urdf(ARM).dynamics(*motion)
+        assert (list(result.effort), list(result.effort_rate)) == (expected.tau.tolist(), expected.tau_rate.tolist())
+        told = ros.call(GetParameters, f"{NODE}/get_parameters", GetParameters.Request(names=["diagnostics.period"]))
+        assert [value.double_value for value in told.values] == [0.1]
+        assert bench.alive()

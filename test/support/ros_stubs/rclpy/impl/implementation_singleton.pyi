@@ -1,0 +1,1 @@
+from rclpy.impl import rclpy_implementation as rclpy_implementation

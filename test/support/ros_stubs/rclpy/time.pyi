@@ -1,0 +1,6 @@
+from builtin_interfaces.msg import Time as TimeMessage
+
+class Time:
+    @property
+    def nanoseconds(self) -> int: ...
+    def to_msg(self) -> TimeMessage: ...
