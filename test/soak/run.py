@@ -2,6 +2,8 @@
 
     python -m soak.run --hours 8 --seed 1
 
+Ctrl-C ends it after the trouble that is under way, with its report.
+
 After each trouble every node has to answer rightly again. Fails if one did not, if a number was wrong, if memory, descriptors
 or threads grew, or if a log has a traceback. Prints a report at the end.
 """
@@ -39,13 +41,14 @@ BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(r
 
 
 class Soak:
-    """found: what must not be, in sentences; troubles: how many of each there were; longest: until all answered again [s]."""
+    """found: what must not be, in sentences; troubles: how many of each there were; longest: until all answered again [s];
+    enough: whether somebody wants it to end after this trouble."""
 
     def __init__(self, nodes: Nodes, seed: int):
         self.nodes, self.rng = nodes, random.Random(seed)
         self.found: list[str] = []
         self.troubles: Counter[str] = Counter()
-        self.longest = 0.0
+        self.longest, self.enough = 0.0, False
         self._looked, self._rounds = 0.0, 0
         self._raw = nodes.ros.node.create_publisher(JointState, "/joint_states", 10)
         self._all: list[Callable[[], None]] = [
@@ -57,7 +60,7 @@ class Soak:
         end = time.monotonic() + seconds
         self.answered("the start")
         waiting: list[Callable[[], None]] = []
-        while time.monotonic() < end and self.troubles.total() < troubles and not self.found:
+        while time.monotonic() < end and self.troubles.total() < troubles and not (self.found or self.enough):
             waiting = waiting or self._round()
             act = waiting.pop()
             self.troubles[act.__name__] += 1
@@ -202,6 +205,8 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
         soak = Soak(Nodes(ros), given.seed)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: setattr(soak, "enough", True))
         soak.run(given.hours * 3600.0)
         print(report(soak, time.monotonic() - began), flush=True)
     return 1 if soak.found else 0

@@ -97,6 +97,7 @@ class World:
         log = (self.folder / f"{number}.log").open("w+")
         process = subprocess.Popen(
             [*command, *ros_args], stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
+            start_new_session=True,  # a terminal's Ctrl-C is for who runs the test, who ends this
             env={**os.environ, "ROS_DOMAIN_ID": str(self.domain), "PYTHONPATH": PATH})
         self._processes.append(process)
         return Process(process, Path(log.name))
