@@ -16,11 +16,16 @@ class Bands:
         self._order = np.argsort(span, kind="stable")
         self._starts = np.searchsorted(span[self._order], np.arange(spans))
         self._some = np.append(np.diff(self._starts) > 0, self._starts[-1] < len(span))
+        each = int(np.bincount(span, minlength=spans).min())
+        self._even = self._order[self._starts[:, None] + np.arange(each)]  # (spans, each): as many nodes in every span,
+        self._rest = np.setdiff1d(np.arange(len(span)), self._even)  # and those that some spans have beside them
+        self._span = span[self._rest]
         point, distance, j, i = np.ogrid[:self.count, :width, :n, :n]
-        self._offset, self._column = np.broadcast_arrays(distance * n + i - j, point * n + j)
-        self._below = (self._offset >= 0) & (point + distance < self.count)
-        self._offset, self._column = self._offset[self._below], self._column[self._below]
-        both = free[self._column] & free[np.minimum(self._column + self._offset, len(free) - 1)]
+        offset, column = np.broadcast_arrays(distance * n + i - j, point * n + j)
+        below = (offset >= 0) & (point + distance < self.count)
+        offset, column = offset[below], column[below]
+        self._from, self._to = np.flatnonzero(below), column * width * n + offset  # of blocks, in bands by columns
+        both = free[column] & free[np.minimum(column + offset, len(free) - 1)]
         self._keep = both.astype(float)
 
     def _summed(self, pieces: np.ndarray) -> np.ndarray:
@@ -40,17 +45,20 @@ class Bands:
     def matrix(self, B: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Lower bands (width n, points n) of the sum of B^T G B; G (K, orders n, orders n) symmetric."""
         K, orders, width = B.shape
-        n, B_t = self.n, B.swapaxes(1, 2)
-        half = (B_t @ G.reshape(K, orders, -1)).reshape(K, width, n, orders, n)  # by (a, j) and (s, i)
-        half = np.ascontiguousarray(half.transpose(0, 3, 1, 2, 4)).reshape(K, orders, -1)  # s, and (a, j, i)
-        local = self._summed(B_t @ half).reshape(self.spans, width, width, n, n)  # b, a, j, i
+        n, spans = self.n, self.spans
+        by_orders = np.ascontiguousarray(G.reshape(K, orders, n, orders, n).swapaxes(2, 3)).reshape(K, orders**2, n * n)
+        pairs = (B[:, :, None, :, None] * B[:, None, :, None, :]).reshape(K, orders**2, width**2)
+        local = (pairs[self._even].reshape(spans, -1, width**2).swapaxes(1, 2)
+                 @ by_orders[self._even].reshape(spans, -1, n * n))
+        np.add.at(local, self._span, pairs[self._rest].swapaxes(1, 2) @ by_orders[self._rest])
+        local = local.reshape(spans, width, width, n, n)  # a, b, j, i
         blocks = np.zeros((self.count, width, n, n))
         for a in range(width):
             for b in range(a, width):
-                blocks[a:a + self.spans, b - a] += local[:, b, a]
-        bands = np.zeros((width * n, self.count * n), order="F")
-        bands[self._offset, self._column] = blocks[self._below] * self._keep
-        return bands
+                blocks[a:a + spans, b - a] += local[:, a, b]
+        bands = np.zeros(width * n * self.count * n)
+        bands[self._to] = blocks.ravel()[self._from] * self._keep
+        return bands.reshape((width * n, -1), order="F")
 
 
 class Equations(Protocol):
