@@ -22,6 +22,7 @@ PART = 1_000  # steps in one function: what registers and stack are given to tak
 TOGETHER = 1_000  # angles whose sines are computed in one call
 _STEPS = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}", "sqrt": "sqrt({0})",
           "fma": "RNEA_FMA({0}, {1}, {2})", "fms": "RNEA_FMA({0}, {1}, -{2})", "fnma": "RNEA_FMA(-{0}, {1}, {2})",
+          "max": "{0} > {1} ? {0} : {1}",
           **{name: f"{name}({{0}})" for name in CALLS}}
 
 PREAMBLE = f"""#include <math.h>

@@ -110,6 +110,10 @@ class Kernel:
         parts = self._many(blocks, count)[0]
         return self._shaped(parts, (count,)) if all(np.isfinite(part).all() for part in parts) else None
 
+    def of_samples(self, blocks: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, ...]:
+        """The same, whatever the numbers are."""
+        return self._shaped(self._many(blocks, count)[0], (count,))
+
     def sweep(self, x: np.ndarray, state: int) -> np.ndarray:
         """A recurrence over rows x (count, size), at least one: the first `state` inputs of every row but the first become the
         last `state` results of the row before; x is where that happens. Returns the results (count, width)."""

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from .ir.program import Program
 
-_ARITHMETIC = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}"}
+_ARITHMETIC = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}",
+               "max": "max({0}, {1})"}
 _CALLS = {name: getattr(math, name) for name in ("sin", "cos", "tan", "tanh", "sqrt", "exp")}
 
 

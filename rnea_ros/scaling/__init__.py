@@ -6,6 +6,7 @@
     feasibility   whether a path can be moved along at all
     profile       the fastest s(t) on a path, inside all limits; grid, barrier, newton, spline: the numbers behind it
     dense_look    how much of the limits a law uses, between samples too
+    rows, compiled  the text of these limits of one sample, and how it is run over many
     points        timed points as a path and a time law
     plan          the motion that stays as near to a plan as the limits allow
     time_scaling  the rate at which that motion is played, which can be changed at any time

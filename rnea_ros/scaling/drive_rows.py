@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 TIMES_SPEED = {0: 1, 1: 2, 2: 4, 3: 5}  # place of a coefficient of torque -> its place in power
-Coefficients = Mapping[str, Mapping[int, np.ndarray]]  # quantity -> place -> (samples, n)
+Coefficients = Mapping[str, Mapping[int, np.ndarray]]  # quantity -> place -> (n, samples)
 
 
 class DriveLimit(Protocol):
@@ -46,7 +46,7 @@ class DriveRows:
 
     def __init__(self, limits: Sequence[DriveLimit], factors: Mapping[str, np.ndarray], coulomb: np.ndarray):
         self.limits, self._coulomb = tuple(limits), coulomb
-        self._factors = {name: table.T for name, table in factors.items() if table.any()}
+        self._factors = {name: table for name, table in factors.items() if table.any()}
         taken = np.abs(factors["effort"]) @ coulomb
         lower, upper = (np.array([getattr(limit, end) for limit in self.limits]) for end in ("lower", "upper"))
         lower, upper = lower + taken, upper - taken
@@ -65,17 +65,20 @@ class DriveRows:
         if name not in self._factors:
             return np.full(len(self._coulomb), np.nan)
         table = np.abs(self._factors[name])
-        return np.fmin.reduce(np.divide(self._half, table, out=np.full(table.shape, np.nan), where=table > 0.0), axis=1)
+        left = np.divide(self._half[:, None], table, out=np.full(table.shape, np.nan), where=table > 0.0)
+        return np.fmin.reduce(left, axis=0)
 
-    def fill(self, rows: np.ndarray, weights: Coefficients, q1: np.ndarray) -> None:
-        """rows (samples, 7, limits), zeros: their coefficients, from those of effort, effort_rate and velocity."""
+    def rows(self, weights: Coefficients, q1: np.ndarray) -> np.ndarray:
+        """Their coefficients (7, limits, samples), from those of effort, effort_rate and velocity, and q' (n, samples)."""
+        rows = np.zeros((7, len(self.limits), *q1.shape[1:]))
         for name, table in self._factors.items():
             if name == "power":
                 for place, values in weights["effort"].items():
-                    rows[:, TIMES_SPEED[place]] += (values * q1) @ table
-                rows[:, 1] += (self._coulomb * np.abs(q1)) @ table
+                    rows[TIMES_SPEED[place]] += table @ (values * q1)
+                rows[1] += table @ (self._coulomb[:, None] * np.abs(q1))
             else:
                 for place, values in weights[name].items():
-                    rows[:, place] += values @ table
-        rows /= self._half
-        rows[:, 0] += self.offset
+                    rows[place] += table @ values
+        rows /= self._half[:, None]
+        rows[0] += self.offset[:, None]
+        return rows

@@ -77,8 +77,8 @@ class Grid(Barrier):
             standing = STANDING * self._top  # at the ends both speeds vanish
             bound = np.maximum(v, standing) / np.maximum(self.objectives.ceiling(s), standing)
             bounds.append(Group((1,), (np.minimum(bound, INSIDE) if self.objectives.moving else bound)[:, None, None]))
-        return bounds + [group.widened(self.level, self.constraints.offset[columns]).on_law(v, a, u)
-                         for group, columns in zip(self.constraints.groups(s), self._columns)]
+        return bounds + [group.widened(self.level, self.constraints.offset[columns])
+                         for group, columns in zip(self.constraints.groups_on_law(s, v, a, u), self._columns)]
 
     def _constrain(self) -> None:
         own = EACH * self.intervals + 1

@@ -53,15 +53,18 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     check_rest(constraints, PASS, float(current.law.at(sigma)[0]))
     table = CoefficientTable(constraints, current.law, sigma, AHEAD)
     rest = current.law.between(sigma, current.law.duration)
-    polynomials = dense_look(constraints, rest, ROOM).polynomials
-    factor = largest(polynomials, ROOM, constraints.offset)
+    look = dense_look(constraints, rest, ROOM)
+    offset = constraints.offset[look.of]
+    factor = largest(look.polynomials, ROOM, offset)
     if factor >= 1.0:
         return Assessment(1.0, table, None)
     factor *= 1.0 - 1e-12
-    excess = np.max([shares(played_at(polynomials, k), constraints.offset).max(axis=0) for k in RATES], axis=0) / PASS
+    excess = np.ones(len(constraints.offset))
+    for k in RATES:
+        np.maximum.at(excess, look.of, shares(played_at(look.polynomials.T, k), offset) / PASS)
     slower = current.slower(factor)
     its_table = CoefficientTable(constraints, slower.law, sigma / factor, AHEAD)
-    return Assessment(factor, table.widened(np.maximum(excess, 1.0)), (slower, its_table))
+    return Assessment(factor, table.widened(excess), (slower, its_table))
 
 
 def next_law(constraints: Constraints, current: ScaledPlan, at: float, plan: ScaledPlan, catch_up: bool, offset: float,

@@ -133,11 +133,12 @@ def slowed(constraints: Constraints, law: TimeLaw, slower_too: bool = True, look
     Not slower_too: at one of RATES, if it is inside at that one and this is faster.
     look: at the law, if there was one
     """
-    polynomials = (look or dense_look(constraints, law, share)).polynomials
-    factor = largest(polynomials, share, constraints.offset)
+    look = look or dense_look(constraints, law, share)
+    polynomials, offset = look.polynomials, constraints.offset[look.of]
+    factor = largest(polynomials, share, offset)
     if not slower_too:
         for rate in (rate for rate in RATES if rate > factor):
-            if shares(played_at(polynomials, rate), constraints.offset).max() <= share:
+            if shares(played_at(polynomials.T, rate), offset).max(initial=0.0) <= share:
                 return law.slower(rate)
     return law if factor >= 1.0 else law.slower(factor * (1.0 - 1e-12))
 
@@ -153,23 +154,23 @@ def _passed(constraints: Constraints, grid: Grid, c: np.ndarray) -> TimeLaw:
 
 def steady_factor(constraints: Constraints, law: TimeLaw, share: float) -> float:
     """The largest constant rate up to 1 at which a law, and every slower one, keeps to a share of the limits everywhere."""
-    look = dense_look(constraints, law, share, lambda polynomials: largest(polynomials, share, constraints.offset))
-    return largest(look.polynomials, share, constraints.offset, look.rate)
+    look = dense_look(constraints, law, share, lambda polynomials, of: largest(polynomials, share, constraints.offset[of]))
+    return largest(look.polynomials, share, constraints.offset[look.of], look.rate)
 
 
 def steady(constraints: Constraints, law: TimeLaw, share: float, most: float = 1e4) -> float:
     """The largest constant rate of a law inside a share of the limits, as seen on a coarse grid."""
     motion = law(np.linspace(0.0, law.duration, 2 * COARSE + 1))
-    return largest(constraints.polynomials(motion), share, constraints.offset, most)
+    polynomials = constraints.polynomials(motion)
+    return largest(polynomials.reshape(-1, 4), share, np.tile(constraints.offset, len(polynomials)), most)
 
 
 def largest(polynomials: np.ndarray, share: float, offset: np.ndarray, most: float = 1.0) -> float:
-    """The largest constant rate up to `most` of a motion that keeps to a share of the limits, by its polynomials (4, samples,
-    constraints) of terms.py: row by row those of closed_form.py."""
+    """The largest constant rate up to `most` of a motion that keeps to a share of the limits, by its polynomials (count, 4) of
+    terms.py and the offsets (count,) of their constraints: those of closed_form.py."""
     scaled = polynomials / share
-    scaled[0] += offset * (1.0 - 1.0 / share)
-    close = played_at(np.abs(scaled), most) >= 1.0
-    return least_met(scaled[:, close].T, most)
+    scaled[:, 0] += offset * (1.0 - 1.0 / share)
+    return least_met(scaled, most)
 
 
 def _subdivided(knots: np.ndarray, longest: float) -> np.ndarray:

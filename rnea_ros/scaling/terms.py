@@ -39,50 +39,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..codegen.ir.expression import larger
 from ..errors import InputError, some
+from . import rows as texts
 from .drive_rows import DriveRows
 from .path import Path
+from .rows import BASIS, QUANTITIES, Group, Rows, Terms, compiled, with_drives
 
-BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
-POWERS = (0, 1, 2, 2, 3, 3, 3)  # of the rate that a motion is played at, in each of them
 PART = 2000  # samples looked at together, about
-QUANTITIES = ("effort", "effort_rate", "velocity", "acceleration", "jerk")
 ADDED = {"total": (), "without_gravity": (1,), "without_gravity_and_friction": (1, 2, 3)}  # places of g', and of f', f
 Rate = Callable[[Any, Any, Any, Any], tuple[Any, Any]]  # (q, qd, qdd, qddd) -> tau, tau_rate
-
-
-class Group(NamedTuple):
-    """Constraints that have coefficients at the same places of the basis: values (samples, places, constraints)."""
-
-    places: tuple[int, ...]
-    values: np.ndarray
-
-    def on_law(self, v: Any, a: Any, u: Any) -> Group:
-        """See `on_law`: these places stay among themselves, those of a limit of speed, acceleration, jerk, torque or rate."""
-        r = dict.fromkeys(range(BASIS), 0.0) | dict(zip(self.places, np.moveaxis(self.values, 1, 0)))
-        found = _on_law([r[place] for place in range(BASIS)], v, a, u)
-        return Group(self.places, np.stack([found[place] for place in self.places], axis=1))
-
-    def widened(self, share: Any, offset: np.ndarray) -> Group:
-        """See `widened`."""
-        share = np.asarray(share)
-        found = self.values / (share[..., None, :] if share.ndim else share)
-        if 0 in self.places:
-            found[..., self.places.index(0), :] += offset * (1.0 - 1.0 / share)
-        return Group(self.places, found)
-
-
-class Terms(NamedTuple):
-    """The coefficients of torque and torque rate along a path: (samples, n) each."""
-
-    m: Any
-    c: Any
-    f: Any
-    g: Any
-    b: Any
-    c1: Any  # c'
-    f1: Any  # f'
-    g1: Any  # g'
 
 
 def terms(rate: Rate, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
@@ -136,20 +102,21 @@ class Constraints:
         if len(self.joint_names) != path.n:
             raise InputError(f"the path has {path.n} joints, the robot {len(self.joint_names)}: {some(self.joint_names)}")
         self.limits = PathLimits(*(self._checked(name, getattr(limits, name)) for name in QUANTITIES))
-        known = {name: np.flatnonzero(np.isfinite(limit)) for name, limit in zip(QUANTITIES, self.limits)}
+        known = tuple(tuple(np.flatnonzero(np.isfinite(limit)).tolist()) for limit in self.limits)
+        self._rows = Rows(path.n, known, ADDED[rate_of], dynamics is not None)
         self.drives = drives
         limited = drives.limits if drives else ()
-        if dynamics is None and (len(known["effort"]) or len(known["effort_rate"]) or limited):
+        if dynamics is None and (any(known[:2]) or limited):
             raise InputError("limits of effort, effort rate and drives need the robot's dynamics")
-        own = tuple((int(k), name) for name in QUANTITIES for k in known[name])
+        own = tuple((k, name) for name, joints in zip(QUANTITIES, known) for k in joints)
         self.labels = own + tuple((limit.joints[0] if len(limit.joints) == 1 else -1, limit.quantity)
                                   for limit in limited)
         self.offset = np.concatenate((np.zeros(len(own)), drives.offset if drives else ()))
         self.own = len(own)
-        self.unknown = tuple((k, name) for name in QUANTITIES for k in range(path.n) if k not in known[name])
+        self.unknown = tuple((k, name) for name in QUANTITIES for k in range(path.n) if (k, name) not in own)
         if not self.labels:
             raise InputError("not one limit is known: there is no fastest motion, and nothing to keep to")
-        self._known, self._not_counted, self._velocity = known, ADDED[rate_of], velocity
+        self._velocity = velocity
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         limit = np.asarray(value, dtype=float)
@@ -163,7 +130,8 @@ class Constraints:
     @property
     def third_order(self) -> bool:
         """Whether sddd is bounded: a motion can then not start with a jump of sdd."""
-        return bool(len(self._known["effort_rate"]) or len(self._known["jerk"]) or (self.drives and self.drives.third_order))
+        third = any(quantity in ("effort_rate", "jerk") for _, quantity in self.labels[:self.own])
+        return third or bool(self.drives and self.drives.third_order)
 
     @property
     def second_order(self) -> bool:
@@ -172,7 +140,12 @@ class Constraints:
 
     def __call__(self, s: Any) -> np.ndarray:
         """Constraint coefficients (samples, 7, constraints) at s (samples,)."""
-        groups, begin = self.groups(s), 0
+        one, zero = np.ones(len(s)), np.zeros(len(s))
+        return self.rows_on_law(s, one, zero, zero)
+
+    def rows_on_law(self, s: Any, v: Any, a: Any, u: Any) -> np.ndarray:
+        """The same of q(S(sigma)): v, a, u (samples,) are the derivatives of S; see `on_law`."""
+        groups, begin = self.groups_on_law(s, v, a, u), 0
         rows = np.zeros((len(groups[0].values), BASIS, len(self.labels)))
         for places, values in groups:
             end = begin + values.shape[2]
@@ -180,53 +153,37 @@ class Constraints:
             begin = end
         return rows
 
+    def groups_on_law(self, s: Any, v: Any, a: Any, u: Any) -> list[Group]:
+        """The same without the zeros: constraints in their order, together where they have coefficients at the same places."""
+        places = self._rows.places(self.drives)
+        return [Group(*group) for group in zip(places, self._of(Rows.on_law, s, v, a, u))]
+
     @property
     def sizes(self) -> list[int]:
-        """Of `groups`."""
-        sizes = [*(len(known) for known in self._known.values()), len(self.labels) - self.own]
+        """How many constraints are in each of these groups."""
+        sizes = [*map(len, self._rows.known), len(self.labels) - self.own]
         return [size for size in sizes if size]
-
-    def groups(self, s: Any) -> list[Group]:
-        """The same without the zeros: constraints in their order, together where they have coefficients at the same places."""
-        motion = self.path(s)
-        _, q1, q2, q3 = motion
-        weights = {"velocity": {1: q1}, "acceleration": {2: q2, 3: q1}, "jerk": {4: q3, 5: 3.0 * q2, 6: q1}}
-        if self.dynamics is not None:
-            t = self.dynamics(*motion)
-            weights["effort"] = {0: t.g, 1: t.f, 2: t.c, 3: t.m}
-            weights["effort_rate"] = {1: t.g1, 2: t.f1, 3: t.f, 4: t.c1, 5: t.b, 6: t.m}
-        counted = {**weights, "effort_rate": {place: values for place, values in weights.get("effort_rate", {}).items()
-                                              if place not in self._not_counted}}
-        limits = self.limits if self._velocity is None else self.limits._replace(velocity=self._velocity(motion[0], q1))
-        found = []
-        for (name, known), limit in zip(self._known.items(), limits):
-            if len(known):
-                all_ = len(known) == self.path.n
-                values = np.stack([w if all_ else w[:, known] for w in counted[name].values()], axis=1)
-                values /= limit[..., None, known] if limit.ndim == 2 else limit[known]
-                found.append(Group(tuple(counted[name]), values))
-        if self.drives:
-            rows = np.zeros((len(q1), BASIS, len(self.labels) - self.own))
-            self.drives.fill(rows, weights, q1)
-            found.append(Group(tuple(range(BASIS)), rows))
-        return found
 
     def polynomials(self, motion: np.ndarray) -> np.ndarray:
         """Where each constraint is while a motion s, sd, sdd, sddd (4, samples) is played at a constant rate, by the powers
-        0 to 3 of that rate: (4, samples, constraints)."""
-        found = np.zeros((4, motion.shape[1], len(self.labels)))
-        for part, (s, v, a, u) in zip(np.array_split(np.arange(motion.shape[1]), motion.shape[1] // PART + 1), parts(motion)):
-            here, begin, basic = found[:, part[0]:part[-1] + 1], 0, basis(v, a, u)[..., None]
-            for places, values in self.groups(s):
-                end = begin + values.shape[2]
-                for k, place in enumerate(places):
-                    here[POWERS[place], :, begin:end] += values[:, k] * basic[:, place]
-                begin = end
-        return found
+        0 to 3 of that rate: (samples, constraints, 4)."""
+        found = [self._of(Rows.polynomials, *part)[0] for part in parts(motion)]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _of(self, text: Callable[..., Any], s: Any, v: Any, a: Any, u: Any) -> tuple[np.ndarray, ...]:
+        """What a text of Rows makes of samples."""
+        motion = self.path(s)
+        limits = self.limits if self._velocity is None else self.limits._replace(velocity=self._velocity(*motion[:2]))
+        inverse = [1.0 / limit[..., list(known)] for limit, known in zip(limits, self._rows.known)]
+        if self._velocity is not None:
+            inverse = [np.broadcast_to(values, (len(motion[0]), values.shape[-1])) for values in inverse]
+        many = with_drives(self._rows, text, self.drives) if self.drives else compiled(self._rows, text)
+        return many([*motion[1:], *(np.asarray(x)[:, None] for x in (v, a, u)), np.concatenate(inverse, axis=-1),
+                     *(() if self.dynamics is None else self.dynamics(*motion))], len(motion[0]))
 
     def utilization(self, motion: np.ndarray) -> np.ndarray:
         """What share of each limit a motion s, sd, sdd, sddd (4, samples) uses: (samples, constraints)."""
-        return shares(played_at(self.polynomials(motion), 1.0), self.offset)
+        return shares(played_at(np.moveaxis(self.polynomials(motion), -1, 0), 1.0), self.offset)
 
     def describe(self, number: int) -> str:
         if self.drives and number >= self.own:
@@ -235,7 +192,7 @@ class Constraints:
         return f"{quantity.replace('_', ' ')} of {self.joint_names[joint]}"
 
 
-def played_at(polynomials: np.ndarray, rate: float) -> np.ndarray:
+def played_at(polynomials: Any, rate: Any) -> Any:
     """Polynomials (4, ...) at a rate."""
     a0, a1, a2, a3 = polynomials
     return a0 + rate * (a1 + rate * (a2 + rate * a3))
@@ -248,7 +205,7 @@ def parts(motion: np.ndarray) -> list[np.ndarray]:
 
 def basis(sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
     """(samples, 7): what the constraint coefficients multiply."""
-    return np.stack((np.ones_like(sd), sd, sd * sd, sdd, sd ** 3, sd * sdd, sddd), axis=-1)
+    return np.stack(np.broadcast_arrays(*texts.basis(sd, sdd, sddd)), axis=-1)
 
 
 def utilization(rows: np.ndarray, sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
@@ -256,10 +213,10 @@ def utilization(rows: np.ndarray, sd: Any, sdd: Any, sddd: Any) -> np.ndarray:
     return (basis(sd, sdd, sddd)[..., None, :] @ rows)[..., 0, :]
 
 
-def shares(values: np.ndarray, offset: np.ndarray) -> np.ndarray:
+def shares(values: Any, offset: Any) -> Any:
     """The share of each limit that is used, from where the constraint is: 0 where the motion adds nothing to its offset."""
     away = values - offset
-    return np.maximum(away / (1.0 - offset), -away / (1.0 + offset))
+    return larger(away * (1.0 / (1.0 - offset)), away * (-1.0 / (1.0 + offset)))
 
 
 def widened(rows: np.ndarray, share: Any, offset: np.ndarray) -> np.ndarray:
@@ -276,12 +233,6 @@ def on_law(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
 
     sd = v k, sdd = a k^2 + v kappa, sddd = u k^3 + 3 a k kappa + v w, with kappa = dk/dt and w = d kappa/dt.
     """
-    return np.stack(np.broadcast_arrays(*_on_law(np.moveaxis(rows, 1, 0), v, a, u)), axis=1)
-
-
-def _on_law(r: Any, v: Any, a: Any, u: Any) -> list[Any]:
-    """By place."""
     v, a, u = (np.asarray(x)[:, None] for x in (v, a, u))
-    square = v * v
-    return [r[0], v * r[1], square * r[2] + a * r[3], v * r[3], square * v * r[4] + v * a * r[5] + u * r[6],
-            square * r[5] + 3.0 * a * r[6], v * r[6]]
+    places = dict(enumerate(np.moveaxis(rows, 1, 0)))
+    return np.stack(np.broadcast_arrays(*texts.on_law(places, v, a, u)), axis=1)

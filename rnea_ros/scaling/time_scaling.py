@@ -18,7 +18,7 @@ from copy import copy
 import numpy as np
 
 from .law import TimeLaw, divided
-from .terms import BASIS, Constraints, on_law
+from .terms import BASIS, Constraints
 
 VERIFIED = 0.9995  # share of the limits that a transition may use; a law uses less, see profile.PASS
 CLOSE = 1e-9  # s; between breaks of path and law that are one
@@ -97,8 +97,7 @@ class CoefficientTable:
 
     def _sampled(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Coefficients at five places of each part (parts, 5, 7, constraints)."""
-        s, v, a, u = self.law.within(start, end, 4).reshape(4, -1)
-        rows = on_law(self.constraints(s)[..., self.kept], v, a, u)
+        rows = self.constraints.rows_on_law(*self.law.within(start, end, 4).reshape(4, -1))[..., self.kept]
         return rows.reshape(len(start), 5, *rows.shape[1:])
 
     def widened(self, excess: np.ndarray) -> CoefficientTable:

@@ -17,7 +17,7 @@ from rnea_ros import InputError, Robot
 from rnea_ros.algebra.vectors import cross
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.codegen import kernel, python
-from rnea_ros.codegen.ir.expression import Expression, Graph
+from rnea_ros.codegen.ir.expression import Expression, Graph, larger
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.codegen.llvm import assembly
 from support.golden_models import from_table
@@ -26,8 +26,9 @@ from support.robots import arm
 
 BACKENDS = ("llvm", "python", "reference")
 UNARY = (np.sin, np.cos, np.tanh, lambda x: -x, lambda x: np.sqrt(1.0 + x * x), lambda x: np.exp(-(x * x)),
-         lambda x: np.tan(0.3 * np.tanh(x)), lambda x: +1.0 * x, lambda x: 0.0 - (-x))
-BINARY = (lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / (1.5 + np.tanh(b)), lambda a, b: b - a)
+         lambda x: np.tan(0.3 * np.tanh(x)), lambda x: +1.0 * x, lambda x: 0.0 - (-x), abs)
+BINARY = (lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / (1.5 + np.tanh(b)), lambda a, b: b - a,
+          larger)
 CONSTANTS = (0.0, 1.0, -1.0, 2, -3, 0, 0.1, -0.7, 1e-9)
 
 

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.codegen import kernel
 from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.scaling import dense_look, rows
+from rnea_ros.scaling.compiled import of_many
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.terms import Constraints, PathLimits, basis, on_law, terms, utilization
 from support.robots import random_tree
@@ -153,3 +156,43 @@ def test_basis():
     np.testing.assert_array_equal(basis(np.array([2.0]), np.array([3.0]), np.array([5.0])), [[1, 2, 4, 3, 8, 6, 5]])
 
 
+
+
+def test_compiled_rows_are_those_of_numpy(monkeypatch):
+    """Of some joints' limits of each quantity, more samples than one vector holds."""
+    known = dynamics("seven_r")
+    path, rng = through(waypoints(known.robot, 2)), np.random.default_rng(7)
+    limits = np.where(rng.random((5, 7)) < 0.3, np.nan, rng.uniform(1.0, 50.0, (5, 7)))
+    motion = np.stack((rng.uniform(0.0, path.length, 301), *rng.normal(size=(3, 301))))
+    found = []
+    for backend in ("llvm", "python"):
+        monkeypatch.setattr(kernel, "available", lambda asked, backend=backend: backend)
+        rows.compiled.cache_clear()
+        constraints = Constraints(path, known, PathLimits(*limits), rate_of="without_gravity")
+        found.append((constraints.rows_on_law(*motion), constraints.polynomials(motion)))
+    rows.compiled.cache_clear()
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_a_constraint_may_come_to_in_a_part_of_a_law(compiled):
+    """Beside the largest sample by no more than a parabola through three; and nothing that may bind is left out."""
+    rng, offset, share = np.random.default_rng(11), np.array([0.0, 0.2, -0.5])[np.arange(600) % 3], 0.9
+    ends = rng.uniform(-0.4, 0.4, (3, 600, 4))
+    x = np.linspace(-1.0, 1.0, dense_look.COARSE + 1)[:, None, None]
+    names = [f"p{k}" for k in range(len(x))]
+    look = of_many(dense_look.extent, {**dict.fromkeys(names, 4), "rate": 1, "share": 1, "offset": 1}, compiled)
+    samples = ends[0] + x * ends[1] + x * x * ends[2]
+    used, reach, sums = look([*samples, np.array([0.8]), np.array([share]), offset[:, None]], 600)[0].T
+    rates = 0.8 * np.array([1.0, 0.75, 0.5])
+
+    def played(x, rate):
+        away = (ends[0] + x * ends[1] + x * x * ends[2]) @ rate ** np.arange(4.0) - offset
+        return np.where(away > 0.0, away / (1.0 - offset), -away / (1.0 + offset))
+
+    np.testing.assert_allclose(used, np.max([played(at, 0.8) for at in x[:, 0]], axis=0), rtol=1e-12)
+    closely = np.max([played(at, rate) for at in np.linspace(-1.0, 1.0, 301) for rate in rates], axis=0)
+    assert (reach >= closely - 1e-12).all() and (reach < closely + 0.3).all()
+    worst = np.max([played(at, rate) for at in x[:, 0] for rate in np.linspace(0.0, 0.8, 41)], axis=0)
+    assert (sums[worst >= share] >= 1.0 - 1e-12).all() and (sums < 1.0).any()

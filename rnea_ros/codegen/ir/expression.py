@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any, Union
 
+import numpy as np
+
 FUNCTIONS = {"sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tanh, "sqrt": math.sqrt, "exp": math.exp}
 
 SAME = 16 * 2.0**-52  # constants that differ by less, relatively, are one
@@ -189,11 +191,23 @@ class Expression:
     def exp(self) -> Scalar:
         return self.graph.node("exp", self.number)
 
+    def __abs__(self) -> Scalar:
+        return larger(self, -self)
+
     def _no_value(self, *_: Any) -> Any:
         raise TypeError("an algorithm compared or branched on a traced symbol, which has no value while it is traced")
 
     __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _no_value
     __hash__ = None  # type: ignore[assignment]
+
+
+def larger(a: Any, b: Any) -> Any:
+    """np.maximum for what may be a symbol, which cannot be compared."""
+    symbol = next((x for x in (a, b) if isinstance(x, Expression)), None)
+    if symbol is None:
+        return np.maximum(a, b)
+    first, second = sorted((symbol.graph.number(a), symbol.graph.number(b)))
+    return symbol if first == second else symbol.graph.node("max", first, second)
 
 
 def _is_scalar(x: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .program import Program
 
 LEAVES = ("input", "const")
-_OPERATIONS = (*LEAVES, "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "tan", "tanh", "exp")
+_OPERATIONS = (*LEAVES, "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "tan", "tanh", "exp", "max")
 CALLS = ("tan", "tanh", "exp")
 NOBODY = -1  # the number of a result that nobody wants
 

@@ -14,7 +14,8 @@ from .types import splat, suffix, type_of
 PART = 1_000  # steps in one function
 _ARITHMETIC = {"add": "fadd {T} {0}, {1}", "sub": "fsub {T} {0}, {1}", "mul": "fmul {T} {0}, {1}", "div": "fdiv {T} {0}, {1}",
                "neg": "fneg {T} {0}", "sqrt": "call {T} @llvm.sqrt.{S}({T} {0})",
-               "fma": "call {T} @llvm.fmuladd.{S}({T} {0}, {T} {1}, {T} {2})"}
+               "fma": "call {T} @llvm.fmuladd.{S}({T} {0}, {T} {1}, {T} {2})",
+               "max": "select {B} %c{number}, {T} {0}, {T} {1}"}
 _NEGATIVE = {"fms": 2, "fnma": 0}  # which operand of a fused step has a minus sign
 
 
@@ -108,9 +109,11 @@ class _Writer:
             k = _NEGATIVE[op]
             self.lines.append(f"  %n{number} = fneg {self.T} {values[k]}")
             values[k], op = f"%n{number}", "fma"
+        if op == "max":
+            self.lines.append(f"  %c{number} = fcmp ogt {self.T} {values[0]}, {values[1]}")
         if op in CALLS:
             return f"call {self.T} @{op if self.samples == 1 else f'{op}.{self.S}'}({self.T} {values[0]})"
-        return _ARITHMETIC[op].format(*values, T=self.T, S=self.S)
+        return _ARITHMETIC[op].format(*values, T=self.T, S=self.S, B=self.T.replace("double", "i1"), number=number)
 
     def _sincos(self, step: Operation) -> None:
         """All angles of one sample in a vector; or one angle of all samples after the other."""
