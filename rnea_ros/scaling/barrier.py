@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import newton
-from .newton import PAIRS, WINDOW
+from .newton import WINDOW
 from .spline import Spline
 from .terms import Group
 
@@ -32,20 +32,21 @@ SHORTEST = 1e-6  # step of Newton
 TOWARDS = 0.95  # of the way to a limit, or to standing still, at most in one step
 NEAR = 1e-2  # of the gap, that a step could still gain: near enough to a centre
 CLOSE = 1e-3  # slack at least of what a law that is about right would exceed
-ASTRAY = 1e3  # times the multiplier that a slack has in the centre, or one over that
 FLAT = 1e-3  # of the largest y of an interval: the least one between its points
 NOTHING = 2e-6  # what a step could still gain, relative, that is not worth it
 
 
 class _Look(NamedTuple):
-    """The motion by coefficients c: y (intervals, points); slacks of the constraints, (points, constraints) up and down, and
-    of the schedule (intervals,), EARLY added; the cost, inf where c is not feasible, and the sum of the slacks' logarithms."""
+    """The motion by coefficients c: values of the constraints (points, constraints); slacks of the schedule (intervals,),
+    EARLY added; the cost, inf where c is not feasible, the sum of the slacks' logarithms, and by what share a slack has become
+    less since a look before, at most."""
 
     c: np.ndarray
-    y: np.ndarray
-    slacks: list[np.ndarray]
+    values: np.ndarray
+    delay: np.ndarray
     cost: float
     logs: float
+    fall: float
 
     def merit(self, mu: float) -> float:
         return self.cost - mu * self.logs
@@ -62,26 +63,29 @@ class Barrier:
         self.spline, self.fixed, self.due, self.intervals = spline, fixed, due, spline.intervals
         self._windows = np.arange(self.intervals)[:, None] + np.arange(WINDOW)  # the coefficients that matter in each interval
         self._bases = spline.at(POINTS)
-        self._basis = np.ascontiguousarray(self._bases[:, :, 0])  # of y (intervals, points, 4)
-        self._squares = np.stack([self._basis[..., a] * self._basis[..., b] for a, b in PAIRS], axis=-1)
         self._weights = spline.steps[:, None] * WEIGHTS
-        self._cost = self._weights
+        cost = self._weights
         if due is not None:  # the integral of t by parts
             places = spline.knots[:-1, None] + spline.steps[:, None] * POINTS
             ahead = (spline.knots[-1] - places) / (spline.knots[-1] - spline.knots[0])
-            self._cost = self._cost * (1.0 + ON_THE_WAY * ahead)
+            cost = cost * (1.0 + ON_THE_WAY * ahead)
+        self._cost = np.append(cost[:, :EACH], 0.0)  # of the points in their order, of which the last is no interval's own
+        self._cost[EACH::EACH] += cost[:, EACH]
+        self._points = EACH * np.arange(self.intervals)[:, None] + np.arange(EACH + 1)  # of each interval
 
     def constrain(self, groups: Sequence[Group], more: np.ndarray) -> None:
         """Constraints at the points: EACH of every interval, the end, and places `more` (samples,) anywhere."""
         own, last = self._bases[:, :EACH].reshape(-1, 3 * WINDOW), self._bases[-1:, -1].reshape(1, -1)
         self._more, others = self.spline.basis(more)
-        bases = np.concatenate((own, last, others.reshape(-1, 3 * WINDOW)))
+        self._basis = np.concatenate((own, last, others.reshape(-1, 3 * WINDOW)))
+        within = np.concatenate((np.repeat(np.arange(self.intervals), EACH), [self.intervals - 1], self._more))
+        self._places, total = self._windows[within], len(self._basis)
         count = sum(group.values.shape[2] for group in groups)
-        rows = np.concatenate([group.values.reshape(len(bases), -1) for group in groups], axis=1)
-        self._given = np.concatenate((bases[:, :WINDOW], bases, rows), axis=1)  # c is to come
-        self._asked = np.concatenate((bases[:, :WINDOW], bases, np.empty((len(bases), 2 * count)), rows), axis=1)
+        self._rows = np.concatenate([group.values.reshape(total, -1) for group in groups], axis=1)
+        self._weight = np.append(self._cost, np.zeros(len(more)))[:, None]
         self._values, self._shares = newton.of_points(tuple((group.places, group.values.shape[2]) for group in groups))
-        self._count = 2 * count * len(bases) + (0 if self.due is None else self.intervals)  # of inequalities
+        self._unseen = np.zeros(count)
+        self._count = 2 * count * total + (0 if self.due is None else self.intervals)  # of inequalities
 
     def time(self, c: np.ndarray) -> float:
         return float((self._weights / np.sqrt(self._y(c))).sum())
@@ -99,10 +103,12 @@ class Barrier:
         """
         mu, last = (share * self.time(c) / self._count for share in (first, gap))
         look = self._look(c)
-        slacks = look.slacks if near is None else [np.maximum(slack, CLOSE) for slack in self._look(near).slacks]
-        multipliers = [mu / slack for slack in slacks]
+        seen = look if near is None else self._look(near)
+        slacks = np.concatenate((1.0 - seen.values, 1.0 + seen.values), axis=1), seen.delay
+        self._multipliers = [mu / (slack if near is None else np.maximum(slack, CLOSE)) for slack in slacks]
+        step = _Step(look, mu, 1.0, 0.0)
         while True:
-            look = self._centred(look, mu, multipliers)
+            look, step = self._centred(look, mu, step)
             self.report(self.time(look.c))
             if mu <= last:
                 return look.c
@@ -110,29 +116,28 @@ class Barrier:
 
     def _y(self, c: np.ndarray) -> np.ndarray:
         """(intervals, points)."""
-        return (self._basis @ c[self._windows][..., None])[..., 0]
+        return np.einsum("ipa,ia->ip", self._bases[:, :, 0], c[self._windows])
 
-    def _look(self, c: np.ndarray) -> _Look:
-        y, windows = self._y(c), c[self._windows]
-        own = EACH * self.intervals
-        self._given[:own].reshape(self.intervals, EACH, -1)[..., :WINDOW] = windows[:, None]
-        self._given[own, :WINDOW], self._given[own + 1:, :WINDOW] = windows[-1], windows[self._more]
+    def _look(self, c: np.ndarray, before: _Look | None = None) -> _Look:
+        unseen = self._unseen if before is None else before.values
+        values, found = self._values([c[self._places], self._basis, self._rows, unseen], len(self._places))
+        slowness, left, largest, fall = found.T
+        delay = np.empty(0)
         with np.errstate(invalid="ignore"):
-            values, left = self._values(self._given)
-            slacks = [1.0 - values, 1.0 + values]
             if self.due is not None:
-                slacks.append(EARLY + np.cumsum((self._weights / np.sqrt(y)).sum(axis=1)) - self.due)
-        if self._stands(y, windows, c) or not all(slack.min() > 0.0 for slack in slacks):
-            return _Look(c, y, slacks, np.inf, 0.0)
-        logs = np.log(left).sum() + sum(np.log(slack).sum() for slack in slacks[2:])
-        return _Look(c, y, slacks, float((self._cost / np.sqrt(y)).sum()), float(logs))
+                delay = EARLY + np.cumsum((self._weights * slowness[self._points]).sum(axis=1)) - self.due
+                fall = fall if before is None else np.append(fall, 1.0 - delay / before.delay)
+            inside = left.min() > 0.0 and largest.max() < 1.0 and (delay > 0.0).all()
+        if not inside or self._stands(c):
+            return _Look(c, values, delay, np.inf, 0.0, float(fall.max()))
+        cost = float(self._cost @ slowness[:len(self._cost)])
+        return _Look(c, values, delay, cost, float(np.log(left).sum() + np.log(delay).sum()), float(fall.max()))
 
-    def _stands(self, y: np.ndarray, windows: np.ndarray, c: np.ndarray) -> bool:
+    def _stands(self, c: np.ndarray) -> bool:
         """Whether the law stands still or goes back somewhere; y lies between the coefficients that matter."""
-        if not y.min() > 0.0:
-            return True
-        doubtful = (windows.min(axis=1) < FLAT * windows.max(axis=1)).any()
-        return bool(doubtful and (self.spline.lowest(c) < FLAT * y.max(axis=1)).any())
+        windows = [c[k:len(c) - WINDOW + 1 + k] for k in range(WINDOW)]
+        doubtful = (np.minimum.reduce(windows) < FLAT * np.maximum.reduce(windows)).any()
+        return bool(doubtful and (self.spline.lowest(c) < FLAT * self._y(c).max(axis=1)).any())
 
     def _gathered(self, points: np.ndarray) -> np.ndarray:
         """(intervals, size): sums over the points (points, size) of each."""
@@ -143,65 +148,62 @@ class Barrier:
             np.add.at(found, self._more, points[own + 1:])
         return found
 
-    def _centred(self, look: _Look, mu: float, multipliers: list[np.ndarray]) -> _Look:
+    def _centred(self, look: _Look, mu: float, step: _Step) -> tuple[_Look, _Step]:
         """The minimum for mu, by primal-dual steps from one that may be far; the multipliers follow."""
         for _ in range(STEPS):
-            direction, slope = self._newton(look, mu, multipliers)
+            direction, slope = self._newton(look, mu, step)
+            step = _Step(look, mu, 1.0, 0.0)
             if not slope > 0.0:  # too close to the limits to go on
-                return look
+                break
             new, length = self._stepped(look, direction, slope, mu)
             if new is None:
-                return look
-            _follow(multipliers, look.slacks, new.slacks, length, mu)
-            look = new
+                break
+            look, step = new, _Step(look, mu, 1.0 / length, 1.0)
             if slope < max(NEAR * mu * self._count, NOTHING * look.merit(mu)):
-                return look
-        return look
+                break
+        return look, step
 
     def _stepped(self, look: _Look, direction: np.ndarray, slope: float, mu: float) -> tuple[_Look | None, float]:
         """A step that brings the merit down, no longer than Newton's, and its length; None where only rounding is left."""
-        falls = -self._y(direction) / look.y
-        length = min(1.0, TOWARDS / max(float(falls.max()), TOWARDS))
+        y, change = (np.einsum("pa,pa->p", self._basis[:, :WINDOW], x[self._places]) for x in (look.c, direction))
+        length = min(1.0, TOWARDS / max(float((-change / y).max()), TOWARDS))
         merit = look.merit(mu)
         while length > SHORTEST:
-            new = self._look(look.c + length * direction)
+            new = self._look(look.c + length * direction, look)
             if new.merit(mu) <= merit - 0.1 * length * slope:
                 return new, length
             longest = 0.5 * length
             if np.isinf(new.cost):  # by the slacks that were seen, as if they fell evenly
-                rate = max(float((1.0 - after / before).max()) for before, after in zip(look.slacks, new.slacks))
-                longest = TOWARDS * length / rate if 1.0 < rate < 1.0 / SHORTEST else longest
+                longest = TOWARDS * length / new.fall if 1.0 < new.fall < 1.0 / SHORTEST else longest
             length = longest
         return None, 0.0
 
-    def _newton(self, look: _Look, mu: float, multipliers: list[np.ndarray]) -> tuple[np.ndarray, float]:
-        """The direction, and how fast the merit falls along it."""
-        y, (up, down, *delay) = look.y, look.slacks
-        force, count = mu / up - mu / down, up.shape[1]
-        self._asked[:, :WINDOW], self._asked[:, 4 * WINDOW:4 * WINDOW + count] = self._given[:, :WINDOW], force
-        self._asked[:, 4 * WINDOW + count:4 * WINDOW + 2 * count] = multipliers[0] / up + multipliers[1] / down
-        gradient, matrix = map(self._gathered, self._shares(self._asked))
-        by_y = -0.5 / (y * np.sqrt(y))
-        cost = self._cost * by_y
-        gradient += (cost[:, None] @ self._basis)[:, 0]
-        matrix += ((-1.5 * cost / y)[:, None] @ self._squares)[:, 0]
-        if not delay:
+    def _newton(self, look: _Look, mu: float, step: _Step) -> tuple[np.ndarray, float]:
+        """The direction, and how fast the merit falls along it, once the multipliers have followed the step that led here."""
+        multipliers, total = self._multipliers, len(self._places)
+        found, multipliers[0] = self._shares(
+            [look.c[self._places], self._basis, self._rows, self._weight, look.values, step.start.values, multipliers[0],
+             np.array([mu, *step[1:]])], total)
+        found = self._gathered(found)
+        matrix, gradient = found[:, :-WINDOW], found[:, -WINDOW:]
+        if self.due is None:
             direction = newton.minimum(matrix, gradient, self.fixed)
         else:
-            L = ((self._weights * by_y)[:, None] @ self._basis)[:, 0]
-            direction = newton.minimum(matrix, gradient, self.fixed, L, multipliers[2] / delay[0], -mu / delay[0])
-            gradient += L * np.cumsum((-mu / delay[0])[::-1])[::-1, None]
+            slack, before = look.delay, step.start.delay
+            multipliers[1] = newton.followed(multipliers[1], slack, 1.0 / slack, before, 1.0 / before, step[1:])
+            y = self._y(look.c)
+            L = np.einsum("ip,ipa->ia", -0.5 * self._weights / (y * np.sqrt(y)), self._bases[:, :, 0])
+            direction = newton.minimum(matrix, gradient, self.fixed, L, multipliers[1] / slack, -mu / slack)
+            gradient = gradient + L * np.cumsum((-mu / slack)[::-1])[::-1, None]
         if not np.isfinite(direction).all():
             return direction, 0.0
-        return direction, -float((gradient * direction[self._windows]).sum())
+        return direction, -float(np.einsum("ia,ia->", gradient, direction[self._windows]))
 
 
-def _follow(multipliers: list[np.ndarray], before: list[np.ndarray], now: list[np.ndarray], length: float, mu: float) -> None:
-    """Each multiplier to where z slack = mu by Newton's step, of which slacks have gone so far; near that of the slack now."""
-    steps = [(mu - z * (old + (new - old) / length)) / old
-             for z, old, new in zip(multipliers, before, now)]
-    falls = max(float((-step / z).max()) for step, z in zip(steps, multipliers))
-    share = min(1.0, 0.99 / max(falls, 0.99))
-    for number, (z, step, slack) in enumerate(zip(multipliers, steps, now)):
-        centred = mu / slack
-        multipliers[number] = np.clip(z + share * step, centred / ASTRAY, centred * ASTRAY)
+class _Step(NamedTuple):
+    """What the multipliers have still to follow: where a step began, its mu, 1 / its length; and 0 where there was none."""
+
+    start: _Look
+    mu: float
+    per_length: float
+    any: float

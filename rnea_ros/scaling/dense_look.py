@@ -108,8 +108,8 @@ def _extent() -> Many:
 
 
 def extent(rate: Any, share: Any, offset: Any, **samples: Any) -> tuple[list[Any]]:
-    """Of one constraint in a part of a law, any scalar: the largest share of the limit at its samples, what may be used between
-    them at that rate or slower, and what they come to if the powers of the rate all add up, over `share`."""
+    """Of one constraint in a part of a law, any scalar: the largest share of the limit at its samples; what may be used
+    between them at that rate or slower; and what they come to if the powers of the rate all add up, over `share`."""
     (share,), (rate,), (offset,) = share, rate, offset
     used: list[Any] = []
     reach: list[Any] = []

@@ -1,7 +1,7 @@
 """What a step of Newton's method asks of one point of a grid and of one interval, for any scalar; compiled where it is run.
 
-`values` and `shares`: the constraints at a point, and what they add to the gradient and to Newton's matrix by the four
-coefficients that matter there, in the way of Gauss and Newton: second derivatives of the values are left out.
+`look` and `shares`: the constraints at a point, and what they and the time add to the gradient and to Newton's matrix by the
+four coefficients that matter there, in the way of Gauss and Newton: second derivatives of the constraints are left out.
 
 `onward` and `back`: the minimum of
 
@@ -15,7 +15,7 @@ goes the other way and has the changes. Work grows with the number of intervals,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache, partial, reduce
 from operator import mul
 from typing import Any
@@ -23,34 +23,72 @@ from typing import Any
 import numpy as np
 
 from ..codegen import kernel
+from ..codegen.ir.expression import larger
+from .compiled import Many, of_many
 
 Groups = tuple[tuple[tuple[int, ...], int], ...]  # places of terms.py's seven that constraints have coefficients at; how many
 WINDOW = 4  # coefficients that matter in an interval
 WALL = 1e12  # times the largest curvature
+ASTRAY = 1e3  # times the multiplier that a slack has in the centre, or one over that
+LEAST = 0.01  # of a multiplier, that a step leaves of it
 PAIRS = [(a, b) for a in range(WINDOW) for b in range(a, WINDOW)]  # of a symmetric matrix, in the order of its ten numbers
 
 
-def values(groups: Groups, c: Any, basis: Any, rows: Any) -> tuple[list, ...]:
-    """The value of each constraint, and the product of all 1 - value^2. rows: by group, by place, by constraint."""
-    basic = _basic(*_motion(c, basis))
+def look(groups: Groups, c: Any, basis: Any, rows: Any, before: Any) -> tuple[list, ...]:
+    """The value of each constraint; and 1 / sqrt y, the product of all 1 - value^2, the largest value, either way, and by what
+    share a slack has become less since the values `before`, at most. rows: by group, by place, by constraint."""
+    motion = _motion(c, basis)
+    basic = _basic(*motion)
     found = [sum(r * basic[p] for p, r in row) for row in _rows(groups, rows)]
-    return found, [reduce(mul, [1.0 - value * value for value in found])]
+    falls = [(new - old) * part for new, old in zip(found, before) for part in _inverse(old)]
+    signed = [fall * sign for fall, sign in zip(falls, (1.0, -1.0) * len(found))]
+    return found, [1.0 / np.sqrt(motion[0]), reduce(mul, [1.0 - value * value for value in found]),
+                   reduce(larger, map(abs, found)), reduce(larger, signed)]
 
 
-def shares(groups: Groups, c: Any, basis: Any, force: Any, curve: Any, rows: Any) -> tuple[list, ...]:
-    """Gradient (4), and matrix (10) by its upper half, of sum force value + curve (change of the value)^2 / 2."""
-    slopes = _slopes(*_motion(c, basis))
-    first, second = [0.0] * 3, [[0.0] * 3 for _ in range(3)]
-    for number, row in enumerate(_rows(groups, rows)):
+def shares(groups: Groups, c: Any, basis: Any, rows: Any, weight: Any, values: Any, before: Any, multipliers: Any,
+           step: Any) -> tuple[list, ...]:
+    """Matrix (10) by its upper half, and gradient (4), of the merit; and the multipliers of all upper limits and all lower.
+
+    weight : of 1 / sqrt y in the cost; step : mu; and of the step that led here from the values `before`, see `followed`, mu,
+             1 / length, and 1, or 0 where there was none
+    """
+    (y, *_), slopes, mu = _motion(c, basis), _slopes(*_motion(c, basis)), step[0]
+    per_y = weight[0] / (y * np.sqrt(y))
+    first, second = [-0.5 * per_y, 0.0, 0.0], [[0.0] * 3 for _ in range(3)]
+    second[0][0] = 0.75 * per_y / y
+    kept: list[list] = [[], []]
+    for number, (row, value, old) in enumerate(zip(_rows(groups, rows), values, before)):
+        force, curve = 0.0, 0.0
+        for side, (sign, inverse, was) in enumerate(zip((1.0, -1.0), _inverse(value), _inverse(old))):
+            z = multipliers[side * len(values) + number]
+            z = followed(z, 1.0 - sign * value, inverse, 1.0 - sign * old, was, step[1:])
+            force, curve = force + sign * mu * inverse, curve + z * inverse
+            kept[side].append(z)
         slope = [sum(r * by[p] for p, r in row) for by in slopes]
         for i in range(3):
-            first[i] = first[i] + force[number] * slope[i]
+            first[i] = first[i] + force * slope[i]
             for j in range(i, 3):
-                second[i][j] = second[i][j] + curve[number] * slope[i] * slope[j]
+                second[i][j] = second[i][j] + curve * slope[i] * slope[j]
     B = [[basis[WINDOW * i + a] for a in range(WINDOW)] for i in range(3)]
     half = [[sum(second[min(i, j)][max(i, j)] * B[j][a] for j in range(3)) for a in range(WINDOW)] for i in range(3)]
     gradient = [sum(B[i][a] * first[i] for i in range(3)) for a in range(WINDOW)]
-    return gradient, [sum(B[i][a] * half[i][b] for i in range(3)) for a, b in PAIRS]
+    return [sum(B[i][a] * half[i][b] for i in range(3)) for a, b in PAIRS] + gradient, [*kept[0], *kept[1]]
+
+
+def followed(z: Any, slack: Any, inverse: Any, before: Any, inverse_before: Any, step: Any) -> Any:
+    """The multiplier of a slack to where z slack = mu by Newton's step, of which the slack has gone `length`; never by all
+    that there is of it, and near that of the slack now. inverse: 1 / slack. step: mu, 1 / length, and 0 to leave it as it is."""
+    mu, per_length, any_ = step
+    change = mu * inverse_before - z * (1.0 + (slack - before) * inverse_before * per_length)
+    z = larger(z + any_ * change, LEAST * z)
+    return -larger(-larger(z, mu / ASTRAY * inverse), -ASTRAY * mu * inverse)
+
+
+def _inverse(value: Any) -> tuple[Any, Any]:
+    """1 / slack of both limits of a value."""
+    both = 1.0 / (1.0 - value * value)
+    return (1.0 + value) * both, (1.0 - value) * both
 
 
 def _motion(c: Any, basis: Any) -> list[Any]:
@@ -125,26 +163,13 @@ def onward(state: Any, factors: Any, rest: Any, L: Any = None) -> tuple[list]:
 
 
 @cache
-def of_points(groups: Groups) -> tuple[Any, Any]:
-    """`values` and `shares`; call with an array (points, size), the inputs side by side: the results, (points, size) each."""
+def of_points(groups: Groups) -> tuple[Many, Many]:
+    """`look` and `shares` at many points."""
     count = sum(count for _, count in groups)
-    inputs = {"c": WINDOW, "basis": 3 * WINDOW, "force": count, "curve": count,
-              "rows": sum(len(places) * count for places, count in groups)}
-    return tuple(_of_many(partial(function, groups), {name: inputs[name] for name in names})
-                 for function, names in ((values, ("c", "basis", "rows")), (shares, inputs)))
-
-
-def _of_many(function: Any, inputs: Mapping[str, int]) -> Any:
-    if (backend := kernel.available("llvm")) != "python":
-        return kernel.build(function, inputs, backend)
-
-    def in_numpy(x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """All points at once, step by step: faster than a kernel that runs as Python."""
-        columns = np.split(np.ascontiguousarray(x.T), np.cumsum(list(inputs.values()))[:-1])
-        found = function(**dict(zip(inputs, columns)))
-        return tuple(np.stack(np.broadcast_arrays(*part, x[:, 0])[:-1], axis=1) for part in found)
-
-    return in_numpy
+    inputs = {"c": WINDOW, "basis": 3 * WINDOW, "rows": sum(len(places) * count for places, count in groups)}
+    more = {"weight": 1, "values": count, "before": count, "multipliers": 2 * count, "step": 4}
+    return (of_many(partial(look, groups), {**inputs, "before": count}),
+            of_many(partial(shares, groups), {**inputs, **more}))
 
 
 @cache

@@ -9,6 +9,7 @@ from rnea_ros.codegen import kernel
 from rnea_ros.scaling import newton
 
 GROUPS = (((1,), 1), ((0, 1, 2, 3), 2), ((1, 2, 3, 4, 5, 6), 2), (tuple(range(7)), 1))
+COUNT = sum(number for _, number in GROUPS)
 
 
 @pytest.fixture
@@ -38,25 +39,60 @@ def test_the_minimum_is_that_of_dense_equations(rng, scheduled, fixed):
     np.testing.assert_allclose(newton.minimum(blocks[:, pairs[0], pairs[1]], g, fixed, *more), wanted, rtol=1e-8, atol=1e-10)
 
 
-def test_what_a_constraint_adds_is_its_derivative(rng):
-    count, size = 6, sum(len(places) * number for places, number in GROUPS)
-    c, basis, rows = rng.uniform(0.5, 1.0, 4), rng.uniform(0.1, 1.0, 12), rng.uniform(-0.2, 0.2, size)
-    force, curve = rng.normal(size=count), rng.uniform(0.5, 1.0, count)
+def seen(rng):
+    """A point, its constraints' values, and those of a point before."""
+    size = sum(len(places) * number for places, number in GROUPS)
+    c, basis, rows = rng.uniform(0.5, 1.0, 4), rng.uniform(0.1, 0.5, 12), rng.uniform(-0.1, 0.1, size)
+    before = rng.uniform(-0.3, 0.3, COUNT)
+    return c, basis, rows, before, newton.look(GROUPS, c, basis, rows, before)
+
+
+def test_what_is_added_is_the_derivative_of_the_merit(rng):
+    """Of weight / sqrt y - mu sum log (1 - value^2), by a complex step; the matrix with multipliers at mu / slack is that of
+    Gauss and Newton, and where they did not follow they are as they were."""
+    c, basis, rows, before, (values, (slowness, product, largest, fall)) = seen(rng)
+    mu, weight, multipliers = 0.3, [0.7], rng.uniform(0.5, 1.0, 2 * COUNT)
     steps = c + 1e-30j * np.eye(4)
-    slopes = np.array([newton.values(GROUPS, step, basis, rows)[0] for step in steps]).imag / 1e-30
-    gradient, matrix = newton.shares(GROUPS, c, basis, force, curve, rows)
-    np.testing.assert_allclose(gradient, slopes @ force, rtol=1e-12)
-    wanted = (slopes * curve) @ slopes.T
-    np.testing.assert_allclose(matrix, [wanted[a, b] for a, b in newton.PAIRS], rtol=1e-12)
-    values, (product,) = newton.values(GROUPS, c, basis, rows)
+    at = [newton.look(GROUPS, step, basis, rows, before) for step in steps]
+    slopes = np.array([some for some, _ in at]).imag / 1e-30
+    values, mine = np.array(values), (GROUPS, c, basis, rows, weight, values, before, multipliers)
+    summed, kept = newton.shares(*mine, [mu, 0.2, 1.0, 0.0])
+    np.testing.assert_allclose(kept, multipliers, rtol=1e-14)
+    merit = [weight[0] * rest[0] - mu * np.log(rest[1]) for _, rest in at]
+    np.testing.assert_allclose(summed[10:], np.imag(merit) / 1e-30, rtol=1e-11)
+    curve = multipliers[:COUNT] / (1.0 - values) + multipliers[COUNT:] / (1.0 + values)
+    of_y = 0.75 * weight[0] * slowness**5 * np.outer(basis[:4], basis[:4])
+    wanted = (slopes * curve) @ slopes.T + of_y
+    np.testing.assert_allclose(summed[:10], [wanted[a, b] for a, b in newton.PAIRS], rtol=1e-11)
+    assert slowness == pytest.approx(1.0 / np.sqrt(basis[:4] @ c), rel=1e-12)
     assert product == pytest.approx(np.prod(1.0 - np.square(values)), rel=1e-12)
+    assert largest == pytest.approx(np.abs(values).max(), rel=1e-12)
+    falls = 1.0 - np.concatenate(((1.0 - values) / (1.0 - before), (1.0 + values) / (1.0 + before)))
+    assert fall == pytest.approx(falls.max(), rel=1e-10)
+
+
+def test_multipliers_follow_newtons_step(rng):
+    """z slack = mu linearised, kept above a share of what it was and near the centre."""
+    before, slack = rng.uniform(0.1, 1.0, (2, 50))
+    z, mu, length = rng.uniform(0.01, 10.0, 50), 0.05, 0.4
+    found = newton.followed(z, slack, 1.0 / slack, before, 1.0 / before, (mu, 1.0 / length, 1.0))
+    change = (mu - z * before - z * (slack - before) / length) / before
+    centre = mu / slack
+    wanted = np.clip(np.maximum(z + change, 0.01 * z), centre / newton.ASTRAY, centre * newton.ASTRAY)
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
 def test_without_a_compiler_numpy_does_all_points_at_once(rng, monkeypatch):
-    x = rng.uniform(0.1, 0.3, (9, 16 + 12 + sum(len(places) * number for places, number in GROUPS)))
-    compiled = newton.of_points(GROUPS)[1](x)
-    monkeypatch.setattr(kernel, "available", lambda backend: "python")
-    for ours, theirs in zip(newton.of_points.__wrapped__(GROUPS)[1](x), compiled, strict=True):
+    size = sum(len(places) * number for places, number in GROUPS)
+    blocks = [rng.uniform(0.1, 0.2, (9, width)) for width in (4, 12, size, COUNT)]
+    found = []
+    for backend in ("llvm", "python"):
+        monkeypatch.setattr(kernel, "available", lambda asked, backend=backend: backend)
+        look, shares = newton.of_points.__wrapped__(GROUPS)
+        values, rest = look(blocks, 9)
+        more = [np.full((9, 1), 0.2), values, blocks[3], np.full((9, 2 * COUNT), 0.4), np.array([0.1, 0.2, 1.5, 1.0])]
+        found.append([values, rest, *shares([*blocks[:3], *more], 9)])
+    for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 

@@ -193,6 +193,6 @@ def test_what_a_constraint_may_come_to_in_a_part_of_a_law(compiled):
 
     np.testing.assert_allclose(used, np.max([played(at, 0.8) for at in x[:, 0]], axis=0), rtol=1e-12)
     closely = np.max([played(at, rate) for at in np.linspace(-1.0, 1.0, 301) for rate in rates], axis=0)
-    assert (reach >= closely - 1e-12).all() and (reach < closely + 0.3).all()
+    assert (reach >= closely - 1e-12).all() and np.median(reach - closely) < 0.1
     worst = np.max([played(at, rate) for at in x[:, 0] for rate in np.linspace(0.0, 0.8, 41)], axis=0)
     assert (sums[worst >= share] >= 1.0 - 1e-12).all() and (sums < 1.0).any()
