@@ -14,6 +14,8 @@ SPACING, MOST = 1e-3, 60_000  # s between the samples that show a law densely, a
 PARTS = 10_000  # of a law that is looked at part by part
 STEPS = (4, 24)  # of them in each piece: with very many pieces, with few
 BACK = 1e-12  # of the largest speed: rounding, not going back
+MOST_STEPS, EXACT = 90, 1e-16  # to a place; share of a piece in which it is found then
+TINY = 1e-30
 HALVINGS = 30  # after which what is undecided is rounding
 _BERNSTEIN = np.array([[math.comb(i, k) / math.comb(4, k) for i in range(DEGREE)] for k in range(DEGREE)])  # from powers
 _FIRST_HALF = np.array([[math.comb(i, k) / 2.0**i for i in range(DEGREE)] for k in range(DEGREE)])
@@ -152,15 +154,31 @@ class TimeLaw:
 
     def time_at(self, s: Any) -> np.ndarray:
         """When the law comes by s (samples,), for a law that never goes back; after a rest at s, not before it."""
-        s = np.asarray(s, dtype=float)
-        nodes = self.coefficients[:, 0]
+        s, nodes = np.asarray(s, dtype=float), self.coefficients[:, 0]
         piece = np.clip(np.searchsorted(nodes, s, side="right") - 1, 0, len(nodes) - 1)
-        low, high = np.zeros_like(s), np.diff(self.breaks)[piece]
-        for _ in range(60):  # bisection: the law may be nearly at rest anywhere
-            middle = 0.5 * (low + high)
-            ahead = self._evaluate(piece, middle, 1)[0] > s
-            low, high = np.where(ahead, low, middle), np.where(ahead, middle, high)
-        return self.breaks[piece] + 0.5 * (low + high)
+        h = np.diff(self.breaks)[piece]
+        between = (s > nodes[piece]) & (s < self.end)
+        x = np.where(s < self.end, 0.0, h)
+        x[between] = self._within_piece(piece[between], h[between], s[between])
+        return self.breaks[piece] + x
+
+    def _within_piece(self, piece: np.ndarray, h: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Time since the start of each piece, of length h, at which it comes by s."""
+        found, open_ = 0.5 * h, np.arange(len(s))
+        low, high = np.zeros_like(h), h
+        for number in range(MOST_STEPS):
+            x, s_ = found[open_], s[open_]
+            place, speed = self._evaluate(piece[open_], x, 2)
+            ahead = place > s_
+            low, high = np.where(ahead, low, x), np.where(ahead, x, high)
+            near = x + (s_ - place) / np.maximum(speed, TINY)
+            by_newton = (low < near) & (near < high) & (number % 3 < 2)  # else by half: it may be nearly at rest anywhere
+            left = (np.abs(place - s_) > np.spacing(s_)) & (high - low > EXACT * h[open_])
+            found[open_[left]] = np.where(by_newton, near, 0.5 * (low + high))[left]
+            open_, low, high = open_[left], low[left], high[left]
+            if not len(open_):
+                break
+        return found
 
 
 def divided(start: np.ndarray, end: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

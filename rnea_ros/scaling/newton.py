@@ -31,6 +31,7 @@ WINDOW = 4  # coefficients that matter in an interval
 WALL = 1e12  # times the largest curvature
 ASTRAY = 1e3  # times the multiplier that a slack has in the centre, or one over that
 LEAST = 0.01  # of a multiplier, that a step leaves of it
+SYMMETRIC = {3: [[0, 1, 2], [1, 3, 4], [2, 4, 5]], 4: [[0, 1, 2], [1, 4, 5], [2, 5, 6]]}  # three rows from an upper half
 PAIRS = [(a, b) for a in range(WINDOW) for b in range(a, WINDOW)]  # of a symmetric matrix, in the order of its ten numbers
 
 
@@ -78,7 +79,8 @@ def shares(groups: Groups, c: Any, basis: Any, rows: Any, weight: Any, values: A
 
 def followed(z: Any, slack: Any, inverse: Any, before: Any, inverse_before: Any, step: Any) -> Any:
     """The multiplier of a slack to where z slack = mu by Newton's step, of which the slack has gone `length`; never by all
-    that there is of it, and near that of the slack now. inverse: 1 / slack. step: mu, 1 / length, and 0 to leave it as it is."""
+    that there is of it, and near that of the slack now. inverse: 1 / slack; step: mu, 1 / length, and 0 to leave it as it is.
+    """
     mu, per_length, any_ = step
     change = mu * inverse_before - z * (1.0 + (slack - before) * inverse_before * per_length)
     z = larger(z + any_ * change, LEAST * z)
@@ -198,10 +200,7 @@ def minimum(H: np.ndarray, g: np.ndarray, fixed: tuple[bool, bool], L: np.ndarra
     state = np.zeros((len(H), size))
     if not fixed[0]:
         V = found[-1, size + 1:]
-        matrix = np.zeros((size, size))
-        matrix[np.triu_indices(size)] = V[:size * (size + 1) // 2]
-        matrix = np.triu(matrix) + np.triu(matrix, 1).T
-        state[0, :3] = np.linalg.solve(matrix[:3, :3], -V[-size:][:3])  # before the first interval there is no delay
+        state[0, :3] = np.linalg.solve(V[SYMMETRIC[size]], -V[-size:][:3])  # before the first interval there is no delay
     start = state[0, :3].copy()
     rows = np.concatenate([state, found[::-1, :size + 1]] + ([] if L is None else [L]), axis=1)
     return np.concatenate((start, forwards.sweep(rows, size)[:, 2]))

@@ -35,19 +35,29 @@ class Spline:
 
     def basis(self, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the intervals of places sigma (samples,), and y, y', y'' there by the coefficients (samples, 3, 4)."""
-        k = np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, self.intervals - 1)
+        k = self._interval(sigma)
         h = self.steps[k]
         bases = _derivatives((sigma - self.knots[k]) / h) @ self._polynomials[k]
         return k, bases / h[:, None, None] ** np.arange(3.0)[:, None]
 
     def values(self, c: np.ndarray, sigma: np.ndarray) -> np.ndarray:
         """y, y', y'' (samples, 3) at places sigma."""
-        k, bases = self.basis(sigma)
-        return (bases @ c[k[:, None] + np.arange(4)][..., None])[..., 0]
+        k = self._interval(sigma)
+        h = self.steps[k]
+        x, (y0, y1, y2, y3) = (sigma - self.knots[k]) / h, self._powers(c)[:, k]
+        return np.stack((((y3 * x + y2) * x + y1) * x + y0, ((3.0 * y3 * x + 2.0 * y2) * x + y1) / h,
+                         (6.0 * y3 * x + 2.0 * y2) / (h * h)), axis=1)
+
+    def _interval(self, sigma: np.ndarray) -> np.ndarray:
+        return np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, self.intervals - 1)
+
+    def _powers(self, c: np.ndarray) -> np.ndarray:
+        """(4, intervals): y by the powers of the share of each interval."""
+        return np.einsum("ipa,ia->pi", self._polynomials, np.lib.stride_tricks.sliding_window_view(c, 4))
 
     def lowest(self, c: np.ndarray) -> np.ndarray:
         """(intervals,) the least y inside of each, where it has a minimum there, else y at its middle."""
-        y0, y1, y2, y3 = (self._polynomials @ np.lib.stride_tricks.sliding_window_view(c, 4)[..., None])[..., 0].T
+        y0, y1, y2, y3 = self._powers(c)
         root = y2 * y2 - 3.0 * y1 * y3
         bend = np.abs(y2) + np.sqrt(np.maximum(root, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):  # of the two forms the one without cancellation
