@@ -39,8 +39,7 @@ class TreeTerms:
         return self
 
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
-        carried = [np.broadcast_to(self._payloads, (len(q), len(self._payloads)))] if self._carriers else []
-        return Terms(*self.kernel(np.concatenate((q, q1, q2, q3, *carried), axis=1)))
+        return Terms(*self.kernel.of_samples([q, q1, q2, q3, *([self._payloads] if self._carriers else [])], len(q)))
 
     def compile(self) -> None:
         self(*np.zeros((4, kernel.MANY, self._robot.n)))

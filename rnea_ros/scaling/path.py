@@ -17,12 +17,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, shown
+from .compiled import Many, of_many
 
 FARTHEST = 1e9  # rad, m; beyond, doubles lie too far apart for a motion
 LOOKS = 8  # between two points, for detours
@@ -49,6 +51,7 @@ class Path:
             for k in range(size - order):
                 stacked[:, k, order] = math.perm(k + order, order) * coefficients[:, k + order]
         self._stacked = stacked.reshape(len(coefficients), size, ORDERS * self.n)
+        self._flat = np.ascontiguousarray(coefficients, dtype=float).reshape(len(coefficients), size * self.n)
         self._inner = breaks[1:-1].tolist()
         self._starts = breaks[:-1].tolist()
 
@@ -59,9 +62,9 @@ class Path:
         """q, q', q'', q''' (4, samples, n) at s (samples,); beyond an end, the end."""
         s = np.clip(np.asarray(s, dtype=float), 0.0, self.length)
         piece = np.searchsorted(self.breaks[1:-1], s, side="right")
-        powers = (s - self.breaks[piece])[:, None] ** np.arange(self._stacked.shape[1])
-        found = powers[:, None] @ self._stacked[piece]
-        return np.moveaxis(found.reshape(len(s), ORDERS, self.n), 1, 0)
+        x, size = s - self.breaks[piece], self.coefficients.shape[1]
+        (found,) = _derivatives(size, self.n)([x[:, None], self._flat[piece]], len(s))
+        return np.moveaxis(found, 1, 0)
 
     def legs(self) -> list[tuple[float, float]]:
         """From stop to stop; a leg ends a hair before its stop, where the path still has the leg's derivatives."""
@@ -88,6 +91,22 @@ class Path:
             powers.append(power)
             power *= x
         return np.dot(powers, self._stacked[piece]).reshape(ORDERS, self.n)
+
+
+@cache
+def _derivatives(size: int, n: int) -> Many:
+    """Of a point and its first three derivatives, (4, n), by x and the coefficients (size n) of its powers."""
+
+    def derivatives(x: Any, coefficients: Any) -> list[Any]:
+        found = []
+        for order in range(ORDERS):
+            total = coefficients[:n] * 0.0
+            for k in reversed(range(order, size)):
+                total = total * x[0] + math.perm(k, order) * coefficients[n * k:n * (k + 1)]
+            found.append(total)
+        return [np.stack(found)]
+
+    return of_many(derivatives, {"x": 1, "coefficients": size * n})
 
 
 def through(points: Any, tangents: Any = None, curvatures: Any = None, stops: Sequence[int] = (), s: Any = None) -> Path:
