@@ -31,7 +31,7 @@ WINDOW = 4  # coefficients that matter in an interval
 WALL = 1e12  # times the largest curvature
 ASTRAY = 1e3  # times the multiplier that a slack has in the centre, or one over that
 LEAST = 0.01  # of a multiplier, that a step leaves of it
-SYMMETRIC = {3: [[0, 1, 2], [1, 3, 4], [2, 4, 5]], 4: [[0, 1, 2], [1, 4, 5], [2, 5, 6]]}  # three rows from an upper half
+SYMMETRIC = {3: [[0, 1, 2], [1, 3, 4], [2, 4, 5]], 4: [[0, 1, 2], [1, 4, 5], [2, 5, 7]]}  # three rows from an upper half
 PAIRS = [(a, b) for a in range(WINDOW) for b in range(a, WINDOW)]  # of a symmetric matrix, in the order of its ten numbers
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
+from rnea_ros.scaling.law import rest_to_rest
 from rnea_ros.scaling.lookahead import ROOM, assess
 from rnea_ros.scaling.plan import ScaledPlan
 from rnea_ros.scaling.points import plan_from_waypoints
@@ -75,6 +76,18 @@ def test_a_table_is_made_as_far_as_it_is_needed(plan):
     np.testing.assert_array_equal(table.flat, whole.flat[first:])
     wide.make(np.inf)
     np.testing.assert_array_equal(wide.flat, table.widened(np.full(6, 1.5)).flat)
+
+
+@pytest.mark.parametrize("where", [0.0, 0.4])
+def test_a_table_ends_its_parts_where_the_path_has_breaks(plan, where):
+    """Of a law that has none of its own, from the beginning of the path and from between two of its breaks."""
+    breaks, length = plan.path.breaks, plan.path.length
+    law = rest_to_rest(where * length, length, 3.0)
+    ahead = breaks[(breaks > where * length) & (breaks < length)]
+    assert len(law.breaks) == 2 and 0 < len(ahead) < len(breaks) - (1 if where == 0.0 else 2)
+    edges = CoefficientTable(constraints(plan.path), law).edges
+    np.testing.assert_allclose(np.abs(law(edges)[0] - ahead[:, None]).min(axis=1), 0.0, atol=1e-9)
+    assert edges[0] == 0.0 and (np.diff(edges) > 1e-6).all()
 
 
 def test_how_long_a_transition_takes(plan):
