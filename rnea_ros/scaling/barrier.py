@@ -30,7 +30,7 @@ SHRINK = 0.2  # of mu
 STEPS = 30  # of Newton for each mu
 SHORTEST = 1e-6  # step of Newton
 TOWARDS = 0.95  # of the way to a limit, or to standing still, at most in one step
-NEAR = 0.1  # of the gap, that a step could still gain: near enough to a centre
+NEAR, NEAR_ON_SCHEDULE = 0.1, 0.01  # of the gap, that a step could still gain: near enough to a centre
 CLOSE = 1e-3  # slack at least of what a law that is about right would exceed
 FLAT = 1e-3  # of the largest y of an interval: the least one between its points
 NOTHING = 2e-6  # what a step could still gain, relative, that is not worth it
@@ -150,6 +150,7 @@ class Barrier:
 
     def _centred(self, look: _Look, mu: float, step: _Step) -> tuple[_Look, _Step]:
         """The minimum for mu, by primal-dual steps from one that may be far; the multipliers follow."""
+        near = NEAR if self.due is None else NEAR_ON_SCHEDULE  # what a delay on the way costs is little
         for _ in range(STEPS):
             direction, slope = self._newton(look, mu, step)
             step = _Step(look, mu, 1.0, 0.0)
@@ -159,7 +160,7 @@ class Barrier:
             if new is None:
                 break
             look, step = new, _Step(look, mu, 1.0 / length, 1.0)
-            if slope < max(NEAR * mu * self._count, NOTHING * look.merit(mu)):
+            if slope < max(near * mu * self._count, NOTHING * look.merit(mu)):
                 break
         return look, step
 
