@@ -178,6 +178,19 @@ def test_the_same_plan_as_by_ipopt(start):
     assert (values <= whole.rows.upper + 1e-6).all() and (values >= whole.rows.lower - 1e-6).all()
 
 
+def test_it_says_why_it_ended(monkeypatch):
+    """Used up its iterations; no shift, each larger than the one before, makes the matrix definite: nothing has moved then."""
+    whole = program(problem(STARTS["rest"], cost=False))
+    x, start = whole.variables(next(guesses(whole.problem, BREAKS, 3))), interior.Start(1e-2, 1e-2)
+    few = interior.minimise(Condensed(whole), x, start, 1e-7, 1, lambda *now: None)
+    assert (few.status, few.iterations) == (interior.TOO_MANY, 1) and not np.allclose(few.x[-1], x[-1])
+    shifts: list[float] = []
+    monkeypatch.setattr(Bordered, "factorise", lambda matrix, shift: bool(shifts.append(shift)))
+    stuck = interior.minimise(Condensed(whole), x, start, 1e-7, 5, lambda *now: None)
+    assert (stuck.status, stuck.iterations) == (interior.STUCK, 0) and np.array_equal(stuck.x, Condensed(whole).at(x).x)
+    assert shifts[0] == 0.0 and shifts == sorted(set(shifts)) and shifts[-1] <= interior.LARGEST_SHIFT
+
+
 def test_what_it_is_not_for():
     given = problem(STARTS["rest"])
     assert condensable(program(given))
