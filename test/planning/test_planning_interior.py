@@ -21,7 +21,7 @@ from rnea_ros.planning.ipopt import minimise
 from rnea_ros.planning.problem import both, tied
 from rnea_ros.planning.tied import Tied, tieable
 from rnea_ros.planning.transcription import Transcription
-from support.planning_cases import RR_GOAL, RR_START, robot
+from support.planning_cases import RR_GOAL, RR_OPTIMUM, RR_START, robot
 
 BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])
 FREE = np.full(2, np.nan)
@@ -142,9 +142,10 @@ def test_tied_ends_planned_as_by_ipopt():
     assert tieable(whole) and not tieable(Transcription(replace(given, duration=(0.5, 0.9)), breaks, 3, nodes(breaks, 5)))
 
 
-def test_bordered_bands_are_solved():
-    rng = np.random.default_rng(1)
-    span, spans, width, n = np.repeat([0, 1, 3, 4], 3), 5, 4, 2
+@pytest.mark.parametrize("span", [np.repeat([0, 1, 3, 4], 3), np.append(np.repeat(range(5), 2), [3, 0, 3])],
+                         ids=["one span without nodes", "more in some"])
+def test_bordered_bands_are_solved(span):
+    rng, spans, width, n = np.random.default_rng(1), 5, 4, 2
     free = rng.uniform(size=(spans - 1 + width) * n) < 0.8
     bands = Bands(span, spans, width, n, free)
     B, half = rng.normal(size=(len(span), 3, width)), rng.normal(size=(len(span), 6, 6))
@@ -189,6 +190,21 @@ def test_it_says_why_it_ended(monkeypatch):
     stuck = interior.minimise(Condensed(whole), x, start, 1e-7, 5, lambda *now: None)
     assert (stuck.status, stuck.iterations) == (interior.STUCK, 0) and np.array_equal(stuck.x, Condensed(whole).at(x).x)
     assert shifts[0] == 0.0 and shifts == sorted(set(shifts)) and shifts[-1] <= interior.LARGEST_SHIFT
+
+
+def test_ipopt_goes_on_where_ours_fails_from_every_guess(monkeypatch):
+    """From the first guess, without ours once more."""
+    tries, seen = [], {}
+
+    def stuck(program, x, start, tolerance, most, watch):
+        tries.append(len(x))
+        return interior.Found(x, np.zeros(len(program.lower)), interior.STUCK, 0)
+
+    monkeypatch.setattr(interior, "minimise", stuck)
+    found = plan_motion(robot("rr"), RR_START, RR_GOAL, settings=Settings(refinements=0, tries=3),
+                        report=lambda now: seen.setdefault(now.stage, len(tries)))
+    assert next(iter(seen)) == "guess 1 by IPOPT" and seen["guess 1 by IPOPT"] == 3
+    assert found.duration == pytest.approx(RR_OPTIMUM, rel=0.05) and max(found.excess.values()) < 1e-4
 
 
 def test_what_it_is_not_for():
