@@ -220,12 +220,12 @@ def _services(_folder: Path) -> Try:
     return attempt
 
 
-def _dice() -> list[bytes]:
+def dice() -> list[bytes]:
     rng = random.Random(16)
     return [rng.randbytes(size) for size in (10, 40, 100, 300, 300)] + [bytes([k]) * 60 for k in (0, 90, 130)]
 
 
 TARGETS = (
     Target("messages", _valid, _messages, (b"\0\1\0\0", b"\0\x08\0\2", b"turn\0", b"spin\0")),
-    Target("states", _dice, _stream("desired")), Target("estimates", _dice, _stream("estimated")),
-    Target("parameters", _dice, _parameters), Target("services", _dice, _services))
+    Target("states", dice, _stream("desired")), Target("estimates", dice, _stream("estimated")),
+    Target("parameters", dice, _parameters), Target("services", dice, _services))

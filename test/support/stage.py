@@ -51,17 +51,17 @@ class Deferred(Executor):
 
 
 class Stage:
-    """A trajectory executor, what it reports, and a robot that follows it, if any."""
+    """A trajectory executor for `arm`, what it reports, and a robot that follows it, if any."""
 
-    def __init__(self, limits=LIMITS, robot=None, **values):
-        self.samples, self.events, self.rejected, self.measured = [], [], [], np.full(7, math.nan)
+    def __init__(self, limits=LIMITS, robot=None, arm=ROBOT, **values):
+        self.samples, self.events, self.rejected, self.measured = [], [], [], np.full(arm.n, math.nan)
         self.now, self.wakes = 1_000_000_000, 0
         self.worker, self.solver, self.robot = Deferred(), Deferred(), robot
         self.executor = TrajectoryExecutor(
             VALUES | values, lambda names: self.measured, lambda well, text: self.events.append(text), self.rejected.append,
             self.wake, worker=self.worker, solver=self.solver, clock=lambda: self.now,
             seen=self._seen)
-        self.executor.use(ROBOT, limits)
+        self.executor.use(arm, limits)
 
     def _seen(self, names):
         return self.robot.seen(names) if self.robot and self.robot.told else unseen(names)
