@@ -42,7 +42,8 @@ class Group(NamedTuple):
     values: np.ndarray
 
     def widened(self, share: Any, offset: np.ndarray) -> Group:
-        """See terms.widened."""
+        """For limits that are so many times as wide, `share` (..., constraints) or one number, up and down from where the
+        motion adds nothing."""
         share = np.asarray(share)
         found = self.values / (share[..., None, :] if share.ndim else share)
         if 0 in self.places:
@@ -122,7 +123,10 @@ def basis(sd: Any, sdd: Any, sddd: Any) -> Sequence[Any]:
 
 
 def on_law(r: Any, v: Any, a: Any, u: Any) -> list[Any]:
-    """By place, from those of q(s) by place: see terms.on_law."""
+    """The coefficients of q(S(sigma)) by place, from those of q(s) by place; v, a, u: the derivatives of S.
+
+    sd = v k, sdd = a k^2 + v kappa, sddd = u k^3 + 3 a k kappa + v w, with kappa = dk/dt and w = d kappa/dt.
+    """
     r, square = {**dict.fromkeys(range(BASIS), 0.0), **r}, v * v
     return [r[0], v * r[1], square * r[2] + a * r[3], v * r[3], square * v * r[4] + v * a * r[5] + u * r[6],
             square * r[5] + 3.0 * a * r[6], v * r[6]]

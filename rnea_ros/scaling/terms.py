@@ -29,7 +29,7 @@ rows of torque, as bounds on sdd at given (s, sd); Gerelli and Guarino Lo Bianco
 bounds on sddd at given (s, sd, sdd).
 
 A law s = S(sigma) that is played at a rate k = d sigma / dt is again a path, q(S(sigma)), and its constraint coefficients
-follow from those of q(s): `on_law`.
+follow from those of q(s): rows.on_law.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Constraints:
         return self.rows_on_law(s, one, zero, zero)
 
     def rows_on_law(self, s: Any, v: Any, a: Any, u: Any) -> np.ndarray:
-        """The same of q(S(sigma)): v, a, u (samples,) are the derivatives of S; see `on_law`."""
+        """The same of q(S(sigma)): v, a, u (samples,) are the derivatives of S."""
         groups, begin = self.groups_on_law(s, v, a, u), 0
         rows = np.zeros((len(groups[0].values), BASIS, len(self.labels)))
         for places, values in groups:
@@ -217,22 +217,3 @@ def shares(values: Any, offset: Any) -> Any:
     """The share of each limit that is used, from where the constraint is: 0 where the motion adds nothing to its offset."""
     away = values - offset
     return larger(away * (1.0 / (1.0 - offset)), away * (-1.0 / (1.0 + offset)))
-
-
-def widened(rows: np.ndarray, share: Any, offset: np.ndarray) -> np.ndarray:
-    """Rows (..., 7, constraints) for limits that are so many times as wide, `share` (..., constraints) or one number, up and
-    down from where the motion adds nothing."""
-    share = np.asarray(share)
-    found = rows / (share[..., None, :] if share.ndim else share)
-    found[..., 0, :] += offset * (1.0 - 1.0 / share)
-    return found
-
-
-def on_law(rows: np.ndarray, v: Any, a: Any, u: Any) -> np.ndarray:
-    """The constraint coefficients of q(S(sigma)) from those of q(s): v, a, u (samples,) are the derivatives of S.
-
-    sd = v k, sdd = a k^2 + v kappa, sddd = u k^3 + 3 a k kappa + v w, with kappa = dk/dt and w = d kappa/dt.
-    """
-    v, a, u = (np.asarray(x)[:, None] for x in (v, a, u))
-    places = dict(enumerate(np.moveaxis(rows, 1, 0)))
-    return np.stack(np.broadcast_arrays(*texts.on_law(places, v, a, u)), axis=1)

@@ -13,7 +13,7 @@ from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling import dense_look, rows
 from rnea_ros.scaling.compiled import of_many
 from rnea_ros.scaling.path import through
-from rnea_ros.scaling.terms import Constraints, PathLimits, basis, on_law, terms, utilization
+from rnea_ros.scaling.terms import Constraints, PathLimits, basis, terms, utilization
 from support.robots import random_tree
 from support.scaling_cases import ROOT, dynamics, toy, waypoints
 
@@ -135,7 +135,8 @@ def test_rows_are_shares_of_limits():
     # the same motion seen on the clock of a law
     k, kappa, w = rng.uniform(0.2, 2.0, (3, 20))
     motion = v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w
-    np.testing.assert_allclose(utilization(on_law(rows, v, a, u), k, kappa, w), utilization(rows, *motion), atol=1e-12)
+    found = utilization(constraints.rows_on_law(s, v, a, u), k, kappa, w)
+    np.testing.assert_allclose(found, utilization(rows, *motion), atol=1e-12)
 
 
 def test_bad_limits_are_refused():
