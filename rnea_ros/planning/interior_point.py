@@ -20,8 +20,9 @@ import numpy as np
 
 from .banded import Equations
 from .condensed import Condensed, Point
+from .problem import ORDERS
 
-ANEW = 4  # iterations with one curvature, where time alone counts: limits, mostly, decide where the fastest motion is
+ANEW = 4  # iterations with one curvature, of torque rates' limits, where time alone counts: they mostly decide what is fastest
 TAU = 0.99  # of the way to a limit that a step goes, at most
 FALL, POWER = 0.2, 1.5  # of mu
 ENOUGH = 10.0  # mu falls where the error is less than so many of it
@@ -127,7 +128,7 @@ class _Search:
         program, gaps = self.program, self._gaps(self.s)
         sigma = self.z[0] / gaps[0] + self.z[1] / gaps[1]
         self.slope = np.where(self.above, self.mu / gaps[1], 0.0) - np.where(self.below, self.mu / gaps[0], 0.0)
-        if program.effort or iteration % ANEW == 0:
+        if program.effort or program.orders < ORDERS or iteration % ANEW == 0:
             self.curvature = program.curvature(multipliers)
         matrix = program.newton(self.curvature, multipliers, sigma)
         least = 0.0
