@@ -277,7 +277,7 @@ KINDS = {"branched": FloatingRobot, "five_bar": ClosedLoopRobot, "hua_arm": Elas
 
 def test_every_robot_file_is_known():
     """Of every URDF here; those of solo12 and ur5 are in example-robot-data."""
-    assert {path.name.removesuffix(".robot.yaml") for path in URDF.glob("*.yaml")} == {*KINDS, "solo12", "ur5"}
+    assert {path.name.removesuffix(".robot.yaml") for path in URDF.glob("*.robot.yaml")} == {*KINDS, "solo12", "ur5"}
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS.items(), ids=KINDS)
