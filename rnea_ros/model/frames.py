@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..algebra.vectors import rot_x, skew
+from ..algebra.vectors import cross, rot_x, skew
 from . import mdh
 
 
@@ -60,9 +60,9 @@ def place(bodies: list[TreeBody]) -> list[Placed]:
 
 def _along_normal(body: TreeBody, child: TreeBody, child_frame: Placed, j: int) -> Placed:
     z, zc, p = body.axis, child.R @ child.axis, child.P
-    n = np.cross(z, zc)
+    n = cross(z, zc)
     if np.linalg.norm(n) > mdh.NEARLY_PARALLEL:
-        foot = np.dot(np.cross(p, zc), n) / np.dot(n, n)
+        foot = np.dot(cross(p, zc), n) / np.dot(n, n)
         towards_child = np.dot(p, n)
         if abs(towards_child) <= mdh.LENGTH_TOLERANCE * np.linalg.norm(n):  # they intersect: both ways are the same
             towards_child = np.dot(across(z), n)
@@ -92,7 +92,7 @@ def _axes(z: np.ndarray, x: np.ndarray) -> np.ndarray:
     x = x / np.linalg.norm(x)
     x = x - z * np.dot(z, x)
     x = x / np.linalg.norm(x)
-    return np.column_stack((x, np.cross(z, x), z))
+    return np.column_stack((x, cross(z, x), z))
 
 
 def edge(bodies: list[TreeBody], placed: list[Placed], j: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,11 +113,11 @@ def parameters(R: np.ndarray, P: np.ndarray, on_normal: bool) -> list[mdh.Parame
 
 def reconstruction_error(bodies: list[TreeBody], placed: list[Placed], links: list, numbers: list[int]) -> float:
     """Largest deviation of any frame from the bodies it stands for [m and rad], at zero and at two other poses."""
-    worst = 0.0
+    worst, moved = 0.0, {number: j for j, number in enumerate(numbers)}  # by which joint variable a link is moved
     for q in (np.zeros(len(bodies)), np.linspace(-1.0, 1.5, len(bodies)), np.linspace(2.0, -2.5, len(bodies))):
         chain = [(np.eye(3), np.zeros(3))]
         for link in links[1:]:
-            value = q[numbers.index(len(chain))] if len(chain) in numbers else 0.0
+            value = q[moved[len(chain)]] if len(chain) in moved else 0.0
             chain.append(_compose(chain[link.parent], mdh.pose(link, value)))
         truth = [(np.eye(3), np.zeros(3))]
         for body, value in zip(bodies[1:], q[1:], strict=True):

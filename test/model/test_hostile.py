@@ -1,4 +1,5 @@
-"""A URDF is untrusted input: each attack is refused with a reason, in under a second and under 200 MB, and in silence."""
+"""A URDF is untrusted input: each attack is refused with a reason, in silence, with less work than it takes to load an honest
+robot of the size that is allowed, and under 200 MB."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ from rnea_ros.model import xacro_file as xacro_process
 from support.robots import arm
 
 TESTED = Path(urdf_reader.__file__).parents[1]  # the package in use here is the one that the processes take
-SECONDS, MEGABYTES = 1.0, 200.0
+LOADS, MEGABYTES = 20.0, 200.0  # work is counted in loads of an honest arm of 64 links, so that a slow machine refuses as well
 
-# Loads a file given by its path, as text or as bytes; reports what it cost beyond the import and the reading.
+# Loads a file given by its path, as text or as bytes; reports what it cost beyond the import and the reading, in loads of
+# an honest arm. Time is the processor's, of this process alone: others may be busy.
 PROBE = """
 import json, resource, sys, time
 from pathlib import Path
@@ -30,25 +32,27 @@ from rnea_ros import ModelError, Robot
 kind, path = sys.argv[1:]
 source = {"path": lambda: path, "text": lambda: Path(path).read_bytes().decode("utf-8", "surrogateescape"),
           "bytes": lambda: Path(path).read_bytes()}[kind]()
-Robot.from_urdf("<robot><link name='warm'/></robot>")
+def load(source):
+    start = time.process_time()
+    try:
+        Robot.from_urdf(source)
+        problem = None
+    except ModelError as error:
+        problem = str(error)
+    return problem, time.process_time() - start
+honest = min(load(HONEST)[1] for _ in range(3))
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.process_time()  # of this process alone: others may be busy
-try:
-    Robot.from_urdf(source)
-    problem = None
-except ModelError as error:
-    problem = str(error)
-seconds = time.process_time() - start
+problem, seconds = load(source)
 memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
-print(json.dumps([problem, seconds, memory]), file=open(path + ".json", "w"))
+print(json.dumps([problem, seconds / honest, memory]), file=open(path + ".json", "w"))
 """
 
 
 def probe(tmp_path, content, kind="path", suffix=".urdf"):
-    """(problem or None, seconds, megabytes) of loading the content in a process of its own, which prints nothing."""
+    """(problem or None, loads, megabytes) of loading the content in a process of its own, which prints nothing."""
     path = tmp_path / f"robot{suffix}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    command = [sys.executable, "-c", PROBE, kind, str(path)]
+    command = [sys.executable, "-c", PROBE.replace("HONEST", repr(robot(chain(64)))), kind, str(path)]
     run = subprocess.run(command, capture_output=True, timeout=60, cwd=TESTED, check=True)
     assert run.stdout == b"" and run.stderr == b"", (run.stdout[:500], run.stderr[:500])
     return json.loads(Path(f"{path}.json").read_text(encoding="utf-8"))
@@ -129,11 +133,11 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_refused_quickly_and_in_silence(tmp_path, attack):
     content, reason = ATTACKS[attack]()
-    problem, seconds, megabytes = probe(tmp_path, content)
+    problem, loads, megabytes = probe(tmp_path, content)
     assert problem is not None, "it was loaded"
     assert "root:" not in problem, "the content of a file came in"
     assert reason in problem and len(problem) < 5000
-    assert seconds < SECONDS and megabytes < MEGABYTES, (seconds, megabytes)
+    assert loads < LOADS and megabytes < MEGABYTES, (loads, megabytes)
 
 
 @pytest.mark.parametrize("kind", ["text", "bytes"])
@@ -141,27 +145,27 @@ def test_refused_quickly_and_in_silence(tmp_path, attack):
                                     "100000 links", "a chain of 1000 joints", "XML nested 1000 deep", "elements and text"])
 def test_refused_as_text_too(tmp_path, attack, kind):
     """Descriptions come from parameters and topics as well."""
-    problem, seconds, megabytes = probe(tmp_path, ATTACKS[attack]()[0], kind)
+    problem, loads, megabytes = probe(tmp_path, ATTACKS[attack]()[0], kind)
     assert problem is not None and len(problem) < 5000
-    assert seconds < SECONDS and megabytes < MEGABYTES, (seconds, megabytes)
+    assert loads < LOADS and megabytes < MEGABYTES, (loads, megabytes)
 
 
 def test_text_that_is_no_xml_is_no_path_either(tmp_path):
-    problem, seconds, megabytes = probe(tmp_path, "x" * 50 * MEGA, "text")
+    problem, loads, megabytes = probe(tmp_path, "x" * 50 * MEGA, "text")
     assert "cannot be read" in problem and len(problem) < 2000
-    assert seconds < SECONDS and megabytes < MEGABYTES
+    assert loads < LOADS and megabytes < MEGABYTES
 
 
 @pytest.mark.parametrize("content", [
     robot(chain(256)), robot(followers(1900, lambda k: 0)), robot(followers(1900, lambda k: min(k + 1, 1899))),
 ], ids=["256 in series", "1900 follow one", "1900 follow each other"])
 def test_large_is_not_hostile(tmp_path, content):
-    """The most that is accepted stays within the same means. Joint 0 or 1899 mimics itself unless it is let off."""
+    """The most that is accepted, thirty arms of 64 links, costs its share. Joint 0 or 1899 mimics itself unless let off."""
     content = content.replace('<child link="l0"/><mimic joint="j0"/>', '<child link="l0"/>')
     content = content.replace('<child link="l1899"/><mimic joint="j1899"/>', '<child link="l1899"/>')
-    problem, seconds, megabytes = probe(tmp_path, content)
+    problem, loads, megabytes = probe(tmp_path, content)
     assert problem is None
-    assert seconds < 2.0 and megabytes < MEGABYTES, (seconds, megabytes)
+    assert loads < 4 * LOADS and megabytes < MEGABYTES, (loads, megabytes)
 
 
 @pytest.mark.parametrize("path", ["/", "/dev/null", "/dev/zero", "no/such/robot.urdf", "no/such/robot.xacro", "robot\0.urdf",
@@ -187,8 +191,8 @@ def test_no_mesh_is_ever_opened(tmp_path):
     uris = f"file://{tmp_path}/mesh.stl", f"{tmp_path}/mesh.stl", "package://nowhere/mesh.stl", "mesh.stl"
     meshes = "".join(f'<visual><geometry><mesh filename="{uri}"/></geometry></visual>' for uri in uris)
     text = arm({}).replace("</link>", f"{meshes}</link>")
-    problem, seconds, _ = probe(tmp_path, text)
-    assert problem is None and seconds < SECONDS
+    problem, loads, _ = probe(tmp_path, text)
+    assert problem is None and loads < LOADS
 
 
 def test_nothing_is_printed_about_what_is_not_needed(tmp_path):
@@ -325,9 +329,9 @@ def test_modules_in_the_current_folder_are_not_run(tmp_path, monkeypatch):
 def test_xacro_files_are_guarded_before_they_are_expanded(tmp_path):
     for attack in ("DOCTYPE", "billion laughs", "50 MB"):
         content, reason = ATTACKS[attack]()
-        problem, seconds, megabytes = probe(tmp_path, content, suffix=".xacro")
+        problem, loads, megabytes = probe(tmp_path, content, suffix=".xacro")
         assert reason in problem
-        assert seconds < SECONDS and megabytes < MEGABYTES
+        assert loads < LOADS and megabytes < MEGABYTES
 
 
 def test_xacro_file_without_xacro(tmp_path, monkeypatch):
