@@ -53,12 +53,12 @@ def subcommand(name: str) -> Subcommand:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code: 0 all well, 1 a check found something, 2 an error that a message explains."""
-    args = argparse.Namespace(command="")
+    args = argparse.Namespace(command="")  # to be filled, so that an error on the way knows which command it is
     try:
         parser, subparsers = _parsers()
         if "_ARGCOMPLETE" in os.environ:
             complete(parser, subparsers)
-        args = parser.parse_args(argv)
+        parser.parse_args(argv, args)
         if str(getattr(args, "urdf", None)).endswith(".xacro") and not args.allow_xacro:
             print(f"rnea {args.command}: {args.urdf} is a program: xacro evaluates what is in it, which can do whatever you "
                   "can (--allow-xacro says that you know)", file=sys.stderr)

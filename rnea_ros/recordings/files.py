@@ -19,7 +19,8 @@ from .recording import Recording, Samples, Span, Wanted
 
 BAGS = (".mcap", ".db3")
 FORMATS = (*BAGS, ".csv")
-SPARSE = 1.0  # s; no recording that tells torques has so few samples
+SPARSE = 1.0, 60.0  # s; further apart no recording has its samples, and no planned path its points
+PATH = 20  # points that one may have
 
 
 def is_bag(path: str | Path) -> bool:
@@ -47,7 +48,8 @@ def read(path: str | Path, wanted: Wanted) -> tuple[Samples, list[str]]:
     else:
         _check_held(wanted)
         samples, ignored = motion_csv.columns_of(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.rename)
-        told = unused("columns", ignored)
+        t = samples["t"]
+        told = unused("columns", ignored) + _in_other_units(t.min(), t.max(), len(t))
     t = samples.pop("t")
     return {"t": t, **{name: wanted.whole(name, columns) for name, columns in samples.items()}}, told
 
@@ -63,13 +65,13 @@ def _check_held(wanted: Wanted) -> None:
 def notes(recording: Recording) -> list[str]:
     """For people: what was not used so far."""
     lines = [f"not used: {count} samples {reason}" for reason, count in recording.left_out.items()]
-    return unused(recording.ignored_are, recording.ignored) + lines + _in_other_units(recording.span)
+    return unused(recording.ignored_are, recording.ignored) + lines + _in_other_units(*recording.span[:3])
 
 
-def _in_other_units(span: Span) -> list[str]:
-    apart = (span.last - span.first) / max(span.samples - 1, 1)
+def _in_other_units(first: float, last: float, samples: int) -> list[str]:
+    apart = (last - first) / max(samples - 1, 1)
     doubt = f"warning: samples are {apart:.3g} s apart, for t is read in seconds; is it in ms or ns?"
-    return [doubt] if apart >= SPARSE else []
+    return [doubt] if apart >= SPARSE[samples <= PATH] else []
 
 
 def unused(what: str, names: Sequence[str]) -> list[str]:

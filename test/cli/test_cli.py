@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.cli import main, torque
+from rnea_ros.cli import main, reading, torque
 from rnea_ros.cli.progress import ProgressLine
 from rnea_ros.recordings import motion_csv
+from rnea_ros.recordings.recording import Reading
 from support.motions import encoded, sines
 from support.oracles import GOLDEN, worst
 from support.robots import arm
@@ -220,6 +221,16 @@ def test_times_in_other_units_are_doubted_and_instants_told(tmp_path, capsys, t,
     assert ("is it in ms or ns?" in err) == doubted
     instants = {float(found) for found in re.findall(r"at t = (\S+) s", out)}
     assert instants and instants <= set(told)
+
+
+@pytest.mark.parametrize("unit, doubted", [(1.0, False), (1e3, True), (1e9, True)], ids=["s", "ms", "ns"])
+def test_whoever_reads_a_whole_recording_doubts_its_unit_of_time(tmp_path, capsys, unit, doubted):
+    path = edited_motion(tmp_path, lambda lines: [[name.replace("qddd_", "tau_") for name in lines[0]]] + [
+        [repr(unit * float(line[0])), *line[1:]] for line in lines[1:]])
+    assert main.main(["retime", STANFORD, path, "-o", str(tmp_path / "out.csv"), "--tolerance", "1e-3"]) == 0
+    assert ("is it in ms or ns?" in capsys.readouterr().err) == doubted
+    reading.measurements(path, Robot.from_urdf(STANFORD), Reading())  # of `rnea identify` and `rnea payload`
+    assert ("is it in ms or ns?" in capsys.readouterr().err) == doubted
 
 
 @pytest.mark.parametrize("words, said", [

@@ -107,6 +107,9 @@ def test_errors_name_the_next_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(robots, "loaded", missing)
     assert main(["check", RR]) == 2
     assert "rnea_ros[plot]', or leave it out\nnext: `rnea doctor`" in capsys.readouterr().err
+    monkeypatch.setattr("rnea_ros.cli.main.subcommand", missing)  # what a command needs is imported before its words are read
+    assert main(["demo"]) == 2
+    assert capsys.readouterr().err.startswith("rnea demo: this needs that")
     with pytest.raises(SystemExit):
         main(["torqe"])
     assert "did you mean 'torque'?" in capsys.readouterr().err
