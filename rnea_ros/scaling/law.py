@@ -16,6 +16,7 @@ STEPS = (4, 24)  # of them in each piece: with very many pieces, with few
 BACK = 1e-12  # of the largest speed: rounding, not going back
 MOST_STEPS, EXACT = 90, 1e-16  # to a place; share of a piece in which it is found then
 TINY = 1e-30
+ROUNDING = 1e-14  # of a duration
 HALVINGS = 30  # after which what is undecided is rounding
 _BERNSTEIN = np.array([[math.comb(i, k) / math.comb(4, k) for i in range(DEGREE)] for k in range(DEGREE)])  # from powers
 _FIRST_HALF = np.array([[math.comb(i, k) / 2.0**i for i in range(DEGREE)] for k in range(DEGREE)])
@@ -135,13 +136,17 @@ class TimeLaw:
         return np.flatnonzero(back)
 
     def between(self, a: float, b: float) -> TimeLaw:
-        """The part from time a to time b; its own time starts at 0."""
-        first = int(np.searchsorted(self.breaks[1:-1], a, side="right"))
-        last = int(np.searchsorted(self.breaks[1:-1], b, side="left"))
+        """The part from time a to time b; its own time starts at 0.
+
+        A break as near to one of them as rounding is none: whoever asks may have added the same times up in another order.
+        """
+        room = min(ROUNDING * self.duration, 0.25 * (b - a))
+        first = int(np.searchsorted(self.breaks[1:-1], a + room, side="right"))
+        last = int(np.searchsorted(self.breaks[1:-1], b - room, side="left"))
         breaks = np.concatenate(([a], self.breaks[first + 1:last + 1], [b]))
         coefficients = self.coefficients[first:last + 1].copy()
         coefficients[0] = _moved(coefficients[0], a - self.breaks[first])
-        corners = np.concatenate(([a], self.corners[(self.corners > a) & (self.corners < b)], [b]))
+        corners = np.concatenate(([a], self.corners[(self.corners > a + room) & (self.corners < b - room)], [b]))
         return TimeLaw(breaks - a, coefficients, corners - a)
 
     def then(self, *others: TimeLaw) -> TimeLaw:

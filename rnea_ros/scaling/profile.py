@@ -176,8 +176,8 @@ def largest(polynomials: np.ndarray, share: float, offset: np.ndarray, most: flo
 def _subdivided(knots: np.ndarray, longest: float) -> np.ndarray:
     """With so many equal parts of each interval that none is longer, and without those next to others. FINE parts will do."""
     longest = max(longest, float(knots[-1] - knots[0]) / FINE)
-    apart = np.concatenate(([True], np.diff(knots) > CLOSE * longest))
-    apart[-1] = True
-    knots = knots[apart]
+    first, inner, last = np.split(knots, (1, len(knots) - 1))
+    apart = np.minimum(np.diff(knots[:-1]), last - inner) > CLOSE * longest
+    knots = np.concatenate((first, inner[apart], last))
     start, _, _ = divided(knots[:-1], knots[1:], np.ceil(np.diff(knots) / longest).astype(int))
     return np.append(start, knots[-1])

@@ -195,6 +195,19 @@ def test_a_law_from_a_moving_start():
     assert worst(motion.here, law) < 1.0
 
 
+@pytest.mark.parametrize(("gap", "same"), [(4e-15, 1e-9), (-4e-15, 1e-9), (1e-11, 0.05)])
+def test_a_motion_is_cut_off_a_moment_after_it_came_to_rest(gap, same):
+    """By rounding, where a rest's time was added up otherwise than the law's breaks: then its end is where it was. Or by so
+    little that the grid has no interval for it."""
+    constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
+    slow = laws.rest_to_rest(0.0, constraints.path.length, 20.0)
+    tail = slow.between(3.0, 20.0)
+    told = tail.then(laws.wait(tail.end, 5.0)).between(0.0, tail.duration + gap)
+    law = fastest(constraints, told, moving=True)
+    assert np.isfinite(law.coefficients).all() and np.diff(law.breaks).min() > 1e-4
+    assert law.duration == pytest.approx(fastest(constraints, tail, moving=True).duration, rel=same)
+
+
 def test_ceilings_and_schedules():
     motion = Motion("seven_r", 1, speed=0.9, count=5)  # in parts too fast for a spline through the points' times
     clock, constraints = laws.rest_to_rest(0.0, motion.path.length, 1.25 * motion.fastest.duration), motion.here
