@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ EFFORT, EFFORT_RATE = "/rnea/joint_effort", "/rnea/joint_effort_rate"
 FIELDS = {"q": "position", "tau": "effort"}  # what a driver calls velocity is filtered, late, or a difference: it is not used
 _BACK = 1_000_000_000  # ns; stamps that go back further are of another run
 _FIRST = 1000  # messages in which one with all joints has to be
+_RUN = 20  # messages, each later than the one before and all of them before a stamp that was heard: their clock was set back
 
 
 class Skew(NamedTuple):
@@ -44,6 +46,7 @@ class BagRecording:
         self._joints, self._rename = wanted.names, wanted.reading.rename
         with _reading(path) as bag:
             self._topic = _topic(path, bag, wanted.reading.topic)
+            self._from_zero = _from_zero(_of(bag, self._topic))
             have = self._first(bag)
             self.span = span or self._passed(bag)
         told = [block for block, field in FIELDS.items() if len(getattr(have, field)) == len(have.name)]
@@ -59,11 +62,17 @@ class BagRecording:
         edges = [*np.clip(edges, self.span.first, np.nextafter(self.span.last, np.inf)).tolist()]
         late = skew.most * 1e-9
         rows: list[tuple[Any, ...]] = []
-        done = 1
+        behind: list[float] = []  # times that rise again, while all are before the newest
+        done, newest, last = 1, -np.inf, -np.inf
         for recorded, stamp, message in self._messages(edges):
             t = self._seconds(stamp)
             if edges[0] <= t < edges[-1] and (row := self._row(message)) is not None:
                 rows.append((t, *row))
+                behind = [*behind, t] if last < t < newest else []
+                if len(behind) == _RUN:
+                    raise InputError(f"{self.path}: stamps on {self._topic} go back by {newest - behind[0]:.3g} s and go on "
+                                     "from there; one recording of one run is needed")
+                newest, last = max(newest, t), t
             while done < len(edges) - 1 and self._seconds(recorded) - late > edges[done] + 1e-9:
                 yield self._taken(rows, edges[done])
                 done += 1
@@ -76,7 +85,7 @@ class BagRecording:
         start, stop = (origin + round(1e9 * edge) for edge in (edges[0], edges[-1]))
         with _reading(self.path) as bag:
             for recorded, data in _of(bag, self._topic, start + skew.least - 1, stop + skew.most + 2):
-                yield recorded, _stamp(data) or recorded, _read(JOINT_STATE, data)
+                yield recorded, self._stamp(recorded, data), _read(JOINT_STATE, data)
 
     def _row(self, message: Any) -> tuple[np.ndarray, ...] | None:
         """The blocks of a message (n,), None where it does not have them."""
@@ -121,21 +130,27 @@ class BagRecording:
             seen |= dict.fromkeys(names)
             if count == _FIRST:
                 break
+        if not seen:
+            raise InputError(f"{self.path}: no messages on {self._topic}")
         missing = [joint for joint in self._joints if joint not in seen]
-        why = f"no joint {some(missing, 6, quoted=True)}" if missing else "no message with all joints of the robot"
+        why = f"no joint {some(missing, 6, quoted=True)}" if missing else "no message with positions of all the joints"
         raise InputError(f"{self.path}: {why} on {self._topic}; it tells of {some(seen, 6, quoted=True)}")
 
     def _passed(self, bag: Any) -> Span:
         """One pass: which stamps there are, and when their messages were recorded."""
         first, last, count, least, most = 2**63, -2**63, 0, 2**63, -2**63
         for recorded, data in _of(bag, self._topic):
-            stamp = _stamp(data) or recorded
+            stamp = self._stamp(recorded, data)
             if stamp < last - _BACK:
                 raise InputError(f"{self.path}: stamps on {self._topic} go back by {(last - stamp) * 1e-9:.6g} s after "
                                  f"{count} messages; one recording of one run is needed")
             first, last, count = min(first, stamp), max(last, stamp), count + 1
             least, most = min(least, recorded - stamp), max(most, recorded - stamp)
         return Span(0.0, (last - first) * 1e-9, count, first, Skew(least, most))
+
+    def _stamp(self, recorded: int, data: bytes) -> int:
+        """Of a message [ns]; where it has none, when it was recorded."""
+        return _stamp(data) or (0 if self._from_zero else recorded)
 
     def _seconds(self, stamp: int) -> float:
         return (stamp - (self.span.origin or 0)) * 1e-9
@@ -221,6 +236,12 @@ def _stamp(data: bytes) -> int:
     """Of a serialized message that begins with a header [ns]."""
     seconds, nanoseconds = struct.unpack_from("<iI" if data[1] & 1 else ">iI", data, 4)
     return seconds * 10**9 + nanoseconds
+
+
+def _from_zero(messages: Iterator[tuple[int, bytes]]) -> bool:
+    """Whether stamps are of a clock that began at zero, a simulation's, and not of that of the recording: then zero is one."""
+    stamps = ((recorded, _stamp(data)) for recorded, data in islice(messages, _FIRST))
+    return any(0 < stamp < recorded // 2 for recorded, stamp in stamps)
 
 
 @contextmanager

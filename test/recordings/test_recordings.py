@@ -104,6 +104,30 @@ def test_messages_without_stamps_count_by_when_they_were_recorded(tmp_path):
     assert source.span.origin == EPOCH
 
 
+@pytest.mark.parametrize("ahead", [0, 5])
+def test_a_simulation_begins_at_zero(tmp_path, ahead):
+    """A stamp of zero is the first of its clock, not one that is missing; some messages may have it again."""
+    stamps, q = bags.motion(2, 3, 1.0)
+    again = np.maximum(np.arange(len(q)) - ahead, 0)  # before the clock runs
+    path = bags.bag(tmp_path / "a", {"/joint_states": [(EPOCH + 20_000_000 * k, joint_state(stamps[i], NAMES, q[i]))
+                                                      for k, i in enumerate(again.tolist())]})
+    (samples,) = files.open_recording(path, WANTED).pieces((-np.inf, np.inf))
+    np.testing.assert_array_equal(samples["q"], q[:len(q) - ahead])
+    np.testing.assert_allclose(samples["t"], stamps[:len(q) - ahead] * 1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("back", [0.3, 0.9])
+def test_a_clock_that_was_set_back_is_no_disorder(tmp_path, back):
+    """Sorted by stamps, what was before and what was after would alternate: a motion that nobody made."""
+    stamps, q = bags.motion(4, 3, 3.0)
+    told = stamps - np.where(stamps > 1_500_000_000, round(1e9 * back), 0)
+    entries = [(EPOCH + t, joint_state(EPOCH + stamp, NAMES, place)) for t, stamp, place in
+               zip(stamps.tolist(), told.tolist(), q)]
+    source = files.open_recording(bags.bag(tmp_path / "a", {"/joint_states": entries}), WANTED)
+    with pytest.raises(InputError, match=r"stamps on /joint_states go back by 0\.[28]\d* s and go on from there"):
+        list(source.pieces((-np.inf, np.inf)))
+
+
 @pytest.mark.parametrize(("joints", "topic", "message"), [
     (("j1", "j9"), None, r"no joint 'j9' on /joint_states; it tells of 'j1', 'j2', 'j3'"),
     (NAMES, "/arm/joint_state", r"topic /arm/joint_state is not in it; joint states are on /joint_states"),
@@ -127,6 +151,11 @@ def test_bags_that_cannot_be_used_say_why(tmp_path):
     twice = [(EPOCH + t, joint_state(EPOCH + t % 2_000_000_000, NAMES, np.zeros(3))) for t in range(0, 4_000_000_000, 10**8)]
     with pytest.raises(InputError, match=r"stamps on /states go back by 1\.9 s after 20 messages; one recording of one run"):
         files.open_recording(bags.bag(tmp_path / "twice", {"/states": twice}), WANTED)
+    nothing = {"without": ([], "no messages on /states"), "no_positions": (
+        [(EPOCH + t, joint_state(EPOCH + t, NAMES, [])) for t in range(3)], "no message with positions of all the joints")}
+    for name, (entries, message) in nothing.items():
+        with pytest.raises(InputError, match=message):
+            files.open_recording(bags.bag(tmp_path / name, {"/states": entries}), WANTED)
     two = bags.bag(tmp_path / "two", {"/a": twice[:3], "/b": twice[:3]})
     with pytest.raises(InputError, match="several topics of joint states; say which by --topic: /a, /b"):
         files.open_recording(two, WANTED)
