@@ -24,7 +24,7 @@ from .ipopt import NlpSolution, casadi
 from .problem import LONGEST, SAME, SHORTEST, Cost, Problem
 from .result import PlannedMotion
 from .settings import Report, Settings, SolverProgress
-from .solve import COLD, HOT, WARM, Nearness, ours, solved
+from .solve import COLD, HOT, WARM, Nearness, Try, ours, solved
 from .transcription import Transcription
 
 TIGHTENINGS = 10
@@ -127,17 +127,18 @@ class _Planner:
         attempts = range(1, max(self.settings.tries, self.settings.best_of) + 1)
         first = next(guesses)
         for number, guess in zip(attempts, chain([first], guesses)):
-            self._draft(f"guess {number}", guess, drafts, failures, own=True)
+            self._draft(f"guess {number}", guess, drafts, failures)
             if len(drafts) == self.settings.best_of:
                 break
         hasty = all(failure.hasty for failure in failures)
         if not drafts and not hasty and ours(self._program(first), self.settings):
-            self._draft("guess 1 by IPOPT", first, drafts, failures, own=False)
+            self._draft("guess 1 by IPOPT", first, drafts, failures, Try.SECOND)
         if not drafts:
             raise PlanningError(self._why(failures, standstill(self.problem, first)))
         return drafts
 
-    def _draft(self, stage: str, guess: Curve, drafts: list[_Draft], failures: list[_Failure], own: bool) -> None:
+    def _draft(self, stage: str, guess: Curve, drafts: list[_Draft], failures: list[_Failure],
+               turn: Try = Try.FIRST) -> None:
         """One more draft, or one more failure."""
         program = self._program(guess)
         if fastest := self._hasty(stage, guess):
@@ -145,12 +146,12 @@ class _Planner:
             failures.append(_Failure(*worst_violation(self.problem, replace(fastest, duration=longest)),
                                      f"the fastest takes {fastest.duration:.4g} s, {longest:g} s are allowed", True))
             return
-        solution = self._solved(stage, program, guess, COLD, own=own, others=not own)
+        solution = self._solved(stage, program, guess, COLD, turn=turn)
         curve = program.curve(solution.x)
         if solution.converged:
             drafts.append(_Draft(program, curve, solution.multipliers, program.objective(solution.x)))
         else:
-            failures.append(_Failure(*worst_violation(self.problem, curve), _reason(solution), again=not own))
+            failures.append(_Failure(*worst_violation(self.problem, curve), _reason(solution), again=turn is Try.SECOND))
 
     def _hasty(self, stage: str, guess: Curve) -> Curve | None:
         """The fastest motion near the guess, if even that takes longer than is allowed."""
@@ -160,7 +161,7 @@ class _Planner:
         freed = self._program(guess, problem=free)
         if not ours(freed, self.settings):
             return None
-        solution = self._solved(f"{stage}, its shortest duration", freed, paced(free, guess), COLD, others=False)
+        solution = self._solved(f"{stage}, its shortest duration", freed, paced(free, guess), COLD, turn=Try.FIRST)
         found = freed.curve(solution.x)
         return found if solution.converged and found.duration > self.problem.duration[1] * (1.0 + ALIKE) else None
 
@@ -219,11 +220,11 @@ class _Planner:
         return solution.converged
 
     def _solved(self, stage: str, program: Transcription, guess: Curve, near: Nearness,
-                multipliers: np.ndarray | None = None, own: bool = True, others: bool = True) -> NlpSolution:
+                multipliers: np.ndarray | None = None, turn: Try = Try.BOTH) -> NlpSolution:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(SolverProgress(stage, iteration, float(x[-1]), len(guess.points), violation))
 
-        solution = solved(program, program.variables(guess), near, self.settings, watch, multipliers, own, others)
+        solution = solved(program, program.variables(guess), near, self.settings, watch, multipliers, turn)
         self.iterations += solution.iterations
         return solution
 

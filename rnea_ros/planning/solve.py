@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,15 @@ HOT = Nearness(Start(1e-8, 1e-6), TIGHT, {  # and from its multipliers as well
 TIED = Start(1e-5, 0.3), Start(1e-5, 1e-3)  # far fewer variables: from where limits are nearly kept, and from multipliers
 
 
+class Try(Enum):
+    """Which method looks: FIRST ours, or IPOPT where ours is not for the program; SECOND IPOPT, where ours found nothing; or
+    BOTH, one after the other."""
+
+    FIRST = 1
+    SECOND = 2
+    BOTH = 3
+
+
 def ours(program: Transcription, settings: Settings) -> type[Condensed] | None:
     """As what our method sees the program, if it is for it."""
     if settings.solver:
@@ -50,16 +60,17 @@ def ours(program: Transcription, settings: Settings) -> type[Condensed] | None:
 
 
 def solved(program: Transcription, x: np.ndarray, near: Nearness, settings: Settings, watch: Watch,
-           multipliers: np.ndarray | None = None, own: bool = True, others: bool = True) -> NlpSolution:
-    """A local minimum near x. watch: as in ipopt.minimise. own: whether ours has a try; others: IPOPT, where ours fails."""
-    kind = ours(program, settings) if own else None
-    if kind is None:
-        return _by_ipopt(program, x, near, settings, settings.iterations if own else min(MOST, settings.iterations), watch,
-                         multipliers)
-    found = _by_ours(kind(program), x, near, settings, watch, multipliers)
-    if found.converged or not others:
-        return found
-    before = found.iterations + 1
+           multipliers: np.ndarray | None = None, turn: Try = Try.BOTH) -> NlpSolution:
+    """A local minimum near x. watch: as in ipopt.minimise."""
+    before = 0
+    if turn is not Try.SECOND:
+        kind = ours(program, settings)
+        if kind is None:
+            return _by_ipopt(program, x, near, settings, settings.iterations, watch, multipliers)
+        found = _by_ours(kind(program), x, near, settings, watch, multipliers)
+        before = found.iterations + 1
+        if found.converged or turn is Try.FIRST:
+            return found
     solution = _by_ipopt(program, x, near, settings, min(MOST, settings.iterations), lambda k, *now: watch(k + before, *now),
                          multipliers)
     return solution._replace(iterations=solution.iterations + before)
