@@ -8,10 +8,12 @@ import numpy as np
 
 
 class Bands:
-    """Where the pieces of K nodes go. Node k sees control points span[k] .. span[k] + width - 1, of n coordinates each."""
+    """Where the pieces of K nodes go. Node k sees control points span[k] .. span[k] + width - 1, of n coordinates each, by
+    B (K, orders, width): those of its derivatives."""
 
-    def __init__(self, span: np.ndarray, spans: int, width: int, n: int, free: np.ndarray):
-        self.n, self.width, self.spans, self.free = n, width, spans, free
+    def __init__(self, span: np.ndarray, spans: int, B: np.ndarray, n: int, free: np.ndarray):
+        width = B.shape[2]
+        self.B, self.n, self.width, self.spans, self.free = B, n, width, spans, free
         self.count = spans - 1 + width
         self._order = np.argsort(span, kind="stable")
         self._starts = np.searchsorted(span[self._order], np.arange(spans))
@@ -27,6 +29,11 @@ class Bands:
         self._from, self._to = np.flatnonzero(below), column * width * n + offset  # of blocks, in bands by columns
         both = free[column] & free[np.minimum(column + offset, len(free) - 1)]
         self._keep = both.astype(float)
+        self._upper = np.triu_indices(width)  # pairs of control points: the others mirror them
+        first, second = self._upper
+        pairs = (B[:, :, None, first] * B[:, None, :, second]).reshape(len(B), -1, len(first)).swapaxes(1, 2)
+        self._pairs = pairs[self._even].swapaxes(1, 2).reshape(spans, len(first), -1)
+        self._rest_pairs = pairs[self._rest]
 
     def _summed(self, pieces: np.ndarray) -> np.ndarray:
         """(spans, ...) from (K, ...)."""
@@ -34,28 +41,27 @@ class Bands:
         total[self._some] = np.add.reduceat(pieces[self._order], self._starts[self._some], axis=0)
         return total
 
-    def vector(self, B: np.ndarray, pieces: np.ndarray) -> np.ndarray:
-        """(points n,): sum of B^T pieces; B (K, orders, width), pieces (K, orders, n). Zero where nothing is free."""
-        local = self._summed(B.swapaxes(1, 2) @ pieces)
+    def vector(self, pieces: np.ndarray) -> np.ndarray:
+        """(points n,): sum of B^T pieces (K, orders, n). Zero where nothing is free."""
+        local = self._summed(self.B.swapaxes(1, 2) @ pieces)
         total = np.zeros((self.count, self.n))
         for a in range(self.width):
             total[a:a + self.spans] += local[:, a]
         return np.where(self.free, total.ravel(), 0.0)
 
-    def matrix(self, B: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Lower bands (width n, points n) of the sum of B^T G B; G (K, orders n, orders n) symmetric."""
-        K, orders, width = B.shape
+    def matrix(self, G: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Lower bands (width n, points n) of the sum of (scale B)^T G (scale B); G (K, orders n, orders n) symmetric, scale
+        (orders,)."""
+        K, orders, width = self.B.shape
         n, spans = self.n, self.spans
-        by_orders = np.ascontiguousarray(G.reshape(K, orders, n, orders, n).swapaxes(2, 3)).reshape(K, orders**2, n * n)
-        pairs = (B[:, :, None, :, None] * B[:, None, :, None, :]).reshape(K, orders**2, width**2)
-        local = (pairs[self._even].reshape(spans, -1, width**2).swapaxes(1, 2)
-                 @ by_orders[self._even].reshape(spans, -1, n * n))
-        np.add.at(local, self._span, pairs[self._rest].swapaxes(1, 2) @ by_orders[self._rest])
-        local = local.reshape(spans, width, width, n, n)  # a, b, j, i
+        by_orders = G.reshape(K, orders, n, orders, n).swapaxes(2, 3) * np.outer(scale, scale)[:, :, None, None]
+        by_orders = by_orders.reshape(K, orders**2, n * n)
+        local = self._pairs @ by_orders[self._even].reshape(spans, -1, n * n)
+        np.add.at(local, self._span, self._rest_pairs @ by_orders[self._rest])
+        local = local.reshape(spans, -1, n, n)  # pair, j, i
         blocks = np.zeros((self.count, width, n, n))
-        for a in range(width):
-            for b in range(a, width):
-                blocks[a:a + spans, b - a] += local[:, a, b]
+        for pair, (a, b) in enumerate(zip(*self._upper)):
+            blocks[a:a + spans, b - a] += local[:, pair]
         bands = np.zeros(width * n * self.count * n)
         bands[self._to] = blocks.ravel()[self._from] * self._keep
         return bands.reshape((width * n, -1), order="F")

@@ -63,7 +63,7 @@ class Condensed:
         for own in rows.limits:
             open_ = ~_decided(own, self.problem, rows.last)
             kept.append(open_)
-            self.limits.append(_Limit(own, open_, self.orders))
+            self.limits.append(_Limit(own, open_, len(program.nodes.span)))
         self.kept = skipped + np.flatnonzero(np.concatenate([*kept, np.zeros(0, dtype=bool)]))
         shortest, longest = self.problem.duration
         self.given = longest - shortest < NARROW
@@ -74,7 +74,7 @@ class Condensed:
         self.local = program.nodes.span[:, None] + np.arange(degree + 1)
         self.ends, fixed = self._end_points()
         self.free = ~fixed.ravel()
-        self.bands = Bands(program.nodes.span, len(program.breaks) - 1, degree + 1, self.n, self.free)
+        self.bands = Bands(program.nodes.span, len(program.breaks) - 1, self.B, self.n, self.free)
 
     def _end_points(self) -> tuple[np.ndarray, np.ndarray]:
         return _end_points(self.program)
@@ -130,7 +130,7 @@ class Condensed:
     def _by_variables(self, slope: np.ndarray, by_T: float) -> np.ndarray:
         """(size,) from a slope by y (K, orders, n), and by T alone."""
         by_T = 0.0 if self.given else by_T + (slope * self.here.y_T).sum()
-        return np.append(self.bands.vector(self.B, slope * self.scale) if slope.any() else 0.0 * self.here.x[:-1], by_T)
+        return np.append(self.bands.vector(slope * self.scale) if slope.any() else 0.0 * self.here.x[:-1], by_T)
 
     def changes(self, step: np.ndarray) -> np.ndarray:
         """(rows,): slopes of the values times a step."""
@@ -172,10 +172,10 @@ class Condensed:
         slope = self._weighted(multipliers) + T * self.cost_slope
         flat_T = here.y_T.reshape(count, -1, 1)
         G_T = (G @ flat_T).reshape(here.y.shape)
-        border = self.bands.vector(self.B, (G_T - powers / T * slope + self.cost_slope) * self.scale)
+        border = self.bands.vector((G_T - powers / T * slope + self.cost_slope) * self.scale)
         y_TT = powers * (powers + 1.0) / T**2 * here.y + self._ends_again(T)
         corner = (G_T * here.y_T).sum() + (slope * y_TT).sum() + 2.0 * (self.cost_slope * here.y_T).sum() + sigma[-1]
-        bands = self.bands.matrix(self.B * self.scale, G)
+        bands = self.bands.matrix(G, self.scale[:, 0])
         return self._equations(bands, border, corner)
 
     def _equations(self, bands: np.ndarray, border: np.ndarray, corner: float) -> Equations:
@@ -193,8 +193,9 @@ class Condensed:
 class _Limit:
     """Rows of one quantity that are open, scaled: values, slopes and what they add to nodes."""
 
-    def __init__(self, own: LimitRows, open_: np.ndarray, orders: int):
-        self.quantity, self.at, self.orders = own.quantity, own.at, orders
+    def __init__(self, own: LimitRows, open_: np.ndarray, nodes: int):
+        self.quantity, self.at = own.quantity, own.at
+        self._there = slice(None) if len(own.at) == nodes else own.at  # views, where it is all nodes
         self.sample, self.component = own.sample[open_], own.component[open_]
         self.size, self.scale = len(self.sample), own.quantity.scale
         self.width = own.quantity.order + 1
@@ -208,7 +209,7 @@ class _Limit:
         return table / self.scale
 
     def values(self, y: np.ndarray) -> np.ndarray:
-        return (self.quantity.values(y[self.at]) / self.scale)[self.sample, self.component]
+        return (self.quantity.values(y[self._there]) / self.scale)[self.sample, self.component]
 
     def linearise(self, y: np.ndarray) -> None:
         """slopes (at or 1, k, (order + 1) n)."""
@@ -220,14 +221,14 @@ class _Limit:
                 self._alone = by if (count == 1).all() and len(set(by)) == len(by) else None
             self.slopes = self._constant
         else:
-            self.slopes = np.concatenate(self.quantity.slope(*y[self.at, :self.width].swapaxes(0, 1)), axis=-1)
+            self.slopes = np.concatenate(self.quantity.slope(*y[self._there, :self.width].swapaxes(0, 1)), axis=-1)
 
     def add_weighted(self, total: np.ndarray, multipliers: np.ndarray) -> None:
         found = (self._table(multipliers)[:, None, :] @ self.slopes)[:, 0]
-        total[self.at, :self.width] += found.reshape(len(self.at), self.width, -1)
+        total[self._there, :self.width] += found.reshape(len(self.at), self.width, -1)
 
     def changes(self, dy: np.ndarray) -> np.ndarray:
-        flat = dy[self.at, :self.width].reshape(len(self.at), -1, 1)
+        flat = dy[self._there, :self.width].reshape(len(self.at), -1, 1)
         return ((self.slopes @ flat)[..., 0] / self.scale)[self.sample, self.component]
 
     def add_squares(self, G: np.ndarray, sigma: np.ndarray) -> None:
@@ -236,7 +237,7 @@ class _Limit:
         if self._alone is not None:
             G[self.at[:, None], self._alone, self._alone] += weights * (self.slopes[0] ** 2).sum(axis=1)
             return
-        G[self.at, :width, :width] += (self.slopes.swapaxes(-1, -2) * weights[:, None, :]) @ self.slopes
+        G[self._there, :width, :width] += (self.slopes.swapaxes(-1, -2) * weights[:, None, :]) @ self.slopes
 
     def add_curvature(self, G: np.ndarray, y: np.ndarray, multipliers: np.ndarray, small: float) -> None:
         if not self.quantity.linear:

@@ -147,15 +147,15 @@ def test_tied_ends_planned_as_by_ipopt():
 def test_bordered_bands_are_solved(span):
     rng, spans, width, n = np.random.default_rng(1), 5, 4, 2
     free = rng.uniform(size=(spans - 1 + width) * n) < 0.8
-    bands = Bands(span, spans, width, n, free)
-    B, half = rng.normal(size=(len(span), 3, width)), rng.normal(size=(len(span), 6, 6))
+    B, half, scale = rng.normal(size=(len(span), 3, width)), rng.normal(size=(len(span), 6, 6)), np.array([1.0, 2.0, 0.3])
+    bands = Bands(span, spans, B, n, free)
     G = half @ half.transpose(0, 2, 1)
     exact = np.zeros((len(free), len(free)))
     for k, first in enumerate(span):
-        local = np.kron(B[k], np.eye(n))
+        local = np.kron(scale[:, None] * B[k], np.eye(n))
         exact[first * n:(first + width) * n, first * n:(first + width) * n] += local.T @ G[k] @ local
     border, right = rng.normal(size=len(free)) * free, rng.normal(size=len(free) + 1) * np.append(free, True)
-    matrix = Bordered(bands.matrix(B, G), border, 1e4, free)
+    matrix = Bordered(bands.matrix(G, scale), border, 1e4, free)
     kept = np.append(free, True)
     np.testing.assert_allclose(dense(matrix, free)[:-1, :-1], exact[np.ix_(free, free)], atol=1e-12)
     assert matrix.factorise(0.1)
