@@ -24,6 +24,7 @@ CAUTION = 2.0 * np.log([[width] for _, width in BANK])  # of equally likely filt
 _CLIP = 9.0  # of a squared innovation over its variance: what is further off is no more unlikely
 _OUTLIER = 100.0  # of a squared innovation over its variance: a single position so far off is left out,
 _CALM = 10  # if it is the only one in so many samples
+_LIKELY = 25.0  # of that square: what is further off was no motion of the kind that deviations are claimed for
 _SETTLING = 12.0  # over the quickest filter's bandwidth: until it has found the motion
 _KEPT, _SPACE = 8, 128  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
 _AT = 1e-6  # s; nearer to a sample, the motion is that at the sample
@@ -68,6 +69,7 @@ class FilterBank:
         self._x[0], self._x[1] = q[None], qd[None]
         self._likelihood, self._calm = np.zeros((m, n)), np.zeros(n)
         self._likelihoods = np.zeros((1, m, n))  # of each sample
+        self._squares = np.zeros((1, n))  # of the quickest filter's innovations, over their variance where no sample is lost
         self._count = self._end = self._room = 1
         self._times, self._positions = [time], q[None].copy()
         self._predicted, self._innovations = np.zeros((1, SHOWN, m, n)), np.zeros((m, 1, n))
@@ -126,6 +128,7 @@ class FilterBank:
         end = self._end
         self._predicted[end], self._innovations[:, end], self._positions[end] = x[:SHOWN], innovation, q
         self._likelihoods[end] = self._likelihood
+        self._squares[end] = innovation[QUICKEST] ** 2 / (self.expected * variance)
         self._times.append(time)
         self._end, self._count = end + 1, self._count + 1
         if self._count == self._settling:
@@ -157,6 +160,8 @@ class FilterBank:
         np.exp(weights - weights.max(axis=0), out=weights)
         weights /= weights.sum(axis=0)
         claimed = np.square(self._gains.deviation[later - 1]) @ (weights * weights) * self._variance
+        surprise = self._squares[max(place - self._ahead, 0):end].max(axis=0)
+        claimed *= np.maximum(surprise / _LIKELY, 1.0)
         return (each * weights).sum(axis=1), np.sqrt(claimed)
 
     def _grade(self, place: int) -> None:
@@ -196,6 +201,7 @@ class FilterBank:
             end = self._end
             self._predicted[end], self._innovations[:, end] = self._moved(k * step)[:SHOWN], 0.0
             self._positions[end], self._likelihoods[end] = self._positions[end - 1], self._likelihood
+            self._squares[end] = 0.0
             self._times.append(last + k * step)
             self._end = end + 1
 
@@ -216,3 +222,4 @@ class FilterBank:
         self._times, self._end = self._times[kept], count
         self._positions, self._predicted = longer(self._positions), longer(self._predicted)
         self._likelihoods, self._innovations = longer(self._likelihoods), longer(self._innovations, 1)
+        self._squares = longer(self._squares)

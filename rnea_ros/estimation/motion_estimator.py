@@ -48,6 +48,7 @@ class MotionEstimator:
         self._learning, self.grades = SensorLearning(self.noise), Grades(joints)
         self._wanted = _FIRST
         self._filters: FilterBank | None = None
+        self._heard = False  # of the noise; before, filters cannot tell which of them is good, and begin again with it
         self.clear()
 
     def clear(self) -> None:
@@ -92,7 +93,10 @@ class MotionEstimator:
         """The motion `lag` before the newest message, or at a stamp that is not before that."""
         assert self._filters, "not ready"
         time = self._seconds(self._newest) - self.lag if nanoseconds is None else self._seconds(nanoseconds)
-        found = self._filters.at(min(time, self.clock.time + self.clock.period), self.clock.blur)
+        newest = self.clock.time + self.clock.period
+        found = self._filters.at(min(time, newest), self.clock.blur)
+        if time > newest:  # others have been heard since; nothing tells how these went on
+            found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
         if len(self._turning):
             found.motion[0] -= self._turned if time >= self._turned_at else self._turned_before
         return found
@@ -120,9 +124,13 @@ class MotionEstimator:
         self._stamp = stamp
         if self._filters:
             self._take(self._filters, stamp, q)
-            return
+            if self._heard:
+                return
         self._waiting.append((stamp, q.copy()))
-        if len(self._waiting) % _FIRST == 0 and len(self._waiting) >= self._wanted:
+        if self._filters and self._learning.learned:
+            self._heard = True
+            self._begin()
+        elif not self._filters and len(self._waiting) % _FIRST == 0 and len(self._waiting) >= self._wanted:
             self._begin()
 
     def _unwrapped(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:

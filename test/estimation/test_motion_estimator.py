@@ -246,3 +246,52 @@ def test_no_joints():
     for k in range(200):
         estimator.push(k * 2_000_000, np.zeros(0))
     assert estimator.estimate().motion.shape == (4, 0)
+
+
+# --- deviations where something happens -------------------------------------------------------------------------------
+
+
+def furthest(seed, of, change=lambda t, q: (t, q)):
+    """The largest error of position, velocity and acceleration, in deviations, of estimates from instant `of[0]` to `of[1]`,
+    of joints that had moved by more than a few steps of their encoder; change(t, q): what messages make of smooth motion."""
+    rng, t = np.random.default_rng(seed), np.arange(0.0, 1.2, DT)
+    motion = smooth(rng, t, 6)
+    q = encoded(rng, motion[0])
+    moved = np.ptp(q[:40], axis=0) > 8 * TURN / 2**17
+    times, found, deviation = stream(MotionEstimator(6), *change(t, q))
+    chosen = (times >= of[0]) & (times < of[1])
+    off = (found[:3, chosen] - at(motion, t, times[chosen])[:3]) / deviation[:3, chosen]
+    assert chosen.any() and moved.any()
+    return np.abs(off[:, :, moved]).max()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_estimates_are_no_surer_than_they_can_be(seed):
+    """Filters that began before the noise was known do not know which of them is good: their deviations were 200 to 10000
+    times too small."""
+    assert furthest(seed, (0.0, 0.2)) < 40.0
+
+
+def test_inside_a_gap_deviations_are_those_of_a_guess():
+    """30 ms without samples are bridged, not measured."""
+    def lost(t, q):
+        kept = (t < 0.8) | (t > 0.83)
+        return t[kept], q[kept]
+
+    assert np.median([furthest(seed, (0.8, 0.83), lost) for seed in range(6)]) < 12.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("leap", [-0.03, 0.02])
+def test_a_leap_is_seen_in_the_deviations(seed, leap):
+    """As where a driver's clock is set: what is estimated just before is astray, and says so instead of being sure."""
+    assert furthest(seed, (0.7, 0.8), lambda t, q: (t, q + np.where(t < 0.8, 0.0, leap)[:, None])) < 60.0
+
+
+def test_what_is_not_heard_of_any_more_becomes_unsure():
+    t = np.arange(0.0, 1.0, DT)
+    estimator = MotionEstimator(3, 0.0)
+    stream(estimator, t, cubic(t)[0])
+    for later in (0.05, 0.2):
+        found, exact = estimator.estimate(nanoseconds(t[-1] + later)), cubic(t[-1:] + later)[:, 0]
+        assert (np.abs(found.motion - exact)[:3] < 2.0 * found.deviation[:3] + 1e-6).all()
