@@ -32,6 +32,7 @@ FASTEST = 1e3  # times the slow start's rate: where nothing binds, no law is pla
 PARTS = np.array([0.0, 0.5])  # shares of each interval at which a piece of the law begins
 HALVINGS = 12  # of such an interval, at most
 CLOSE = 0.02  # share of an interval
+GAUSS, WEIGHTS = np.polynomial.legendre.leggauss(5)
 Progress = Callable[[str, float], None]
 Curve = Callable[[np.ndarray], np.ndarray]
 
@@ -115,11 +116,10 @@ class Grid(Barrier):
     def _drawn(self, c: np.ndarray) -> TimeLaw:
         """Through its motion at the nodes."""
         sigma = self._nodes
-        gauss, weights = np.polynomial.legendre.leggauss(5)
-        between = sigma[:-1, None] + np.diff(sigma)[:, None] * 0.5 * (gauss + 1.0)
+        between = sigma[:-1, None] + np.diff(sigma)[:, None] * 0.5 * (GAUSS + 1.0)
         least = LEAST_SHARE * c.max()  # y is positive at the points of the grid, not everywhere
-        k = np.sqrt(np.maximum(self.spline.values(c, between.ravel())[:, 0], least)).reshape(between.shape)
-        t = np.concatenate(([0.0], np.cumsum(0.5 * np.diff(sigma) * (weights / k).sum(axis=1))))
+        k = np.sqrt(np.maximum(self.spline.heights(c, between.ravel()), least)).reshape(between.shape)
+        t = np.concatenate(([0.0], np.cumsum(0.5 * np.diff(sigma) * (WEIGHTS / k).sum(axis=1))))
         y, y1, _ = self.spline.values(c, sigma).T
         s, v, a, _ = self.initial(sigma)
         speed, acceleration = np.maximum(v, 0.0) * np.sqrt(np.maximum(y, least)), a * y + 0.5 * v * y1

@@ -15,6 +15,7 @@ PARTS = 10_000  # of a law that is looked at part by part
 STEPS = (4, 24)  # of them in each piece: with very many pieces, with few
 BACK = 1e-12  # of the largest speed: rounding, not going back
 MOST_STEPS, EXACT = 90, 1e-16  # to a place; share of a piece in which it is found then
+ULPS = 4.0  # of a place, that are rounding
 TINY = 1e-30
 ROUNDING = 1e-14  # of a duration
 HALVINGS = 30  # after which what is undecided is rounding
@@ -37,7 +38,6 @@ class TimeLaw:
         self.duration = float(self.breaks[-1])
         self._inner = self.breaks[1:-1].tolist()
         self._starts = self.breaks[:-1].tolist()
-        self._pieces = self.coefficients.tolist()
         self.end = float(np.polyval(self.coefficients[-1, ::-1], self.breaks[-1] - self.breaks[-2]))
 
     def __reduce__(self) -> tuple:
@@ -107,7 +107,7 @@ class TimeLaw:
             return self.end, 0.0, 0.0, 0.0
         piece = bisect_right(self._inner, t)
         x = t - self._starts[piece]
-        c0, c1, c2, c3, c4, c5 = self._pieces[piece]
+        c0, c1, c2, c3, c4, c5 = self.coefficients[piece].tolist()
         return ((((((c5 * x + c4) * x) + c3) * x + c2) * x + c1) * x + c0,
                 (((5.0 * c5 * x + 4.0 * c4) * x + 3.0 * c3) * x + 2.0 * c2) * x + c1,
                 ((20.0 * c5 * x + 12.0 * c4) * x + 6.0 * c3) * x + 2.0 * c2,
@@ -168,19 +168,20 @@ class TimeLaw:
         return self.breaks[piece] + x
 
     def _within_piece(self, piece: np.ndarray, h: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Time since the start of each piece, of length h, at which it comes by s."""
+        """Time since the start of each piece, of length h, at which it comes by s: by Newton's steps while each is less than
+        half of the one before, else by halves, as it may be nearly at rest anywhere."""
         found, open_ = 0.5 * h, np.arange(len(s))
-        low, high = np.zeros_like(h), h
-        for number in range(MOST_STEPS):
+        low, high, before = np.zeros_like(h), h, h
+        for _ in range(MOST_STEPS):
             x, s_ = found[open_], s[open_]
             place, speed = self._evaluate(piece[open_], x, 2)
             ahead = place > s_
             low, high = np.where(ahead, low, x), np.where(ahead, x, high)
             near = x + (s_ - place) / np.maximum(speed, TINY)
-            by_newton = (low < near) & (near < high) & (number % 3 < 2)  # else by half: it may be nearly at rest anywhere
-            left = (np.abs(place - s_) > np.spacing(s_)) & (high - low > EXACT * h[open_])
+            by_newton = (low < near) & (near < high) & (np.abs(near - x) < 0.5 * before)
+            left = (np.abs(place - s_) > ULPS * np.spacing(s_)) & (high - low > EXACT * h[open_])
             found[open_[left]] = np.where(by_newton, near, 0.5 * (low + high))[left]
-            open_, low, high = open_[left], low[left], high[left]
+            before, open_, low, high = np.abs(found[open_] - x)[left], open_[left], low[left], high[left]
             if not len(open_):
                 break
         return found

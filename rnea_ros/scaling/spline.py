@@ -42,11 +42,20 @@ class Spline:
 
     def values(self, c: np.ndarray, sigma: np.ndarray) -> np.ndarray:
         """y, y', y'' (samples, 3) at places sigma."""
-        k = self._interval(sigma)
-        h = self.steps[k]
-        x, (y0, y1, y2, y3) = (sigma - self.knots[k]) / h, self._powers(c)[:, k]
+        x, h, (y0, y1, y2, y3) = self._cubics(c, sigma)
         return np.stack((((y3 * x + y2) * x + y1) * x + y0, ((3.0 * y3 * x + 2.0 * y2) * x + y1) / h,
                          (6.0 * y3 * x + 2.0 * y2) / (h * h)), axis=1)
+
+    def heights(self, c: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+        """y alone (samples,)."""
+        x, _, (y0, y1, y2, y3) = self._cubics(c, sigma)
+        return ((y3 * x + y2) * x + y1) * x + y0
+
+    def _cubics(self, c: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the intervals of places sigma: the share of each that lies before the place, its length, and y by the powers
+        (4, samples) of that share."""
+        k = self._interval(sigma)
+        return (sigma - self.knots[k]) / self.steps[k], self.steps[k], self._powers(c)[:, k]
 
     def _interval(self, sigma: np.ndarray) -> np.ndarray:
         return np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, self.intervals - 1)

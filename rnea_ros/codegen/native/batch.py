@@ -143,9 +143,12 @@ def _thread_functions() -> tuple[int | None, int | None]:
     return create, join
 
 
-def _address(array: np.ndarray) -> int:
-    """As array.ctypes.data, without the object that makes, which takes as long as some samples."""
-    return int(array.__array_interface__["data"][0])
+def _address(array: Any) -> int:
+    """As array.ctypes.data, without the objects that makes, which take as long as some samples."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):  # none to write to, not in one piece, or empty
+        return int(array.__array_interface__["data"][0])
 
 
 def _readable(block: np.ndarray) -> np.ndarray:
