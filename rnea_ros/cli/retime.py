@@ -59,5 +59,5 @@ def read(path: str | Path, joint_names: tuple[str, ...],
     late = np.flatnonzero(np.diff(t) <= 0.0)
     if len(late):
         k = int(late[0])
-        raise InputError(f"{path}: times must increase, but row {k + 3} has t = {t[k + 1]:g} after {t[k]:g}")
+        raise InputError(f"{path}: times must increase, but row {k + 3} has t = {t[k + 1]:.13g} after {t[k]:.13g}")
     return t, known["q"], known.get("qd")

@@ -99,8 +99,8 @@ class CsvRecording:
         late = np.flatnonzero(np.diff(t) <= 0.0)
         if len(late):
             k = int(late[0])
-            raise InputError(f"{self.path}: time must increase: sample {before + k} is at {t[k + 1]:.9g} s, the one before at "
-                             f"{t[k]:.9g} s")
+            raise InputError(f"{self.path}: time must increase: sample {before + k} is at {t[k + 1]:.13g} s, the one before "
+                             f"at {t[k]:.13g} s")
 
     def _parsed(self, lines: list[str]) -> np.ndarray | None:
         """(rows, columns used); None where a row is no list of as many finite numbers as there are columns."""

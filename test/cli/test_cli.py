@@ -223,6 +223,15 @@ def test_times_in_other_units_are_doubted_and_instants_told(tmp_path, capsys, t,
     assert instants and instants <= set(told)
 
 
+@pytest.mark.parametrize("command", ["torque", "retime"])
+def test_times_since_1970_that_do_not_increase_are_told_with_all_their_digits(tmp_path, capsys, command):
+    times = [f"{1.7e9 + t:.3f}" for t in (0.0, 0.004, 0.012, 0.008, 0.016)]
+    path = edited_motion(tmp_path, lambda lines: [lines[0]] + [[t, *line[1:]] for t, line in zip(times, lines[1:])])
+    assert main.main([command, STANFORD, path, "-o", str(tmp_path / "out.csv")]) == 2
+    error = capsys.readouterr().err
+    assert "1700000000.012" in error and "1700000000.008" in error
+
+
 @pytest.mark.parametrize("unit, doubted", [(1.0, False), (1e3, True), (1e9, True)], ids=["s", "ms", "ns"])
 def test_whoever_reads_a_whole_recording_doubts_its_unit_of_time(tmp_path, capsys, unit, doubted):
     path = edited_motion(tmp_path, lambda lines: [[name.replace("qddd_", "tau_") for name in lines[0]]] + [
