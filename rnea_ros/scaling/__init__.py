@@ -1,7 +1,7 @@
 """Slow a motion just enough, or make it as fast as its path allows: speed along a path under torque and torque-rate limits.
 
     closed_form   the largest constant speed factor, from torque and torque rate and their shares
-    path, law     where the motion goes, q(s), and when, s(t)
+    path, law     where the motion goes, q(s), and when, s(t); polynomials: both in pieces
     terms         torque, torque rate and all other limits as functions of (s, sd, sdd, sddd)
     feasibility   whether a path can be moved along at all
     profile       the fastest s(t) on a path, inside all limits; grid, barrier, newton, spline: the numbers behind it

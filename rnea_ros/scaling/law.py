@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .polynomials import ORDERS, derivatives
+
 DEGREE = 5
 SPACING, MOST = 1e-3, 60_000  # s between the samples that show a law densely, and about how many there are at most
 PARTS = 10_000  # of a law that is looked at part by part
@@ -22,7 +24,6 @@ HALVINGS = 30  # after which what is undecided is rounding
 _BERNSTEIN = np.array([[math.comb(i, k) / math.comb(4, k) for i in range(DEGREE)] for k in range(DEGREE)])  # from powers
 _FIRST_HALF = np.array([[math.comb(i, k) / 2.0**i for i in range(DEGREE)] for k in range(DEGREE)])
 _SECOND_HALF = _FIRST_HALF[::-1, ::-1]
-_FACTORS = np.array([[math.perm(k, order) for k in range(DEGREE + 1)] for order in range(4)], dtype=float)
 
 
 class TimeLaw:
@@ -94,12 +95,10 @@ class TimeLaw:
         piece = np.broadcast_to(piece[:, None], t.shape)
         return self._evaluate(piece, t - self.breaks[piece])
 
-    def _evaluate(self, piece: np.ndarray, x: np.ndarray, orders: int = 4) -> np.ndarray:
-        coefficients, found = self.coefficients[piece], np.zeros((orders, *x.shape))
-        for order in range(orders):
-            for k in range(DEGREE, order - 1, -1):
-                found[order] = found[order] * x + _FACTORS[order, k] * coefficients[..., k]
-        return found
+    def _evaluate(self, piece: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """s, sd, sdd, sddd (4, ...) at times x (...) since the starts of pieces (...)."""
+        (found,) = derivatives(DEGREE + 1, 1)([x.reshape(-1, 1), self.coefficients[piece.ravel()]], x.size)
+        return np.moveaxis(found.reshape(*x.shape, ORDERS), -1, 0)
 
     def at(self, t: float) -> tuple[float, float, float, float]:
         """s, sd, sdd, sddd at one t."""
@@ -174,7 +173,7 @@ class TimeLaw:
         low, high, before = np.zeros_like(h), h, h
         for _ in range(MOST_STEPS):
             x, s_ = found[open_], s[open_]
-            place, speed = self._evaluate(piece[open_], x, 2)
+            place, speed, *_ = self._evaluate(piece[open_], x)
             ahead = place > s_
             low, high = np.where(ahead, low, x), np.where(ahead, x, high)
             near = x + (s_ - place) / np.maximum(speed, TINY)

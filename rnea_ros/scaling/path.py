@@ -17,18 +17,16 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, shown
-from .compiled import Many, of_many
+from .polynomials import ORDERS, derivatives
 
 FARTHEST = 1e9  # rad, m; beyond, doubles lie too far apart for a motion
 LOOKS = 8  # between two points, for detours
-ORDERS = 4  # q, q', q'', q'''
 DETOUR = 30.0  # times the sum of chords; no spline through sensible points is as long anywhere
 BEFORE = 1e-13  # of the length, by which a leg ends before a corner
 NEAR = 1e-6  # of the length; a spline through points that are nearer to each other than that turns roundings into detours
@@ -63,7 +61,7 @@ class Path:
         s = np.clip(np.asarray(s, dtype=float), 0.0, self.length)
         piece = np.searchsorted(self.breaks[1:-1], s, side="right")
         x, size = s - self.breaks[piece], self.coefficients.shape[1]
-        (found,) = _derivatives(size, self.n)([x[:, None], self._flat[piece]], len(s))
+        (found,) = derivatives(size, self.n)([x[:, None], self._flat[piece]], len(s))
         return np.moveaxis(found, 1, 0)
 
     def legs(self) -> list[tuple[float, float]]:
@@ -91,22 +89,6 @@ class Path:
             powers.append(power)
             power *= x
         return np.dot(powers, self._stacked[piece]).reshape(ORDERS, self.n)
-
-
-@cache
-def _derivatives(size: int, n: int) -> Many:
-    """Of a point and its first three derivatives, (4, n), by x and the coefficients (size n) of its powers."""
-
-    def derivatives(x: Any, coefficients: Any) -> list[Any]:
-        found = []
-        for order in range(ORDERS):
-            total = coefficients[:n] * 0.0
-            for k in reversed(range(order, size)):
-                total = total * x[0] + math.perm(k, order) * coefficients[n * k:n * (k + 1)]
-            found.append(total)
-        return [np.stack(found)]
-
-    return of_many(derivatives, {"x": 1, "coefficients": size * n})
 
 
 def through(points: Any, tangents: Any = None, curvatures: Any = None, stops: Sequence[int] = (), s: Any = None) -> Path:
