@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
+from itertools import count, islice, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,6 @@ from ..estimation.differentiation import Window
 from ..estimation.recording import Smoothing, estimate_recording
 
 BLOCKS = ("q", "qd", "qdd", "qddd")
-HIGHER = ("qdddd", "qddddd", "qdddddd", "qddddddd")  # derivatives that only some robots need, and that nothing estimates
 CHUNK = 20_000  # rows between two reports of progress
 
 
@@ -26,7 +25,8 @@ CHUNK = 20_000  # rows between two reports of progress
 class RecordedMotion:
     """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
     deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known;
-    higher: those of HIGHER that were asked for and are in the file."""
+    higher: derivatives above the jerk, which only some robots need and nothing estimates: as many as were asked for and are in
+    the file."""
 
     t: np.ndarray
     q: np.ndarray
@@ -63,7 +63,7 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
          joint_types: Sequence[str] = (), blocks: Sequence[str] = BLOCKS) -> RecordedMotion:
     """The motion of the named joints. Derivatives that the file does not have for every joint are estimated.
 
-    window [s], joint_types: as in estimate_recording; blocks: to be read, with some of HIGHER perhaps. Raises InputError for
+    window [s], joint_types: as in estimate_recording; blocks: to be read, with higher derivatives perhaps. Raises InputError for
     a missing column or value, with row and column.
     """
     known, ignored = columns_of(path, joint_names, blocks, ("q",))
@@ -79,8 +79,13 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
 
 
 def higher_of(known: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Those of HIGHER that there are, up to the first that there is not."""
-    return tuple(known[name] for name in takewhile(lambda name: name in known, HIGHER))
+    """The derivatives above the jerk, up to the first that there is not."""
+    return tuple(known[name] for name in takewhile(lambda name: name in known, map(derivative, count(len(BLOCKS)))))
+
+
+def derivative(order: int) -> str:
+    """The block that a derivative of the position is."""
+    return "q" + order * "d"
 
 
 def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:

@@ -16,7 +16,7 @@ from ..robots import kinds
 from ..robots.elastic import ElasticRobot
 from ..robots.inputs.base_state import BaseState, from_coordinates
 from ..robots.protocol import AnyRobot
-from .motion_csv import BLOCKS, HIGHER, RecordedMotion
+from .motion_csv import BLOCKS, RecordedMotion, derivative
 
 BASE = ("base_x", "base_y", "base_z", "base_roll", "base_pitch", "base_yaw")  # [m, rad]
 TURNS = ("prismatic",) * 3 + ("continuous",) * 3
@@ -39,7 +39,7 @@ def told(robot: AnyRobot) -> Told:
         if motors := measured(robot):
             elastic = [types[names.index(joint)] for joint in robot.elastic_joints]
             return Told((*names, *motors), (*types, *elastic))
-        return Told(names, types, (*BLOCKS, *HIGHER[:robot.order - len(BLOCKS) + 1]))
+        return Told(names, types, tuple(map(derivative, range(robot.order + 1))))
     return Told(names, types)
 
 

@@ -132,8 +132,8 @@ class ElasticRobot(OneTree, ElasticDerivatives, ElasticEnergetics, LinkKinematic
 
     @property
     def order(self) -> int:
-        """How many derivatives of q the torque rate needs, one more than the torque: 3 if rigid, usually 5, for some arms with
-        motors on moving links 7; see motor_motion.py."""
+        """How many derivatives of q the torque rate needs, one more than the torque: 3 if rigid, usually 5; two more for each
+        spring that a motor rides on, one behind the other; see motor_motion.py."""
         for name, level in zip(self.elastic_joints, self._levels, strict=True):
             if not np.isfinite(level):
                 raise InputError(f"the motor of joint '{name}' rides on what its own spring moves, by way of others perhaps: "
