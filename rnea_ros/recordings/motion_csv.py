@@ -63,8 +63,8 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
          joint_types: Sequence[str] = (), blocks: Sequence[str] = BLOCKS) -> RecordedMotion:
     """The motion of the named joints. Derivatives that the file does not have for every joint are estimated.
 
-    window [s], joint_types: as in estimate_recording; blocks: to be read, with higher derivatives perhaps. Raises InputError for
-    a missing column or value, with row and column.
+    window [s], joint_types: as in estimate_recording; blocks: to be read, with higher derivatives perhaps. Raises InputError
+    for a missing column or value, with row and column.
     """
     known, ignored = columns_of(path, joint_names, blocks, ("q",))
     t = known.pop("t")
