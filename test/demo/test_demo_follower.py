@@ -28,32 +28,40 @@ def ros(tmp_path):
         yield made
 
 
-def ends(heard):
-    """Where each motion that has ended came to rest, by its number."""
-    return {message.motion: np.array(message.position) for message in heard if message.phase == ScaledMotion.ENDED}
+class Heard:
+    """What has come of scaled_motion: the latest, and where each motion that has ended came to rest, by its number. A thousand
+    messages a second come: no more is done with one."""
+
+    def __init__(self, ros):
+        self.progress, self.motion, self.ends = 0.0, 0, {}
+        ros.node.create_subscription(ScaledMotion, "scaling_node/scaled_motion", self._hear, 10_000)
+
+    def _hear(self, message):
+        self.progress, self.motion = message.progress, message.motion
+        if message.phase == ScaledMotion.ENDED:
+            self.ends[message.motion] = np.array(message.position)
 
 
 def test_goes_to_and_fro_and_on_after_a_stop(ros):
     task = too_fast(Robot.from_urdf(URDF))
     model = {"robot_description": URDF.read_text()}
-    heard: list[ScaledMotion] = ros.listen(ScaledMotion, "scaling_node/scaled_motion", 1000)
+    heard = Heard(ros)
     node = ros.start("scaling_node", {**model, **parameters(Robot.from_urdf(URDF), task.limits)})
     ros.start("demo_follower", model)
     first, last = task.points[0], task.points[-1]
 
     def stopped():
         """The number of a motion that was stopped somewhere between; on a busy machine the stop may come too late for one."""
-        ros.until(lambda: heard and 0.3 < heard[-1].progress < 0.7, of=node)
+        ros.until(lambda: 0.3 < heard.progress < 0.7, of=node)
         if ros.call(Trigger, "scaling_node/stop", Trigger.Request()).success:
-            ros.until(lambda: heard[-1].motion in ends(heard), of=node)
-        return next((number for number, place in ends(heard).items()
+            ros.until(lambda: heard.motion in heard.ends, of=node)
+        return next((number for number, place in heard.ends.items()
                      if min(np.abs(place - end).max() for end in (first, last)) > 1e-2), None)
-
-    number = ros.until(stopped)
 
     def after():
         """Where those that ended since came to rest; a trajectory that is sent again before an answer leaves out a number."""
-        return [place for later, place in sorted(ends(heard).items()) if later > number]
+        return [place for later, place in sorted(heard.ends.items()) if later > number]
 
+    number = ros.until(stopped)
     ros.until(lambda: len(after()) >= 3, of=node)
     np.testing.assert_allclose(after()[:3], [first, last, first], atol=1e-6)
