@@ -40,10 +40,11 @@ def load(source):
     except ModelError as error:
         problem = str(error)
     return problem, time.process_time() - start
-honest = min(load(HONEST)[1] for _ in range(3))
+load("<robot><link name='warm'/></robot>")
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 problem, seconds = load(source)
 memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
+honest = sorted(load(HONEST)[1] for _ in range(5))[2]
 print(json.dumps([problem, seconds / honest, memory]), file=open(path + ".json", "w"))
 """
 
@@ -165,7 +166,7 @@ def test_large_is_not_hostile(tmp_path, content):
     content = content.replace('<child link="l1899"/><mimic joint="j1899"/>', '<child link="l1899"/>')
     problem, loads, megabytes = probe(tmp_path, content)
     assert problem is None
-    assert loads < 4 * LOADS and megabytes < MEGABYTES, (loads, megabytes)
+    assert loads < 3 * LOADS and megabytes < MEGABYTES, (loads, megabytes)
 
 
 @pytest.mark.parametrize("path", ["/", "/dev/null", "/dev/zero", "no/such/robot.urdf", "no/such/robot.xacro", "robot\0.urdf",
