@@ -55,18 +55,21 @@ def _factor(A):
 
 
 class LeastSquares:
-    """The least-squares inverse of J (m, n), m >= n, whose columns are independent: ``LeastSquares(J) @ B`` is X with J X = B.
+    """Least-squares inverse of J (m, n), m >= n, whose columns are independent: ``LeastSquares(J) @ B`` is X with J X = B.
 
-    J = Q R, one column after the other, by the modified method of Gram and Schmidt; the columns of B go through the same
+    J P = Q R, one column after the other, by the modified method of Gram and Schmidt; the columns of B go through the same
     steps, which makes X as exact as Householder's method does (Bjoerck 1967). Nothing is chosen by value, so the solve can be
-    traced; and what is zero by structure costs nothing, so unknowns that do not meet stay apart.
+    traced. Structural zeros cost nothing: blocks on a diagonal are solved separately, and the permutation P takes the columns
+    with the fewest nonzero entries first, since a dense column fills every later one (legs first, then their platform).
     """
 
     def __init__(self, J):
+        columns = np.transpose(J)
+        self._order = sorted(range(len(columns)), key=lambda k: sum(not _is_zero(x) for x in columns[k]))
         self._Q: list[Any] = []
         self._R: list[list[Any]] = []  # columns above the diagonal
         self._inverses: list[Any] = []  # of the diagonal
-        for column in np.transpose(J):
+        for column in (columns[k] for k in self._order):
             above, rest = self._along(column)
             inverse = 1.0 / np.sqrt(rest @ rest)
             self._Q.append(rest * inverse)
@@ -77,16 +80,17 @@ class LeastSquares:
         """B (m,) or (m, k) -> (n,) or (n, k)."""
         if np.ndim(B) == 2:
             return np.transpose([self @ b for b in np.transpose(B)])
-        return np.array(self._back(self._along(B)[0]))
+        permuted = self._back(self._along(B)[0])
+        return np.array([permuted[self._order.index(k)] for k in range(len(permuted))])
 
     @property
     def norm(self):
-        """Of the inverse, Frobenius's: at least one over the smallest singular value of J."""
+        """Frobenius norm of the inverse: at least one over the smallest singular value of J."""
         columns = [self._back([float(i == k) for i in range(k + 1)]) for k in range(len(self._R))]
         return np.sqrt(sum((x * x for column in columns for x in column), 0.0))
 
     def _along(self, b):
-        """Coefficients of b along the columns of Q, and what is left of b."""
+        """Return the coefficients of b along the columns of Q, and the remainder of b."""
         found = []
         for q in self._Q:
             found.append(q @ b)
@@ -94,10 +98,15 @@ class LeastSquares:
         return found, b
 
     def _back(self, c):
-        """x with R x = c; c may end where its zeros begin."""
+        """Return x with R x = c; c may end where its zeros begin."""
         x = list(c)
         for k in range(len(x) - 1, -1, -1):
             x[k] = x[k] * self._inverses[k]
             for i, r in enumerate(self._R[k]):
                 x[i] = x[i] - x[k] * r
         return x
+
+
+def _is_zero(x: Any) -> bool:
+    """Return whether a scalar is the constant zero; a traced symbol is not, whatever its value will be."""
+    return isinstance(x, float | int) and x == 0.0

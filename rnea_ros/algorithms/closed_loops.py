@@ -22,7 +22,11 @@ import numpy as np
 from ..algebra.arrays import Array
 from ..algebra.taylor import Jet, derivative, jets
 from ..algebra.vectors import cross
-from .kinematics import base_poses, within
+from ..model import mdh
+from ..model.tree import NO_COORDINATE
+from .kinematics import ORIGIN, within
+
+PLATFORM = -1  # in place of a link's number in the frame of a cut joint: the platform of a parallel robot
 
 # The components of the pose of R_k+B in R_k that a cut joint holds at zero: three translations, then three rotations.
 HELD = {
@@ -70,24 +74,80 @@ def _tilt(R):
     return [-R[1, 2] / c, R[0, 2] / c]
 
 
-def gaps(cuts, poses):
-    """The gaps of all cut joints, one after the other; poses: of the links' frames."""
-    ends = [[within(poses[frame.link], (frame.R, frame.P)) for frame in (cut.first, cut.second)] for cut in cuts]
-    return [value for cut, (one, two) in zip(cuts, ends, strict=True) for value in gap(cut.type, one, two)]
+class Closure:
+    """Loop equations phi, cut joint by cut joint; a call returns the gaps of all cut joints, one after the other.
+
+    parts: for each cut joint the variables that its gaps depend on, and the function that returns them.
+    """
+
+    def __init__(self, parts):
+        self.parts = tuple(parts)
+
+    def __call__(self, *at):
+        return [value for _, gaps in self.parts for value in gaps(*at)]
 
 
-def closure(model, cuts, q):
-    """phi(q)."""
-    return gaps(cuts, base_poses(model, q))
+def closure(model, cuts):
+    """Closure phi(q) of a tree; phi(q, pose) of legs and a platform, whose pose is given in frame 0.
+
+    The poses of both ends of a cut joint are computed from the lowest common ancestor of its two branches: joints that
+    move both ends alike do not appear, so the Jacobian has its structural zeros also where loops stand on one another.
+    """
+    return Closure([_part(model, cut) for cut in cuts])
+
+
+def _part(model, cut):
+    one, two = _branch(model, cut.first.link), _branch(model, cut.second.link)
+    while one and two and one[0] == two[0]:
+        one, two = one[1:], two[1:]
+    variables = sorted({model.links[k].coordinate for k in one + two} - {NO_COORDINATE})
+
+    def gaps(q, platform=ORIGIN):
+        ends = []
+        for branch, frame in ((one, cut.first), (two, cut.second)):
+            pose = platform if frame.link == PLATFORM else ORIGIN
+            for k in branch:
+                link = model.links[k]
+                variable = 0.0 if link.coordinate == NO_COORDINATE else q[link.coordinate] * link.multiplier + link.offset
+                pose = within(pose, mdh.pose(link, variable))
+            ends.append(within(pose, (frame.R, frame.P)))
+        return gap(cut.type, *ends)
+
+    return variables, gaps
+
+
+def _branch(model, k):
+    """Return the numbers of the links from below the root to link k."""
+    branch = []
+    while k > 0:
+        branch.insert(0, k)
+        k = model.links[k].parent
+    return branch
 
 
 # ---------------------------------------------------------------------- its rates
 
 
 def jacobian(phi, q):
-    """phi(q) and d phi / d q: on series in s, along a unit step of each coordinate."""
-    outcomes = [phi(np.array([Jet([x, float(i == k)]) for i, x in enumerate(q)], dtype=object)) for k in range(len(q))]
-    return derivative(outcomes[0], 0), np.transpose([derivative(outcome, 1) for outcome in outcomes])
+    """Return phi(q) and d phi / d q, by series in s along a unit step of each coordinate.
+
+    phi: any function, or a Closure, whose parts are differentiated along their own variables alone.
+    """
+    parts = phi.parts if isinstance(phi, Closure) else [(range(len(q)), phi)]
+    values, rows = [], []
+    for variables, part in parts:
+        steps = [{i: Jet([q[i], float(i == k)]) for i in variables} for k in variables]
+        outcomes = [part(step if isinstance(phi, Closure) else np.array([*step.values()])) for step in steps]
+        values.append(derivative(outcomes[0], 0))
+        rows.append(spread(np.transpose([derivative(outcome, 1) for outcome in outcomes]), variables, len(q)))
+    return np.concatenate(values), np.concatenate(rows)
+
+
+def spread(block, columns, count):
+    """Return the columns of a block as those of a matrix with `count` columns, zero elsewhere."""
+    found = np.zeros((len(block), count), dtype=object)
+    found[:, list(columns)] = block
+    return found
 
 
 def jacobian_and_rate(phi, q, qd):

@@ -22,11 +22,9 @@ from ..algebra.arrays import Array
 from ..algebra.taylor import Jet, derivative, jets
 from ..algebra.vectors import cross, quaternion
 from . import torque_rate as newton_euler
-from .closed_loops import active_torque, gaps
-from .kinematics import base_poses, moving_pose
+from .closed_loops import active_torque, spread
+from .kinematics import moving_pose
 from .torque_rate import BaseMotion
-
-PLATFORM = -1  # in place of a link's number in the frame of a cut joint
 
 
 def turned(v):
@@ -36,22 +34,26 @@ def turned(v):
     return quaternion(x, y, z, 1.0 - np.dot(v, v) * 0.0625)
 
 
-def closure(model, cuts, q, pose):
-    """phi(q, pose): the gaps between legs and platform; its rate is Jv Vp - J qd. pose: R (3, 3), P (3,) of the platform."""
-    return gaps(cuts, [*base_poses(model, q), pose])
-
-
 # ---------------------------------------------------------------------- its rates
 
 
 def jacobians(phi, q, pose):
-    """phi, and J and Jv: its derivatives by qd, less the sign, and by Vp; on series in s, along a unit step of each."""
-    (R, P), outcomes = pose, []
-    for unit in np.eye(6 + len(q)).tolist():
-        turn = np.transpose([cross(unit[3:6], x) for x in np.transpose(R)])
-        outcomes.append(phi(_step(q, unit[6:]), (_step(R, turn), _step(P, unit[:3]))))
-    both = np.transpose([derivative(outcome, 1) for outcome in outcomes])
-    return derivative(outcomes[0], 0), -both[:, 6:], both[:, :6]
+    """Return phi, and J and Jv: its derivatives by qd, less the sign, and by Vp.
+
+    Each part of the Closure phi is differentiated by series in s along unit steps of the platform and of its own joints.
+    """
+    (R, P), values, rows = pose, [], []
+    for joints, part in phi.parts:
+        outcomes = []
+        for unit in np.eye(6 + len(joints)).tolist():
+            turn = np.transpose([cross(unit[3:6], x) for x in np.transpose(R)])
+            leg = dict(zip(joints, _step(np.asarray(q)[joints], unit[6:]), strict=True))
+            outcomes.append(part(leg, (_step(R, turn), _step(P, unit[:3]))))
+        values.append(derivative(outcomes[0], 0))
+        block = np.transpose([derivative(outcome, 1) for outcome in outcomes])
+        rows.append(spread(block, [*range(6), *(6 + k for k in joints)], 6 + len(q)))
+    both = np.concatenate(rows)
+    return np.concatenate(values), -both[:, 6:], both[:, :6]
 
 
 def _step(x, direction):
@@ -152,6 +154,8 @@ def actuator_force(maps: Array, maps_rate: Array, Fp: Array, Fp_rate: Array, tau
 
 
 def _both(first, second):
-    """One after the other; a single one serves all samples."""
+    """Concatenate the two; a single sample serves all samples of the other."""
+    if first.ndim == second.ndim == 1:
+        return np.concatenate((first, second))
     shape = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
     return np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in (first, second)], axis=-1)

@@ -95,6 +95,12 @@ def whole(source: str | bytes | os.PathLike, allow_xacro: bool = False, comments
     return _parse(data, where, comments), where
 
 
+def movable_joints(source: str | bytes) -> set[str]:
+    """Return the names of the joints of a robot description that are not fixed. ModelError where nothing can be read."""
+    root, _ = whole(source)
+    return {joint.get("name", "") for joint in root.findall("joint") if joint.get("type") not in _WITHOUT_AXIS}
+
+
 def without_mass(source: str | bytes, links: Iterable[str]) -> bytes:
     """XML of a robot description in which these links, and all that hangs on them, have no mass.
 

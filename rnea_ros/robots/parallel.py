@@ -135,9 +135,12 @@ class ParallelRobot(ParallelDerivatives):
     def along(self, platform: PlatformMotion, legs: LegMotion, *, wrenches: Wrenches | None = None,
               wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Dynamics:
         """`dynamics` of a motion of platform and legs that fit each other already, as a tracker gives it."""
-        _tau, _rate, tau, rate = self.legs.dynamics(*legs[:4])
-        weight = actuator_force(legs.maps, legs.maps_rate, *self.body.weight(platform), tau, rate)
-        return Dynamics(*self._forces(platform, legs, wrenches, wrench_rates, world_wrenches), *weight)
+        on_legs, on_platform = self._sorted(wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
+        tau, tau_rate, gravity, gravity_rate = self.legs.dynamics(*legs[:4], **on_legs)
+        pushed = self.body.force(platform, **on_platform)
+        validation.samples([tau, pushed.force])  # refuses different numbers of samples
+        return Dynamics(*actuator_force(legs.maps, legs.maps_rate, *pushed, tau, tau_rate),
+                        *actuator_force(legs.maps, legs.maps_rate, *self.body.weight(platform), gravity, gravity_rate))
 
     def _forces(self, platform: PlatformMotion, legs: LegMotion, wrenches: Wrenches | None, wrench_rates: Wrenches | None,
                 world_wrenches: Wrenches | None) -> tuple[Array, Array]:

@@ -97,10 +97,9 @@ class PlatformBody:
                            [part[..., 6:, :] for part in by_rates])
 
     def weight(self, motion: PlatformMotion) -> PlatformForces:
-        """The share of gravity in Fp: the force of an acceleration against gravity, which the platform's turning changes."""
-        A, g = self.mass_matrix(motion), np.concatenate((self._gravity, np.zeros(3)))
-        force = -(A @ g)
-        return PlatformForces(force, _turning(motion, force) + (A @ _turning(motion, g)[..., None])[..., 0])
+        """Return the share of gravity in Fp, and its rate, which the platform's turning causes."""
+        rows, weight = motion.rows(), self._equations.weight
+        return PlatformForces(*(weight.call(rows, self._block) or weight(validation.beside([rows, self._block]))))
 
     def mass_matrix(self, motion: PlatformMotion) -> Array:
         """(6, 6) or (samples, 6, 6): Fp of a unit acceleration of the platform at rest."""

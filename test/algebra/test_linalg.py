@@ -77,3 +77,19 @@ def test_unknowns_that_do_not_meet_cost_what_they_cost_alone():
         return sum(trace(function, {"J": 9 * count, "b": 3 * count}).operation_counts.values())
 
     assert blocks(6) == 6 * blocks(1)
+
+
+def test_a_dense_column_costs_the_same_wherever_it_stands():
+    """A platform's six unknowns meet those of every leg: solved first, they would fill all columns after them."""
+    def operations(dense_first):
+        def function(J, border, b):
+            whole = np.zeros((18, 18), dtype=object)
+            for leg in range(6):
+                whole[3 * leg:3 * leg + 3, 2 * leg:2 * leg + 2] = J[6 * leg:6 * leg + 6].reshape(3, 2)
+            whole[:, 12:] = border.reshape(18, 6)
+            order = np.roll(np.arange(18), 6) if dense_first else np.arange(18)
+            x = LeastSquares(whole[:, order]) @ b
+            return [x[np.argsort(order)]]
+        return sum(trace(function, {"J": 36, "border": 108, "b": 18}).operation_counts.values())
+
+    assert operations(dense_first=True) == operations(dense_first=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +12,16 @@ import pytest
 pytest.importorskip("rclpy")
 
 
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+
 from rnea_ros import InputError, Robot
 from rnea_ros.nodes.common import robot_description
 from support.intake_bench import OTHER, benches
 from support.node_bench import ARM, NAMES
 
+URDFS = Path(__file__).resolve().parents[2] / "urdf"
+SEVEN_R = (URDFS / "seven_r.urdf").read_text(), str(URDFS / "seven_r.robot.yaml")
 BAD = '<robot name="x"><link name="a"/><link name="b"/></robot>'
 POISON = 13.0  # N m of Coulomb friction: such a model cannot be built, but for one who tries nobody knows
 FAILURES = [InputError("no"), OverflowError("no"), MemoryError(), KeyboardInterrupt()]
@@ -93,6 +99,53 @@ def test_swaps_in_both_directions(bench, poison):
         it.settle()
         assert it.robots[-1].gravity_vector[2] == -down and it.consistent()
     assert len(it.refusals) == 1
+
+
+def test_values_of_joints_that_are_gone_wait_and_do_not_block_another_robot_with_its_file(bench):
+    it = bench(robot_description=ARM).settle()
+    assert not it.set(joint_dynamics__turn__coulomb=0.0, joint_dynamics__turn__viscous=2.0)
+    it.settle()
+    text, file = SEVEN_R
+    assert not it.set(robot_description=text, robot_file=file)
+    it.settle()
+    assert it.robots[-1].name == "seven_r" and not it.refusals
+    assert not it.set(robot_description=ARM, robot_file="")
+    assert it.consistent() and it.get("joint_dynamics.turn.viscous") == 2.0  # they have waited
+
+
+def test_a_refused_half_of_a_swap_names_the_call_that_sets_both(bench):
+    it = bench(robot_description=SEVEN_R[0], robot_file=SEVEN_R[1]).settle()
+    for half in ({"robot_description": ARM}, {"robot_file": str(URDFS / "palletiser.robot.yaml")}):
+        assert "in one call of the service ~/set_parameters_atomically" in it.set(**half)
+    assert it.get("robot_description") == SEVEN_R[0] and it.get("robot_file") == SEVEN_R[1]
+    it.hear(ARM)  # the parameter robot_description is set: not used
+    it.settle()
+    assert it.robots[-1].name == "seven_r"
+
+
+def test_many_parameters_in_one_request_build_one_model_and_unchanged_ones_none(bench):
+    it = bench(robot_description=ARM).settle()
+    names = sorted(name for name in it.settings.values if name.startswith(("joint_dynamics.", "joint_limits.")))
+    service = next(service for service in it.node.services if service.srv_type is SetParameters)
+
+    def ask(values):
+        request = SetParameters.Request(parameters=[Parameter(name, *given).to_parameter_msg() for name, given in values.items()])
+        results = service.callback(request, SetParameters.Response()).results
+        it.settle()
+        return [result.reason for result in results]
+
+    parameters = {parameter.name: (parameter.type_, parameter.value) for parameter in it.node.get_parameters(names)}
+    before = len(it.robots)
+    assert len(names) > 60 and ask(parameters) == [""] * len(names) and len(it.robots) == before
+    wanted = {name: (kind, 0.25 if name.endswith((".viscous", ".coulomb")) else value)
+              for name, (kind, value) in parameters.items()}
+    wrong = "joint_dynamics.turn.smoothing"
+    reasons = ask(wanted | {wrong: (Parameter.Type.DOUBLE, -1.0)})
+    assert [name for name, reason in zip(wanted, reasons) if reason] == [wrong]
+    assert it.consistent() and it.get("joint_dynamics.slide.viscous") == 0.25
+    last = len(it.robots)
+    assert not any(ask({name: (kind, 0.5 if name.endswith(".viscous") else value) for name, (kind, value) in wanted.items()}))
+    assert it.consistent() and len(it.robots) == last + 1
 
 
 def test_a_description_that_waits_for_a_parameter(bench):

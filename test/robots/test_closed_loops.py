@@ -13,6 +13,7 @@ import pinocchio as pin
 
 from rnea_ros import InputError, JointDynamics, ModelError, Robot
 from rnea_ros.algorithms import closed_loops
+from rnea_ros.algorithms.kinematics import base_poses, within
 from rnea_ros.robots.closed_loops import ClosedLoopRobot
 from support.machines import LoopOracle, Mechanism, bennett, polygon, random_body
 from support.oracles import deviation
@@ -647,3 +648,20 @@ def test_the_palletiser_stacks_its_box(tmp_path):
     assert numbers["largest tilt of the wrist [rad]"] < 1e-12
     assert numbers["work of the motors [J]"] == pytest.approx(numbers["potential energy gained [J]"], abs=0.05)
     assert numbers["peak torque joint3, with 60 kg [N m]"] > 2.0 * numbers["peak torque joint3, empty [N m]"]
+
+
+def test_gaps_depend_on_the_joints_between_the_ends_of_a_cut_alone(palletiser):
+    """Joints that move both ends of a cut joint alike (the waist of a palletiser) are no variables of its equations, and the
+    gaps are those of poses measured from the base."""
+    model, cuts = palletiser.tree.model, palletiser.loops.cuts
+    closure = closed_loops.closure(model, cuts)
+    q = np.random.default_rng(8).normal(size=model.n) * 0.3
+    poses = base_poses(model, q)
+    for cut, (variables, gaps) in zip(cuts, closure.parts, strict=True):
+        assert model.joint_names.index("joint1") not in variables and len(variables) <= 4
+        one, two = (within(poses[frame.link], (frame.R, frame.P)) for frame in (cut.first, cut.second))
+        assert deviation(gaps(q), closed_loops.gap(cut.type, one, two)) < 1e-13
+    values, J = closed_loops.jacobian(closure, q)
+    np.testing.assert_array_equal(J[:, model.joint_names.index("joint1")], 0.0)
+    turned = [np.array(closure(q + 1e-6 * s * np.eye(model.n)[2]), dtype=float) for s in (1, -1)]
+    assert deviation(J[:, 2].astype(float), (turned[0] - turned[1]) / 2e-6) < 1e-8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from rnea_ros import AnyRobot, InputError, RneaError, Robot, load
 from rnea_ros.errors import shown, some
 from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.model.robot_file.robot_file import RobotFile
-from rnea_ros.model.urdf_reader import links_beyond, without_mass
+from rnea_ros.model.urdf_reader import links_beyond, movable_joints, without_mass
 from rnea_ros.nodes.common.parameter_table import MODEL
 from rnea_ros.nodes.common.parameters import ParameterSet
 
@@ -87,7 +87,8 @@ class ModelRequest:
     def robot(self) -> AnyRobot:
         """Without payload. Raises RneaError."""
         # as bytes: a text is never mistaken for the path of a file to open
-        text, terms = self.text.encode(errors="replace"), _by_joint(self.terms)
+        text = self.text.encode(errors="replace")
+        terms = _by_joint(self.terms, movable_joints(text)) if self.terms else {}
         if self.felt:
             text = without_mass(text, self.felt)
         if self.file.path:
@@ -123,11 +124,13 @@ class ModelRequest:
 Serve = Callable[[AnyRobot, ModelRequest], Any]  # makes of a robot what a node works with
 
 
-def _by_joint(terms: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
+def _by_joint(terms: Iterable[tuple[str, float]], joints: Set[str]) -> dict[str, dict[str, float]]:
+    """Return the parameters joint_dynamics.* of these joints, by joint; those of other joints wait until a robot has them."""
     found: dict[str, dict[str, float]] = {}
     for name, value in terms:
         joint, _, quantity = name.removeprefix(TERMS).rpartition(".")
-        found.setdefault(joint, {})[quantity] = value
+        if joint in joints:
+            found.setdefault(joint, {})[quantity] = value
     return found
 
 

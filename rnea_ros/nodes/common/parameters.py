@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -19,6 +21,7 @@ from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameter_table import JOINT, find
 
 Values = dict[str, Any]
+READ_AGAIN = ("robot_description", "robot_file")  # applied even if the value is the same: the file may have changed
 FOREIGN = ("use_sim_time", "qos_overrides.", "start_type_description_service")  # rclpy declares these itself
 SLIDER = 2000.0  # a wider range is of no use to who drags a slider: its ends are checked, but not offered as a range
 
@@ -60,6 +63,9 @@ class ParameterSet:
                 self.values[entry.name] = self._declare(entry, entry.name, entry.default, ignore_override=False)
         self.lock = Lock(node, self.values.get("locked", False))
         node.add_on_set_parameters_callback(self._on_set)
+        for service in node.services:
+            if service.srv_type is SetParameters:  # rclpy's callback applies the parameters of a request one by one
+                service.callback = self._on_set_parameters
 
     def _take_overrides(self) -> None:
         """Check what the user gave before anything is built on it."""
@@ -129,6 +135,27 @@ class ParameterSet:
         if problem:
             raise InputError(problem)
 
+    def _on_set_parameters(self, request: SetParameters.Request, response: SetParameters.Response) -> SetParameters.Response:
+        """Apply all parameters of a request together: hundreds of them cost what one costs."""
+        if self.lock.on:  # what it refuses is counted once
+            response.results = [result for message in request.parameters for result in self._set_together([message])]
+        else:
+            response.results = self._set_together(request.parameters)
+        return response
+
+    def _set_together(self, messages: Sequence[ParameterMessage]) -> list[SetParametersResult]:
+        """Set parameters in one call; where they are refused, set each half, so that only the wrong ones are left out."""
+        if not messages:
+            return []
+        try:
+            result = self._node.set_parameters_atomically([*map(Parameter.from_parameter_msg, messages)])
+        except Exception as error:  # not declared, of no type that there is
+            result = SetParametersResult(successful=False, reason=str(error))
+        if result.successful or len(messages) == 1:
+            return [result] * len(messages)
+        half = len(messages) // 2
+        return self._set_together(messages[:half]) + self._set_together(messages[half:])
+
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
         if self._ours:
             return SetParametersResult(successful=True)
@@ -142,10 +169,13 @@ class ParameterSet:
         try:
             for name, value in changes.items():
                 self._check(name, value)
+            now = {**self.given, **self.values}
+            changed = {name for name, value in changes.items() if name in READ_AGAIN or repr(_plain(value)) != repr(
+                _plain(now.get(name)))}
             self.values = {**self.values, **{name: value for name, value in changes.items() if name in self.values}}
             self.given = {**self.given, **of_joints}
-            if changes:
-                self._apply(set(changes))
+            if changed:
+                self._apply(changed)
         except RneaError as error:
             self.values, self.given = before
             return SetParametersResult(successful=False, reason=str(error))

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
-from rnea_ros import AnyRobot, InputError
+from rnea_ros import AnyRobot, InputError, JointDynamics, RneaError
 from rnea_ros.errors import in_words, some
 from rnea_ros.nodes.common.joints import described, warnings
-from rnea_ros.nodes.common.model_request import FileText, ModelRequest, Serve
+from rnea_ros.nodes.common.model_request import TERMS, FileText, ModelRequest, Serve
 from rnea_ros.nodes.common.parameter_table import MODEL, ROBOT_FILE
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
 from rnea_ros.nodes.fastpath.cdr import Malformed
@@ -31,6 +32,9 @@ from rnea_ros.nodes.fastpath.executor import trigger
 from rnea_ros.nodes.fastpath.raw_messages import Reader
 
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+TOGETHER = frozenset(("robot_description", ROBOT_FILE.name))
+ATOMIC = ("; to change robot and robot file, set robot_description and robot_file in one call of the service "
+          "~/set_parameters_atomically")
 MODEL_NAMES = frozenset(entry.name for entry in (*MODEL, ROBOT_FILE))
 SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
 
@@ -79,13 +83,19 @@ class RobotDescriptionSource:
         return self._wanted is self._answered
 
     def check(self, names: Set[str]) -> None:
-        """Raise RneaError if what the parameters now ask for cannot become a model; `names` have just changed. Takes
-        milliseconds, tenths of a second with a platform on legs: compiles nothing."""
+        """Raise RneaError if what the parameters now ask for cannot become a model; `names` have just changed.
+
+        Compiles nothing, but reads the whole robot, which takes milliseconds, tenths of a second where loops are closed. Drive
+        and friction values, of which there are hundreds, are checked alone. What fails later takes parameters back.
+        """
         request = self._model_request()
         if self._current is None and self._wanted is not None and self.settled:
             # Nothing works, so nothing is lost. One bad value must not stand in the way of mending another.
             if "robot_description" in names and request.text and not request.file.path:
                 request.plain().robot()
+            return
+        if not self._refused_text and all(name.startswith(TERMS) and not name.endswith(".load_dependent") for name in names):
+            self._check_joint_dynamics(names)
             return
         if self._refused_text:
             refused, self._refused_text = self._refused_text, ""
@@ -94,6 +104,15 @@ class RobotDescriptionSource:
                 return
             self._refused_text = refused
         self._draft(request)
+
+    def _check_joint_dynamics(self, names: Set[str]) -> None:
+        """Raise InputError for values joint_dynamics.* that contradict each other."""
+        for joint in sorted({name.rpartition(".")[0] for name in names}):
+            terms = {field.name: self._parameters.values.get(f"{joint}.{field.name}") for field in fields(JointDynamics)}
+            try:
+                JointDynamics(**{name: value for name, value in terms.items() if value is not None})
+            except InputError as error:
+                raise InputError(f"{joint}: {error}") from None
 
     def request(self) -> None:
         """Build what is asked for now, unless that is what was asked for last."""
@@ -114,8 +133,10 @@ class RobotDescriptionSource:
                 if ROBOT_FILE.name in names:
                     self._file = self._read_file()
                 self.check(names)
-            except BaseException:
-                self._file = before
+            except BaseException as error:
+                path, self._file = self._file.path or before.path, before
+                if isinstance(error, RneaError) and path and len(TOGETHER & names) == 1:
+                    raise InputError(f"{error}{ATOMIC}") from None
                 raise
             self.request()
             if not self.settled:
@@ -223,7 +244,7 @@ class RobotDescriptionSource:
         if not self._parameters.values["robot_description"] and self._text != self._current.text:
             self._refused_text = self._received  # without it, the parameters may get what they ask for
             self.request()
-            return ""
+            return "; it is used as soon as robot_file names a file for it" if self._current.file.path else ""
         self._file = self._current.file
         back = self._parameters.go_back(*self._kept, _of_the_model)
         self.request()  # what was received meanwhile
@@ -243,7 +264,7 @@ class RobotDescriptionSource:
 
 def _of_the_model(name: str) -> bool:
     """Whether a parameter says what the model is."""
-    return name in MODEL_NAMES or name.startswith("joint_dynamics.")
+    return name in MODEL_NAMES or name.startswith(TERMS)
 
 
 def tried(robot: Any) -> Any:

@@ -40,15 +40,15 @@ class FollowingEquations(Equations):
     """phi(z) = 0, which hold the variables z of a mechanism together.
 
     selection : unit columns (n, N) of the active joints among the variables; passive: the other variables
-    at        : names and sizes of the blocks that say where the mechanism is, from which `_placed` has z and the links' poses
+    at        : names and sizes of the blocks that describe a pose of the mechanism
     """
 
     selection: np.ndarray
     passive: np.ndarray
     at: Mapping[str, int]
 
-    def _placed(self, *at: Any) -> tuple[Any, Callable[[Any], Sequence[Any]]]:
-        """z there; and z -> poses of the links' frames, in any scalar."""
+    def _at(self, *at: Any) -> tuple[Any, closed_loops.Closure, Callable[[Any], Sequence[Any]]]:
+        """Return z at the blocks `at`, phi(z), and z -> poses of the links' frames; any scalar."""
         raise NotImplementedError
 
     def solver(self, inverse_of: Callable[..., Any], J: Any, giving: np.ndarray) -> tuple[Any, Callable[[Any], Any]]:
@@ -68,17 +68,13 @@ class FollowingEquations(Equations):
     @cached_property
     def _following(self) -> Kernel:
         def following(direction, qad, qadd, qaddd, **at):
-            z, phi = self._at(at)
+            z, phi, _ = self._at(*at.values())
             _, solve = self.solver(TracedInverse, closed_loops.jacobian(phi, z)[1], self.passive)
             active_part = [self.selection @ part for part in (qad, qadd, qaddd)]
             rates = closed_loops.tree_motion(lambda *rates: closed_loops.closure_rates(phi, z, *rates), solve, active_part)
             return *rates, *closed_loops.map_rates(phi, (z, *rates), solve, self.selection @ direction)
 
         return kernel.build(following, {**dict.fromkeys(("direction", *RATES), len(self.active)), **self.at}, self._backend)
-
-    def _at(self, at: Mapping[str, Any]) -> tuple[Any, Callable[[Any], Any]]:
-        z, poses = self._placed(*at.values())
-        return z, lambda z: closed_loops.gaps(self.loops.cuts, poses(z))
 
     def rates(self, at: np.ndarray, qad: np.ndarray, qadd: np.ndarray, qaddd: np.ndarray) -> list[np.ndarray]:
         """Of FollowedMotion, at closed poses `at`, the blocks of a pose side by side, (size,) or (samples, size)."""
@@ -104,7 +100,7 @@ class FollowingEquations(Equations):
     @cached_property
     def _wrenches(self) -> Kernel:
         def wrenches(speed, multipliers, multiplier_rates, **at):
-            z, poses = self._placed(*at.values())
+            z, _, poses = self._at(*at.values())
             total = dict.fromkeys(self._held, np.zeros(6))
             moving, pushing = poses(jets(z, speed)), jets(multipliers, multiplier_rates)
             for link, wrench in closed_loops.reactions(self.loops.cuts, moving, pushing):
@@ -119,7 +115,7 @@ class FollowingEquations(Equations):
     @cached_property
     def _jacobians(self) -> Kernel:
         def jacobians(speed, **at):
-            z, phi = self._at(at)
+            z, phi, _ = self._at(*at.values())
             return [J[:, self.passive] for J in closed_loops.jacobian_and_rate(phi, z, speed)]
 
         return kernel.build(jacobians, {"speed": len(self.selection), **self.at}, self._backend)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...algebra.vectors import cross
 from ...algorithms import closed_loops, parallel_robots
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
@@ -54,8 +55,9 @@ class LegEquations(Equations):
 
     # ------------------------------------------------------------------ for any scalar
 
-    def _phi(self, q: Any, pose: Any) -> Any:
-        return parallel_robots.closure(self.model, self.loops.cuts, q, pose)
+    @property
+    def phi(self) -> closed_loops.Closure:
+        return closed_loops.closure(self.model, self.loops.cuts)
 
     def _linearised(self, inverse_of: Callable, values: Any, J: Any, Jv: Any, twist: Any) -> tuple[Any, ...]:
         """The parts of a Step while the platform goes along a twist (6,)."""
@@ -69,7 +71,7 @@ class LegEquations(Equations):
 
     def step_of(self, q: Any, pose: Any, twist: Any) -> tuple[Any, ...]:
         """The parts of a Step of the legs' joints."""
-        values, J, Jv = parallel_robots.jacobians(self._phi, q, *_split(pose))
+        values, J, Jv = parallel_robots.jacobians(self.phi, q, *_split(pose))
         return self._linearised(TracedInverse, values, J, Jv, twist)
 
     def motion_of(self, q: Any, row: Any) -> tuple[Any, ...]:
@@ -77,12 +79,12 @@ class LegEquations(Equations):
         pose, V, Vd, Vdd = _split(row)
 
         def rates(qd, qdd, qddd):
-            return parallel_robots.closure_rates(self._phi, q, qd, qdd, qddd, pose, V, Vd, Vdd)
+            return parallel_robots.closure_rates(self.phi, q, qd, qdd, qddd, pose, V, Vd, Vdd)
 
-        J_inverse = TracedInverse(parallel_robots.jacobians(self._phi, q, pose)[1], self.units)
+        J_inverse = TracedInverse(parallel_robots.jacobians(self.phi, q, pose)[1], self.units)
         steps = closed_loops.tree_motion(rates, lambda r: J_inverse @ r, [0.0 * q] * 3)
         left = rates(*steps)
-        J, Jv, Jd, Jvd = parallel_robots.jacobians_and_rates(self._phi, q, steps[0], pose, V)
+        J, Jv, Jd, Jvd = parallel_robots.jacobians_and_rates(self.phi, q, steps[0], pose, V)
         A_inverse = self.actuation(TracedInverse, J, J_inverse, Jv)
         maps = parallel_robots.velocity_maps(J, J_inverse, Jv, Jd, Jvd, A_inverse, self.active)
         return *steps, *maps, left, [A_inverse.condition], [norm(rate / self.units.equations) for rate in left]
@@ -94,12 +96,19 @@ class LegEquations(Equations):
         return parallel_robots.platform_force(self._platform, R, V, Vd, Vdd, self._gravity, inertias={0: body},
                                               wrenches={0: wrench}, wrench_rates={0: wrench_rate})
 
+    def weight_of(self, row: Any, inertia: Any) -> tuple[Any, Any]:
+        """Return the share of gravity in Fp, and its rate."""
+        (R, _), V, *_ = _split(row)
+        g, arm = self._gravity, R @ inertia[1:4]
+        force, moment = -inertia[0] * g, -cross(arm, g)
+        return np.concatenate((force, moment)), np.concatenate((np.zeros(3), -cross(cross(V[3:], arm), g)))
+
     # ------------------------------------------------------------------ compiled
 
     @cached_property
     def _gaps(self) -> Kernel:
         def gaps(q, pose):
-            return parallel_robots.jacobians(self._phi, q, *_split(pose))
+            return parallel_robots.jacobians(self.phi, q, *_split(pose))
 
         return kernel.build(gaps, {"q": self.model.n, "pose": POSE}, self._backend)
 
@@ -114,6 +123,10 @@ class LegEquations(Equations):
     @cached_property
     def force(self) -> Kernel:
         return kernel.build(self.force_of, {"row": ROW, "inertia": 13, "wrench": 6, "wrench_rate": 6}, self._backend)
+
+    @cached_property
+    def weight(self) -> Kernel:
+        return kernel.build(self.weight_of, {"row": ROW, "inertia": 13}, self._backend)
 
     @cached_property
     def force_in_chart(self) -> Kernel:

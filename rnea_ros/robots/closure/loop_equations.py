@@ -49,25 +49,26 @@ class LoopEquations(FollowingEquations):
 
     # ------------------------------------------------------------------ for any scalar
 
-    def _phi(self, q: Any) -> Any:
-        return closed_loops.closure(self.model, self.loops.cuts, q)
+    @property
+    def phi(self) -> closed_loops.Closure:
+        return closed_loops.closure(self.model, self.loops.cuts)
 
-    def _placed(self, *at: Any) -> tuple[Any, Callable[[Any], Any]]:
-        return at[0], lambda q: base_poses(self.model, q)
+    def _at(self, *at: Any) -> tuple[Any, closed_loops.Closure, Callable[[Any], Any]]:
+        return at[0], self.phi, lambda q: base_poses(self.model, q)
 
     def step_of(self, q: Any, direction: Any) -> tuple[Any, ...]:
         """The parts of a Step of the passive joints."""
-        values, J = closed_loops.jacobian(self._phi, q)
+        values, J = closed_loops.jacobian(self.phi, q)
         return self._linearised(TracedInverse, values, J, self.passive, direction)
 
     def motion_of(self, q: Any, qad: Any, qadd: Any, qaddd: Any) -> tuple[Any, ...]:
         """Velocities, accelerations, jerks of all joints, G, Gd, and a bound of the condition number, at a closed pose q."""
         def rates(*motion):
-            return closed_loops.closure_rates(self._phi, q, *motion)
+            return closed_loops.closure_rates(self.phi, q, *motion)
 
-        J_inverse, solve = self.solver(TracedInverse, closed_loops.jacobian(self._phi, q)[1], self.passive)
+        J_inverse, solve = self.solver(TracedInverse, closed_loops.jacobian(self.phi, q)[1], self.passive)
         steps = closed_loops.tree_motion(rates, solve, [self.selection @ part for part in (qad, qadd, qaddd)])
-        J, Jd = closed_loops.jacobian_and_rate(self._phi, q, steps[0])
+        J, Jd = closed_loops.jacobian_and_rate(self.phi, q, steps[0])
         return *steps, *closed_loops.active_map(J, Jd, solve, self.selection), [J_inverse.condition]
 
     # ------------------------------------------------------------------ compiled
@@ -75,7 +76,7 @@ class LoopEquations(FollowingEquations):
     @cached_property
     def _gaps(self) -> Kernel:
         def gaps(q):
-            return closed_loops.jacobian(self._phi, q)
+            return closed_loops.jacobian(self.phi, q)
 
         return kernel.build(gaps, {"q": self.model.n}, self._backend)
 

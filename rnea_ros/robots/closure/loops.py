@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algebra.vectors import rpy
-from ...algorithms.closed_loops import HELD, Cut
-from ...algorithms.parallel_robots import PLATFORM
+from ...algorithms.closed_loops import HELD, PLATFORM, Cut
 from ...model.robot_file import robot_file
 from ...model.robot_file.robot_file import Source
 from ...model.robot_file.schema import MJCF

@@ -43,31 +43,32 @@ class PlatformClosure(FollowingEquations):
 
     # ------------------------------------------------------------------ for any scalar
 
-    def _placed(self, *at: Any) -> tuple[Any, Callable[[Any], Any]]:
+    def _at(self, *at: Any) -> tuple[Any, closed_loops.Closure, Callable[[Any], Any]]:
         q, pose = at
+        z = np.concatenate((np.zeros(FREEDOMS), q))
+        return z, self._phi(pose), lambda z: [*base_poses(self.model, z[FREEDOMS:]), _platform(z, pose)]
 
-        def poses(z):
-            turned = parallel_robots.turned(z[3:6]) @ pose[:9].reshape(3, 3)
-            return [*base_poses(self.model, z[FREEDOMS:]), (turned, pose[9:12] + z[:3])]
+    def _phi(self, beside: Any) -> closed_loops.Closure:
+        """Return phi(z), with the platform's pose counted from `beside`."""
+        def part(joints, gaps):
+            variables = [*range(FREEDOMS), *(FREEDOMS + k for k in joints)]
+            return variables, lambda z: gaps({k: z[FREEDOMS + k] for k in joints}, _platform(z, beside))
 
-        return np.concatenate((np.zeros(FREEDOMS), q)), poses
-
-    def _phi(self, z: Any, beside: Any) -> Any:
-        return closed_loops.gaps(self.loops.cuts, self._placed(z[FREEDOMS:], beside)[1](z))
+        return closed_loops.Closure(part(*leg) for leg in closed_loops.closure(self.model, self.loops.cuts).parts)
 
     # ------------------------------------------------------------------ compiled
 
     @cached_property
     def _gaps(self) -> Kernel:
         def gaps(z, beside):
-            return closed_loops.jacobian(lambda z: self._phi(z, beside), z)
+            return closed_loops.jacobian(self._phi(beside), z)
 
         return kernel.build(gaps, {"z": len(self.units.unknowns), "beside": POSE}, self._backend)
 
     @cached_property
     def _step(self) -> Kernel:
         def step(z, beside, direction):
-            values, J = closed_loops.jacobian(lambda z: self._phi(z, beside), z)
+            values, J = closed_loops.jacobian(self._phi(beside), z)
             return self._linearised(TracedInverse, values, J, self.passive, direction)
 
         blocks = {"z": len(self.units.unknowns), "beside": POSE, "direction": len(self.active)}
@@ -77,9 +78,7 @@ class PlatformClosure(FollowingEquations):
     def _motion(self) -> Kernel:
         def motion(q, pose, qad, qadd, qaddd):
             at = pose[:9].reshape(3, 3), pose[9:]
-
-            def phi(q, pose):
-                return parallel_robots.closure(self.model, self.loops.cuts, q, pose)
+            phi = closed_loops.closure(self.model, self.loops.cuts)
 
             def rates(first, second, third):
                 (V, qd), (Vd, qdd), (Vdd, qddd) = ((x[:FREEDOMS], x[FREEDOMS:]) for x in (first, second, third))
@@ -96,6 +95,16 @@ class PlatformClosure(FollowingEquations):
 
         rates = dict.fromkeys(RATES, len(self.active))
         return kernel.build(motion, {"q": self.model.n, "pose": POSE, **rates}, self._backend)
+
+    @cached_property
+    def _pose(self) -> Kernel:
+        """Pose (12,) of the platform at z, with its rotation orthonormal to the last digit: from sample to sample, what
+        rounding changes would add up."""
+        def pose(z, beside):
+            R, P = _platform(z, beside)
+            return [np.concatenate(((R @ (1.5 * np.eye(3) - 0.5 * (R.T @ R))).ravel(), P))]
+
+        return kernel.build(pose, {"z": len(self.units.unknowns), "beside": POSE}, self._backend)
 
     # ------------------------------------------------------------------ where the platform is
 
@@ -115,11 +124,7 @@ class PlatformClosure(FollowingEquations):
         z, reached = walk(solve_at, NewtonSolution(begin, step_at(begin)), self.units)
         if reached < 1.0:
             raise self._no_way(qa, z, pose, reached)
-        return z[FREEDOMS:], self._pose(z, pose)
-
-    def _pose(self, z: np.ndarray, beside: np.ndarray) -> np.ndarray:
-        R = parallel_robots.turned(z[3:6]) @ beside[:9].reshape(3, 3)
-        return np.concatenate((R.ravel(), beside[9:] + z[:3]))
+        return z[FREEDOMS:], self._pose(np.concatenate((z, pose)))[0]
 
     def _careful_step(self, z: np.ndarray, beside: np.ndarray, direction: np.ndarray) -> Step:
         """By singular values, also where they vanish."""
@@ -172,3 +177,9 @@ class PlatformClosure(FollowingEquations):
 
     def _positions(self, qa: np.ndarray) -> str:
         return ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.active_joints, qa, strict=True))
+
+
+def _platform(z: Any, beside: Any) -> tuple[Any, Any]:
+    """Return the pose (R, P) of the platform at z."""
+    six = np.array([z[k] for k in range(FREEDOMS)])
+    return parallel_robots.turned(six[3:]) @ beside[:9].reshape(3, 3), beside[9:12] + six[:3]

@@ -194,7 +194,6 @@ class PlatformTracker(Tracker):
         with self._turn():
             qa, *rates = _one_sample((q, qd, qdd, qddd), self._actuated.active_joints)
             joints, pose = self._actuated.reach(qa, *(self._last or self._home()))
-            pose = _rounded(pose)
             row, legs = self._actuated.motion(joints, pose, *rates)
             self._last = joints, pose
         return TrackedPlatform(PlatformMotion.from_rows(row), legs)
@@ -221,9 +220,3 @@ def _one_sample(motion: tuple[Any, ...], names: Sequence[str]) -> list[np.ndarra
     if validation.samples(arrays) is not None:
         raise InputError(f"a tracker takes one sample at a time, arrays ({len(names)},)")
     return arrays
-
-
-def _rounded(pose: np.ndarray) -> np.ndarray:
-    """The same pose, its rotation orthonormal to the last digit: what rounding takes from sample to sample would add up."""
-    R = pose[:9].reshape(3, 3)
-    return np.concatenate(((R @ (1.5 * np.eye(3) - 0.5 * (R.T @ R))).ravel(), pose[9:]))
