@@ -129,8 +129,8 @@ def test_many_parameters_in_one_request_build_one_model_and_unchanged_ones_none(
     service = next(service for service in it.node.services if service.srv_type is SetParameters)
 
     def ask(values):
-        request = SetParameters.Request(parameters=[Parameter(name, *given).to_parameter_msg() for name, given in values.items()])
-        results = service.callback(request, SetParameters.Response()).results
+        asked = [Parameter(name, *given).to_parameter_msg() for name, given in values.items()]
+        results = service.callback(SetParameters.Request(parameters=asked), SetParameters.Response()).results
         it.settle()
         return [result.reason for result in results]
 

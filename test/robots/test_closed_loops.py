@@ -661,7 +661,7 @@ def test_gaps_depend_on_the_joints_between_the_ends_of_a_cut_alone(palletiser):
         assert model.joint_names.index("joint1") not in variables and len(variables) <= 4
         one, two = (within(poses[frame.link], (frame.R, frame.P)) for frame in (cut.first, cut.second))
         assert deviation(gaps(q), closed_loops.gap(cut.type, one, two)) < 1e-13
-    values, J = closed_loops.jacobian(closure, q)
+    _, J = closed_loops.jacobian(closure, q)
     np.testing.assert_array_equal(J[:, model.joint_names.index("joint1")], 0.0)
     turned = [np.array(closure(q + 1e-6 * s * np.eye(model.n)[2]), dtype=float) for s in (1, -1)]
     assert deviation(J[:, 2].astype(float), (turned[0] - turned[1]) / 2e-6) < 1e-8
