@@ -118,7 +118,7 @@ def _part(model, cut):
 
 def _branch(model, k):
     """Return the numbers of the links from below the root to link k."""
-    branch = []
+    branch: list[int] = []
     while k > 0:
         branch.insert(0, k)
         k = model.links[k].parent
