@@ -26,10 +26,24 @@ def some(names: Iterable[object], most: int = 12, quoted: bool = False) -> str:
     return ", ".join(f"'{name}'" if quoted else name for name in first) + (f" and {more} more" if more else "")
 
 
-def near(name: object, names: Iterable[str]) -> str:
-    """A question for the end of a message about a name that does not exist; nothing where no name is like it."""
-    close = difflib.get_close_matches(str(name)[:LONGEST_NAME], list(names), n=1)
+def near(name: object, names: Iterable[str], similarity: float = 0.6) -> str:
+    """Return a question for the end of a message about a name that does not exist; empty if no name is similar."""
+    close = difflib.get_close_matches(str(name)[:LONGEST_NAME], list(names), n=1, cutoff=similarity)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+class ModelWarning(str):
+    """Sentence about what is doubtful in a robot model. `name` is the kind of warning: users accept warnings by it."""
+
+    name: str
+
+    def __new__(cls, name: str, text: str) -> ModelWarning:
+        found = super().__new__(cls, f"{text} [{name}]")
+        found.name = name
+        return found
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        return self.name, self.removesuffix(f" [{self.name}]")
 
 
 class RneaError(Exception):

@@ -1,4 +1,4 @@
-"""`rnea check ROBOT.urdf`: what is doubtful in a robot's physics; exit code 1 if anything is."""
+"""`rnea check ROBOT.urdf`: warnings about a robot's physics; exit code 1 unless all of them are accepted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 
 import numpy as np
 
-from ..errors import some
+from ..errors import ModelWarning, some
+from ..model import plausibility
 from ..robots import kinds
 from ..robots.robot import Robot
 from . import robots
@@ -15,30 +16,49 @@ from .outcome import Outcome
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
+    parser.add_argument("--accept", action="append", default=[], metavar="NAME", choices=plausibility.ACCEPTABLE,
+                        help="name of a known warning, which stands in brackets after it: it no longer counts for the exit "
+                             "code. May be repeated; accepted_warnings in the robot file does the same for all commands and "
+                             f"nodes. Names: {', '.join(plausibility.ACCEPTABLE)}")
     parser.set_defaults(backend="python")
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Of a robot of any kind its tree is looked at; that loops close, and motors move something, its making has shown."""
-    kind = robots.loaded(args)
-    robot = kinds.tree(kind)
-    doubts = list(dict.fromkeys(_doubts(robot)))
-    what = "" if isinstance(kind, Robot) else f" ({'; '.join(kinds.described(kind))})"
-    lines = [f"doubtful: {doubt}" for doubt in doubts]
-    lines.append(f"{robot.name}: {robot.n} joints{what}, {robot.total_mass:.6g} kg, frames within "
-                 f"{robot.reconstruction_error:.1e} of the URDF, {len(doubts)} doubts")
+    """Check the trees of a robot of any kind. Loading it has checked that its loops close and its motors move something."""
+    robot = robots.loaded(args)
+    parts = kinds.trees(robot)
+    found = list(dict.fromkeys(warning for part in parts for warning in (*part.warnings, *_missing_inertia(part))))
+    notes = [warning for warning in found if warning.name in plausibility.NOTES and warning.name not in args.accept]
+    notes += [note for part in parts for note in _unknown_efforts(part) if note.name not in args.accept]
+    accepted = [warning for part in parts for warning in part.model.accepted_warnings]
+    accepted += [warning for warning in found if warning.name in args.accept]
+    warnings = [warning for warning in found if warning not in notes and warning not in accepted]
+    kind = "" if isinstance(robot, Robot) else f" ({'; '.join(kinds.described(robot))})"
+    sorts = (("warning", warnings), ("accepted", accepted), ("note", notes))
+    lines = [f"{word}: {text}" for word, texts in sorts for text in texts]
+    tree, mass = parts[0], sum(part.total_mass for part in parts)
+    lines.append(f"{tree.name}: {tree.n} joints{kind}, {mass:.6g} kg, {counted(len(warnings), 'warning')}")
     return Outcome("\n".join(lines), {
-        "robot": robot.name, "kind": type(kind).__name__, "joints": robot.n, "total_mass": robot.total_mass,
-        "reconstruction_error": robot.reconstruction_error, "doubts": doubts}, int(bool(doubts)))
+        "robot": tree.name, "kind": type(robot).__name__, "joints": tree.n, "total_mass": mass, "warnings": warnings,
+        "accepted": accepted, "notes": notes}, int(bool(warnings)))
 
 
-def _doubts(robot: Robot) -> list[str]:
-    doubts = list(robot.warnings)
-    for q in np.random.default_rng(0).uniform(-1.0, 1.0, (3, robot.n)):
-        inertia = np.diagonal(robot.mass_matrix(q))
-        doubts += [f"joint '{name}' moves no mass: no forward dynamics without a rotor inertia"
-                   for name, value in zip(robot.joint_names, inertia, strict=True) if value <= 0.0]
-    unknown = [name for name, limit in zip(robot.joint_names, robot.limits.effort, strict=True) if np.isnan(limit)]
-    if unknown:
-        doubts.append(f"effort limit unknown (missing, zero or infinite) of {some(unknown)}")
-    return doubts
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _missing_inertia(robot: Robot) -> list[ModelWarning]:
+    """Joints that neither links nor rotors give an inertia."""
+    if any(warning.name == "massless" for warning in robot.warnings):
+        return []
+    poses = np.random.default_rng(0).uniform(-1.0, 1.0, (3, robot.n))
+    least = np.min([np.diagonal(robot.mass_matrix(q)) for q in poses], axis=0)
+    names = [name for name, inertia in zip(robot.joint_names, least, strict=True) if inertia <= 0.0]
+    return [ModelWarning("no_inertia", f"joint '{name}' has no inertia behind it: all its torques will be zero. Add "
+                                       "<inertial> to its links, or rotor_inertia in the robot file") for name in names]
+
+
+def _unknown_efforts(robot: Robot) -> list[ModelWarning]:
+    names = [name for name, limit in zip(robot.joint_names, robot.limits.effort, strict=True) if np.isnan(limit)]
+    text = f"effort limit of {some(names)} is unknown (missing, zero or infinite)"
+    return [ModelWarning("unknown_limit", text)] if names else []

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> Outcome:
         standard_dh.to_urdf(standard_dh.read(args.table), name)
     model = urdf.load(text)  # refuses what makes no robot
     for warning in model.warnings:
-        print(f"doubtful: {warning}", file=sys.stderr)
+        print(f"warning: {warning}", file=sys.stderr)
     data = {"convention": convention, "joints": model.n, "warnings": list(model.warnings)}
     if not args.output:
         return Outcome(text, data | {"urdf": text})

@@ -26,7 +26,7 @@ class Subcommand(Protocol):
 
 SUBCOMMANDS = {
     "model": "the modified Denavit-Hartenberg tree as a table",
-    "check": "physical consistency; exit code 1 if anything is doubtful",
+    "check": "masses, inertias, lengths and limits of a URDF; exit code 1 if there are warnings",
     "robot-file": "whether a robot file is right, and what it says",
     "from-dh": "a URDF from a Denavit-Hartenberg table",
     "torque": "torque and torque rate of a recorded or planned motion",

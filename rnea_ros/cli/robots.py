@@ -7,6 +7,7 @@ import sys
 from typing import TypeVar
 
 from ..errors import InputError, some
+from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Limits
@@ -60,7 +61,24 @@ def add_dynamics(parser: argparse.ArgumentParser) -> None:
 def loaded(args: argparse.Namespace, urdf: str | bytes | None = None) -> AnyRobot:
     """The robot that URDF, robot file and options make, of whatever kind. urdf: text, or a path, instead of args.urdf."""
     options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
-    return load(urdf or args.urdf, declared(args.robot_file) if args.robot_file else None, allow_xacro=True, **options)
+    robot = load(urdf or args.urdf, declared(args.robot_file) if args.robot_file else None, allow_xacro=True, **options)
+    if args.command not in ("check", "model"):  # which print all warnings
+        warn_of_implausible(robot)
+    return robot
+
+
+def warn_of_implausible(robot: AnyRobot) -> None:
+    """Print the warnings after which torques are most likely wrong to stderr."""
+    for warning in implausible(warning for part in trees(robot) for warning in part.warnings):
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def check_masses(robot: AnyRobot) -> None:
+    """Print warnings about implausible numbers; raise InputError for a robot without mass, whose torques would all be zero."""
+    for warning in tree(robot).warnings:
+        if warning.name == "massless":
+            raise InputError(f"robot '{tree(robot).name}': {warning}; `rnea check` lists all that is doubtful in a URDF")
+    warn_of_implausible(robot)
 
 
 def served(args: argparse.Namespace, *kinds: type[Kind], urdf: str | bytes | None = None) -> Kind:

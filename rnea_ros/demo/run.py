@@ -11,6 +11,7 @@ import tempfile
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
+from ..cli import robots
 from ..cli.outcome import Outcome
 from ..cli.output_files import check_files
 from ..errors import RneaError
@@ -90,6 +91,7 @@ def _run(args: argparse.Namespace) -> Outcome | int:
     robot = demo.load()
     if robot.n == 0:
         raise RneaError(f"{args.urdf} has no joints that move, so there is nothing to show")
+    robots.check_masses(robot)
     seconds = args.seconds or demo.seconds
     if seconds < demo.least:
         raise RneaError(f"--seconds {seconds:g}: the checks of --robot {demo.name} need {demo.least:g} s of its motion; leave "

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cli import robots
 from ..cli.outcome import Outcome
 from ..errors import RneaError
 from ..model import urdf, urdf_reader
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace) -> Outcome | int:
     robot = Robot(urdf.load(description))
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")
+    robots.check_masses(robot)
     task = too_fast(robot)
     played = _listen(robot, urdf_reader.text(description.robot), task)
     if played is None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, near, shown, some
+from ..errors import InputError, ModelWarning, near, shown, some
 from . import mdh
 from .drive_limits import DriveLimit
 from .drives import Drive, Supply
@@ -227,6 +227,7 @@ class Model(Frozen):
     drives, supplies : the data sheets behind these, as far as they are known
     velocity_by_position : where joints must be slower than their velocity limit
     efforts : what the robot means by the effort of a joint; no URDF says it
+    warnings : what is doubtful, a sentence each; accepted_warnings : those whose names the robot file accepts
     """
 
     name: str
@@ -235,12 +236,13 @@ class Model(Frozen):
     frames: Mapping[str, Frame]
     base: str = "fixed"
     reconstruction_error: float = 0.0
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[ModelWarning, ...] = ()
     drive_limits: tuple[DriveLimit, ...] = ()
     drives: tuple[Drive, ...] = ()
     supplies: tuple[Supply, ...] = ()
     velocity_by_position: tuple[VelocityByPosition, ...] = ()
     efforts: Efforts = TOTAL
+    accepted_warnings: tuple[ModelWarning, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))

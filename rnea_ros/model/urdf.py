@@ -4,20 +4,22 @@ What becomes of each joint type:
 * revolute, continuous, prismatic: one link of the tree; a mimic joint follows the coordinate of its leader;
 * fixed: its child is merged into the link above, and stays known as a frame;
 * planar: three joints ``<joint>/x``, ``<joint>/y`` (prismatic, in the plane) and ``<joint>/theta`` (about its normal);
-* floating: only between the root and its single child, which then is the base; inside a tree it is refused by name.
+* floating: only between the root and its single child. With a floating base that child is the base; with a fixed one the joint
+  counts as fixed at its origin. Inside a tree it is refused by name.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..algebra.vectors import Z, cross, quaternion, rotate_inertia, rpy, shift
-from ..errors import InputError, ModelError
-from . import frames, mdh, urdf_reader, urdf_validation
+from ..errors import InputError, ModelError, ModelWarning
+from . import frames, mdh, plausibility, urdf_reader, urdf_validation
 from .frames import Placed, TreeBody
 from .tree import NO_COORDINATE, Frame, Joint, JointDynamics, Link, Model, frozen
 from .urdf_reader import Description
@@ -43,13 +45,16 @@ def load(source: str | bytes | os.PathLike | Description, base: str = "fixed", f
     """
     if base not in BASES:
         raise InputError(f"base is '{base}'; allowed are {', '.join(BASES)}")
-    robot, problems, left_out, where = source if isinstance(source, Description) else urdf_reader.read(source, allow_xacro)
-    problems = problems + urdf_validation.problems(robot)
+    read = source if isinstance(source, Description) else urdf_reader.read(source, allow_xacro)
+    problems = read.problems + urdf_validation.problems(read.robot)
     if problems:
-        raise ModelError(problems, where)
-    tree = _Tree(robot, base)
-    tree.warnings += urdf_validation.warnings(robot, left_out)
-    return _assemble(tree, base, friction, where).with_joint_dynamics(joint_dynamics or {})
+        raise ModelError(problems, read.where)
+    tree = _Tree(read.robot, base)
+    tree.warnings += urdf_validation.warnings(read.robot, read.left_out)
+    model = _assemble(tree, base, friction, read.where)
+    shaped = {tree.bodies[number].name for link, (number, _, _) in tree.poses.items() if link in read.shaped}
+    found = plausibility.warnings(tree.bodies, model.joints, shaped, base == "floating")
+    return replace(model, warnings=(*found, *model.warnings)).with_joint_dynamics(joint_dynamics or {})
 
 
 class _Tree:
@@ -58,7 +63,7 @@ class _Tree:
     def __init__(self, robot: _Element, base: str):
         joints = robot.findall("joint")
         self.name = robot.get("name")
-        self.warnings: list[str] = []
+        self.warnings: list[ModelWarning] = []
         self.leaders = urdf_validation.leaders(joints)
         self.links = {link.get("name"): link for link in robot.iter("link")}
         self.below: dict[str, list[_Element]] = {name: [] for name in self.links}
@@ -71,17 +76,20 @@ class _Tree:
         self._walk(root, 0, np.eye(3), np.zeros(3))
 
     def _base_link(self, joints: Sequence[_Element], base: str) -> str:
-        """The root, or the child of the floating joint that the root consists of."""
+        """Return the root; for a floating base below a floating joint, the child of that joint."""
         children = {end(joint, "child") for joint in joints}
         root = next(name for name in self.links if name not in children)
         floating = [joint for joint in joints if joint.get("type") == "floating"]
         if not floating:
             return root
         name = floating[0].get("name")
-        if _inertia(self.links[root])[0] > 0.0:
-            self.warnings.append(f"link '{root}' has mass but is the world of floating joint '{name}': ignored")
         if base == "fixed":
-            self.warnings.append(f"floating joint '{name}' is held fixed; base='floating' frees it")
+            self.warnings.append(ModelWarning("held_base", f"floating joint '{name}' is held fixed at its origin; "
+                                                           "base='floating' frees it"))
+            return root
+        if _inertia(self.links[root])[0] > 0.0:
+            self.warnings.append(ModelWarning("ignored_mass", f"mass of link '{root}' is ignored: it is the world, to which "
+                                                              f"floating joint '{name}' connects the base"))
         return end(floating[0], "child")
 
     def _walk(self, link: str, number: int, R: np.ndarray, P: np.ndarray) -> None:
@@ -95,7 +103,7 @@ class _Tree:
     def _enter(self, joint: _Element, number: int, R: np.ndarray, P: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
         """Make the bodies of a joint; returns the body that carries its child link, and the child's pose there."""
         kind, name, child = joint.get("type"), joint.get("name"), end(joint, "child")
-        if kind == "fixed":
+        if kind in ("fixed", "floating"):  # floating: of a base that is held
             return number, R, P
         axis = _numbers(joint.find("axis"), "xyz", (1.0, 0.0, 0.0))
         axis = axis / np.linalg.norm(axis)
@@ -216,49 +224,53 @@ def _coordinates(tree: _Tree) -> tuple[list[Joint], dict[str, tuple[int, float, 
     return joints, follow
 
 
-def _joint(body: TreeBody, joint: _Element, warnings: list[str]) -> Joint:
+def _joint(body: TreeBody, joint: _Element, warnings: list[ModelWarning]) -> Joint:
     """A coordinate with its limits. Zero, infinite or missing limits are unknown: no real actuator has them."""
     name, kind, limit = body.joint, joint.get("type"), joint.find("limit")
     if kind == "planar":
         return Joint(name, "prismatic" if body.sigma == mdh.PRISMATIC else "continuous")
     if limit is None:
         if kind != "continuous":
-            warnings.append(f"joint '{name}' has no <limit>: its limits are unknown")
+            warnings.append(ModelWarning("unknown_limit", f"joint '{name}' has no <limit>: its limits are unknown"))
         return Joint(name, kind)
     lower, upper = _number(limit, "lower"), _number(limit, "upper")
     if kind == "continuous" or lower == upper == 0.0:
         lower = upper = np.nan
     lower, upper = (x if np.isfinite(x) else np.nan for x in (lower, upper))
     if lower > upper:
-        warnings.append(f"joint '{name}': lower limit {lower:g} is above upper limit {upper:g}: unknown")
+        warnings.append(ModelWarning("ignored_limit", f"joint '{name}': lower limit {lower:g} is above upper limit {upper:g}: "
+                                                      "both are ignored"))
         lower = upper = np.nan
     known = {quantity: _limit(name, limit, quantity, warnings) for quantity in urdf_validation.LIMITED}
     return Joint(name, kind, lower, upper, **_either_way(name, known, warnings))
 
 
-def _limit(name: str, limit: _Element, quantity: str, warnings: list[str]) -> float:
+def _limit(name: str, limit: _Element, quantity: str, warnings: list[ModelWarning]) -> float:
     """A limit as stored: NaN unless positive and finite. Zeros of effort and velocity are filled in by many tools."""
     value = _number(limit, quantity, np.nan)
     if value < 0.0 or (value == 0.0 and quantity in urdf_reader.SINCE):
-        warnings.append(f"joint '{name}': {quantity} limit {value:g} is not above zero: unknown")
+        text = f"joint '{name}': {quantity} limit {value:g} is not above zero: ignored"
+        warnings.append(ModelWarning("ignored_limit", text))
     return value if 0.0 < value < np.inf else np.nan
 
 
-def _either_way(name: str, known: dict[str, float], warnings: list[str]) -> dict[str, float]:
+def _either_way(name: str, known: dict[str, float], warnings: list[ModelWarning]) -> dict[str, float]:
     """One limit of acceleration, for speeding up and for slowing down: the smaller keeps both."""
     up, down = known["acceleration"], known.pop("deceleration")
     if not np.isnan(down) and down != up:
         known["acceleration"] = float(np.fmin(up, down))
-        warnings.append(f"joint '{name}': limits of acceleration {up:g} and deceleration {down:g}: the smaller holds for both")
+        warnings.append(ModelWarning("ignored_limit", f"joint '{name}': limits of acceleration {up:g} and deceleration "
+                                                      f"{down:g} differ: the smaller one is used for both"))
     return known
 
 
-def _term(joint: _Element | None, warnings: list[str]) -> JointDynamics:
+def _term(joint: _Element | None, warnings: list[ModelWarning]) -> JointDynamics:
     """Friction as <dynamics> gives it; no joint has a negative one."""
     if joint is None or joint.find("dynamics") is None:
         return JointDynamics()
     dynamics = joint.find("dynamics")
     given = {"coulomb": _number(dynamics, "friction"), "viscous": _number(dynamics, "damping")}
-    warnings += [f"joint '{joint.get('name')}': {name} friction {value:g} is negative: taken as zero"
+    warnings += [ModelWarning("negative_friction", f"joint '{joint.get('name')}': {name} friction {value:g} is negative: "
+                                                   "taken as zero")
                  for name, value in given.items() if value < 0.0]
     return JointDynamics(**{name: max(value, 0.0) for name, value in given.items()})

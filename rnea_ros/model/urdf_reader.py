@@ -57,12 +57,14 @@ class Description(NamedTuple):
     problems : what is malformed in it
     left_out : {(element, attribute): where it stands} of attributes that this version of URDF does not have
     where    : a word for where it came from
+    shaped   : names of links with a <visual> or <collision>
     """
 
     robot: etree._Element
     problems: list[str]
     left_out: dict[tuple[str, str], list[str]]
     where: str
+    shaped: frozenset[str] = frozenset()
 
 
 def read(source: str | bytes | os.PathLike, allow_xacro: bool = False) -> Description:
@@ -85,7 +87,9 @@ def read(source: str | bytes | os.PathLike, allow_xacro: bool = False) -> Descri
     for child in root:
         if child.tag in ("link", "joint"):
             prune(child, pruned, f"{child.tag} '{child.get('name', '?')[:MAX_TEXT]}'")
-    return Description(pruned, problems, prune.left_out, where)
+    shaped = frozenset(link.get("name", "") for link in root.findall("link")
+                       if link.find("visual") is not None or link.find("collision") is not None)
+    return Description(pruned, problems, prune.left_out, where, shaped)
 
 
 def whole(source: str | bytes | os.PathLike, allow_xacro: bool = False, comments: bool = False) -> tuple[etree._Element, str]:
@@ -111,8 +115,8 @@ def without_mass(source: str | bytes, links: Iterable[str]) -> bytes:
     light = _with_all_beyond(root, links)
     for element in root.findall("link"):
         if element.get("name") in light:
-            for inertial in element.findall("inertial"):
-                element.remove(inertial)
+            for child in [child for child in element if child.tag in ("inertial", "visual", "collision")]:
+                element.remove(child)
     return etree.tostring(root)
 
 
@@ -145,6 +149,11 @@ def _version(root: etree._Element) -> tuple[tuple[int, int], list[str]]:
     known = ", ".join(f"{major}.{minor}" for major, minor in VERSIONS)
     return VERSIONS[0], [f"<robot version=\"{text[:60]}\">: this version of URDF is not known; known are {known}, and without "
                          "the attribute it is 1.0"]
+
+
+def known_attributes(tag: str) -> tuple[str, ...]:
+    """Return the names of the attributes that an element may have."""
+    return tuple(_SCHEMA[tag][0])
 
 
 def text(robot: etree._Element) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import some
-from .urdf_reader import SINCE
+from ..errors import ModelWarning, near, some
+from .urdf_reader import SINCE, known_attributes
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -24,6 +24,8 @@ SUPPORTED = (*MOVING, "fixed", "planar", "floating")
 PLANAR_AXES = ("x", "y", "theta")
 LIMITED = ("effort", "velocity", "acceleration", "deceleration", "jerk")  # either way, so not negative
 STRICT = "1.2"  # from this version on urdfdom refuses limits that make no sense
+ROUNDED_INERTIA = 1e-15  # kg m^2; what rounding leaves of zeros in generated files
+MISSPELT = 0.8  # similarity to a known attribute from which an unknown one is taken for a misspelling
 UNIT = 1e-3  # a quaternion this far from unit length was not rounded but wrong
 
 
@@ -185,44 +187,62 @@ def leaders(joints: list[_Element]) -> dict[str, str]:
     return {name: leader for name, leader in pairs.items() if name in moving and leader in moving}
 
 
-def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> list[str]:
-    """What is doubtful, or has no effect, in a description without problems."""
-    version = robot.get("version")
-    found = [_left_out(tag, name, places, version) for (tag, name), places in left_out.items()]
+def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> list[ModelWarning]:
+    """Return what is doubtful, or has no effect, in a description without problems."""
+    found = _unused_attributes(robot.get("version"), left_out)
     for origin in robot.iter("origin"):
         length = math.hypot(*(_numbers(origin.get("quat_xyzw")) or [1.0]))
         if abs(length - 1.0) > UNIT:
-            found.append(f"{_place(origin)}: quat_xyzw has length {length:.4g} instead of 1: it is divided by that")
-    found += [f"joint '{joint.get('name')}': <limit> of a planar joint does not say whether of x, y or theta: unknown"
+            found.append(ModelWarning("quaternion_length", f"{_place(origin)}: quat_xyzw has length {length:.4g} instead of "
+                                                           "1: it is normalized"))
+    found += [ModelWarning("ignored_limit", f"joint '{joint.get('name')}': <limit> of a planar joint is ignored, since it "
+                                            "does not name x, y or theta")
               for joint in robot.iter("joint") if joint.get("type") == "planar" and joint.find("limit") is not None]
     return found + _mimic_warnings(list(robot.iter("joint")))
 
 
-def _left_out(tag: str, name: str, places: list[str], version: str | None) -> str:
-    since = ".".join(map(str, SINCE.get(name, ())))
-    why = f"is ignored in URDF {version}: it came with {since}, <robot version=\"{since}\">" if since else (
-        "is not known in URDF: it has no effect")
-    return f"<{tag} {name[:60]}> {why} ({some(places, 8)})"
+def _unused_attributes(version: str | None, left_out: Mapping[tuple[str, str], list[str]]) -> list[ModelWarning]:
+    """Attributes without effect: those of later versions of URDF, likely misspellings, and what URDF does not know."""
+    found: list[ModelWarning] = []
+    unknown: dict[str, dict[str, list[str]]] = {}
+    for (tag, name), places in left_out.items():
+        if name in SINCE:
+            since = ".".join(map(str, SINCE[name]))
+            found.append(ModelWarning("later_attribute",
+                                      f"<{tag} {name}> is ignored in URDF {version} ({some(places, 8)}): it came with "
+                                      f"{since}; write <robot version=\"{since}\">"))
+        elif hint := near(name, known_attributes(tag), MISSPELT):
+            found.append(ModelWarning("misspelt_attribute", f"<{tag} {name[:60]}> is not known in URDF and has no effect "
+                                                            f"({some(places, 8)}){hint}"))
+        else:
+            unknown.setdefault(tag, {})[name] = places
+    for tag, names in unknown.items():
+        places = list(dict.fromkeys(place for some_places in names.values() for place in some_places))
+        found.append(ModelWarning("unknown_attribute", f"<{tag} {some([name[:60] for name in names])}> is not known in URDF "
+                                                       f"and has no effect ({some(places, 8)})"))
+    return found
 
 
-def _mimic_warnings(joints: list[_Element]) -> list[str]:
+def _mimic_warnings(joints: list[_Element]) -> list[ModelWarning]:
     """Mimic elements without effect. Real files have them, left over when a gripper was cut off or frozen."""
     pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
     followers = leaders(joints)
-    return [f"joint '{name}' mimics '{leader}', but not both are joints that move: <mimic> is ignored"
+    return [ModelWarning("ignored_mimic", f"joint '{name}' mimics '{leader}', but one of them does not move: <mimic> is "
+                                          "ignored")
             for name, leader in pairs.items() if name not in followers]
 
 
-def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[str]:
-    """What no rigid body has, with the numbers. inertia (3, 3): about the centre of mass [kg m^2]."""
+def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[ModelWarning]:
+    """Return warnings about an inertia that no rigid body has. inertia (3, 3): about the centre of mass [kg m^2]."""
     a, b, c = np.linalg.eigvalsh(inertia)
     moments = f"principal moments {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
-    slack = 1e-9 * max(abs(c), 1e-12)
+    slack = 1e-9 * abs(c) + ROUNDED_INERTIA
     found = []
     if a < -slack:
-        found.append(f"{where}: inertia is not positive: {moments}")
+        found.append(ModelWarning("negative_inertia", f"{where}: inertia is not positive: {moments}"))
     elif a + b < c - 1e-6 * abs(c) - slack:
-        found.append(f"{where}: inertia breaks the triangle inequality, {a + b:.4g} < {c:.4g}: {moments}")
+        found.append(ModelWarning("triangle_inequality", f"{where}: inertia breaks the triangle inequality, {a + b:.4g} < "
+                                                         f"{c:.4g}: {moments}"))
     if mass == 0.0 and np.any(inertia):
-        found.append(f"{where}: mass is zero but the inertia is not: {moments}")
+        found.append(ModelWarning("inertia_without_mass", f"{where}: mass is zero but the inertia is not: {moments}"))
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ModelWarning
 from ..model.drive_limits import DriveLimit, speed_torque_region
 from ..model.drives import Drive, Supply
 from ..model.robot_file.robot_file import RobotFile
@@ -75,8 +76,8 @@ def back_emf_constant(drive: Sheet) -> float:
     return float(drive.get("back_emf_constant", drive["torque_constant"]))
 
 
-def doubts(file: RobotFile) -> tuple[str, ...]:
-    """Motor constants that do not belong together: one sentence each. Power is voltage times current, in every convention."""
+def warnings(file: RobotFile) -> tuple[ModelWarning, ...]:
+    """Return warnings about motor constants that contradict each other: power is voltage times current in every convention."""
     found = []
     for name, drive in file.section("drives").items():
         convention = drive.get("current_convention", "dc")
@@ -85,9 +86,11 @@ def doubts(file: RobotFile) -> tuple[str, ...]:
             continue
         ratio = drive["torque_constant"] / back_emf_constant(drive)
         if min(abs(ratio / one - 1.0) for one in wanted) > ALIKE:
-            found.append(f"drives.{name}: torque_constant is {ratio:.3g} times back_emf_constant; with current_convention "
-                         f"{convention} it is {' or '.join(f'{one:.3g}' for one in wanted)} times: is one of them peak, the "
-                         "other rms, or per 1000 turns a minute?")
+            expected = " or ".join(f"{one:.3g}" for one in wanted)
+            found.append(ModelWarning("motor_constants", f"drives.{name}: torque_constant is {ratio:.3g} times "
+                                                         f"back_emf_constant; with current_convention {convention} it must be "
+                                                         f"{expected} times: is one of them peak, the other rms, or per 1000 "
+                                                         "turns a minute?"))
     return tuple(found)
 
 

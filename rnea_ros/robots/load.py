@@ -87,12 +87,21 @@ def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     model = replace(model, drive_limits=limits, drives=declared_drives.drives(model, file),
                     supplies=declared_drives.supplies(model, file),
                     velocity_by_position=declared_joints.velocity_by_position(model, file),
-                    efforts=declared_efforts.efforts(model, file), warnings=(*model.warnings, *declared_drives.doubts(file)))
+                    efforts=declared_efforts.efforts(model, file))
+    model = with_accepted(replace(model, warnings=(*model.warnings, *declared_drives.warnings(file))),
+                          file.content.get("accepted_warnings", ()))
     robot = Robot(model, backend, file.content.get("gravity", GRAVITY))
     for payload in declared_joints.payloads(file):
         if payload.link in model.frames:
             robot = robot.with_payload(*payload)
     return robot
+
+
+def with_accepted(model: Model, names: Sequence[str]) -> Model:
+    """The model with the warnings of these names moved to its accepted warnings."""
+    accepted, left = (tuple(warning for warning in model.warnings if (warning.name in names) is wanted)
+                      for wanted in (True, False))
+    return replace(model, warnings=left, accepted_warnings=(*model.accepted_warnings, *accepted)) if accepted else model
 
 
 def _carried(file: RobotFile) -> bool:
@@ -109,6 +118,8 @@ def _parallel(description: Description, file: RobotFile, backend: str, options: 
     """Legs and platform of one URDF."""
     legs, platform, home = taken_apart(description, file, **options)
     kind(file)
+    if platform.total_mass > 0.0:  # massless legs are a common idealization
+        legs = replace(legs, warnings=tuple(warning for warning in legs.warnings if warning.name != "massless"))
     robot = ParallelRobot(_tree(legs, file, backend), Robot(platform, backend), file.only([LOOPS]), home)
     for payload in declared_joints.payloads(file):
         if payload.link in platform.frames:

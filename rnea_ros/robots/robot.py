@@ -15,6 +15,7 @@ from ..algebra.arrays import Array
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
+from ..errors import ModelWarning
 from ..model import urdf
 from ..model.drive_limits import DriveLimit
 from ..model.tree import JointDynamics, Limits, Model, frozen
@@ -127,8 +128,8 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         return self.model.drive_limits
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is doubtful in the URDF, one sentence each."""
+    def warnings(self) -> tuple[ModelWarning, ...]:
+        """Doubtful properties of the URDF, a sentence each, with the name of the warning in brackets."""
         return self.model.warnings
 
     @property

@@ -59,7 +59,7 @@ def test_model_as_json_is_complete(capsys):
         assert np.array_equal(row["J"], link.J)
 
 
-def test_check_says_what_is_doubtful(tmp_path, capsys):
+def test_check_prints_warnings_and_accepts_known_ones(tmp_path, capsys):
     assert main.main(["check", STANFORD]) == 0
     doubtful = tmp_path / "doubtful.urdf"
     doubtful.write_text(
@@ -69,7 +69,16 @@ def test_check_says_what_is_doubtful(tmp_path, capsys):
         '<joint name="bc" type="continuous"><parent link="b"/><child link="c"/></joint></robot>')
     assert main.main(["check", str(doubtful)]) == 1
     text = capsys.readouterr().out
-    assert "triangle inequality" in text and "'ab' has no <limit>" in text and "'bc' moves no mass" in text
+    assert "warning: link 'b': inertia breaks the triangle inequality" in text and "note: joint 'ab' has no <limit>" in text
+    assert "warning: joint 'bc' has no inertia behind it" in text and text.endswith("2 warnings\n")
+    known = ["--accept", "triangle_inequality"]
+    assert main.main(["check", str(doubtful), *known]) == 1
+    assert capsys.readouterr().out.endswith("1 warning\n")
+    assert main.main(["check", str(doubtful), *known, "--accept", "no_inertia"]) == 0
+    assert "accepted: link 'b': inertia" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main.main(["check", str(doubtful), "--accept", "triangle_inequalty"])
+    assert "did you mean 'triangle_inequality'?" in capsys.readouterr().err
 
 
 def test_torque_writes_what_the_library_computes(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticStatus
 
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
@@ -96,3 +98,11 @@ def test_silence_is_stale_and_an_answer_ends_it(bench, robot):
     assert bench.reports[-1].status[0].level == bench.reports[-1].status[0].ERROR
     assert bench.run(1.0, done)[0][2] == "STALE -> ACTIVE: computing"
     assert bench.health.state(0.5)[0] is NodeState.ACTIVE
+
+
+def test_a_model_without_mass_is_never_reported_as_well(bench):
+    massless = Robot.from_urdf(re.sub(r"<inertial>.*?</inertial>", "", ARM, flags=re.DOTALL), backend="python")
+    bench.health.set_model(massless)
+    bench.run(2.0, lambda: bench.health.done(time.monotonic_ns()))
+    (status,) = bench.reports[-1].status
+    assert status.level == DiagnosticStatus.WARN and "no link that moves has a mass" in status.message

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import plausibility
 from ..effort_convention import CONTENTS, UNKNOWN
 from ..effort_convention import QUANTITIES as EFFORT_QUANTITIES
 
@@ -241,5 +242,9 @@ SCHEMA: Schema = {
                                                             "default false: many URDFs hold settings of simulators there."},
         "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,
         "payloads": PAYLOADS, "drives": DRIVES, "supplies": SUPPLIES, "limits": LIMITS, "friction": FRICTION,
+        "accepted_warnings": {
+            "type": "array", "items": {"type": "string", "enum": [*plausibility.ACCEPTABLE]},
+            "description": "Names of warnings that `rnea check` and the nodes no longer report; they print the name in "
+                           "brackets."},
         "sensors": _later("encoders, torque sensors, force-torque sensors, IMUs: where they sit, what they measure, which "
                           "way.")}, ("version",))}

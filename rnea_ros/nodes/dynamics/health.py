@@ -15,6 +15,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from std_msgs.msg import Header
 
+from rnea_ros.model.plausibility import implausible
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, Watched, counted
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 
@@ -87,7 +88,8 @@ class Health:
         now = time.monotonic_ns()
         elapsed, self._since = max(now - self._since, 1) * 1e-9, now
         state, message = self.state(timeout)
-        level, notes = _LEVEL.get(state, DiagnosticStatus.WARN), list(warnings)
+        level = _LEVEL.get(state, DiagnosticStatus.WARN)
+        notes = [*warnings, *implausible(self.robot.warnings if self.robot else ())]
         if self.model_error and self.robot is not None:
             notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
         values = {"state": state.name, "model_error": self.model_error, "published": self.published, **self._model_values()}

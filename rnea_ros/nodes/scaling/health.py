@@ -17,6 +17,7 @@ from rnea_ros.execution.rate_loop import Pace, RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import Phase
 from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.model.plausibility import implausible
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES
@@ -92,6 +93,8 @@ class ScalingHealth:
             notes.append(self.model_error or hint)
         elif self.model_error:
             notes.append(f"the last robot description was refused, the one before stays: {self.model_error}")
+        if self.robot is not None:
+            notes += implausible(self.robot.warnings)
         robot, sentence = self.robot, NodeState.PREPARING.value if preparing else phase.value
         values = {"state": phase.name, "paused": self._executor.paused, "override": f"{self._executor.override:g}",
                   "model_id": robot.model_id if robot else "", "model_error": self.model_error,
