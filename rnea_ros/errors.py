@@ -42,7 +42,7 @@ class ModelWarning(str):
         found.name = name
         return found
 
-    def __getnewargs__(self) -> tuple[str, str]:
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # what __new__ takes
         return self.name, self.removesuffix(f" [{self.name}]")
 
 
