@@ -114,6 +114,7 @@ def test_a_compiler_that_fails_is_no_disaster(tmp_path, monkeypatch):
     broken.write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("CC", str(broken))
+    monkeypatch.setenv("RNEA_ROS_CACHE", "")
     robot = Robot.from_urdf(URDF, backend="c")
     with pytest.warns(RuntimeWarning, match="no licence"):
         tau, _ = robot.torque_and_rate(*np.zeros((4, 6)))

@@ -65,7 +65,7 @@ class Bench:
 
     def ready(self) -> Bench:
         """Wait for the model, and until both ends have found each other."""
-        self.ros.until(lambda: self.info, what="no model")
+        self.ros.until(lambda: self.info, what="no model", of=self.process)
         self.ros.until(lambda: all(p.get_subscription_count() for p in (self.states, self.desired)))
         self.ros.until(lambda: self.send(np.full((4, 3), 0.01)), what="no answer to the first state")
         return self
