@@ -308,7 +308,8 @@ def without_llvm(instead):
     text, state = arm({}, {"axis": (1, 2, 3)}), np.random.default_rng(0).normal(size=(4, 2)).tolist()
     script = WITHOUT_LLVM.replace("= None", f"= {instead}", 1)
     run = subprocess.run([sys.executable, "-c", script], input=json.dumps([text, state]), capture_output=True, text=True,
-                         timeout=60, check=True, cwd=Path(rnea_ros.__file__).parents[1], env={**os.environ, "PATH": "", "RNEA_ROS_CACHE": ""})
+                         timeout=120, check=True, cwd=Path(rnea_ros.__file__).parents[1],
+                         env={**os.environ, "PATH": "", "RNEA_ROS_CACHE": ""})
     assert run.stderr.count("RuntimeWarning") == 1 and "pip install 'llvmlite>=0.45'" in run.stderr
     np.testing.assert_allclose(json.loads(run.stdout), Robot.from_urdf(text).torque_and_rate(*state), rtol=1e-12)
     return run.stderr
