@@ -48,8 +48,8 @@ class Watch:
             (q, qd, qdd, _), deviation = self._estimator.estimate(round(s.t * 1e9))
             found = self.observer.push(s.t, q, qd, s.effort, qdd, deviation[1])
         self.peak = max(self.peak, float((np.abs(found.effort) / found.threshold).max()))
-        contact = self.observer.contact
-        if contact is not None and contact.active and contact.time == s.t:
+        if any(event.active for event in self.observer.events) and self.observer.in_contact.sum() == sum(
+                event.active for event in self.observer.events):
             self.contacts.append(s.t)
 
 

@@ -37,6 +37,7 @@ SUBCOMMANDS = {
     "excite": "the motion that shows most of a robot's masses, within its limits",
     "identify": "masses, rotors and friction from a recording",
     "payload": "what a robot carries, from a recording",
+    "contact": "contact thresholds, learnt from a recording of free motion",
     "margin": "the share of the limits to plan with, for a robot that is not quite its model",
     "gait": "predicts how a human walks",
     "query": "any of the robot's dynamics, as JSON",

@@ -111,6 +111,22 @@ class JointDynamics:
         return max(self.coulomb, self.coulomb + self.stribeck)
 
 
+@dataclass(frozen=True)
+class ContactCalibration:
+    """Effort that the model leaves unexplained at one joint in free motion, and the contact threshold beside it.
+
+    offset    : constant part [N m, N]
+    coulomb   : part with the sign of the velocity, beside the declared Coulomb friction [N m, N]
+    viscous   : part proportional to the velocity, beside the declared viscous friction [N m s/rad, N s/m]
+    threshold : external effort that counts as a contact, in standard deviations of the model's error; NaN: the default
+    """
+
+    offset: float = 0.0
+    coulomb: float = 0.0
+    viscous: float = 0.0
+    threshold: float = math.nan
+
+
 @dataclass(frozen=True, eq=False)
 class Link(Frozen):
     """One row of the tree.
@@ -228,6 +244,7 @@ class Model(Frozen):
     velocity_by_position : where joints must be slower than their velocity limit
     efforts : what the robot means by the effort of a joint; no URDF says it
     warnings : what is doubtful, a sentence each; accepted_warnings : those whose names the robot file accepts
+    contact : contact thresholds by joint, as learnt from free motion
     """
 
     name: str
@@ -243,6 +260,7 @@ class Model(Frozen):
     velocity_by_position: tuple[VelocityByPosition, ...] = ()
     efforts: Efforts = TOTAL
     accepted_warnings: tuple[ModelWarning, ...] = ()
+    contact: Mapping[str, ContactCalibration] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))

@@ -11,7 +11,7 @@ import numpy as np
 from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.rules import position_range
 from ..model.robot_file.schema import QUANTITIES
-from ..model.tree import Joint, JointDynamics, Model
+from ..model.tree import ContactCalibration, Joint, JointDynamics, Model
 from ..model.velocity_limits import VelocityByPosition
 
 FORCE = "joint_force"
@@ -54,6 +54,12 @@ def joint_forces(file: RobotFile) -> dict[str, float]:
     """{joint: largest internal force [N]}, mimic joints included."""
     found = {joint: limit(given, FORCE, np.nan) for joint, given in file.section("limits").items()}
     return {joint: force for joint, force in found.items() if force == force}
+
+
+def contact(file: RobotFile) -> dict[str, ContactCalibration]:
+    """Return the contact thresholds of the file by joint."""
+    return {joint: ContactCalibration(**{name: float(value) for name, value in given.items()})
+            for joint, given in file.section("contact").items()}
 
 
 def joint_dynamics(model: Model, file: RobotFile, motors: Collection[str] = ()) -> dict[str, JointDynamics]:

@@ -87,7 +87,7 @@ def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     model = replace(model, drive_limits=limits, drives=declared_drives.drives(model, file),
                     supplies=declared_drives.supplies(model, file),
                     velocity_by_position=declared_joints.velocity_by_position(model, file),
-                    efforts=declared_efforts.efforts(model, file))
+                    efforts=declared_efforts.efforts(model, file), contact=declared_joints.contact(file))
     model = with_accepted(replace(model, warnings=(*model.warnings, *declared_drives.warnings(file))),
                           file.content.get("accepted_warnings", ()))
     robot = Robot(model, backend, file.content.get("gravity", GRAVITY))

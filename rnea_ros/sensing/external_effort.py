@@ -1,32 +1,36 @@
-"""External effort: what the environment does to a robot, as its motion and measured efforts say, and when that is a contact.
+"""External effort: what the environment exerts on a robot's joints, from its motion and measured efforts, and contacts.
 
-A momentum observer (estimation/momentum_observer.py) has what is left of the efforts. Without any contact something is left,
-too: noise of the sensors, masses and friction that the model does not know well. Each has a standard deviation; a contact
-begins where more is left than `threshold` of all of them together.
+A momentum observer (estimation/momentum_observer.py) finds the effort that the model does not explain. In free motion this is
+not zero: sensors are noisy, and masses and friction are not known exactly. Each error has a standard deviation. A joint is in
+contact while its external effort exceeds its threshold, a number of these standard deviations plus the Coulomb friction that
+may hold a joint at rest. contact_thresholds.py learns the threshold, and the friction that is not declared, from free motion.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ..estimation.momentum_observer import MomentumObserver
 from ..model.effort_convention import EffortConvention
+from ..model.tree import ContactCalibration
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 
 GAIN, THRESHOLD = 60.0, 3.0
-RELEASE, QUIET = 0.5, 0.1  # a contact ends when all joints were below this share of their thresholds for this time [s]
-FLAT = 1e-3  # smallest singular value of a Jacobian, by the largest, that still tells forces apart
+RELEASE = 0.85  # share of its threshold below which a joint has to stay
+RELEASE_TIME_S = 0.1  # for this time, until its contact ends
+MIN_SINGULAR_RATIO = 1e-3  # smallest singular value of a Jacobian, by the largest, from which forces are determined
 
 
 class Uncertainty(NamedTuple):
-    """How well the model is known: standard deviations.
+    """Standard deviations of the model.
 
-    masses   : of each link's mass, moments with it, independent of each other, as a share
-    friction : of the friction that is declared, as a share; of a joint that nearly stands all of its Coulomb friction
-    efforts  : of the measured efforts beside their noise: offsets, what is not declared; as a share of the effort limit
+    masses   : mass of each link, moments with it, independent of each other, as a share
+    friction : friction, as a share of what is declared and learnt
+    efforts  : measured efforts beside their noise, for example offsets; as a share of the effort limit
     """
 
     masses: float = 0.05
@@ -38,7 +42,7 @@ UNCERTAINTY = Uncertainty()
 
 
 class ExternalEffort(NamedTuple):
-    """Exerted BY the environment ON the joints, (n,) each [N m, N]: its value, its standard deviation, and the threshold."""
+    """Effort BY the environment ON the joints, (n,) each [N m, N]: its value, its standard deviation, and the threshold."""
 
     effort: np.ndarray
     std: np.ndarray
@@ -46,7 +50,7 @@ class ExternalEffort(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """A contact began (active) or ended, at a time [s], at the joint that passed its threshold by the largest factor."""
+    """Begin (active) or end of the contact of one joint at a time [s], with its external effort and threshold then."""
 
     active: bool
     time: float
@@ -56,37 +60,63 @@ class Contact(NamedTuple):
 
 
 class ExternalEffortObserver:
-    """The external effort of a Robot, sample by sample.
+    """Observer of the external effort and the contacts of a Robot, sample by sample.
 
-    torque  : (n,) of the joints, as measured last, all that the motors do
-    contact : the last one found, or None
+    torque    : (n,) of the motors at the last sample, converted from the measured efforts [N m, N]
+    in_contact: (n,) whether each joint is in contact
+    events    : contacts that began or ended at the last sample
+    model_std : (n,) standard deviation of the external effort at the last sample without that of friction [N m, N]
+    sticking  : (n,) share of the Coulomb friction that may hold each joint, 1 at rest, 0 at speed
+    friction  : (2, n) Coulomb and viscous friction in use, declared and learnt together
     """
 
     def __init__(self, robot: Robot, gain: float = GAIN, threshold: float = THRESHOLD, uncertainty: Uncertainty = UNCERTAINTY,
-                 measured: EffortConvention | None = None):
-        """gain: bandwidth [1/s]; threshold: in standard deviations; measured: what efforts mean, if not what the robot file
-        says."""
-        self.robot, self.threshold, self.uncertainty = robot, threshold, uncertainty
+                 measured: EffortConvention | None = None, calibration: Mapping[str, ContactCalibration] | None = None):
+        """gain: bandwidth [1/s]; threshold: default of all joints, in standard deviations; measured: convention of the
+        efforts, if not the robot file's; calibration: by joint, if not the robot file's."""
+        self.robot, self.uncertainty = robot, uncertainty
         self._measured = measured
         self._observer = MomentumObserver(robot.n, gain)
+        learnt = robot.model.contact if calibration is None else calibration
+        found = [learnt.get(name, ContactCalibration()) for name in robot.joint_names]
+        self.calibration = dict(zip(robot.joint_names, found))
+        self._learnt = np.array([(one.offset, one.coulomb, one.viscous) for one in found]).reshape(-1, 3).T
+        own = np.array([one.threshold for one in found])
+        self.threshold = np.where(np.isfinite(own), own, threshold)
         limits, terms = robot.limits.effort, {link.joint: link.term for link in robot.model.links}
-        own = [terms[name] for name in robot.joint_names]
+        declared = [terms[name] for name in robot.joint_names]
         self._offsets = uncertainty.efforts * np.where(np.isfinite(limits), limits, 0.0)
-        self._coulomb, self._viscous, self._smoothing = (np.array([getattr(term, name) for term in own])
-                                                         for name in ("coulomb", "viscous", "smoothing"))
+        self.declared = np.array([(term.breakaway, term.viscous) for term in declared]).reshape(-1, 2).T
+        self.friction = np.maximum(self.declared + self._learnt[1:], 0.0)
+        self.smoothing = np.array([term.smoothing for term in declared])
         self.clear()
 
+    @property
+    def gain(self) -> float:
+        """Bandwidth [1/s]."""
+        return self._observer.gain
+
+    @property
+    def without_friction(self) -> tuple[str, ...]:
+        """Joints of which no friction is known, neither declared nor learnt."""
+        known = self.friction.any(axis=0) | np.isfinite([one.threshold for one in self.calibration.values()])
+        return tuple(name for name, yes in zip(self.robot.joint_names, known) if not yes)
+
     def clear(self) -> None:
-        """Forget what was before."""
+        """Discard all samples."""
+        n = self.robot.n
         self._observer.clear()
-        self._time = self._quiet = -np.inf
-        self.contact: Contact | None = None
+        self._time = -np.inf
+        self._above = np.full(n, -np.inf)  # time at which each joint was above its release threshold last [s]
+        self.sticking, self.model_std = np.ones(n), np.full(n, np.inf)
+        self.in_contact = np.zeros(n, dtype=bool)
+        self.events: tuple[Contact, ...] = ()
 
     def push(self, time: float, q: np.ndarray, qd: np.ndarray, effort: np.ndarray, qdd: np.ndarray | None = None,
              qd_std: np.ndarray | None = None) -> ExternalEffort:
-        """A sample at a time [s]: the motion, and efforts (n,) as the robot reports them.
+        """Return the external effort after a sample at a time [s]: the motion, and efforts (n,) as the robot reports them.
 
-        qdd: only for how well the efforts are known; qd_std: standard deviations of qd, where known.
+        qdd: used for the standard deviation alone; qd_std: standard deviations of qd, where known.
         """
         q, qd, effort = (validation.coordinates(name, x, self.robot.joint_names)
                          for name, x in (("q", q), ("qd", qd), ("effort", effort)))
@@ -96,47 +126,50 @@ class ExternalEffortObserver:
         p, drift = self.robot.generalized_momentum(q, qd)
         p_std = 0.0 if qd_std is None else np.sqrt(self.robot.mass_matrix(q) ** 2 @ np.square(qd_std))
         self.torque = self.robot.measured_torque(effort, q, qd, self._measured)
-        r = self._observer.push(dt, p, drift, self.torque - self.robot.load_friction(self.torque, qd), p_std)
-        std = np.hypot(self._observer.noise, self._doubt(q, qd, np.zeros_like(q) if qdd is None else qdd))
-        found = ExternalEffort(r, std, self.threshold * std)
+        offset, coulomb, viscous = self._learnt
+        direction = np.tanh(qd / self.smoothing)
+        learnt = offset + coulomb * direction + viscous * qd
+        r = self._observer.push(dt, p, drift, self.torque - self.robot.load_friction(self.torque, qd) - learnt, p_std)
+        shares = self.robot.link_torques(q, qd, np.zeros_like(q) if qdd is None else qdd)
+        self.model_std = np.sqrt(self._observer.noise**2 + self.uncertainty.masses**2 * np.square(shares).sum(axis=0)
+                                 + self._offsets**2)
+        # friction at rest has any value up to Coulomb's; what of it is in r leaves it with the observer's bandwidth
+        self.sticking = np.maximum(1.0 - np.abs(direction), self.sticking * np.exp(-self.gain * dt))
+        std, bound = self.deviation(self.model_std, self.sticking, np.abs(qd))
+        found = ExternalEffort(r, np.hypot(std, bound / np.sqrt(3.0)), self.threshold * std + bound)
         self._detect(found)
         return found
 
-    def _doubt(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        """Standard deviation (n,) of the model's torques."""
-        known, shares = self.uncertainty, self.robot.link_torques(q, qd, qdd)
-        speed = np.abs(qd)
-        stands = 1.0 - np.tanh(speed / self._smoothing)
-        friction = known.friction * (self._coulomb + self._viscous * speed) + stands * self._coulomb
-        return np.sqrt(known.masses**2 * np.square(shares).sum(axis=0) + friction**2 + self._offsets**2)
+    def deviation(self, model_std: np.ndarray, sticking: np.ndarray, speed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the standard deviation of the external effort, that of friction included, and the bound of what sticks."""
+        coulomb, viscous = self.friction
+        return np.hypot(model_std, self.uncertainty.friction * (coulomb + viscous * speed)), sticking * coulomb
 
     def _detect(self, found: ExternalEffort) -> None:
-        shares = np.abs(found.effort) / np.maximum(found.threshold, np.finfo(float).tiny)
-        k = int(shares.argmax()) if len(shares) else 0
-        if not len(shares) or shares[k] >= RELEASE:
-            self._quiet = self._time
-        active = self.contact is not None and self.contact.active
-        begins, ends = not active and len(shares) > 0 and bool(shares[k] > 1.0), active and self._time - self._quiet > QUIET
-        if self.contact is not None and ends:
-            k = self.robot.joint_names.index(self.contact.joint)
-        if begins or ends:
-            self.contact = Contact(begins, self._time, self.robot.joint_names[k], float(found.effort[k]),
-                                   float(found.threshold[k]))
+        """Begin and end the contact of each joint by its own threshold."""
+        share = np.abs(found.effort) / np.maximum(found.threshold, np.finfo(float).tiny)
+        self._above[share >= RELEASE] = self._time
+        begins = ~self.in_contact & (share > 1.0)
+        ends = self.in_contact & (self._time - self._above > RELEASE_TIME_S)
+        self.in_contact = (self.in_contact | begins) & ~ends
+        changed = sorted(np.flatnonzero(begins | ends), key=lambda k: -share[k]) if begins.any() or ends.any() else ()
+        self.events = tuple(Contact(bool(begins[k]), self._time, self.robot.joint_names[k], float(found.effort[k]),
+                                    float(found.threshold[k])) for k in changed)
 
 
 def external_wrench(robot: Robot, link: str, q: np.ndarray, effort: ExternalEffort, moment: bool = False) -> np.ndarray | None:
-    """The wrench (6,) BY the environment ON a link, about its origin and along its axes, that explains the efforts best.
+    """Return the wrench (6,) BY the environment ON a link, about its origin and along its axes, that fits the efforts best.
 
-    moment: whether it may have a moment beside the force. None where the Jacobian does not tell all of its components, or it
-    is not known yet how far off the efforts may be.
+    moment: whether it may have a moment beside the force. None where the Jacobian does not determine all of its components,
+    or the standard deviation of the efforts is not known yet.
     """
     jacobian = robot.jacobian(link, q)
     turned = jacobian.reshape(2, 3, -1) if moment else jacobian[:3].reshape(1, 3, -1)
     R = robot.link_pose(link, q).R
-    seen = np.concatenate([R.T @ part for part in turned])  # effort = seen^T wrench
-    _, sizes, _ = np.linalg.svd(seen)
-    if not np.isfinite(effort.std).all() or robot.n < len(seen) or sizes[-1] < FLAT * sizes[0]:
+    rows = np.concatenate([R.T @ part for part in turned])  # effort = rows^T wrench
+    _, sizes, _ = np.linalg.svd(rows)
+    if not np.isfinite(effort.std).all() or robot.n < len(rows) or sizes[-1] < MIN_SINGULAR_RATIO * sizes[0]:
         return None
     weight = 1.0 / np.maximum(effort.std, 1e-9 + 1e-6 * effort.std.max())
-    found = np.linalg.lstsq((seen * weight).T, effort.effort * weight, rcond=None)[0]
+    found = np.linalg.lstsq((rows * weight).T, effort.effort * weight, rcond=None)[0]
     return np.concatenate((found, np.zeros(6 - len(found))))

@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool
 
 from rnea_msgs.msg import Contact, ExternalEffort
 from rnea_msgs.srv import EstimatePayload
@@ -82,8 +84,49 @@ def test_efforts_become_external_efforts_contacts_and_a_wrench(bench, robot):
                    pushed, "no such wrench")
     assert wrench.header.frame_id == "hand"
 
-    ended = until(bench, lambda: not last(bench.contacts).active and last(bench.contacts), still, "the contact never ends")
-    assert ended.joint == began.joint
+    until(bench, lambda: bench.diagnostics.values["contact"] == "yes", pushed, "no contact in diagnostics")
+    until(bench, lambda: open_contacts(bench) == set(), still, "the contact never ends")
+    until(bench, lambda: bench.diagnostics.values["contact"] == "no", still, "contact in diagnostics")
+
+
+def open_contacts(bench):
+    """Joints in contact by the messages so far."""
+    joints = set()
+    for contact in bench.contacts:
+        (joints.add if contact.active else joints.remove)(contact.joint)
+    return joints
+
+
+def learn(bench, start):
+    return bench.ros.call(SetBool, f"{NODE}/learn_contact_thresholds", SetBool.Request(data=start))
+
+
+def test_contact_thresholds_are_learnt_from_free_motion(bench, robot):
+    nothing = learn(bench, False)
+    assert not nothing.success and "call with data: true first" in nothing.message
+    assert "no friction of turn, spin and slide is known" in bench.process.log
+    assert learn(bench, True).success
+    little = learn(bench, False)
+    assert not little.success and "at least 10 s are needed" in little.message
+
+    assert learn(bench, True).success
+    coulomb, viscous, dt = np.array([2.0, 0.5, 3.0]), np.array([1.0, 0.2, 4.0]), bench.dt
+    bench.dt = 0.04
+    rng, end, w = np.random.default_rng(0), bench.clock + 14.0, np.array([2.0, 3.0, 2.5])
+    while bench.clock < end:
+        x = w * (bench.clock + bench.dt)
+        q, qd, qdd = 0.3 * np.sin(x), 0.3 * w * np.cos(x), -0.3 * w * w * np.sin(x)
+        effort = robot.inverse_dynamics(q, qd, qdd) + coulomb * np.tanh(qd / 0.01) + viscous * qd + 0.02 * rng.standard_normal(3)
+        bench.state(position=q.tolist(), velocity=qd.tolist(), effort=effort.tolist())
+        bench.ros.spin(0.002)
+    bench.dt = dt
+    bench.ros.until(lambda: seconds(bench.external[-1]) > end - 1.0, what="too few")
+    found = learn(bench, False)
+    assert found.success, found.message
+    calibration = yaml.safe_load(found.message)["contact"]
+    for k, name in enumerate(NAMES):
+        assert abs(calibration[name]["coulomb"] - coulomb[k]) < 0.3 * coulomb[k], calibration
+        assert bench.ros.get(NODE, f"contact.{name}.coulomb") == pytest.approx(calibration[name]["coulomb"], rel=1e-3)
 
 
 @pytest.mark.parametrize(("effort", "reason"), [([], "effort_missing"), ([1.0, math.nan, 2.0], "effort_not_finite"),

@@ -212,6 +212,14 @@ FRICTION = _each("any joint", "What acts at each joint beside links and drives, 
                                   "in fixed trees only [-].", minimum=0, maximum=0.999),
         "load_smoothing": _positive("Torque below which that share is taken of this torque rather; default 0.1 [N m, N].")}))
 
+CONTACT = _each("joint", "Contact thresholds, as `rnea contact` and dynamics_node learn them from free motion.", _object(
+    "Effort that the model leaves unexplained at one joint in free motion, and the threshold beside it.", {
+        "offset": _number("Constant part; default 0 [N m, N]."),
+        "coulomb": _number("Part with the sign of the velocity, beside `friction` and `drives`; default 0 [N m, N]."),
+        "viscous": _number("Part proportional to the velocity, beside `friction` and `drives`; default 0 [N m s/rad, N s/m]."),
+        "threshold": _positive("External effort that counts as a contact, in standard deviations of the model's error; "
+                               "default: the observer's [-].")}))
+
 ADDED = "all that the motor does (default), or all but what the robot's own controller adds to it."
 
 
@@ -246,5 +254,6 @@ SCHEMA: Schema = {
             "type": "array", "items": {"type": "string", "enum": [*plausibility.ACCEPTABLE]},
             "description": "Names of warnings that `rnea check` and the nodes no longer report; they print the name in "
                            "brackets."},
+        "contact": CONTACT,
         "sensors": _later("encoders, torque sensors, force-torque sensors, IMUs: where they sit, what they measure, which "
                           "way.")}, ("version",))}

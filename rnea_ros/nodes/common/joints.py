@@ -10,7 +10,7 @@ import numpy as np
 
 from rnea_ros import InputError, JointDynamics
 from rnea_ros.errors import some
-from rnea_ros.model.tree import Limits
+from rnea_ros.model.tree import ContactCalibration, Limits
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES, LARGEST
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
 from rnea_ros.nodes.common.robot_facts import RobotFacts
@@ -26,6 +26,8 @@ def described(robot: RobotFacts) -> Values:
     found: Values = {}
     for k, joint in enumerate(robot.joint_names):
         found[f"hold_joints.{joint}"] = math.nan
+        learnt = robot.model.contact.get(joint, ContactCalibration())
+        found |= {f"contact.{joint}.{f.name}": getattr(learnt, f.name) for f in fields(ContactCalibration)}
         prefix = f"joint_limits.{joint}"
         lower, upper = (float(np.clip(limit[k], -LARGEST, LARGEST)) for limit in (robot.limits.lower, robot.limits.upper))
         found[f"{prefix}.has_position_limits"] = not math.isnan(lower + upper)

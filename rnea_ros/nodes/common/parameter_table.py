@@ -93,14 +93,14 @@ DYNAMICS = (
           "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload", read_only=True),
     Entry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. Larger: sooner, with more noise", "1/s", 1.0,
           1e3),
-    Entry("external_effort.threshold", 3.0, "Standard deviations from which an external effort is a contact", low=1.0,
-          high=100.0),
+    Entry("external_effort.threshold", 3.0, "External effort from which a joint is in contact, where "
+          "contact.<joint>.threshold is not set; in standard deviations of the model's error", low=1.0, high=100.0),
     Entry("external_effort.mass_uncertainty", 0.05, "Standard deviation of the mass of each link, as a share", low=0.0,
           high=1.0),
-    Entry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction that is declared, as a share",
-          low=0.0, high=10.0),
+    Entry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction, as a share of what is declared "
+          "and learnt", low=0.0, high=10.0),
     Entry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts beside their noise, which "
-          "is found in them: offsets, friction that nobody declared; as a share of the effort limit", low=0.0, high=1.0),
+          "is estimated from them, for example of offsets; as a share of the effort limit", low=0.0, high=1.0),
     Entry("external_effort.link", "", "Link of the URDF on which ~/external_wrench is; without, there is none",
           read_only=True),
     Entry("external_effort.wrench", "force", "What may act on that link: a force at its origin, or any wrench, which takes "
@@ -236,6 +236,16 @@ JOINT_DYNAMICS = (
     Entry(f"joint_dynamics.{JOINT}.load_smoothing", 0.1, "Torque below which that share is taken of this torque rather",
           "N m, N", 1e-9, LARGEST),
 )
+CONTACT = (
+    Entry(f"contact.{JOINT}.offset", 0.0, "Constant external effort in free motion, which is taken off", "N m, N",
+          -LARGEST, LARGEST),
+    Entry(f"contact.{JOINT}.coulomb", 0.0, "Coulomb friction learnt from free motion, beside the declared friction", "N m, N",
+          -LARGEST, LARGEST),
+    Entry(f"contact.{JOINT}.viscous", 0.0, "Viscous friction learnt from free motion, beside the declared friction",
+          "N m s/rad, N s/m", -LARGEST, LARGEST),
+    Entry(f"contact.{JOINT}.threshold", math.nan, "External effort from which this joint is in contact, in standard "
+          "deviations of the model's error. Default: external_effort.threshold", "", 0.0, LARGEST),
+)
 HOLD = (
     Entry(f"hold_joints.{JOINT}", math.nan, "Where the joint is while nobody publishes it, at rest. A joint that has once "
           "been published is not held", "rad, m", -LARGEST, LARGEST),
@@ -258,7 +268,7 @@ WRENCHES = (
     Entry(f"wrenches.{WRENCH}.on_timeout", "drop", "What happens while none arrives: it counts as zero, keeps its last value "
           "with rate zero, or joint states are refused", choices=("drop", "hold", "stop")),
 )
-DYNAMICS_TABLE = MODEL + LOCK + DYNAMICS + WRENCHES + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of dynamics_node
+DYNAMICS_TABLE = MODEL + LOCK + DYNAMICS + WRENCHES + HOLD + CONTACT + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS
 QUERY_TABLE = MODEL + LOCK + (ROBOT_FILE,) + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
 SCALING_TABLE = MODEL + LOCK + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 

@@ -1,52 +1,68 @@
-"""What the environment does to the robot: measured efforts in, ~/external_effort, ~/external_wrench and ~/contact out.
+"""External efforts of the node's robot: measured efforts in, ~/external_effort, ~/external_wrench and ~/contact out.
 
-The same efforts tell what the robot carries, if somebody asks: payload_service.py.
+~/learn_contact_thresholds learns the thresholds of contacts from free motion. ~/estimate_payload (payload_service.py) uses
+the same efforts.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
+from std_srvs.srv import SetBool
 
 from rnea_msgs.msg import Contact, ExternalEffort
-from rnea_ros import InputError, Robot
-from rnea_ros.errors import Rejected
+from rnea_ros import InputError, RneaError, Robot
+from rnea_ros.errors import Rejected, some
 from rnea_ros.model.effort_convention import EffortConvention
+from rnea_ros.model.tree import ContactCalibration
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.worker import Worker
 from rnea_ros.nodes.dynamics.kinds.served_robot import Motion, ServedRobot
 from rnea_ros.nodes.dynamics.measured_effort import MeasuredEffort
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 from rnea_ros.nodes.dynamics.payload_service import PayloadService
 from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
+from rnea_ros.sensing.contact_thresholds import ContactLearner, Learnt, contact_section
 from rnea_ros.sensing.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
 
 PREFIX = "external_effort."
 LINK = f"{PREFIX}link"
+PARTS = tuple(f.name for f in fields(ContactCalibration))
 
 
 class ExternalEfforts:
-    """Of the node's robot, which must be a Robot; a joint state whose efforts are of no use costs nothing but these."""
+    """External efforts and contacts of the node's robot, which must be a Robot.
+
+    A joint state whose efforts cannot be used is counted; its motion is used all the same.
+    """
 
     def __init__(self, node: Node, queue: int):
         self.stream = Stream("effort")
+        self._node, self._worker = node, Worker(node, "contact_thresholds")
         self._efforts = RawPublisher(node.create_publisher(ExternalEffort, "~/external_effort", queue))
         self._wrenches = RawPublisher(node.create_publisher(WrenchStamped, "~/external_wrench", queue))
         self._contacts = node.create_publisher(Contact, "~/contact", queue)
         self._payload = PayloadService(node)
         self._observer: ExternalEffortObserver | None = None
+        self._learner: ContactLearner | None = None
+        self._unknown_friction: tuple[str, ...] = ()
         self._singular = False
+        node.create_service(SetBool, "~/learn_contact_thresholds", self._on_learn, callback_group=ReentrantCallbackGroup())
 
     @staticmethod
     def prepare(served: ServedRobot, values: Values) -> None:
-        """Compile what a robot needs. Raises RneaError."""
+        """Compile the kernels of a robot. Raises RneaError."""
         robot = served.differentiable
         if robot is None:
             raise InputError(f"publish_external_effort serves robots without loops, springs and moving base; this one is a "
@@ -60,21 +76,32 @@ class ExternalEfforts:
             external_wrench(robot, values[LINK], rest[0], found._replace(std=np.ones(robot.n)))
 
     def use(self, served: ServedRobot, values: Values, measured: EffortConvention) -> None:
-        """Another model, or other parameters: what was observed is forgotten."""
+        """Use another model or other parameters; earlier samples are discarded."""
         robot = served.differentiable
         assert isinstance(robot, Robot)
-        doubts = Uncertainty(*(values[f"{PREFIX}{name}_uncertainty"] for name in ("mass", "friction", "effort")))
+        uncertainty = Uncertainty(*(values[f"{PREFIX}{name}_uncertainty"] for name in ("mass", "friction", "effort")))
+        if self._learner is not None:
+            self._learner = None
+            self._node.get_logger().warning("learning of contact thresholds is cancelled: model or parameters changed; "
+                                            "start it again with ~/learn_contact_thresholds")
         self._payload.use(robot)
         self._last: tuple[np.ndarray, Any] | None = None
         self._robot, self._link, self._moment = robot, values[LINK], values[f"{PREFIX}wrench"] == "force_and_moment"
-        self._observer = ExternalEffortObserver(robot, values[f"{PREFIX}gain"], values[f"{PREFIX}threshold"], doubts, measured)
+        learnt = {name: ContactCalibration(*(values[f"contact.{name}.{part}"] for part in PARTS))
+                  for name in robot.joint_names}
+        self._observer = ExternalEffortObserver(robot, values[f"{PREFIX}gain"], values[f"{PREFIX}threshold"], uncertainty,
+                                                measured, learnt)
         self._measured, self._age = MeasuredEffort(robot.joint_names), values["joint_age"]
         self._values = np.zeros((3, robot.n))
         self._header = Header(frame_id=values["frame_id"] or robot.root_link)
         self._sent = Sent(ExternalEffort(header=self._header, joint_names=list(robot.joint_names)), self._values)
+        before, self._unknown_friction = self._unknown_friction, self._observer.without_friction
+        if self._unknown_friction and self._unknown_friction != before:
+            self._node.get_logger().warning(self._friction_warning())
 
     def close(self) -> None:
         self._payload.close()
+        self._worker.close()
 
     def forget(self) -> None:
         self._payload.forget()
@@ -83,8 +110,9 @@ class ExternalEfforts:
             self._measured.forget()
 
     def on_state(self, message: JointState, source: MotionSource, motion: Motion) -> None:
-        """A joint state, and the motion that was made of it."""
-        assert self._observer is not None
+        """Process a joint state and the motion that was made of it."""
+        observer = self._observer
+        assert observer is not None
         arrival = time.monotonic_ns()
         self.stream.received += 1
         try:
@@ -95,46 +123,91 @@ class ExternalEfforts:
             return
         self.stream.accept(arrival, source.stamp)
         q, qd, qdd = motion[:3]
-        before = self._observer.contact
         deviation = None if source.deviation is None else source.deviation[1]
-        found = self._observer.push(source.stamp * 1e-9, q, qd, effort, qdd, deviation)
+        found = observer.push(source.stamp * 1e-9, q, qd, effort, qdd, deviation)
+        if self._learner is not None:
+            self._learner.push(source.stamp * 1e-9, found.effort, qd)
         self._values[:] = found
         self._last = np.array(q), found
         when = source.when
         if self._efforts.has_subscribers():
             self._efforts.send(self._sent.packed((when.sec, when.nanosec)))
         if self._link and self._wrenches.has_subscribers():
-            self._tell_wrench(source)
-        if (contact := self._observer.contact) is not before and contact is not None:
-            told = Contact(active=contact.active, joint=contact.joint, effort=contact.effort, threshold=contact.threshold)
-            told.header.stamp, told.header.frame_id = when, self._header.frame_id
-            self._contacts.publish(told)
-        self._payload.see(source.stamp, q, qd, qdd, self._observer.torque)
+            self._send_wrench(source)
+        for event in observer.events:
+            contact = Contact(active=event.active, joint=event.joint, effort=event.effort, threshold=event.threshold)
+            contact.header.stamp, contact.header.frame_id = when, self._header.frame_id
+            self._contacts.publish(contact)
+        self._payload.see(source.stamp, q, qd, qdd, observer.torque)
 
     def wrench(self) -> dict[str, np.ndarray]:
-        """(6,) of the last sample, by the link that it is on; empty where it is not known."""
+        """Return the wrench (6,) of the last sample by the link that it is on; empty where it is not known."""
         if self._last is None or not self._link:
             return {}
         six = external_wrench(self._robot, self._link, *self._last, self._moment)
         self._singular = six is None
         return {} if six is None else {self._link: six}
 
-    def _tell_wrench(self, source: MotionSource) -> None:
+    def _send_wrench(self, source: MotionSource) -> None:
         six = self.wrench().get(self._link)
         if six is None:
             return
-        told = WrenchStamped()
-        told.header.stamp, told.header.frame_id = source.when, self._link
-        f, n = told.wrench.force, told.wrench.torque
+        message = WrenchStamped()
+        message.header.stamp, message.header.frame_id = source.when, self._link
+        f, n = message.wrench.force, message.wrench.torque
         f.x, f.y, f.z, n.x, n.y, n.z = map(float, six)
-        self._wrenches.send(told)
+        self._wrenches.send(message)
+
+    # ------------------------------------------------------------------ thresholds learnt from free motion
+
+    async def _on_learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        """Start learning (data: true), or end it and use the thresholds."""
+        try:
+            if self._observer is None:
+                raise InputError("there is no model yet")
+            if request.data:
+                self._learner = ContactLearner(self._observer)
+                response.message = ("learning: move the robot as it usually moves, every joint both ways, without any "
+                                    "contact, for a minute; then call again with data: false")
+            else:
+                if self._learner is None:
+                    raise InputError("nothing was learnt: call with data: true first")
+                learner, self._learner = self._learner, None
+                response.message = self._apply(await self._worker.run(learner.result))
+            response.success = True
+        except RneaError as error:
+            response.success, response.message = False, str(error)
+        return response
+
+    def _apply(self, learnt: Learnt) -> str:
+        """Set the node's parameters contact.*; return what was learnt, as a section of the robot file."""
+        values = {f"contact.{name}.{part}": getattr(one, part) for name, one in learnt.calibration.items() for part in PARTS}
+        done = self._node.set_parameters_atomically([Parameter(name, value=float(value)) for name, value in values.items()])
+        if not done.successful:
+            raise InputError(f"parameters contact.* not set: {done.reason}")
+        text = "".join(f"# {line}\n" for line in (f"learnt from {learnt.seconds:.0f} s of free motion", *learnt.warnings))
+        self._node.get_logger().info("contact thresholds learnt; to keep them, add this to the robot file:\n"
+                                     f"{text}{contact_section(learnt).text()}")
+        return f"{text}{contact_section(learnt).text()}"
+
+    # ------------------------------------------------------------------ what the user should know
+
+    def _friction_warning(self) -> str:
+        return (f"no friction of {some(self._unknown_friction)} is known, so contacts there are not reliable: declare it in "
+                "the robot file (friction), or call ~/learn_contact_thresholds during free motion")
 
     def warnings(self) -> list[str]:
-        """What the user should know just now."""
+        """Return what the user should know now, one sentence each."""
+        found = [self._friction_warning()] if self._unknown_friction else []
+        if self._learner is not None:
+            found.append(f"learning contact thresholds: {self._learner.seconds:.0f} s of free motion so far")
         if self._singular:
-            return [f"no external wrench on link '{self._link}': its Jacobian does not tell all components apart in this pose"]
-        return []
+            found.append(f"no external wrench on link '{self._link}': its Jacobian does not determine all components in "
+                         "this pose")
+        return found
 
     def findings(self) -> dict[str, object]:
-        contact = self._observer.contact if self._observer else None
-        return {} if contact is None else {"contact": "yes" if contact.active else "no", "contact.joint": contact.joint}
+        if self._observer is None:
+            return {}
+        joints = [name for name, active in zip(self._robot.joint_names, self._observer.in_contact) if active]
+        return {"contact": "yes" if joints else "no", "contact.joints": " ".join(joints)}

@@ -56,7 +56,7 @@ QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens,
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of the watchdog
 SHOWN = ("frame_id", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling", "joint_age")
-ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.")
+ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.", "contact.")
 
 
 class DynamicsNode(Node):
