@@ -104,11 +104,7 @@ def learn(bench, start):
 def test_contact_thresholds_are_learnt_from_free_motion(bench, robot):
     nothing = learn(bench, False)
     assert not nothing.success and "call with data: true first" in nothing.message
-    assert "no friction of turn, spin and slide is known" in bench.process.log
-    assert learn(bench, True).success
-    little = learn(bench, False)
-    assert not little.success and "at least 10 s are needed" in little.message
-
+    assert "no friction of turn, spin, slide is known" in bench.process.log
     assert learn(bench, True).success
     coulomb, viscous, dt = np.array([2.0, 0.5, 3.0]), np.array([1.0, 0.2, 4.0]), bench.dt
     bench.dt = 0.04

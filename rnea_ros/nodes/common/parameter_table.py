@@ -90,7 +90,8 @@ DYNAMICS = (
     Entry("measured_effort", "robot_file", "What the efforts of the joint states contain, where they differ from "
           "effort_convention", choices=("robot_file", *CONTENTS), read_only=True),
     Entry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, ~/contact "
-          "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload", read_only=True),
+          "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload and "
+          "~/learn_contact_thresholds", read_only=True),
     Entry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. Larger: sooner, with more noise", "1/s", 1.0,
           1e3),
     Entry("external_effort.threshold", 3.0, "External effort from which a joint is in contact, where "

@@ -56,6 +56,7 @@ class ExternalEfforts:
         self._payload = PayloadService(node)
         self._observer: ExternalEffortObserver | None = None
         self._learner: ContactLearner | None = None
+        self._learnt = ""  # thresholds, as a section of the robot file
         self._unknown_friction: tuple[str, ...] = ()
         self._singular = False
         node.create_service(SetBool, "~/learn_contact_thresholds", self._on_learn, callback_group=ReentrantCallbackGroup())
@@ -170,10 +171,13 @@ class ExternalEfforts:
                 response.message = ("learning: move the robot as it usually moves, every joint both ways, without any "
                                     "contact, for a minute; then call again with data: false")
             else:
-                if self._learner is None:
-                    raise InputError("nothing was learnt: call with data: true first")
                 learner, self._learner = self._learner, None
-                response.message = self._apply(await self._worker.run(learner.result))
+                if learner is not None:
+                    self._learnt = ""
+                    self._learnt = self._apply(await self._worker.run(learner.result))
+                elif not self._learnt:
+                    raise InputError("nothing was learnt: call with data: true first")
+                response.message = self._learnt  # the same again for a client that asks twice
             response.success = True
         except RneaError as error:
             response.success, response.message = False, str(error)
