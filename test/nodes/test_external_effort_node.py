@@ -112,7 +112,8 @@ def test_contact_thresholds_are_learnt_from_free_motion(bench, robot):
     while bench.clock < end:
         x = w * (bench.clock + bench.dt)
         q, qd, qdd = 0.3 * np.sin(x), 0.3 * w * np.cos(x), -0.3 * w * w * np.sin(x)
-        effort = robot.inverse_dynamics(q, qd, qdd) + coulomb * np.tanh(qd / 0.01) + viscous * qd + 0.02 * rng.standard_normal(3)
+        effort = robot.inverse_dynamics(q, qd, qdd) + coulomb * np.tanh(qd / 0.01) + viscous * qd
+        effort += 0.02 * rng.standard_normal(3)
         bench.state(position=q.tolist(), velocity=qd.tolist(), effort=effort.tolist())
         bench.ros.spin(0.002)
     bench.dt = dt

@@ -40,7 +40,8 @@ def watched(robot, seed, seconds, force=None, **options):
 def test_a_push_is_found_and_free_motion_is_none(robot, seed):
     direction = np.random.default_rng(100 + seed).standard_normal(3)
     force, begun = 15.0 * direction / np.linalg.norm(direction), []
-    for s, found, observer in watched(robot, seed, PUSH + 0.2, force):
+    for sample in watched(robot, seed, PUSH + 0.2, force):
+        s, found, observer = sample
         begun += [event for event in observer.events if event.active]
     assert PUSH <= begun[0].time <= PUSH + FOUND
     wrench = external_wrench(robot, "panda_hand", s.q, found)
