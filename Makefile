@@ -14,15 +14,16 @@ DONE := .venv/.$(ROS)
 # Tests that run side by side. Half of them wait for nodes, so two fit on one processor; more would make them wait in vain.
 JOBS ?= 2
 
+# `make demo` needs little; `make env` installs everything else as well.
 EXTRAS ?= docs,planning,plot,test,lint
 WHEELS := $(if $(filter jazzy,$(ROS)),jazzy,$(if $(filter wheels,$(ROS)),ros))
+comma := ,
 # Versions to install: `make env LOCK=` takes the newest ones that setup.py allows, and so does an index that lacks some of these.
 # They are Kilted's, and a sourced installation brings packages of its own versions.
 LOCK ?= $(if $(filter wheels none,$(ROS)),.ci/lock.txt)
 locked = $(if $(LOCK),$(PIP) --constraint $(LOCK) $(1) || { \
     echo '[env] not every version of $(LOCK) is to be had here: others instead'; $(PIP) $(1); },$(PIP) $(1))
-# Folders are listed as well as files: the time of a folder tells that a file has gone.
-comma := ,
+# Folders are listed as well as files: the time of a folder shows that a file has gone.
 SOURCES := setup.py setup.cfg package.xml \
            $(shell find rnea_ros config launch resource urdf -not -path '*/__pycache__*' 2>/dev/null)
 
@@ -42,7 +43,7 @@ export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
-	@echo 'make demo     a robot moves; see its torques and how fast they change'
+	@echo 'make demo     a robot moves; see its torques and torque rates (1 minute, once)'
 	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
 	@echo 'make lint     ruff and mypy alone'
 	@echo 'make docs     the pages as a site, in build/docs; runs the examples for its gallery (2 minutes)'
@@ -62,22 +63,39 @@ help:
 	@echo 'PYTHON=$(PYTHON)   the interpreter that .venv is made with'
 	@echo 'ROS=$(ROS)   where ROS 2 comes from: wheels (PyPI, Kilted), jazzy (PyPI), system (sourced installation), none (no nodes)'
 
-env: $(DONE)-package $(DONE)-window
-package: $(DONE)-package  # without the window and Qt
+env: $(DONE)-package $(DONE)-requirements $(DONE)-window
+package: $(DONE)-package  # what `make demo` needs: no Pinocchio, MuJoCo, Sphinx, Qt
 
 $(DONE)-venv:
 	@.ci/prerequisites $(PYTHON) $(ROS)
-	@echo "[env] creating .venv: $$($(PYTHON) --version), ROS 2 from: $(ROS) (10 s)"
+	@echo "[env] creating .venv: $$($(PYTHON) --version), ROS 2 from: $(ROS) (5 s)"
 	@$(PYTHON) -m venv $(if $(filter system,$(ROS)),--system-site-packages) .venv
-	@$(PIP) --upgrade pip 'setuptools<80' wheel
+	@$(PIP) 'setuptools<80' wheel
 	@touch $@
 
-$(DONE)-requirements: setup.py $(LOCK) $(DONE)-venv
-	@echo '[env] installing Python packages: $(EXTRAS) (1 to 4 minutes, 2 GB on disk)'
-	@$(call locked,'.$(if $(WHEELS)$(EXTRAS),[$(if $(WHEELS),$(WHEELS)$(comma))$(EXTRAS)])')
+# Without wheels, the messages come from a sourced installation.
+define ASK
+$(BIN)/python -c 'import rnea_msgs.msg' 2>/dev/null || { \
+    echo '[env] rnea_msgs is not in this environment: the nodes cannot start, tests that need them are skipped.'; \
+    echo '      With ROS 2 sourced: make colcon && . build/colcon/install/rnea_msgs/share/rnea_msgs/package.sh'; }
+endef
+
+# The messages are compiled while pip unpacks the rest.
+MESSAGES := $(if $(WHEELS),$(shell find rnea_msgs -type f) .ci/messages)
+messages = .ci/messages $(1) '$(LOCK)' $(if $(filter jazzy,$(ROS)),rnea_msgs/jazzy.txt)
+$(DONE)-basic: setup.py $(LOCK) $(MESSAGES) $(DONE)-venv
+	@$(if $(WHEELS),$(call messages,prepare))
+	@$(if $(WHEELS),$(call messages,compile) & compiler=$$!;) \
+	    echo '[env] installing what the demo needs (20 s, 0.5 GB on disk)'; \
+	    { $(call locked,--no-build-isolation '.[$(if $(WHEELS),$(WHEELS)$(comma))plot]'); } && $(if $(WHEELS),wait $$compiler && $(call messages,install),$(ASK))
 	@touch $@
 
-$(DONE)-package: $(SOURCES) $(DONE)-requirements | $(DONE)-messages
+$(DONE)-requirements: setup.py $(LOCK) $(DONE)-basic
+	@echo '[env] installing Python packages for tests, docs and planning: $(EXTRAS) (1 to 4 minutes, 2 GB on disk)'
+	@$(call locked,'.[$(if $(WHEELS),$(WHEELS)$(comma))$(EXTRAS)]')
+	@touch $@
+
+$(DONE)-package: $(SOURCES) $(DONE)-basic
 	@echo '[env] installing rnea_ros (5 s)'
 	@rm -rf build/lib  # setuptools would install files from there that the source no longer has
 	@$(PIP) --no-deps --no-build-isolation .
@@ -90,30 +108,11 @@ $(DONE)-window: $(shell find rnea_rqt -not -path '*/__pycache__*' -not -path 'rn
 	@$(PIP) --no-build-isolation --no-deps --force-reinstall ./rnea_rqt
 	@touch $@
 
-ifneq ($(WHEELS),)
-# What pip would fetch for each build of the messages, kept: the build takes a third of the time, and colcon needs it too.
-$(DONE)-build: rnea_msgs/pyproject.toml rnea_msgs/jazzy.txt $(DONE)-venv
-	@echo '[env] installing the ROS 2 message generators (30 s)'
-ifeq ($(ROS),jazzy)
-	@cp rnea_msgs/jazzy.txt $@.txt
-else
-	@$(BIN)/python -c 'from pip._vendor import tomli; print(*tomli.load(open("$<", "rb"))["build-system"]["requires"], sep="\n")' > $@.txt
-endif
-	@$(call locked,-r $@.txt $(shell command -v cmake >/dev/null || echo cmake) $(shell command -v ninja >/dev/null || echo ninja))
+$(DONE)-generators: rnea_msgs/pyproject.toml rnea_msgs/jazzy.txt $(DONE)-basic  # for colcon
+	@$(call messages,generators)
 	@touch $@
 
-$(DONE)-messages: $(shell find rnea_msgs) $(DONE)-build
-	@echo '[env] compiling the ROS 2 messages of rnea_msgs (10 to 30 s)'
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation ./rnea_msgs
-	@touch $@
-else
-$(DONE)-messages: $(DONE)-venv
-	@$(BIN)/python -c 'import rnea_msgs.msg' 2>/dev/null || { \
-	    echo '[env] rnea_msgs is not in this environment: the nodes cannot start, tests that need them are skipped.'; \
-	    echo '      With ROS 2 sourced: make colcon && . build/colcon/install/rnea_msgs/share/rnea_msgs/package.sh'; }
-endif
-
-demo: env
+demo: package
 	@$(BIN)/rnea demo
 
 lint: env
@@ -156,7 +155,7 @@ PACKAGES := . rnea_msgs rnea_rqt  # colcon does not look for packages inside of 
 FOLDERS := --build-base build/colcon/build --install-base build/colcon/install
 ifneq ($(ROS),system)
 COLCON := VIRTUAL_ENV='$(CURDIR)/.venv' PATH="$(CURDIR)/$(BIN):$$PATH"
-colcon: $(DONE)-colcon
+colcon: $(DONE)-colcon $(if $(WHEELS),$(DONE)-generators)
 endif
 COLCON += colcon --log-base build/colcon/log
 
