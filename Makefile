@@ -7,7 +7,8 @@ PYTHON ?= python3
 ROS ?= $(if $(ROS_DISTRO),system,$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),wheels,none))
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Modules are compiled when they are imported first.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 # Empty files that remember which steps are done. They name the kind of ROS, which must not change in a .venv.
 DONE := .venv/.$(ROS)
 
