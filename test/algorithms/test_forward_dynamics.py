@@ -15,7 +15,7 @@ from rnea_ros.algorithms.torque_rate import BaseMotion
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 from support.oracles import PinocchioOracle, example_urdfs, pin, worst
-from support.robots import INERTIAL, LinkSpec, random_state, random_tree
+from support.robots import INERTIAL, LinkSpec, random_state, random_tree, seeds
 
 GRAVITY = (1.0, -2.0, -9.0)
 EXAMPLES = ("ur5_robot", "talos_reduced", "panda", "tiago")  # a chain, a tree, two with mimic joints
@@ -39,12 +39,12 @@ def has_followers(model):
     return not articulated.articulated(model)
 
 
-SEEDS = [seed for seed in range(40) if any(joint.kind != "fixed" for joint in random_tree(seed).joints)]
+SEEDS = [seed for seed in seeds(16) if any(joint.kind != "fixed" for joint in random_tree(seed).joints)]
 
 
 def test_the_seeds_cover_both_ways():
     followers = [has_followers(robot(seed).model) for seed in SEEDS]
-    assert 5 < sum(followers) < len(SEEDS) - 10
+    assert 5 < sum(followers) < len(SEEDS) - 5
 
 
 @pytest.mark.parametrize("seed", SEEDS)

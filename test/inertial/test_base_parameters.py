@@ -18,11 +18,11 @@ from rnea_ros.inertial.inertial_parameters import INERTIAL, TERMS, parameters, t
 from support.golden_models import from_table
 from support.oracles import GOLDEN, example_urdfs, worst
 from support.regressor_oracle import RegressorOracle
-from support.robots import arm, random_state, random_tree
+from support.robots import arm, random_state, random_tree, seeds
 
 SAME_TWICE = ("_box", "_limited", "_corrected", "_collision", "continuous", "right_hand", "_dual")
 GRAVITY = np.array([0.0, 0.0, -9.81])
-SEEDS = range(35)
+SEEDS = seeds(16)
 
 
 @cache

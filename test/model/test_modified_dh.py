@@ -10,7 +10,7 @@ from rnea_ros import ModelError, Robot
 from rnea_ros.model import modified_dh
 from rnea_ros.model.modified_dh import ModifiedRow
 from support.oracles import GOLDEN, PinocchioOracle, worst
-from support.robots import random_state
+from support.robots import random_state, seeds
 
 UPPER = np.triu_indices(3)
 STANFORD = GOLDEN["stanford_arm"]
@@ -70,7 +70,7 @@ def test_golden_stanford_arm():
         assert worst(rate, case["dtau"]) < 1e-12
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_random_trees(seed):
     rows = random_rows(seed)
     robot, model = Robot(modified_dh.load(rows), "reference"), by_hand(rows)

@@ -16,7 +16,7 @@ from rnea_ros.demo import motion as demo_motion
 from rnea_ros.identification.excitation import excite
 from support.mdh_check import check_kinematics_and_inertias, forward_kinematics, place
 from support.oracles import PinocchioOracle, deviation, pin
-from support.robots import arm, random_state, random_tree, rotation
+from support.robots import arm, random_state, random_tree, rotation, seeds
 
 ROOT = Path(__file__).parents[2]
 TABLE = yaml.safe_load((ROOT / "test" / "data" / "urdf_versions.yaml").read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ def in_quaternions(urdf, rng):
     return re.sub(r'rpy="([^"]*)"', orientation, urdf).replace("<robot ", '<robot version="1.1" ', 1)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(16))
 def test_random_trees_in_quaternions(seed):
     tree = random_tree(seed)
     robot = Robot.from_urdf(in_quaternions(tree.text(), np.random.default_rng(seed)), backend="reference")

@@ -18,7 +18,7 @@ from rnea_ros.algorithms.torque_rate import BaseMotion, torque_and_rate
 from rnea_ros.algorithms.world_loads import on_links
 from rnea_ros.codegen.ir.program import trace
 from support.oracles import PinocchioOracle, along, difference, example_urdfs, worst
-from support.robots import arm, random_state, random_tree
+from support.robots import arm, random_state, random_tree, seeds
 
 EXAMPLES = {"/".join(path.with_suffix("").parts[path.parts.index("robots") + 1:]): path for path in example_urdfs()}
 NOT_A_ROBOT = {"ur_description/urdf/ur3"}
@@ -99,7 +99,7 @@ def test_random_trees_against_pinocchio(block):
             assert worst(a, b) < TIGHT, f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_steps_2_to_10_line_by_line(seed):
     """The thesis's product rule on every line of the recursion is what dual numbers do; all that can act acts."""
     robot, _ = tree(seed, terms=True)
@@ -239,7 +239,7 @@ def test_rate_of_a_world_load_is_its_turning_alone():
 
 # ---------------------------------------------------------------------- internal joint wrenches
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_joint_wrenches_against_pinocchio(seed):
     robot, text = tree(seed)
     oracle = PinocchioOracle(text, robot)

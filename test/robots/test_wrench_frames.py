@@ -10,7 +10,7 @@ pytest.importorskip("pinocchio")
 from rnea_ros import InputError, Robot
 from rnea_ros.robots.wrench_frames import moving_transform, rigid_transform
 from support.oracles import PinocchioOracle, along, difference, worst
-from support.robots import arm, random_state, random_tree
+from support.robots import arm, random_state, random_tree, seeds
 
 FIXED = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "fixed", "xyz": (0.1, 0.2, 0.3),
             "rpy": (0.4, -0.5, 0.6)}, {"kind": "fixed", "xyz": (-0.2, 0.1, 0.0), "rpy": (1.0, 0.2, -0.7)})
@@ -24,7 +24,7 @@ def torque(oracle, robot, link, frame, motion, six):
     return oracle.torque(q, qd, qdd, {}) - J.T @ np.concatenate((Rf @ six[:3], Rf @ six[3:]))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_torque_and_rate_of_a_wrench_in_any_frame(seed):
     text, rng = random_tree(seed).plain(), np.random.default_rng(seed)
     robot = Robot.from_urdf(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from xml.sax.saxutils import quoteattr
@@ -229,6 +230,11 @@ class _Growth:
                 if self.rng.random() < 0.6:
                     mimic["offset"] = repr(float(self.rng.normal()))
                 moving[b].mimic = mimic
+
+
+def seeds(count: int) -> range:
+    """Seeds 0 to count - 1 for tests of random machines; RNEA_TEST_SEEDS multiplies the count, as `make campaign` does."""
+    return range(count * int(os.environ.get("RNEA_TEST_SEEDS", "1")))
 
 
 def random_tree(seed: int) -> Tree:
