@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..estimation.preparation import turns_removed
 from ..estimation.recording import what
 from ..model.drive_limits import DriveLimit, uses_by_owner
 from ..motion.limit_use import Peaks, limit_use
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> Outcome:
         _draw(args.plot, robot, work.kept)
     for line in files.notes(source):
         print(line, file=sys.stderr)
-    written, notes = [name for name in (args.output, args.plot) if name], estimated(work.blocks)
+    written, notes = [name for name in (args.output, args.plot) if name], estimated(work.blocks, read.names)
     warmth = work.warming.warmth()
     return Outcome("\n".join([f"{work.count} samples of {robot.n} joints -> {', '.join(written)}", *nearest(work.peaks),
                               *warmth.words, *notes]),
@@ -100,10 +101,12 @@ class _Work:
         progress.close()
 
 
-def estimated(blocks: Sequence[RecordedMotion]) -> list[str]:
+def estimated(blocks: Sequence[RecordedMotion], joint_names: Sequence[str]) -> list[str]:
     """What was estimated in the blocks of a recording, and how."""
     hows = [block.how for block in blocks if block.how]
-    return [motion_csv.said(blocks[0].estimated, what(hows))] if hows else []
+    lines = [motion_csv.said(blocks[0].estimated, what(hows))] if hows else []
+    wrapped = sorted({joint for block in blocks for joint in block.wrapped})
+    return lines + ([turns_removed([joint_names[k] for k in wrapped])] if wrapped else [])
 
 
 def _draw(path: str, robot: AnyRobot, kept: Sequence[tuple[Torques, np.ndarray | None]]) -> None:

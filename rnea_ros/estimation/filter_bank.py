@@ -164,6 +164,29 @@ class FilterBank:
         claimed *= np.maximum(surprise / _LIKELY, 1.0)
         return (each * weights).sum(axis=1), np.sqrt(claimed)
 
+    def smoothed(self, time: float, blur: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the motion at an instant, its noise and the disagreement of the filters, (4, n) each, for later innovations.
+
+        The noise is the mean of the standard deviations that the filters have if their drives fit the motion; the disagreement
+        is the mean distance of their estimates, which shows where the drives do not fit. Unlike the deviation of `at`, neither
+        multiplies with an innovation. blur: standard deviation of the error that all times have in common [s].
+        """
+        place = self._place(time)
+        later = self._end - place
+        corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:self._end]  # (m, 5, n)
+        each = corrections.swapaxes(0, 1) + self._predicted[place]
+        weights = self._likelihoods[min(place + self._ahead, self._end - 1)] - CAUTION
+        np.exp(weights - weights.max(axis=0), out=weights)
+        weights /= weights.sum(axis=0)
+        motion = (each * weights).sum(axis=1)
+        noise = self._gains.deviation[later - 1] @ weights * np.sqrt(self._variance)
+        disagreement = (np.abs(each[:ORDERS] - motion[:ORDERS, None]) * weights).sum(axis=1)
+        if blur > _AT:
+            noise = np.hypot(noise, blur * motion[1:])
+        ahead = time - self._times[place]
+        shown = motion[:ORDERS] if abs(ahead) < _AT else transition(ahead)[:ORDERS, :SHOWN] @ motion
+        return shown, noise, disagreement
+
     def _grade(self, place: int) -> None:
         """What later samples made of the motion at one that was the newest once."""
         (early, claimed), (late, _) = self._mixed(place, place + 1), self._mixed(place, self._end)

@@ -171,9 +171,15 @@ def _off_cubics(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _noise(stretches: list[np.ndarray], joints: int) -> np.ndarray:
-    """(joints,) standard deviations of positions (readings, joints), by differences in which motion has vanished."""
-    if not stretches:
-        return np.zeros(joints)
-    rests = np.concatenate([np.diff(q, _DIFFERENCE, axis=0) for q in stretches])
-    noise: np.ndarray = np.median(np.abs(rests), axis=0) / math.sqrt(math.comb(2 * _DIFFERENCE, _DIFFERENCE))
-    return noise
+    """Return the standard deviation of each joint's positions (joints,), from differences in which motion has vanished.
+
+    An encoder at rest repeats one position, which contains no noise: differences of exactly zero are left out, so that a
+    robot that rests most of the time has the noise that it has in motion.
+    """
+    noise = np.zeros(joints)
+    if stretches:
+        rests = np.abs(np.concatenate([np.diff(q, _DIFFERENCE, axis=0) for q in stretches]))
+        for k, column in enumerate(rests.T):
+            if (column > 0.0).any():
+                noise[k] = np.median(column[column > 0.0])
+    return noise / math.sqrt(math.comb(2 * _DIFFERENCE, _DIFFERENCE))

@@ -16,6 +16,7 @@ import numpy as np
 from .blocks import Blocks
 from .differentiation import ORDERS, Window, checked, estimate_derivatives, with_times
 from .reading_times import ReadingTimes, reading_times
+from .repairs import without_turns
 from .smoother import smooth
 
 _EXACT = 2e-8  # rad, m: noise below that is rounding
@@ -43,6 +44,7 @@ class RecordingEstimate(NamedTuple):
     how       : what was done to estimate them, with the largest noise in a long recording
     deviation : (4, N, n) standard deviations of q, qd, qdd, qddd as they were estimated; None: by polynomials
     q         : (N, n) positions at the same instants: smoothed too, or those given
+    wrapped   : numbers of the revolute joints from whose positions jumps of whole turns were removed
     """
 
     qd: np.ndarray
@@ -52,12 +54,13 @@ class RecordingEstimate(NamedTuple):
     how: Window | Smoothing
     deviation: np.ndarray | None
     q: np.ndarray
+    wrapped: tuple[int, ...] = ()
 
     def only(self, samples: slice | np.ndarray) -> RecordingEstimate:
         """Some of the samples, by number."""
         qd, qdd, qddd, centred, q = (block[samples] for block in (*self[:4], self.q))
         known = None if self.deviation is None else self.deviation[:, samples]
-        return RecordingEstimate(qd, qdd, qddd, centred, self.how, known, q)
+        return RecordingEstimate(qd, qdd, qddd, centred, self.how, known, q, self.wrapped)
 
 
 def estimate_recording(t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, qdd: np.ndarray | None = None,
@@ -65,8 +68,9 @@ def estimate_recording(t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = Non
     """Velocity, acceleration and jerk of a recording; what is given of these is returned as it is.
 
     t is (N,) [s] and strictly increasing, the others are (N, n). Velocities are not used where positions are smoothed: those
-    of drivers are filtered and late. window [s], degree: fit polynomials, see estimate_derivatives. Continuous joints among
-    joint_types may jump by whole turns.
+    of drivers are filtered and late. window [s], degree: fit polynomials, see estimate_derivatives. Positions of continuous
+    joints among joint_types may jump by whole turns; so may those of revolute joints that cannot have moved that far
+    (repairs.py).
     """
     known = {order: np.asarray(given, dtype=float) for order, given in enumerate((q, qd, qdd)) if given is not None}
     checked(t, known, degree)
@@ -88,37 +92,41 @@ def estimate_block(t: np.ndarray, known: dict[int, np.ndarray], window: float | 
         unknown = np.full((ORDERS, *known[0].shape), np.nan)
         return RecordingEstimate(known.get(1, unknown[1]), known.get(2, unknown[2]), unknown[3], np.zeros(len(t), dtype=bool),
                                  Smoothing(0.0, 0.0), unknown, known[0])
-    since, counted = checked(t, known, degree), known[0].copy()
-    turning = [k for k, kind in enumerate(joint_types) if kind == "continuous"]
-    counted[:, turning] = np.unwrap(counted[:, turning], axis=0)
+    since = checked(t, known, degree)
+    given, (counted, wrapped) = known[0], without_turns(t, known[0], joint_types)
+    found = _estimated(t, since, {**known, 0: counted}, window, degree)
+    return found._replace(q=found.q + (given - counted), wrapped=tuple(wrapped))
+
+
+def _estimated(t: np.ndarray, since: np.ndarray, known: dict[int, np.ndarray], window: float | None,
+               degree: int) -> RecordingEstimate:
+    """Return the estimate of positions in which whole turns are counted. since: t from zero on [s]."""
     if 2 in known:
-        return _fitted(t, known, window, degree, joint_types)
-    times = reading_times(since, counted)
+        return _fitted(t, known, window, degree)
+    times = reading_times(since, known[0])
     if window is None and times.even and times.noise.max(initial=0.0) > _EXACT:
-        return _smoothed(t, known, counted, times, degree, joint_types)
+        return _smoothed(t, known, times, degree)
     if not times.vague:
-        return _fitted(t, known, window, degree, joint_types)
+        return _fitted(t, known, window, degree)
     read = {order: block[times.new] for order, block in known.items()}
-    own = _fitted(times.times, read, window, degree, joint_types).only(times.reading)
+    own = _fitted(times.times, read, window, degree).only(times.reading)
     return own._replace(centred=own.centred & times.new, how=own.how._replace(times=times.words))
 
 
-def _fitted(t: np.ndarray, known: dict[int, np.ndarray], window: float | None, degree: int,
-            joint_types: Sequence[str]) -> RecordingEstimate:
-    """By polynomials."""
-    fitted = estimate_derivatives(t, known[0], known.get(1), known.get(2), window, degree, joint_types)
+def _fitted(t: np.ndarray, known: dict[int, np.ndarray], window: float | None, degree: int) -> RecordingEstimate:
+    """Return the estimate by polynomials."""
+    fitted = estimate_derivatives(t, known[0], known.get(1), known.get(2), window, degree)
     return RecordingEstimate(fitted.qd, fitted.qdd, fitted.qddd, fitted.centred, fitted.window, None, known[0])
 
 
-def _smoothed(t: np.ndarray, known: dict[int, np.ndarray], counted: np.ndarray, times: ReadingTimes, degree: int,
-              joint_types: Sequence[str]) -> RecordingEstimate:
-    """By Kalman filters; what lies outside of long stretches by polynomials."""
+def _smoothed(t: np.ndarray, known: dict[int, np.ndarray], times: ReadingTimes, degree: int) -> RecordingEstimate:
+    """Return the estimate by Kalman filters; what lies outside of long stretches by polynomials."""
+    counted = known[0]
     wanted = times.times[times.reading] if times.vague else t - t[0]
     (q, *derivatives), deviation, inside, noise = smooth(times, counted[times.new], wanted)
-    q -= counted - known[0]
     inside &= times.new
     if (short := np.isnan(deviation).any(axis=(0, 2))).any():
-        fitted = _fitted(t, {order: known[order] for order in known if order < 2}, None, degree, joint_types).only(short)
+        fitted = _fitted(t, {order: known[order] for order in known if order < 2}, None, degree).only(short)
         q[short], inside[short] = fitted.q, fitted.centred
         for block, estimate in zip(derivatives, fitted[:3]):
             block[short] = estimate
@@ -133,8 +141,9 @@ def joined(found: Sequence[RecordingEstimate]) -> RecordingEstimate:
     deviations = [np.full((ORDERS, *part.qd.shape), np.nan) if part.deviation is None else part.deviation for part in found]
     known = any(part.deviation is not None for part in found)
     qd, qdd, qddd, centred, q = (np.concatenate(blocks) for blocks in zip(*((*part[:4], part.q) for part in found)))
+    wrapped = sorted({joint for part in found for joint in part.wrapped})
     return RecordingEstimate(qd, qdd, qddd, centred, what([part.how for part in found]),
-                             np.concatenate(deviations, axis=1) if known else None, q)
+                             np.concatenate(deviations, axis=1) if known else None, q, tuple(wrapped))
 
 
 def what(hows: Sequence[Window | Smoothing]) -> Window | Smoothing:

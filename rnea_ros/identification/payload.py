@@ -140,7 +140,7 @@ def estimate_payload(robot: Robot, link: str, recording: Measurements, tare: Mea
 
     def raw(of: Measurements) -> Raw:
         q, tau = (validation.coordinates(name, getattr(of, name), robot.joint_names, name == "q") for name in ("q", "tau"))
-        data = prepare(of.t, q, np.nan_to_num(tau), of.qd, of.qdd, window, robot.joint_types)
+        data = prepare(of.t, q, np.nan_to_num(tau), of.qd, of.qdd, window, robot.joint_types, robot.joint_names)
         torque = np.where(np.isfinite(tau).all(axis=0), robot.measured_torque(data.tau, data.q, data.qd), np.nan)
         return estimator.raw(data.q, data.qd, data.qdd, torque, friction)
 

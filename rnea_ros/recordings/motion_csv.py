@@ -26,7 +26,7 @@ class RecordedMotion:
     """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
     deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known;
     higher: derivatives above the jerk, which only some robots need and nothing estimates: as many as were asked for and are in
-    the file."""
+    the file; wrapped: numbers of the revolute joints whose positions were unwrapped."""
 
     t: np.ndarray
     q: np.ndarray
@@ -38,13 +38,14 @@ class RecordedMotion:
     ignored: tuple[str, ...] = field(default=())
     deviation: np.ndarray | None = None
     higher: tuple[np.ndarray, ...] = ()
+    wrapped: tuple[int, ...] = ()
 
     def only(self, samples: np.ndarray | slice) -> RecordedMotion:
         """Some of the samples."""
         deviation = None if self.deviation is None else self.deviation[:, samples]
         return RecordedMotion(self.t[samples], self.q[samples], self.qd[samples], self.qdd[samples], self.qddd[samples],
                               self.estimated, self.how, self.ignored, deviation,
-                              tuple(block[samples] for block in self.higher))
+                              tuple(block[samples] for block in self.higher), self.wrapped)
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
@@ -69,13 +70,13 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
     known, ignored = columns_of(path, joint_names, blocks, ("q",))
     t = known.pop("t")
     estimated = tuple(block for block in BLOCKS if block not in known)
-    how = deviation = None
+    how, deviation, wrapped = None, None, ()
     if estimated:
         guesses = estimate_recording(t, known["q"], known.get("qd"), known.get("qdd"), window, joint_types=joint_types)
         known |= {name: getattr(guesses, name) for name in ("q", *estimated)}
-        how, deviation = guesses.how, guesses.deviation
+        how, deviation, wrapped = guesses.how, guesses.deviation, guesses.wrapped
     q, qd, qdd, qddd = (known[block] for block in BLOCKS)
-    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation, higher_of(known))
+    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation, higher_of(known), wrapped)
 
 
 def higher_of(known: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:

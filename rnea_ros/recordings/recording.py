@@ -139,7 +139,7 @@ def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: 
     guesses = estimate_block(near["t"], known, window, joint_types=joint_types).only(inner)
     own |= {name: getattr(guesses, name) for name in ("q", *estimated)}
     return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], estimated, guesses.how,
-                          deviation=guesses.deviation, higher=higher_of(own))
+                          deviation=guesses.deviation, higher=higher_of(own), wrapped=guesses.wrapped)
 
 
 def _whole(wanted: Wanted, motion: RecordedMotion) -> RecordedMotion:
@@ -147,4 +147,5 @@ def _whole(wanted: Wanted, motion: RecordedMotion) -> RecordedMotion:
     deviation = None if motion.deviation is None else wanted.whole("", motion.deviation)
     q, qd, qdd, qddd = (wanted.whole(name, getattr(motion, name)) for name in BLOCKS)
     return replace(motion, q=q, qd=qd, qdd=qdd, qddd=qddd, deviation=deviation,
-                   higher=tuple(wanted.whole("", block) for block in motion.higher))
+                   higher=tuple(wanted.whole("", block) for block in motion.higher),
+                   wrapped=tuple(wanted.there[k] for k in motion.wrapped))
