@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def _without_distant(t: np.ndarray, kept: np.ndarray) -> np.ndarray:
     return kept
 
 
-def without_turns(t: np.ndarray, q: np.ndarray, joint_types: tuple[str, ...] | list[str]) -> tuple[np.ndarray, list[int]]:
+def without_turns(t: np.ndarray, q: np.ndarray, joint_types: Sequence[str]) -> tuple[np.ndarray, list[int]]:
     """Return the positions (N, n) with whole turns counted, and the numbers of the revolute joints that a driver wrapped.
 
     Jumps of continuous joints are unwrapped always. Those of revolute joints are unwrapped where the joint cannot have moved

@@ -70,7 +70,8 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
     known, ignored = columns_of(path, joint_names, blocks, ("q",))
     t = known.pop("t")
     estimated = tuple(block for block in BLOCKS if block not in known)
-    how, deviation, wrapped = None, None, ()
+    how = deviation = None
+    wrapped: tuple[int, ...] = ()
     if estimated:
         guesses = estimate_recording(t, known["q"], known.get("qd"), known.get("qdd"), window, joint_types=joint_types)
         known |= {name: getattr(guesses, name) for name in ("q", *estimated)}
