@@ -255,7 +255,8 @@ class ClosedLoopRobot(LoopKinematics):
         return closed_loops.active_mass_matrix(motion.G, self.tree.mass_matrix(motion.q))
 
     def coriolis(self, q: ArrayLike, qd: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
-        """C (N, N) or (samples, N, N): C qd are the velocity torques of the active joints, and d A_c / dt - 2 C is skew."""
+        """C (N, N) or (samples, N, N): C qd are the velocity torques of the active joints without friction, d A_c / dt - 2 C
+        is skew. With friction, bias - gravity is C qd and the friction of all joints, as the active ones carry it."""
         motion = self._moving(q, qd, guess)
         return closed_loops.active_coriolis(motion.G, motion.Gd, self.tree.mass_matrix(motion.q),
                                             self.tree.coriolis(motion.q, motion.qd))

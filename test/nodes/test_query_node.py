@@ -446,3 +446,19 @@ def test_ten_clients_at_once_get_their_own_answers(asker, robot):
 
 def test_a_thousand_samples_in_one_call(asker):
     assert asker.ask("compute_inverse_dynamics", Batch(9, 1000))["effort"].shape == (1000, 3)
+
+
+def test_a_large_request_does_not_hold_up_the_next_one(asker):
+    """The small one is sent after the large one, whose answer takes thousands of times as long."""
+    kind, sample = SERVICES["compute_mass_matrix"], JointSample(position=[0.1, 0.2, 0.3])
+    client = asker.ros.node.create_client(kind, f"{NODE}/compute_mass_matrix")
+    asker.ros.until(client.service_is_ready)
+    small, large = (kind.Request(joint_names=NAMES, samples=[sample] * count) for count in (1, 20_000))
+    assert asker.ros.call(kind, f"{NODE}/compute_mass_matrix", small).success  # compiled
+    first, second = client.call_async(large), client.call_async(small)
+    asker.ros.until(second.done)
+    assert not first.done()
+    asker.ros.until(first.done)
+    assert len(first.result().mass_matrix) == 20_000
+    np.testing.assert_array_equal(numbers(first.result().mass_matrix[-1]), numbers(second.result().mass_matrix[0]))
+    asker.ros.node.destroy_client(client)

@@ -665,3 +665,15 @@ def test_gaps_depend_on_the_joints_between_the_ends_of_a_cut_alone(palletiser):
     np.testing.assert_array_equal(J[:, model.joint_names.index("joint1")], 0.0)
     turned = [np.array(closure(q + 1e-6 * s * np.eye(model.n)[2]), dtype=float) for s in (1, -1)]
     assert deviation(J[:, 2].astype(float), (turned[0] - turned[1]) / 2e-6) < 1e-8
+
+
+def test_velocity_torques_and_friction_are_what_bias_has_beyond_gravity():
+    """Friction of passive joints reaches the motors through the loops; the Coriolis matrix has none of it."""
+    joints = ("left_motor", "left_elbow", "right_elbow")
+    terms = {name: JointDynamics(viscous=0.5 + k, coulomb=0.3) for k, name in enumerate(joints)}
+    robot = ClosedLoopRobot.from_urdf(*FIVE_BAR, joint_dynamics=terms)
+    q, qd = np.array([1.9, 1.0]), np.array([0.7, -0.4])
+    motion = robot.motion(q, qd, *np.zeros((2, 2)))
+    friction = motion.G.T @ robot.tree.friction(motion.qd)[0]
+    assert np.abs(friction).min() > 0.1
+    assert deviation(robot.coriolis(q, qd) @ qd + friction, robot.bias(q, qd) - robot.gravity(q)) < 1e-12

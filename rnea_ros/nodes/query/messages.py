@@ -65,6 +65,13 @@ SERVICES = {question.service: _of(question) for question in QUESTIONS.values()} 
 
 # ---------------------------------------------------------------------- in
 
+def samples(request: Any) -> int:
+    """Return how many messages the longest sequence of a request has, or of its trajectory."""
+    trajectory = getattr(request, "trajectory", None)
+    return max((len(getattr(request, name)) for name, kind in request.get_fields_and_field_types().items()
+                if kind.startswith("sequence<") and "/" in kind), default=len(getattr(trajectory, "points", ())))
+
+
 def plain(request: Any) -> dict[str, Any]:
     """A request by names of fields."""
     return {name: READERS.get(kind, lambda value: value)(getattr(request, name))

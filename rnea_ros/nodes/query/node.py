@@ -27,19 +27,21 @@ from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSou
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.worker import Worker
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
-from rnea_ros.nodes.query.messages import SERVICES, fill, plain
+from rnea_ros.nodes.query.messages import SERVICES, fill, plain, samples
 from rnea_ros.nodes.query.planning import PlanAction
 from rnea_ros.query.request import Request, shape
 from rnea_ros.robots import kinds
 
+MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 ms
 QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the default, 10, loses some of a burst of many clients
 
 
 class QueryNode(Node):
     """Thin: a request becomes plain arrays, a handler of query/handlers.py answers them, the answer becomes a response.
 
-    One request is answered at a time, in a millisecond, except the first of its kind to a model: that one compiles, for
-    seconds on a humanoid. It is answered in a thread of its own, so that others need not wait for it.
+    One request is answered at a time, in a millisecond. Others are answered in threads of their own, so that requests that
+    follow need not wait: the first of its kind to a model, which compiles, for seconds on a humanoid; and one with more than
+    MANY samples, whose messages alone take seconds to read and write.
     """
 
     def __init__(self) -> None:
@@ -54,8 +56,9 @@ class QueryNode(Node):
         group = ReentrantCallbackGroup()  # a request that waits for the worker does not block the next
         for name, service in SERVICES.items():
             self.create_service(service.kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
-        self._first, self._motions = Worker(self, "first"), Worker(self, "motions")
+        self._first, self._large, self._motions = (Worker(self, name) for name in ("first", "large", "motions"))
         self._ending.callback(self._first.close)
+        self._ending.callback(self._large.close)
         self._ending.callback(PlanAction(self, self._motions, self._current, lambda: self._model_id).close)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, self._serve)
         self._ending.callback(self._intake.close)
@@ -71,7 +74,10 @@ class QueryNode(Node):
             try:
                 robot, limits = self._current()
                 response.model_id = self._model_id
-                fill(response, await self._answer(name, robot, plain(request), limits))
+                if samples(request) > MANY:
+                    await self._large.run(_answer_whole, SERVICES[name].answer, robot, request, limits, response)
+                else:
+                    fill(response, await self._answer(name, robot, plain(request), limits))
                 response.success = True
             except RneaError as error:
                 response.message = str(error)
@@ -138,6 +144,11 @@ class QueryNode(Node):
         self._intake.changed(changed)
         if any(name.startswith("joint_limits.") for name in changed):
             self._tell()
+
+
+def _answer_whole(answer: Callable[..., dict[str, Any]], robot: AnyRobot, request: Any, limits: Limits, response: Any) -> None:
+    """Read a request, answer it and fill in the response. Raises RneaError."""
+    fill(response, answer(robot, plain(request), limits))
 
 
 def main(args: list[str] | None = None) -> int:
