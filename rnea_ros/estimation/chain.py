@@ -23,9 +23,11 @@ REFERENCE = 0.002  # s; noise of variance 1 on positions at this distance has th
 BANK = ((4, 60.0), (4, 100.0), (4, 160.0), (4, 260.0),
         (6, 16.0), (6, 27.0), (6, 45.0), (6, 75.0), (6, 125.0), (6, 210.0))  # states, bandwidth
 _QUICKEST = 1.5  # bandwidth times period: beyond it a filter sees single samples
+_LEAST = 1e-6  # of a variance: what is left of it after smoothing is not less
 _DOUBLINGS = 40
 _CONVERGED = 1e-13
 _NUMBER = np.arange(STATES)
+_FIRST = np.eye(STATES)[0]
 _LATER = np.maximum(_NUMBER - _NUMBER[:, None], 0)  # how many derivatives column k is from row i
 _TAYLOR = np.array([[1.0 / math.factorial(k - i) if k >= i else 0.0 for k in _NUMBER] for i in _NUMBER])
 _HAS = np.array([states for states, _ in BANK])[:, None] > _NUMBER  # (m, 6): which states a chain has
@@ -37,6 +39,23 @@ def transition(step: float) -> np.ndarray:
     return _TAYLOR * np.power(step, _NUMBER)[_LATER]
 
 
+class StepGains(NamedTuple):
+    """Gains of one sample, in units of 1 / bandwidth for the time, for the step that it comes after. m chains.
+
+    K       : (m, 6) of the newest state
+    S       : (m,) variance of the innovation, inf where there was no sample
+    P       : (m, 6, 6) covariance of the state predicted for the sample
+    known   : (m, 6, 6) covariance of the state with the sample
+    onward  : (m, 6, 6) transposed transition of the error of the prediction for the sample before to that for this one
+    """
+
+    K: np.ndarray
+    S: np.ndarray
+    P: np.ndarray
+    known: np.ndarray
+    onward: np.ndarray
+
+
 class Gains(NamedTuple):
     """Of each of the m chains: what turns innovations into corrections.
 
@@ -45,6 +64,7 @@ class Gains(NamedTuple):
     P         : (m, 6, 6) covariance of the state predicted for a sample
     weights   : (m, 5, lags) correction of the state at a sample, by the innovations of that sample and of each after it
     deviation : (lags, 4, m) standard deviation of that state when so many innovations have come in
+    step      : the same for one sample at this distance from the one before
     """
 
     K: np.ndarray
@@ -52,6 +72,7 @@ class Gains(NamedTuple):
     P: np.ndarray
     weights: np.ndarray
     deviation: np.ndarray
+    step: StepGains
 
 
 def bandwidths(period: float) -> np.ndarray:
@@ -66,7 +87,7 @@ def steady_gains(period: float, lags: int) -> Gains:
     P = _riccati(F, Q)
     S = P[:, 0, 0] + 1.0
     K = P[:, :, 0] / S[:, None]
-    onward = np.swapaxes(F - F @ (K[:, :, None] * np.eye(STATES)[0]), 1, 2)  # error of one prediction to the next, transposed
+    onward = np.swapaxes(F - (F @ K[:, :, None]) * _FIRST, 1, 2)  # error of one prediction to the next, transposed
     back, weights = np.eye(STATES)[:, :1] / S[:, None, None], np.empty((len(P), STATES, lags))
     for k in range(lags):
         weights[:, :, k] = (P @ back)[:, :, 0]
@@ -76,18 +97,36 @@ def steady_gains(period: float, lags: int) -> Gains:
     unit = width[:, None] ** _NUMBER
     deviation = np.sqrt(np.maximum(left, 0.0)) * unit[:, :ORDERS, None]
     return Gains(K * unit, S, P * unit[:, :, None] * unit[:, None, :], weights[:, :SHOWN] * unit[:, :SHOWN, None],
-                 np.ascontiguousarray(deviation.T))
+                 np.ascontiguousarray(deviation.T), StepGains(K, S, P, P - K[:, :, None] * P[:, None, 0], onward))
 
 
-def gains_after_gap(gains: Gains, period: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """K and S of a sample that comes so many periods after the last one: more of it is believed."""
-    width = bandwidths(period)
-    unit = width[:, None] ** _NUMBER
-    known = (gains.P - gains.K[:, :, None] * gains.P[:, None, 0]) / (unit[:, :, None] * unit[:, None, :])
-    F, Q = _step(width, steps * period)
-    P = F @ known @ np.swapaxes(F, 1, 2) + Q
+def gains_after_step(width: np.ndarray, before: StepGains, step: float, measured: bool = True) -> StepGains:
+    """One step of the Riccati equation over any time [s] since the sample before: gains are never those of another step."""
+    F, Q = _step(width, step)
+    onward = np.swapaxes(F - (F @ before.K[:, :, None]) * _FIRST, 1, 2)
+    P = F @ before.known @ np.swapaxes(F, 1, 2) + Q
+    if not measured:
+        return StepGains(np.zeros(P.shape[:2]), np.full(len(P), np.inf), P, P, onward)
     S = P[:, 0, 0] + 1.0
-    return P[:, :, 0] / S[:, None] * unit, S
+    K = P[:, :, 0] / S[:, None]
+    known = P - K[:, :, None] * P[:, None, 0]
+    return StepGains(K, S, P, 0.5 * (known + np.swapaxes(known, 1, 2)), onward)
+
+
+def smoothing_gains(width: np.ndarray, steps: list[StepGains]) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (m, 5, samples) and deviation (4, m), as Gains has them, of the state at the first of these samples by its own
+    innovation and those of the others."""
+    P, through = steps[0].P, np.broadcast_to(np.eye(STATES), steps[0].P.shape)
+    back, S = np.empty((len(P), STATES, len(steps))), np.empty((len(P), len(steps)))
+    for k, gains in enumerate(steps):
+        if k:
+            through = through @ gains.onward
+        back[:, :, k], S[:, k] = through[:, :, 0], gains.S
+    weights = P @ back / S[:, None]
+    variance = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS]
+    left = variance - (weights[:, :ORDERS] * (P @ back)[:, :ORDERS]).sum(axis=2)
+    unit = width[:, None] ** _NUMBER
+    return weights[:, :SHOWN] * unit[:, :SHOWN, None], (np.sqrt(np.maximum(left, _LEAST * variance)) * unit[:, :ORDERS]).T
 
 
 def _step(width: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:

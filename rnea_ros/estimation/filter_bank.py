@@ -12,7 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .chain import BANK, ORDERS, SHOWN, STATES, gains_after_gap, steady_gains, transition
+from .chain import (
+    BANK,
+    ORDERS,
+    SHOWN,
+    STATES,
+    StepGains,
+    bandwidths,
+    gains_after_step,
+    smoothing_gains,
+    steady_gains,
+    transition,
+)
 from .grading import AFTER, EVERY, EVERY_SAMPLES, Grades
 from .position_noise import PositionNoise
 
@@ -25,8 +36,14 @@ _CLIP = 9.0  # of a squared innovation over its variance: what is further off is
 _OUTLIER = 100.0  # of a squared innovation over its variance: a single position so far off is left out,
 _CALM = 10  # if it is the only one in so many samples
 _LIKELY = 25.0  # of that square: what is further off was no motion of the kind that deviations are claimed for
+_SURPRISED = 0.15  # s; in which the deviations that follow such an innovation fall by e
 _SETTLING = 12.0  # over the quickest filter's bandwidth: until it has found the motion
 _KEPT, _SPACE = 8, 128  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
+_EVEN = 0.2  # of the period: steps that differ by less have the gains of the period
+_CONVERGED = 0.05  # of each variance: covariances that differ by less from the steady ones are these
+_LONGEST = 64  # samples for which gains of uneven steps are computed
+_MOST_LOST = 64  # samples that are passed over at once
+_ORDER = np.arange(ORDERS)[:, None]
 _AT = 1e-6  # s; nearer to a sample, the motion is that at the sample
 
 
@@ -59,8 +76,12 @@ class FilterBank:
     """
 
     def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, grades: Grades, period: float,
-                 lag: float):
-        """From the first sample and the speed there, with the period of samples to come, for instants so far back [s]."""
+                 lag: float, exact: bool = False):
+        """From the first sample and the speed there, with the period of samples to come, for instants so far back [s].
+
+        exact: smooth across uneven steps with weights computed for them, at 6 us for each sample of the lag; otherwise with
+        those of even steps."""
+        self._exact = exact
         m, n = len(BANK), len(q)
         self.settled, self.outliers = math.inf, 0
         self._grades, self._graded = grades, q
@@ -72,6 +93,8 @@ class FilterBank:
         self._squares = np.zeros((1, n))  # of the quickest filter's innovations, over their variance where no sample is lost
         self._count = self._end = self._room = 1
         self._times, self._positions = [time], q[None].copy()
+        self._steps: list[StepGains] = []  # of each sample
+        self._uneven = -1  # number of the last sample whose gains are not the steady ones
         self._predicted, self._innovations = np.zeros((1, SHOWN, m, n)), np.zeros((m, 1, n))
         self._predicted[0] = self._x[:SHOWN]
         self.tune(period, lag)
@@ -88,6 +111,9 @@ class FilterBank:
         self._sight = max(SIGHT, SIGHT_PERIODS * period)
         self._settling = math.ceil(_SETTLING / min(BANK[QUICKEST][1] * period, 1.0))
         self.expected = float(gains.S[QUICKEST])
+        self._width = bandwidths(period)
+        self._unit = self._width[:, None] ** np.arange(STATES)
+        self._steps, self._uneven = [gains.step] * self._end, -1
 
     @property
     def states(self) -> np.ndarray:
@@ -97,6 +123,11 @@ class FilterBank:
     def begin_with(self, states: np.ndarray) -> None:
         """Start from such states at the first sample."""
         self._x, self._predicted[0] = states.copy(), states[:SHOWN]
+
+    def shift(self, step: float) -> None:
+        """The clock was set: the times of all samples, by so much [s]."""
+        self._times = [time + step for time in self._times]
+        self.settled += step
 
     def position(self, time: float) -> np.ndarray:
         """(n,) to be expected at an instant to come [s]."""
@@ -110,12 +141,15 @@ class FilterBank:
 
     def take(self, time: float, steps: int, q: np.ndarray) -> Sample:
         """The positions q (n,) of a sample so many periods after the last one."""
+        steps = min(steps, _MOST_LOST)
         if self._end + steps > self._room:
             self._make_room(steps)
         step, K, S, log_S = time - self._times[self._end - 1], self._K, self._S, self._log_S
         if steps > 1:
             self._pass_over(step / steps, steps - 1)
-            K, S = (found.T[..., None] for found in gains_after_gap(self._gains, self.period, steps))
+        gains = self._add_gains(time - self._times[self._end - 1])
+        if gains is not self._gains.step:
+            K, S = (gains.K * self._unit).T[..., None], gains.S[:, None]
             log_S = np.log(S)
         x = self._moved(step)
         innovation = q - x[0]
@@ -128,7 +162,8 @@ class FilterBank:
         end = self._end
         self._predicted[end], self._innovations[:, end], self._positions[end] = x[:SHOWN], innovation, q
         self._likelihoods[end] = self._likelihood
-        self._squares[end] = innovation[QUICKEST] ** 2 / (self.expected * variance)
+        remembered = self._squares[end - 1] * math.exp(-2.0 * step / _SURPRISED)
+        self._squares[end] = np.maximum(innovation[QUICKEST] ** 2 / (self.expected * variance), remembered)
         self._times.append(time)
         self._end, self._count = end + 1, self._count + 1
         if self._count == self._settling:
@@ -139,13 +174,16 @@ class FilterBank:
             self._grade(end - self._after)
         return Sample(self._positions[end], self._predicted[end, 1, MIDDLE], self._innovations[QUICKEST, end])
 
-    def at(self, time: float, blur: float = 0.0) -> Estimate:
-        """The motion at an instant, not before the lag began. blur: standard deviation of what all times are off [s]."""
+    def at(self, time: float, blur: float = 0.0, rate_std: float = 0.0) -> Estimate:
+        """The motion at an instant, not before the lag began. blur: standard deviation of what all times are off together [s],
+        rate_std: of the rate of all times, as a share of it."""
         place = self._place(time)
         motion, deviation = self._mixed(place, self._end)
         deviation *= self._grades.scale
         if blur > _AT:
             deviation = np.sqrt(deviation * deviation + (blur * motion[1:]) ** 2)
+        if rate_std:
+            deviation += rate_std * _ORDER * np.abs(motion[:ORDERS])
         ahead = time - self._times[place]
         shown = motion[:ORDERS] if abs(ahead) < _AT else transition(ahead)[:ORDERS, :SHOWN] @ motion
         return Estimate(shown, deviation)
@@ -154,15 +192,22 @@ class FilterBank:
         """The motion (5, n) at a sample by the innovations up to another, and its standard deviations (4, n) as filters claim
         them, were their errors independent."""
         later = end - place
-        corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:end]  # (m, 5, n)
+        if self._exact and self._uneven >= place:
+            later = min(later, _LONGEST)
+            smoothing, spread = smoothing_gains(self._width, self._steps[place:place + later])
+        else:
+            smoothing, spread = self._gains.weights[:, :, :later], self._gains.deviation[later - 1]
+        corrections = smoothing @ self._innovations[:, place:place + later]  # (m, 5, n)
         each = corrections.swapaxes(0, 1) + self._predicted[place]
         weights = self._likelihoods[min(place + self._ahead, end - 1)] - CAUTION
         np.exp(weights - weights.max(axis=0), out=weights)
         weights /= weights.sum(axis=0)
-        claimed = np.square(self._gains.deviation[later - 1]) @ (weights * weights) * self._variance
+        claimed = np.square(spread) @ (weights * weights) * self._variance
         surprise = self._squares[max(place - self._ahead, 0):end].max(axis=0)
         claimed *= np.maximum(surprise / _LIKELY, 1.0)
-        return (each * weights).sum(axis=1), np.sqrt(claimed)
+        mean = (each * weights).sum(axis=1)
+        claimed += (np.square(each[:ORDERS] - mean[:ORDERS, None]) * weights).sum(axis=1)  # filters that disagree
+        return mean, np.sqrt(claimed)
 
     def smoothed(self, time: float, blur: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the motion at an instant, its noise and the disagreement of the filters, (4, n) each, for later innovations.
@@ -217,6 +262,21 @@ class FilterBank:
         self.outliers += int(far.sum())
         return np.where(far, 0.0, innovation), np.where(far, 0.0, square)
 
+    def _add_gains(self, step: float, measured: bool = True) -> StepGains:
+        """Those of the next sample, this time after the last one [s]: the steady ones only where steps are even."""
+        steady, before = self._gains.step, self._steps[-1]
+        even = measured and abs(step - self.period) <= _EVEN * self.period
+        if even and before is steady:
+            found = steady
+        else:
+            found = gains_after_step(self._width, before, step, measured)
+            if even and (np.abs(found.known - steady.known) <= _CONVERGED * np.abs(steady.known)).all():
+                found = steady
+            else:
+                self._uneven = len(self._steps)
+        self._steps.append(found)
+        return found
+
     def _pass_over(self, step: float, lost: int) -> None:
         """Samples that are lost: predicted, and corrected by nothing."""
         last = self._times[self._end - 1]
@@ -224,8 +284,9 @@ class FilterBank:
             end = self._end
             self._predicted[end], self._innovations[:, end] = self._moved(k * step)[:SHOWN], 0.0
             self._positions[end], self._likelihoods[end] = self._positions[end - 1], self._likelihood
-            self._squares[end] = 0.0
+            self._squares[end] = self._squares[end - 1] * math.exp(-2.0 * step / _SURPRISED)
             self._times.append(last + k * step)
+            self._add_gains(step, measured=False)
             self._end = end + 1
 
     def _make_room(self, steps: int) -> None:
@@ -242,7 +303,8 @@ class FilterBank:
             made[(*at, slice(0, count))] = history[(*at, kept)]
             return made
 
-        self._times, self._end = self._times[kept], count
+        self._times, self._steps, self._end = self._times[kept], self._steps[kept], count
+        self._uneven -= kept.start
         self._positions, self._predicted = longer(self._positions), longer(self._predicted)
         self._likelihoods, self._innovations = longer(self._likelihoods), longer(self._innovations, 1)
         self._squares = longer(self._squares)

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..errors import Rejected
+from .chain import transition
 from .encoder import Readings
 from .filter_bank import Estimate, FilterBank
 from .grading import Grades
 from .position_noise import PositionNoise
-from .sample_clock import SampleClock
+from .sample_clock import ALIKE, SampleClock
 from .sensor_learning import SensorLearning
 
 LAG = 0.03  # s
@@ -19,7 +21,79 @@ TURN = 2.0 * math.pi
 _GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: without samples for longer, the filters begin anew
 _FIRST = 8  # samples, and as many more again, from which the period is found
 _LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
+_CHANGE, _REMEMBERED = 0.4, 0.15  # of what an estimate differs from the last one, for so long [s]: its deviation is no less
+_ODD, _ODD_REMEMBERED = 3.0, 0.2  # after a stamp out of line, deviations are larger by so much, and for so long [s]
+_UNSEEN = 0.15  # of an encoder's step
+_STANDING, _STANDING_PERIODS = 0.03, 8.0  # s and periods without a change of position, from which on joints are slow
+_RECEIVED = 256  # positions kept at least, and as many more
+_NEARBY = 2.5  # of the longest step between stamps lately: positions of so long before and after an instant are near it
+_STEPS_REMEMBERED = 0.3  # s
+_SPEED, _SPEED_SAMPLES = 3.0, 8  # times the mean speed of so many samples on both sides: without a limit, no joint is faster
+_SPREAD = 6.0  # standard deviations of a position
 _RETUNE = 0.01  # of the period: gains are computed again for another one
+
+
+class ReceivedPositions:
+    """The last positions received, and the cone that they allow at an instant: nothing that a filter or a clock computes is
+    part of it, other than the deviation of a position."""
+
+    def __init__(self, joints: int, velocity_limits: np.ndarray | None):
+        """velocity_limits (n,) [rad/s, m/s]: NaN, 0 or None where they are not known."""
+        limits = np.zeros(joints) if velocity_limits is None else np.asarray(velocity_limits, dtype=float)
+        self._limits = np.where(np.isfinite(limits), np.abs(limits), 0.0)
+        self._stamps, self._positions = np.zeros(2 * _RECEIVED), np.zeros((2 * _RECEIVED, joints))
+        self._least = np.full(joints, np.inf)  # smallest distance between two positions in a row: a step of the encoder
+        self.clear()
+
+    def clear(self) -> None:
+        self._end, self._longest = 0, 0.0
+        self._moved = np.zeros(len(self._limits))  # largest distance between two positions in a row, lately
+        self._changed = np.full(len(self._limits), -np.inf)  # s; stamp of the last other position
+
+    def push(self, stamp: float, q: np.ndarray) -> None:
+        if self._end == len(self._stamps):
+            self._stamps[:_RECEIVED], self._positions[:_RECEIVED] = self._stamps[_RECEIVED:], self._positions[_RECEIVED:]
+            self._end = _RECEIVED
+        if self._end:
+            step = max(stamp - float(self._stamps[self._end - 1]), 0.0)
+            kept = math.exp(-step / _STEPS_REMEMBERED)
+            self._longest = max(step, self._longest * kept)
+            moved = np.abs(q - self._positions[self._end - 1])
+            self._moved = np.maximum(moved, self._moved * kept)
+            changed = moved > 0.0
+            self._least = np.where(changed, np.minimum(moved, self._least), self._least)
+            self._changed = np.where(changed, stamp, self._changed)
+        self._stamps[self._end], self._positions[self._end] = stamp, q
+        self._end += 1
+
+    def shift(self, step: float, samples: int) -> None:
+        """The clock was set by a step [s] before the last samples."""
+        self._stamps[:max(self._end - samples, 0)] += step
+
+    def unseen(self, time: float, period: float) -> np.ndarray:
+        """(4, n) what joints may move, and the derivatives of that, without their encoders' changing by a step."""
+        standing = time - self._changed
+        slow = np.isfinite(standing) & (standing > max(_STANDING, _STANDING_PERIODS * period))
+        return np.where(slow, _UNSEEN * self._least / np.where(slow, standing, 1.0) ** np.arange(4)[:, None], 0.0)
+
+    def outside(self, time: float, q: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """(n,) whether positions are outside the range of those received within a few steps of an instant [s], by more than
+        `spread` (n,) and what joints move from the nearest one until then."""
+        stamps, positions = self._stamps[:self._end], self._positions[:self._end]
+        reach = _NEARBY * self._longest
+        first, last = np.searchsorted(stamps, (time - reach, time + reach)).tolist()
+        near = min(max(int(np.searchsorted(stamps, time)), 1), self._end - 1)
+        first, last = max(min(first, near - 1), 0), max(last, near + 1)
+        around = positions[first:last]
+        away: np.ndarray = np.maximum(around.min(axis=0) - q, q - around.max(axis=0)) - spread
+        if not (away <= 0.0).all():
+            wide = slice(max(first - _SPEED_SAMPLES, 0), min(last + _SPEED_SAMPLES, self._end))
+            seconds = float(stamps[wide][-1] - stamps[wide][0])
+            speed = np.maximum(self._limits, _SPEED * np.ptp(positions[wide], axis=0) / max(seconds, 1e-9))
+            away -= speed * float(np.abs(stamps[first:last] - time).min())
+            away -= self._moved  # at least a step of the encoder, which may not be known yet
+        outside: np.ndarray = ~(away <= 0.0)  # NaN is outside
+        return outside
 
 
 class MotionEstimator:
@@ -32,17 +106,21 @@ class MotionEstimator:
     grades     : what is known of the filters' standard deviations
     clock      : what is known of the stamps
     readings   : whether messages are repeated
+    diverged   : estimates rejected since they were outside of the cone that received positions allow
     disordered : messages left out since their stamps were a little before the last one
     outliers   : positions left out
     """
 
-    def __init__(self, joints: int, lag: float = LAG, resolution: np.ndarray | float = 0.0, turning: Sequence[int] = ()):
+    def __init__(self, joints: int, lag: float = LAG, resolution: np.ndarray | float = 0.0, turning: Sequence[int] = (),
+                 velocity_limits: np.ndarray | None = None):
         """lag [s]: 0 for none. resolution: of the encoders [rad, m], one or (n,); 0 finds it in the data.
-        turning: numbers of the joints that may be told a whole turn away at any sample."""
+        turning: numbers of the joints whose positions may change by whole turns from one sample to the next.
+        velocity_limits (n,) [rad/s, m/s]: None, NaN or 0 where they are not known; then the speed of what was received."""
         self.lag = lag
         self.noise = PositionNoise(np.broadcast_to(np.asarray(resolution, dtype=float), joints).copy())
         self.readings, self.clock = Readings(), SampleClock((0.0, 1.0))
-        self.disordered = self._outliers = 0
+        self.disordered = self.diverged = self._outliers = 0
+        self._received = ReceivedPositions(joints, velocity_limits)
         self._turning = np.array(turning, dtype=np.intp)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
         self._learning, self.grades = SensorLearning(self.noise), Grades(joints)
@@ -59,7 +137,12 @@ class MotionEstimator:
         self._restart()
 
     def _restart(self) -> None:
+        self._dropped = 0
         self._outliers = self.outliers
+        self._received.clear()
+        self._odd = -math.inf  # s; when a stamp was last out of line
+        self._before: tuple[float, int, np.ndarray] | None = None
+        self._change = np.zeros((4, len(self._turned)))
         self._filters = None
         self._waiting: list[tuple[float, np.ndarray]] = []
         self._last: tuple[float, np.ndarray, np.ndarray | None] | None = None
@@ -76,6 +159,7 @@ class MotionEstimator:
         if self._origin is not None and nanoseconds <= self._newest:
             if self._newest - nanoseconds < _GAP * 1e9:
                 self.disordered += nanoseconds < self._newest
+                self._dropped += nanoseconds < self._newest
                 return False
             self.clear()
         if self._origin is None:
@@ -90,16 +174,50 @@ class MotionEstimator:
         return True
 
     def estimate(self, nanoseconds: int | None = None) -> Estimate:
-        """The motion `lag` before the newest message, or at a stamp that is not before that."""
+        """The motion `lag` before the newest message, or at a stamp that is not before that.
+
+        Raises Rejected: `estimate_diverged` where the received positions do not allow the estimated ones; the filters start
+        again then. `history_too_short` for an instant long before the lag."""
         assert self._filters, "not ready"
         time = self._seconds(self._newest) - self.lag if nanoseconds is None else self._seconds(nanoseconds)
         newest = self.clock.time + self.clock.period
-        found = self._filters.at(min(time, newest), self.clock.blur)
+        if time < self.clock.time - self.lag - max(_GAP, _GAP_PERIODS * self.clock.period):
+            raise Rejected("history_too_short", f"the instant is {self.clock.time - time:.3f} s before the newest sample; "
+                                                f"estimates go back {self.lag:g} s", passing=True)
+        found = self._filters.at(min(time, newest), self.clock.blur, self.clock.rate_std)
         if time > newest:  # others have been heard since; nothing tells how these went on
             found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
+        spread = _SPREAD * np.sqrt(self.noise.variance(np.zeros(len(self._turned))))
+        outside = self._received.outside(time, found.motion[0], spread)
+        if outside.any():
+            self._diverged(found, int(outside.argmax()))
+        found = found._replace(deviation=self._consistent(time, found))
         if len(self._turning):
             found.motion[0] -= self._turned if time >= self._turned_at else self._turned_before
         return found
+
+    def _diverged(self, found: Estimate, joint: int) -> None:
+        """Begin anew; raises Rejected."""
+        self.diverged += 1
+        self._heard = False
+        self._restart()
+        raise Rejected("estimate_diverged", f"the estimated position of joint {joint + 1} of {found.motion.shape[1]} in the "
+                                            f"message is {found.motion[0, joint]:.6g}, out of reach of the positions received "
+                                            "around that instant; nothing is published and the filters start again. Stamps "
+                                            "that jitter by more than a period, or two senders on one topic, cause this")
+
+    def _consistent(self, time: float, found: Estimate) -> np.ndarray:
+        """Deviations (4, n) of an estimate that are no smaller than what the last ones were off each other."""
+        made = self._newest
+        before, self._before = self._before, (time, made, found.motion)
+        if before is not None and made != before[1]:
+            step = time - before[0]
+            if abs(step - (made - before[1]) * 1e-9) < 1e-6:
+                change = np.abs(found.motion - transition(step)[:4, :4] @ before[2])
+                self._change = np.maximum(change, self._change * math.exp(-step / _REMEMBERED))
+        doubled = 1.0 + _ODD * math.exp(-max(self.clock.time - self._odd, 0.0) / _ODD_REMEMBERED)
+        deviation: np.ndarray = np.maximum(doubled * found.deviation, _CHANGE * self._change)
+        return np.maximum(deviation, self._received.unseen(time, self.clock.period))
 
     @property
     def ready(self) -> bool:
@@ -122,6 +240,7 @@ class MotionEstimator:
         if len(self._turning):
             q = self._unwrapped(stamp, q, qd)
         self._stamp = stamp
+        self._received.push(stamp, q)
         if self._filters:
             self._take(self._filters, stamp, q)
             if self._heard:
@@ -160,21 +279,28 @@ class MotionEstimator:
         t, early = (np.array(block) for block in zip(*self._waiting))
         since = t - t.mean()
         self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, self.grades,
-                                             clock.period, self.lag)
+                                             clock.period, self.lag, exact=True)
         for stamp, positions in others:
             self._take(filters, stamp, positions)
 
     def _take(self, filters: FilterBank, stamp: float, q: np.ndarray) -> None:
         """A sample for the filters."""
         clock, settled = self.clock, filters.settled < self.clock.time
-        steps = clock.advance(stamp, (lambda time: filters.misfit(time, q)) if settled else None)
-        if steps > _LEAP:
+        steps = clock.advance(stamp, (lambda time: filters.misfit(time, q)) if settled else None, self._dropped)
+        if clock.odd or self._dropped:
+            self._odd = clock.time
+        self._dropped = 0
+        if steps > _LEAP or clock.broken:
             self._wanted = _ENOUGH
             self._restart()
             return
+        if clock.step:
+            filters.shift(clock.step)
+            self._odd = clock.time
+            self._received.shift(clock.step, ALIKE)
         if abs(clock.period - filters.period) > _RETUNE * filters.period:
             filters.tune(clock.period, self.lag)
-        self.noise.wander = clock.wander
+        self.noise.wander = clock.wander if clock.even else clock.jitter
         sample = filters.take(clock.time, steps, q)
         if steps == 1 and settled:
             self._learning.see(filters, sample, clock.deviation, stamp - clock.time, clock)

@@ -28,6 +28,10 @@ TINY, BURST = 0.2, 0.28  # of a period: steps so short are inside of bursts; of 
 _SHORTEST = 1e-4  # s; what seems to be a shorter period may be a burst
 _WANDER = 30.0  # of the jitter over the number of stamps: what even times move about while they are few
 _SLIP = 3.0  # periods that stamps are off even times for long: these were set, or it was wrong all along
+_OUTLYING, _OUTLYING_PERIODS, _OUTLYING_S = 6.0, 0.05, 2e-5  # times the jitter, the period, and s: what deviates by more
+ALIKE = 4  # stamps in a row that deviate alike before the clock counts as set
+_WHOLLY = 0.99
+_UNLIKELY = 4.0  # standard deviations of a mean of deviations
 LATE = 30.0  # a stamp that is late, however late, is as unlikely as positions of which such squares sum up to that
 
 Misfit = Callable[[float], float]
@@ -41,6 +45,8 @@ class SampleClock:
     period    : of the samples [s]
     jitter    : standard deviation of the stamps [s]
     share     : of the deviations that is taken for an error of the stamps, 0 to 1
+    step      : the stamps' clock was set by so much before the last samples [s]; `time` is of the clock as it is now
+    broken    : the times of the samples before do not go on in those to come
     """
 
     def __init__(self, stamps: Sequence[float], before: SampleClock | None = None):
@@ -53,6 +59,8 @@ class SampleClock:
         self._agreement: float = before._agreement if before else 0.0
         self._evidence: float = before._evidence if before else 0.0
         self._age, self._readable = len(stamps), True
+        self.step, self.broken, self._before = 0.0, False, 0.0
+        self._outlying: list[tuple[float, float, float]] = []  # samples in a row: deviation, share, what the stamp fits better
         self._tiny = float(np.mean(np.diff(stamps) < TINY * self.period))
 
     @property
@@ -62,23 +70,40 @@ class SampleClock:
         return clear or self._age >= _MOST
 
     @property
+    def even(self) -> bool:
+        """Whether samples have even times; otherwise they have those of their stamps."""
+        return self._readable or self._tiny > BURST
+
+    @property
+    def odd(self) -> bool:
+        """Whether the last stamp is out of line, or stamps are so uneven that no line is known."""
+        return bool(self._outlying) or not self._readable
+
+    @property
     def jitter(self) -> float:
         return math.sqrt(self._variance)
 
     @property
     def blur(self) -> float:
         """Standard deviation of what all times are off together [s]: of the phase of a line through stamps that jitter."""
-        return 2.0 * self.share * self.jitter / math.sqrt(self._age)
+        return self.share * math.hypot(2.0 * self.jitter / math.sqrt(self._age), self._offset)
+
+    @property
+    def rate_std(self) -> float:
+        """Standard deviation of the rate of the even times, as a share of it: while they follow stamps that run away."""
+        excess = abs(self._offset) - 2.0 * self.jitter / math.sqrt(_OFFSET)
+        return self.share * max(excess, 0.0) * 2.0 / (_OFFSET * self.period)
 
     @property
     def wander(self) -> float:
         """Standard deviation of what times tremble because phase and period are still being found out [s]."""
         return _WANDER * self.share * self.jitter / self._age
 
-    def advance(self, stamp: float, misfit: Misfit | None) -> int:
+    def advance(self, stamp: float, misfit: Misfit | None, dropped: int = 0) -> int:
         """Take the next sample. Returns how many periods it comes after the last one, at least 1.
 
         misfit(time) : squares of what the positions would be off, were they of that time, over their variances
+        dropped      : messages since the last sample whose stamps did not advance
         """
         step, self._stamp = stamp - self._stamp, stamp
         self._age = k = min(self._age + 1, _SLOWLY)
@@ -87,18 +112,47 @@ class SampleClock:
         self._variance += (0.5 * off * off - self._variance) / min(k, _RECENT)
         self._tiny += (float(step < TINY * self.period) - self._tiny) / min(k, _RECENT)
         self._readable = self.jitter < (_UNEVEN if self._readable else _EVEN) * self.period
-        if self._readable or self._tiny > BURST:
-            steps = self._steps(stamp, misfit) if self._readable else self._counted(misfit)
+        self.step, share = 0.0, self.share
+        if self.even:
+            steps = self._steps(stamp, misfit, dropped) if self._readable else self._counted(misfit)
+            before = self.deviation
             self._follow(stamp - self._even - steps * self.period, steps)
             self.deviation = stamp - self._even
+            if not self._outlying:
+                self._before = before
+            share = self._settle_step(stamp, misfit)
         else:
             steps = round(step / self.period - 0.5)
             self.period += (min(step, 2.0 * self.period) - self.period) / k
-            self._even, self.deviation = stamp, 0.0
-        self.time = max(stamp - self.share * self.deviation, self.time + 0.1 * self.period)
+            self._even, self.deviation, self._offset = stamp, 0.0, 0.0
+            self._outlying.clear()
+        self.time = max(stamp - share * self.deviation, self.time + 0.1 * self.period)
         return max(1, steps)
 
-    def _steps(self, stamp: float, misfit: Misfit | None) -> int:
+    def _settle_step(self, stamp: float, misfit: Misfit | None) -> float:
+        """Share of the deviation of the last stamp that is an error. A stamp that deviates by much more than stamps do was
+        late, or the reading was: positions decide. If several in a row deviate alike, the clock was set, or the readings have
+        moved in time; both become the even times to come."""
+        if not self._readable or abs(self.deviation) < _OUTLYING * self.jitter + _OUTLYING_PERIODS * self.period + _OUTLYING_S:
+            self._outlying.clear()
+            return self.share
+        better = misfit(self._even) - misfit(stamp) if misfit else 0.0
+        share = self.share if abs(better) < LOST else float(better < 0.0)
+        self._outlying.append((self.deviation, share, better))
+        deviations, shares, better_all = map(np.array, zip(*self._outlying[-ALIKE:]))
+        shift = float(deviations.mean())
+        loose = _OUTLYING * self.jitter + _OUTLYING_PERIODS * self.period
+        if len(deviations) < ALIKE or np.ptp(deviations) > loose or abs(deviations[0] - self._before) < 0.5 * abs(shift):
+            return share  # too few, not alike, or the rate of the clock changes
+        self._outlying.clear()
+        self._even += shift
+        self.deviation, self._offset = stamp - self._even, 0.0
+        if better_all.sum() < LOST:  # the readings went on as before: the clock was set
+            self.step, self.time = shift, self.time + shift
+            self.broken = bool((shares < _WHOLLY).any())
+        return self.share
+
+    def _steps(self, stamp: float, misfit: Misfit | None, dropped: int) -> int:
         """How many periods went by; positions are asked where stamps leave it open. 0: there was one too many before."""
         periods = (stamp - self._even) / self.period
         nearest = max(0, round(periods))
@@ -110,7 +164,7 @@ class SampleClock:
             found = misfit(self._even + steps * self.period) if misfit else 0.0
             return found + min((periods - steps) ** 2 / variance, LATE) + LOST * (steps != 1)
 
-        return min({1, max(0, nearest - 1), nearest, nearest + 1}, key=cost)
+        return min({1, 1 + dropped, max(0, nearest - 1), nearest, nearest + 1}, key=cost)
 
     def _counted(self, misfit: Misfit | None) -> int:
         """How many periods went by where messages come in bursts: one, unless positions say otherwise."""
@@ -121,13 +175,16 @@ class SampleClock:
     def _follow(self, error: float, steps: int) -> None:
         """Phase and period, as a line through all stamps has them, later through the last ones."""
         bound = 3.0 * self.jitter + 0.01 * self.period
+        if len(self._outlying) > 2 * ALIKE:  # no stray stamps: the rate has changed
+            bound = self.period
         error, k = min(max(error, -bound), bound), self._age if self._age < _FOUND else _SLOWLY
         self._even += steps * self.period + error * (4 * k - 2) / (k * (k + 1))
         self.period = max(self.period + error * 6.0 / (k * (k + 1) * max(1, steps)), 0.5 * self.period)
         self._offset += (self._stamp - self._even - self._offset) / _OFFSET
         if abs(self._offset) > _SLIP * self.period:
-            self._even, self._age, self._offset = self._stamp, 1, 0.0
-        elif abs(self._offset) > 0.75 * self.period:
+            self.broken = True
+        elif abs(self._offset) > (_UNLIKELY * self.jitter / math.sqrt(_OFFSET) + 0.001 * self.period if self._readable
+                                  else 0.75 * self.period):
             self._age = min(self._age, _OFFSET)
 
     def learn(self, deviation: np.ndarray, taken: np.ndarray, velocity: np.ndarray, innovation: np.ndarray,

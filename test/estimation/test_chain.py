@@ -13,7 +13,8 @@ from rnea_ros.estimation.chain import (
     SHOWN,
     STATES,
     bandwidths,
-    gains_after_gap,
+    gains_after_step,
+    smoothing_gains,
     steady_gains,
     transition,
 )
@@ -84,7 +85,8 @@ def test_weights_smooth_as_rauch_tung_and_striebel_do(m):
 def test_after_a_gap_more_is_believed(steps):
     period = 0.002
     found = steady_gains(period, 2)
-    K, S = gains_after_gap(found, period, steps)
+    after = gains_after_step(bandwidths(period), found.step, steps * period)
+    K, S = after.K * bandwidths(period)[:, None] ** np.arange(STATES), after.S
     if steps == 1:
         np.testing.assert_allclose(K, found.K, rtol=1e-7, atol=1e-12)
     for m, (states, _) in enumerate(BANK):
@@ -94,6 +96,29 @@ def test_after_a_gap_more_is_believed(steps):
         P = F @ left @ F.T + Q
         assert S[m] == pytest.approx(P[0, 0] + 1.0, rel=1e-9)
         np.testing.assert_allclose(K[m, :states] / unit, P[:, 0] / (P[0, 0] + 1.0), rtol=1e-6)
+
+
+def test_gains_of_uneven_steps_never_let_a_filter_diverge():
+    """Steps of a tenth of a period to a gap of 20: the error of the state stays near its standard deviation. The steady gains
+    let the quickest filters grow by 1e50."""
+    rng, period = np.random.default_rng(4), 0.004
+    width = bandwidths(period)
+    before, error = steady_gains(period, 2).step, np.zeros((len(BANK), STATES))
+    for _ in range(500):
+        step = float(rng.choice((0.1, 0.1, 1.0, 3.0, 20.0))) * period
+        gains = gains_after_step(width, before, step)
+        error = np.einsum("mij,mj->mi", np.swapaxes(gains.onward, 1, 2), error) + 1e-3 * rng.normal(size=error.shape)
+        spread = np.sqrt(np.diagonal(gains.P, axis1=1, axis2=2))
+        assert (np.abs(error) <= 10.0 * spread + 1.0).all()
+        before = gains
+
+
+def test_uneven_smoothing_equals_even_smoothing_where_steps_are_even():
+    period, lags = 0.004, 12
+    found, width = steady_gains(period, lags), bandwidths(period)
+    weights, deviation = smoothing_gains(width, [found.step] * lags)
+    np.testing.assert_allclose(weights, found.weights, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(deviation, found.deviation[lags - 1], rtol=1e-6)
 
 
 def test_the_bandwidth_is_where_motion_becomes_noise():

@@ -1,11 +1,14 @@
 """Motion estimated from positions as sensors tell them: how near, how late, and how far off by its own account."""
 
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.motion_estimator import MotionEstimator
+from rnea_ros.errors import Rejected
+from rnea_ros.estimation.filter_bank import FilterBank
+from rnea_ros.estimation.motion_estimator import MotionEstimator, ReceivedPositions
 from support.motions import TURN, at, encoded, jumping, s_curves, sines, smooth, splines
 
 EPOCH = 1_700_000_000_123_456_789  # ns; stamps of today leave a double no digits to spare
@@ -163,6 +166,73 @@ def test_a_clock_that_is_set_a_little_is_followed():
         exact = at(motion, t, times[part] - ahead)
         assert np.abs(found[0, part] - exact[0]).max() < 1e-3 * np.abs(exact[1]).max()
         assert np.sqrt(np.mean((found[3, part] - exact[3]) ** 2) / np.mean(exact[3] ** 2)) < 0.1
+
+
+@pytest.mark.parametrize(("seed", "seconds"), [(6, 1.5), (8, 1.5), (5, 2.3)])
+def test_bursts_with_losses_do_not_make_filters_diverge(seed, seconds):
+    """Even readings of sines of 0.4 rad, stamped when a sender that stalls for up to 30 ms publishes them, 30 % lost: gains of
+    even steps grew positions to 1e100 rad."""
+    rng, sent, read, now, number = np.random.default_rng(seed), [], [], 0.0, 0
+    stall = rng.exponential(0.03)
+    while now < seconds:
+        if now > stall:
+            now += rng.uniform(0.005, 0.03)
+            stall = now + rng.exponential(0.03)
+        if rng.random() >= 0.3:
+            sent.append(now)
+            read.append(0.004 * number)
+        number += 1
+        now = max(now + 2e-4 * rng.uniform(0.5, 2.0), 0.004 * number + abs(rng.normal(0.0, 2e-4)))
+    q = 0.4 * np.sin(0.9 * np.array(read)[:, None] + 0.5 * np.arange(7))
+    estimator, furthest = MotionEstimator(7), []
+    for stamp, positions in zip(nanoseconds(sent).tolist(), q):
+        with suppress(Rejected):  # nothing is published then
+            if estimator.push(stamp, positions) and estimator.ready:
+                furthest.append(np.abs(estimator.estimate().motion[0]).max())
+    assert len(furthest) > 0.5 * len(sent) and max(furthest) < 0.42
+
+
+@pytest.mark.parametrize("step", [0.012, 0.019, 0.03, -0.012])
+def test_after_a_clock_is_set_by_a_few_periods_accelerations_are_right_at_once(step):
+    """At 200 Hz: they were wrong for seconds, by up to 100 of their deviations."""
+    t = 0.005 * np.arange(500)
+    times, found, deviation = stream(MotionEstimator(1), t + step * (t >= 1.0), np.sin(t)[:, None])
+    late = times > 1.1
+    off = np.abs(found[2, late, 0] + np.sin(times[late] - step))
+    assert off.max() < 0.05 and (off < 10.0 * deviation[2, late, 0]).all()
+
+
+# --- the cone of what was received ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("position", [17.3, np.nan, 1e122])
+def test_an_estimate_that_no_received_position_allows_is_rejected_and_filters_start_again(position, monkeypatch):
+    t = np.arange(0.0, 1.0, DT)
+    estimator = MotionEstimator(3, velocity_limits=np.full(3, 5.0))
+    stream(estimator, t, cubic(t)[0])
+    at_instant = FilterBank.at
+
+    def diverged(filters, *given):
+        found = at_instant(filters, *given)
+        found.motion[0, 1] = position
+        return found
+
+    monkeypatch.setattr(FilterBank, "at", diverged)
+    with pytest.raises(Rejected, match="joint 2 of 3") as rejected:
+        estimator.estimate()
+    assert rejected.value.reason == "estimate_diverged"
+    assert estimator.diverged == 1 and not estimator.ready
+
+
+@pytest.mark.parametrize(("limits", "reach"), [(None, 0.3), (np.array([5.0]), 0.5), (np.array([np.inf]), 0.3)])
+def test_the_cone_widens_by_the_velocity_limit_or_by_what_was_received(limits, reach):
+    """1 rad/s in steps of 10 ms; 100 ms after the last one. Without a limit: three times the speed received."""
+    received = ReceivedPositions(1, limits)
+    for k in range(40):
+        received.push(0.01 * k, np.array([0.01 * k]))
+    for off, outside in ((0.98 * reach, False), (reach + 0.02, True)):
+        for side in (0.39 + off, 0.365 - off):
+            assert received.outside(0.49, np.array([side]), np.zeros(1))[0] == outside
 
 
 def test_a_gap_begins_anew_and_lost_samples_do_not():

@@ -27,11 +27,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fuzz import files, motions, nodes
+from fuzz import files, motions, nodes, senders
 from fuzz.mutation import LONGEST, mutated
 from fuzz.target import Target, Try, outcome
 
-TARGETS = {target.name: target for target in (*files.TARGETS, *nodes.TARGETS, *motions.TARGETS)}
+TARGETS = {target.name: target for target in (*files.TARGETS, *nodes.TARGETS, *motions.TARGETS, *senders.TARGETS)}
 PATIENCE = 10.0  # s of processor time for one input
 MEMORY = 4 << 30  # bytes of address space, beyond what is in use at the start
 FINDINGS = 5  # of a target, after which it is left

@@ -15,7 +15,8 @@ from fuzz.target import Target, WrongNumber, outcome
 
 from rnea_ros import InputError
 
-IN_PROCESS = {"urdf": 60, "robot_file": 6, "yaml": 150, "csv": 100, "bag": 60, "services": 300, "retime": 8, "goals": 5}
+IN_PROCESS = {"urdf": 60, "robot_file": 6, "yaml": 150, "csv": 100, "bag": 60, "services": 300, "retime": 8, "goals": 5,
+              "estimator": 12}
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)

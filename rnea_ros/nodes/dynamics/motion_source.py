@@ -32,9 +32,13 @@ class MotionSource:
     """
 
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
-                 clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3):
+                 clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3,
+                 velocity_limits: np.ndarray | None = None):
         """clock() is what this node's clock shows [ns]; optional: joints that are read where someone publishes them; order:
-        of the highest derivative that a desired motion may have."""
+        of the highest derivative that a desired motion may have; velocity_limits (n,) [rad/s, m/s]: inf where unlimited."""
+        self._velocity_limits = np.full(len(joint_names) + len(optional), np.nan)
+        if velocity_limits is not None:
+            self._velocity_limits[:len(joint_names)] = velocity_limits
         self.state = StateReader(joint_names, clock, optional)
         self.desired = DesiredReader(joint_names, clock, optional, order)
         self._joint_names = tuple(joint_names)
@@ -103,15 +107,20 @@ class MotionSource:
 
     def _estimate(self, stamp: int) -> np.ndarray:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
-        found, state = self._found, self.state
+        found, state, refused = self._found, self.state, None
         # who spoke last counts; not who has the newest stamp, which may be of a sender that has ended and of its clock
         for part in sorted(state.parts, key=lambda part: part.arrival) if len(state.parts) > 1 else state.parts:
             history = part.history
-            found[:, :, part.columns] = history.estimate(stamp) if history is not None and history.ready else np.nan
+            try:
+                found[:, :, part.columns] = history.estimate(stamp) if history is not None and history.ready else np.nan
+            except Rejected as rejected:  # another sender may have these joints too
+                found[:, :, part.columns], refused = np.nan, rejected
         needed = found[:, :, :len(self._joint_names)]
         needed[:, :, state.rests] = 0.0
         needed[0, 0, state.rests] = state.q[state.rests]
         if np.isnan(needed[0, 1]).any():
+            if refused is not None:
+                raise refused
             few = [name for name, speed in zip(self._joint_names, needed[0, 1]) if math.isnan(speed)]
             raise Rejected("history_too_short", f"the estimator needs more joint states of {some(few)}; this is normal for an "
                                                 "instant after the start or a gap", passing=True)
@@ -154,6 +163,7 @@ class MotionSource:
         return {"estimator.lag_s": f"{self._lag:.4g}", "estimator.readings_hz": f"{1.0 / clock.period:.6g}",
                 "estimator.repeated_readings": bool(history.readings.period),
                 "estimator.stamp_jitter_s": f"{clock.jitter:.2g}", "estimator.outliers": history.outliers,
+                "estimator.diverged": history.diverged,
                 **{f"{name}.position_noise": f"{value:.2g}" for name, value in zip(names, spread)},
                 **{f"{name}.position_resolution": f"{value:.3g}" for name, value in zip(names, noise.resolution)}}
 
@@ -163,7 +173,8 @@ class MotionSource:
         if history is None:
             turning = [place for place, joint in enumerate(part.joints) if joint in self._turning]
             resolution = self._values["estimator.resolution"]
-            history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning)
+            history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning,
+                                                     self._velocity_limits[part.columns])
         elif part.stamp - before > self._values["state_timeout"] * 1e9:
             history.clear()
         part.pushed = part.stamp

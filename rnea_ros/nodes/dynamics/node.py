@@ -200,7 +200,8 @@ class DynamicsNode(Node):
         before = self._robot
         if before is None or robot.joints_read != before.joints_read:
             self._motion = MotionSource(robot.joint_names, self._settings.values, robot.joint_types,
-                                        lambda: self.get_clock().now().nanoseconds, robot.optional, robot.order)
+                                        lambda: self.get_clock().now().nanoseconds, robot.optional, robot.order,
+                                        robot.limits.velocity)
         elif before is not robot:
             robot.take_over(before)
         self._robot = robot
