@@ -23,12 +23,14 @@ _FIRST = 8  # samples, and as many more again, from which the period is found
 _LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
 _CHANGE, _REMEMBERED = 0.4, 0.15  # of what an estimate differs from the last one, for so long [s]: its deviation is no less
 _ODD, _ODD_REMEMBERED = 3.0, 0.2  # after a stamp out of line, deviations are larger by so much, and for so long [s]
+_LOOSE, _LOOSELY = 0.15, 10.0  # of a period: for each of the jitter beyond that, deviations are larger by so much
 _UNSEEN = 0.15  # of an encoder's step
 _STANDING, _STANDING_PERIODS = 0.03, 8.0  # s and periods without a change of position, from which on joints are slow
 _RECEIVED = 256  # positions kept at least, and as many more
 _NEARBY = 2.5  # of the longest step between stamps lately: positions of so long before and after an instant are near it
 _STEPS_REMEMBERED = 0.3  # s
 _SPEED, _SPEED_SAMPLES = 3.0, 8  # times the mean speed of so many samples on both sides: without a limit, no joint is faster
+_LIMITS = 1.5  # velocity limits that no joint passes: controllers overshoot
 _SPREAD = 6.0  # standard deviations of a position
 _RETUNE = 0.01  # of the period: gains are computed again for another one
 
@@ -48,7 +50,7 @@ class ReceivedPositions:
     def clear(self) -> None:
         self._end, self._longest = 0, 0.0
         self._moved = np.zeros(len(self._limits))  # largest distance between two positions in a row, lately
-        self._changed = np.full(len(self._limits), -np.inf)  # s; stamp of the last other position
+        self._changed = np.zeros(len(self._limits))  # s; stamp of the first position, or of the last that differed
 
     def push(self, stamp: float, q: np.ndarray) -> None:
         if self._end == len(self._stamps):
@@ -63,6 +65,8 @@ class ReceivedPositions:
             changed = moved > 0.0
             self._least = np.where(changed, np.minimum(moved, self._least), self._least)
             self._changed = np.where(changed, stamp, self._changed)
+        else:
+            self._changed[:] = stamp
         self._stamps[self._end], self._positions[self._end] = stamp, q
         self._end += 1
 
@@ -73,8 +77,10 @@ class ReceivedPositions:
     def unseen(self, time: float, period: float) -> np.ndarray:
         """(4, n) what joints may move, and the derivatives of that, without their encoders' changing by a step."""
         standing = time - self._changed
-        slow = np.isfinite(standing) & (standing > max(_STANDING, _STANDING_PERIODS * period))
-        return np.where(slow, _UNSEEN * self._least / np.where(slow, standing, 1.0) ** np.arange(4)[:, None], 0.0)
+        slow = (self._least < np.inf) & (standing > max(_STANDING, _STANDING_PERIODS * period))
+        step, seconds = np.where(slow, _UNSEEN * self._least, 0.0), np.where(slow, standing, 1.0)
+        found: np.ndarray = step / seconds ** np.arange(4)[:, None]
+        return found
 
     def outside(self, time: float, q: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """(n,) whether positions are outside the range of those received within a few steps of an instant [s], by more than
@@ -92,7 +98,11 @@ class ReceivedPositions:
             speed = np.maximum(self._limits, _SPEED * np.ptp(positions[wide], axis=0) / max(seconds, 1e-9))
             away -= speed * float(np.abs(stamps[first:last] - time).min())
             away -= self._moved  # at least a step of the encoder, which may not be known yet
-        outside: np.ndarray = ~(away <= 0.0)  # NaN is outside
+        nearest = near if abs(stamps[near] - time) < abs(stamps[near - 1] - time) else near - 1
+        step = np.where(np.isfinite(self._least), self._least, 0.0)
+        cone = _LIMITS * self._limits * (abs(float(stamps[nearest]) - time) + self._longest) + spread + 2.0 * step
+        beyond = (self._limits > 0.0) & ~(np.abs(q - positions[nearest]) <= cone)
+        outside: np.ndarray = ~(away <= 0.0) | beyond  # NaN is outside
         return outside
 
 
@@ -215,8 +225,9 @@ class MotionEstimator:
             if abs(step - (made - before[1]) * 1e-9) < 1e-6:
                 change = np.abs(found.motion - transition(step)[:4, :4] @ before[2])
                 self._change = np.maximum(change, self._change * math.exp(-step / _REMEMBERED))
-        doubled = 1.0 + _ODD * math.exp(-max(self.clock.time - self._odd, 0.0) / _ODD_REMEMBERED)
-        deviation: np.ndarray = np.maximum(doubled * found.deviation, _CHANGE * self._change)
+        loose = max(self.clock.jitter / self.clock.period - _LOOSE, 0.0)
+        wider = 1.0 + _LOOSELY * loose + _ODD * math.exp(-max(self.clock.time - self._odd, 0.0) / _ODD_REMEMBERED)
+        deviation: np.ndarray = np.maximum(wider * found.deviation, _CHANGE * self._change)
         return np.maximum(deviation, self._received.unseen(time, self.clock.period))
 
     @property

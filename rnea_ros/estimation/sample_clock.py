@@ -31,6 +31,7 @@ _SLIP = 3.0  # periods that stamps are off even times for long: these were set, 
 _OUTLYING, _OUTLYING_PERIODS, _OUTLYING_S = 6.0, 0.05, 2e-5  # times the jitter, the period, and s: what deviates by more
 ALIKE = 4  # stamps in a row that deviate alike before the clock counts as set
 _WHOLLY = 0.99
+_OSCILLATOR = 3e-5  # relative error of the rate of a computer's clock
 _UNLIKELY = 4.0  # standard deviations of a mean of deviations
 LATE = 30.0  # a stamp that is late, however late, is as unlikely as positions of which such squares sum up to that
 
@@ -91,8 +92,8 @@ class SampleClock:
     @property
     def rate_std(self) -> float:
         """Standard deviation of the rate of the even times, as a share of it: while they follow stamps that run away."""
-        excess = abs(self._offset) - 2.0 * self.jitter / math.sqrt(_OFFSET)
-        return self.share * max(excess, 0.0) * 2.0 / (_OFFSET * self.period)
+        excess = max(abs(self._offset) - 2.0 * self.jitter / math.sqrt(_OFFSET), abs(self.deviation) - 2.0 * self.jitter, 0.0)
+        return self.share * excess * 2.0 / (_OFFSET * self.period) + _OSCILLATOR
 
     @property
     def wander(self) -> float:

@@ -188,10 +188,13 @@ def judge(stream: Sender, rng: np.random.Generator, lag: float, limits: np.ndarr
         if number not in checked:
             continue
         since = np.searchsorted(stream.arrival[kept[:count]], stream.arrival[k] - LATELY - lag)
-        recent = kept[since:count]
+        recent, moved = kept[since:count], None
+        if limits is None and count > 1:
+            moved = np.abs(np.diff(stream.positions[kept[max(since - 1, 0):count]], axis=0)).max(axis=0)
         instant = (stream.stamps[k] - EPOCH) * 1e-9 - lag
         error = _error(stream, motion, instant - late[recent], recent)
-        verdict.outside = max(verdict.outside, _outside(stream, motion[0], instant, recent, late[recent]))
+        verdict.outside = max(verdict.outside, _outside(stream, motion[0], instant, recent, late[recent],
+                                                        moved))
         if stream.arrival[k] > stream.arrival[0] + START:
             off = (error / (deviation + ROUNDING)).max(axis=1)
             verdict.when = np.where(off > verdict.deviations, stream.arrival[k], verdict.when)
@@ -215,8 +218,10 @@ def _error(stream: Sender, motion: np.ndarray, instants: np.ndarray, recent: np.
     return nearest
 
 
-def _outside(stream: Sender, q: np.ndarray, instant: float, recent: np.ndarray, late: np.ndarray) -> float:
-    """How far positions are outside the cone, over its width there."""
+def _outside(stream: Sender, q: np.ndarray, instant: float, recent: np.ndarray, late: np.ndarray,
+             moved: np.ndarray | None) -> float:
+    """How far positions are outside the cone, over its width there; without limits it is wider by what positions `moved` from
+    one message to the next."""
     stamps = (stream.stamps[recent] - EPOCH) * 1e-9
     near = int(np.abs(stamps - instant).argmin())
     around = np.abs(stamps - stamps[near]) < APART
@@ -225,6 +230,8 @@ def _outside(stream: Sender, q: np.ndarray, instant: float, recent: np.ndarray, 
     if "wraps" in stream.kinds:
         away = np.abs((away + np.pi) % (2.0 * np.pi) - np.pi)
     width = 1.1 * stream.motion.limits * (abs(stamps[near] - instant) + unsure) + 3.0 * stream.noise + 1e-6
+    if moved is not None:
+        width = width + moved
     return float(np.max(away / width))
 
 
