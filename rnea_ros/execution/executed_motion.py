@@ -25,6 +25,7 @@ from .schedule import Schedule
 from .turns import nearest, turning
 from .watch import Watch
 
+LATE, MOST_STEPS = 0.5, 20  # share of a control period by which a tick may be late; steps in which a later one advances
 GOAL = 1e-9  # of the path, within which it is at its end
 
 
@@ -65,6 +66,7 @@ class ExecutedMotion:
     watch     : what is seen of the robot that follows it
     stopped   : why it is not to go on, in a sentence and in a word; empty while it is
     rests     : the last sample, once its reference rests at the end
+    steps     : references (q, qd, qdd) of the last tick, one for each control period of it; the last is that of its sample
     """
 
     def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits, watch: Watch,
@@ -76,6 +78,7 @@ class ExecutedMotion:
         self.watch = watch
         self.stopped = self.reason = ""
         self.rests: Sample | None = None
+        self.steps: list[Reference] = []
         self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
         self._schedule = Schedule(scaler.plan.law)
         self._torques: TorqueStream | None = None
@@ -116,12 +119,24 @@ class ExecutedMotion:
         (self.committed or self.scaler).change(constraints)
 
     def tick(self, dt: float, now: int, clock: Callable[[], int],
-             ready: Callable[[int, int], bool] = lambda asked, now: True) -> Sample:
-        """Where to be dt [s] after the last tick; or, where it is handed out, where it is now [ns], by the clock. At the
-        end the last one, again and again. ready: see Follower."""
+             ready: Callable[[int, int], bool] = lambda asked, now: True, period: float = np.inf) -> Sample:
+        """Return the sample dt [s] after the last tick; of whole trajectories that at time now [ns], by the clock. After the
+        end the last sample is returned again.
+
+        ready: see Follower. period: of control [s]; a late tick advances in steps of it (`steps`), so that who interpolates
+        between references never has to bridge more than one period.
+        """
         if self.rests is not None:
             return self.rests
-        reference = self.scaler.tick(dt) if self.committed is None else self._seen(self.committed, now, clock, ready)
+        if self.committed is None:
+            count = int(np.clip(np.ceil(dt / period - LATE), 1, MOST_STEPS))
+            for k in range(count):
+                reference = self.scaler.tick(dt / count)
+                self.steps = [*(self.steps if k else ()), reference]
+                if reference.done:
+                    break
+        else:
+            reference = self._seen(self.committed, now, clock, ready)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
         binding = self._use.nearest(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd, reference.qddd)

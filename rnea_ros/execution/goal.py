@@ -24,6 +24,9 @@ from .turns import nearest
 SLOWLY = 0.5  # share of the velocity limits with which a robot that is elsewhere goes to the first point
 UNKNOWN = 0.5  # rad/s, m/s; where no velocity limit is known
 SHORTEST, REST = 0.5, 0.1  # s; of the way to the first point, and there
+MAX_DELAY_S = 3600.0  # by which the stamp of a trajectory may be ahead of the clock
+MAX_POINTS = 20_000  # of a trajectory; preparing takes about a second for each thousand
+MANY_POINTS = 1000  # from which preparing is reported
 EDGE = 1e-6  # rad, m; by which a path may touch its position limits
 
 
@@ -93,6 +96,9 @@ def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[Tr
     """The trajectory `points` of joints `names`, in the order of joint_names. Raises Rejected."""
     if not points or not names:
         raise Rejected("empty", f"the trajectory has {len(points)} points for {len(names)} joints; ~/stop ends a motion")
+    if len(points) > MAX_POINTS:
+        raise Rejected("too_many_points", f"the trajectory has {len(points)} points, at most {MAX_POINTS} are allowed: "
+                                          "resample it, or send it in parts")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise Rejected("duplicate_joint", f"named more than once: {some(twice)}")

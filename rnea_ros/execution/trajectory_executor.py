@@ -24,7 +24,7 @@ from .ending import LEFT, ending
 from .executed_motion import ExecutedMotion, Sample
 from .execution_context import ExecutionContext
 from .follower import Follower
-from .goal import Goal, OnEnd, Outcome
+from .goal import MANY_POINTS, MAX_DELAY_S, Goal, OnEnd, Outcome
 from .joint_state_buffer import Measurement, unseen
 from .preparation import Preparation
 from .solver_process import SolverProcess
@@ -32,6 +32,7 @@ from .start_state import StartState
 from .state_machine import Occasion, StateMachine
 from .states import Event, Phase, State, phase
 
+LONG_DELAY_S = 1.0  # from which a trajectory that waits for its stamp is reported
 FAILURES = 100  # of one tick after the other, after which a motion is given up
 OTHER_JOINTS = "the robot has other joints now"
 STILL = 1e-3  # share of the speed below which a paused motion counts as paused
@@ -41,7 +42,8 @@ Names = tuple[str, ...]
 class TrajectoryExecutor:
     """Safe to be called from any thread; `tick` from one.
 
-    values      : output, horizon, interpolation, catch_up, solve_first, start_tolerance, start_mismatch, on_new_trajectory
+    values      : control_rate, output, horizon, interpolation, catch_up, solve_first, start_tolerance, start_mismatch,
+                  on_new_trajectory
     measured    : joint names -> positions (n,), NaN where nothing tells
     on_event    : called with (whether all is well, a sentence)
     on_rejected : called with every Rejected that is not raised
@@ -119,6 +121,11 @@ class TrajectoryExecutor:
             raise Rejected("no_model", "there is no robot description yet")
         if goal.start and late > 0.0:
             raise Rejected("too_late", f"by its stamp it should have ended {late:.3f} s ago; a stamp of zero means at once")
+        ahead = (goal.start - now) * 1e-9
+        if ahead > MAX_DELAY_S:
+            raise Rejected("too_early", f"its stamp is {ahead:.6g} s ahead of this node's clock, at most {MAX_DELAY_S:g} s "
+                                        "are allowed: compare the clocks of both machines, or use a stamp of zero to begin at "
+                                        "once")
         if self._machine.state is not State.IDLE and self.values["on_new_trajectory"] == "refuse":
             raise Rejected("busy", "another trajectory is not at its end, and on_new_trajectory is refuse")
         goal.check_tolerances(self._seen(goal.joint_names))
@@ -128,6 +135,10 @@ class TrajectoryExecutor:
         with self._lock:
             self.check(goal, now)
             self._machine.fire(Event.GOAL, Occasion(goal=goal, now=now))
+        if (ahead := (goal.start - now) * 1e-9) > LONG_DELAY_S:
+            self._on_event(True, f"the trajectory waits: its stamp is {ahead:.1f} s ahead of this node's clock")
+        if len(goal.times) > MANY_POINTS:
+            self._on_event(True, f"preparing a trajectory of {len(goal.times)} points: about a second for each thousand")
 
     def pause(self) -> None:
         self._pause(True, "paused")
@@ -217,7 +228,7 @@ class TrajectoryExecutor:
             return None
         if machine.waiting is not None and now >= machine.waiting.start:
             machine.fire(Event.NEXT_DUE, Occasion(Outcome("stopped", "another trajectory came"), well=True))
-        sample = motion.tick(dt, now, self._clock, self.follower.ready)
+        sample = motion.tick(dt, now, self._clock, self.follower.ready, 1.0 / self.values["control_rate"])
         self._start.send(motion.joint_names, sample.reference.q, now)
         self._read_message(motion)
         for well, news in (watch := motion.watch).follow(sample.reference, self._seen(motion.joint_names), now):

@@ -222,4 +222,8 @@ def _durations(given: float | tuple[float, float] | None) -> tuple[float, float]
     values = validation.numbers("duration", given)
     if values.size not in (1, 2):
         raise InputError(f"duration is {given!r:.60}; one number, or shortest and longest [s]")
-    return float(values.min()), float(values.max())
+    shortest, longest = float(values.flat[0]), float(values.flat[-1])
+    if longest < shortest:
+        raise InputError(f"duration is [{shortest:g}, {longest:g}]: the first is the shortest, the second the longest [s]; "
+                         f"give [{longest:g}, {shortest:g}]")
+    return shortest, longest

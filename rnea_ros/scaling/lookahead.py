@@ -8,26 +8,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ..errors import InputError
 from .dense_look import dense_look
 from .feasibility import check_rest
 from .plan import ScaledPlan, handed_over, hastened
 from .profile import PASS, Progress, largest
-from .terms import Constraints, played_at, shares
+from .terms import Constraints
 from .time_scaling import CoefficientTable
 
 ROOM = 0.98  # share of the limits that a law may use from which another one is to be solved for
 AHEAD = 4.0  # s of a law, that there is a table for when it is handed to ticks; they make the rest where it is needed
-RATES = (0.25, 0.5, 0.75, 1.0)  # rates at which the excess over new limits is looked at
 
 
 class Assessment(NamedTuple):
-    """A law under new constraints: the largest constant rate inside them, and the coefficients to verify transitions with.
+    """Law under new constraints: the largest constant rate inside them, and the coefficients to verify transitions with.
 
-    Where factor < 1, `slower` is the law at that rate, with its coefficients, and the limits in `table` are as much wider as
-    the law exceeds them.
+    Where factor < 1, `slower` is the law at that rate, with its coefficients.
     """
 
     factor: float
@@ -59,12 +55,8 @@ def assess(constraints: Constraints, current: ScaledPlan, sigma: float, progress
     if factor >= 1.0:
         return Assessment(1.0, table, None)
     factor *= 1.0 - 1e-12
-    excess = np.ones(len(constraints.offset))
-    for k in RATES:
-        np.maximum.at(excess, look.of, shares(played_at(look.polynomials.T, k), offset) / PASS)
     slower = current.slower(factor)
-    its_table = CoefficientTable(constraints, slower.law, sigma / factor, AHEAD)
-    return Assessment(factor, table.widened(excess), (slower, its_table))
+    return Assessment(factor, table, (slower, CoefficientTable(constraints, slower.law, sigma / factor, AHEAD)))
 
 
 def next_law(constraints: Constraints, current: ScaledPlan, at: float, plan: ScaledPlan, catch_up: bool, offset: float,

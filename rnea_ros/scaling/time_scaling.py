@@ -35,6 +35,9 @@ FIRST_STEP, GROW, CUT = 0.01, 1.3, 0.5  # of k_end from tick to tick
 LEAST_STEP = 1e-4
 HORIZON = 0.8  # of the time in which the rate limits let a torque swing from end to end
 SHORTEST, LONGEST = 0.02, 0.5  # s
+# (rate at the end by the largest one that is inside, length by the horizon) of braking transitions, the gentlest first
+BRAKES = tuple((share, length) for length in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0) for share in (1.0, 0.95, 0.85, 0.7))
+LONGEST_BRAKE = 1.0  # s
 
 
 def horizon(constraints: Constraints) -> float:
@@ -194,27 +197,67 @@ class TimeScaling:
         else:
             self._step = max(CUT * self._step, LEAST_STEP)
 
+    def brake(self, table: CoefficientTable, most: float) -> None:
+        """Use the coefficients of other constraints, and slow down to `most`, the largest constant rate inside them.
+
+        The transition is inside the limits if one of BRAKES is, else it is that which exceeds them least. Limits are then
+        wider, by just as much, until `rebase`.
+        """
+        self.table = table
+        if self.k <= most and self.steady:
+            return
+        best = None
+        for share, length in BRAKES:
+            end, H = share * min(self.k, most), min(length * self.horizon, LONGEST_BRAKE)
+            cubic = self._cubic_to(end, H)
+            if cubic is None:
+                continue
+            t, values = self._utilization(cubic, H)
+            worst = np.abs(values).max(axis=2)
+            excess = np.maximum(worst - VERIFIED, 0.0)  # cost: of the peak, and of how long
+            cost = float(2.0 * excess.max() + ((t[:, 2] - t[:, 0]) * excess.mean(axis=1)).sum() / self.horizon)
+            if best is None or cost < best[0]:
+                best = cost, end, H, cubic, float(worst.max())
+            if within(values, VERIFIED):
+                break
+        if best is not None:
+            _, self.end, self.left, self._cubic, peak = best
+            if peak > VERIFIED:
+                self.table = table.widened(np.full(len(table.kept), (1.0 + SKEW) * peak / VERIFIED))
+
     def _verified(self, end: float) -> bool:
         """Begin the transition that ends there, if it keeps to the limits at every instant; whether it does."""
-        H, k, kappa = self.horizon, self.k, self.kappa
+        cubic = self._cubic_to(end, self.horizon)
+        if cubic is None or not within(self._utilization(cubic, self.horizon)[1], VERIFIED):
+            return False
+        self.end, self.left, self._cubic = end, self.horizon, cubic
+        return True
+
+    def _cubic_to(self, end: float, H: float) -> tuple[float, float] | None:
+        """Return w and its slope of the transition to a rate within a time H; None where the rate leaves 0 to 1."""
+        k, kappa = self.k, self.kappa
         way = end - k
         w, j = (6.0 * way / H - 4.0 * kappa) / H, (6.0 * kappa - 12.0 * way / H) / (H * H)
         turn = 2.0 * kappa / (j * H) if j else H  # where kappa is zero, beside the end
         if 0.0 < turn < H and not 0.0 <= k + turn * (kappa + turn * (w / 2.0 + turn * (j / 6.0))) <= 1.0:
-            return False
+            return None
+        return w, j
+
+    def _utilization(self, cubic: tuple[float, float], H: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return times (spans, 3) and utilizations (spans, 3, constraints) of a transition of length H."""
+        (w, j), k, kappa = cubic, self.k, self.kappa
         polynomials = np.array(((self.sigma, k, kappa / 2.0, w / 6.0, j / 24.0), (k, kappa, w / 2.0, j / 6.0, 0.0),
                                 (kappa, w, j / 2.0, 0.0, 0.0), (w, j, 0.0, 0.0, 0.0)))
-        t = self._cut(polynomials)
+        t = self._cut(polynomials, H)
         t = np.stack((t[:-1], 0.5 * (t[:-1] + t[1:]), t[1:]), axis=1)
         motion = (polynomials @ powers(t.ravel())).reshape(4, *t.shape)
-        if not within(self.table.utilization(*motion), VERIFIED):
-            return False
-        self.end, self.left, self._cubic = end, H, (w, j)
-        return True
+        return t, self.table.utilization(*motion)
 
-    def _cut(self, polynomials: np.ndarray) -> np.ndarray:
-        """The times between spans of a transition."""
-        t, sigma = self._spans, polynomials[0] @ self._powers
+    def _cut(self, polynomials: np.ndarray, H: float) -> np.ndarray:
+        """Return the times between spans of a transition of length H."""
+        usual = self.horizon == H
+        t = self._spans if usual else self._spans * (H / self.horizon)
+        sigma = polynomials[0] @ (self._powers if usual else powers(t))
         if sigma[-1] > self.table.edges[-1]:
             self.table.make(sigma[-1] + AHEAD)
         edges = self.table.edges
@@ -225,7 +268,7 @@ class TimeScaling:
         near = np.interp(passed, sigma, t)
         place, rate = polynomials[:2] @ powers(near)
         near += (passed - place) / np.maximum(rate, SLOW)  # Newton's step
-        return np.sort(np.concatenate((t, np.minimum(np.maximum(near, 0.0), self.horizon))))
+        return np.sort(np.concatenate((t, np.minimum(np.maximum(near, 0.0), H))))
 
     def rebase(self, table: CoefficientTable, factor: float) -> bool:
         """Go on with the same state on the law slowed by a factor, if that can be verified; whether it was."""

@@ -4,11 +4,11 @@ A law that is inside the limits and as near to the plan as they let it (plan.py)
 verified transitions (time_scaling.py): pause, resume, override and stop are rates that are wanted of it. Other limits or
 another payload are dealt with off the tick:
 
-1. The new constraints are put along what is left of the law, and the closed form gives the largest constant rate inside them,
-   with a little room.
-2. Until the rate has come down to it, transitions are verified with the new constraints, each limit widened by just as much as
-   the law exceeds it: nobody can undo what the robot is doing already, but nothing gets worse. Once it is that slow, and its
-   transition can be verified with the limits as they are, they are in force.
+1. The new constraints are evaluated along what is left of the law, and the closed form gives the largest constant rate inside
+   them, with a little room.
+2. Braking to that rate begins at once: by a transition inside the new limits if one of a family is, else by that which exceeds
+   them least and for the shortest time. Meanwhile each limit is wider by this excess. As soon as the rate is small enough, and
+   its transition can be verified with the limits as they are, they are in force.
 3. Then the rest of the motion is solved for anew, from a place a little ahead; of a long one first the next moment, which does
    not take long. Both laws pass that place with the same sd and sdd, so the new one takes over there without a step, whatever
    the rate is.
@@ -16,8 +16,8 @@ another payload are dealt with off the tick:
 What is promised, while model, limits and path stay as they are: every limit at every instant, the exact path, rest at the
 goal, and that whatever has been begun can be continued, so also that the motion can still come to rest: in the worst case at
 the goal. What is not: a time to come to rest, since where the fastest motion brakes with full torque nothing brakes harder;
-and anything about a robot that differs from its model. After a sudden change to tighter limits the state is outside of them
-until step 2 is done; by no more than the law was when the change came.
+and anything about a robot that differs from its model. After a sudden change to tighter limits or a heavier payload the motion
+may be outside of them until step 2 is done: where the state when the change comes is outside, or no transition is inside.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TrajectoryScaler:
         self._asked: list[Constraints] = []  # for, and not yet looked at
         self._unsolved = False  # whether a law is still to be solved
         self._soon = True  # whether first for the next moment alone
-        self._new: tuple[Constraints, Assessment] | None = None  # waits for a constant rate
+        self._new: tuple[Constraints, Assessment] | None = None  # for the next tick
         self._slower: tuple[ScaledPlan, CoefficientTable] | None = None  # waits for a rate small enough
         self._next: Handover | None = None  # waits for its place
         factor = 1.0
@@ -150,15 +150,23 @@ class TrajectoryScaler:
         """What a tick begins with: take over what is ready, and steer."""
         self.collect()
         scaling = self.time_scaling
-        if scaling.steady:
-            self._at_steady_rate()
+        if self._new is not None:
+            self.constraints, (self._most, table, self._slower) = self._new
+            self._new = None
+            if scaling.steady and scaling.sigma == 0.0:
+                scaling.table = table
+            else:
+                scaling.brake(table, self._most)
+            if self._slower is None:
+                self._ask_for_law()
+        if scaling.steady and scaling.sigma == 0.0:
+            scaling.k = scaling.end = self._wanted  # at rest any rate will do
         if self._slower is not None and scaling.rebase(self._slower[1], self._most):  # slow enough for the new limits
             self._most, self.current, self._slower = 1.0, self._on_path(self._slower[0]), None
             self._ask_for_law()
         if self._next is not None:
             self._take_over(self._next)
-        if self._new is None:
-            scaling.steer(self._wanted)
+        scaling.steer(self._wanted if self._slower is None else min(self._wanted, scaling.end))
 
     def advance(self, dt: float) -> None:
         """Move on as was decided."""
@@ -248,17 +256,6 @@ class TrajectoryScaler:
                 self._ask_for_law()
 
         self._submit(_Job(partial(assess, constraints, self.current, self.time_scaling.sigma), then, failed))
-
-    def _at_steady_rate(self) -> None:
-        """What has to wait until the rate is constant."""
-        scaling = self.time_scaling
-        if self._new is not None:
-            self.constraints, (self._most, scaling.table, self._slower) = self._new
-            self._new = None
-            if self._slower is None:
-                self._ask_for_law()
-        if scaling.sigma == 0.0:
-            scaling.k = scaling.end = self._wanted  # at rest any rate will do
 
     def _ask_for_law(self) -> None:
         """The motion nearest to the plan, from a place a little ahead. What was asked for comes first."""

@@ -147,6 +147,38 @@ def test_stamps():
     assert it.executor.stop() and it.executor.phase is Phase.IDLE
 
 
+def test_a_stamp_far_ahead_is_reported_or_refused():
+    it = Stage()
+    it.take(trajectory(start=it.now + 5_000_000_000))
+    assert "the trajectory waits: its stamp is 5.0 s ahead of this node's clock" in it.events
+    with pytest.raises(Rejected, match="compare the clocks of both machines") as caught:
+        it.take(trajectory(start=it.now + 31_536_000_000_000_000))
+    assert caught.value.reason == "too_early"
+
+
+def test_a_trajectory_of_too_many_points_is_refused():
+    points = [TrajectoryPoint(0.01 * k, POINTS[0]) for k in range(20_001)]
+    with pytest.raises(Rejected, match="20001 points, at most 20000 are allowed: resample") as caught:
+        read(ROBOT.joint_names, ROBOT.joint_names, points)
+    assert caught.value.reason == "too_many_points"
+
+
+def test_a_late_tick_has_a_reference_for_each_control_period():
+    """A controller interpolates between references: over 5 ms its quintics would leave the motion, over 1 ms they do not."""
+    late, regular = Stage(), Stage()
+    for it in (late, regular):
+        it.take(trajectory())
+        for _ in range(3):  # ready, begun
+            it.worker.work(), it.solver.work()
+            it.executor.tick(it.now, DT)
+    late.executor.tick(late.now, 5.0 * DT)
+    references = [regular.executor.tick(regular.now, DT)[1].reference for _ in range(5)]
+    steps = late.executor.motion.steps
+    assert len(steps) == 5
+    for step, reference in zip(steps, references):
+        assert np.abs(step.q - reference.q).max() < 1e-12 and np.abs(step.qdd - reference.qdd).max() < 1e-9
+
+
 def test_a_robot_that_is_elsewhere():
     it = Stage()
     it.measured = POINTS[1].copy()

@@ -138,11 +138,13 @@ SCALING = (
           choices=("level", "state", "imu", "odometry"), read_only=True),
     *BASE_TOPICS,
     Entry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
-    Entry("output", "points", "What ~/reference carries: points, one for each tick, to be reached at once; trajectory, the "
-          "whole scaled motion ahead as stamped points, sent again from a point ahead when something changes; horizon, the "
-          "same of the next moment, after which the motion would come to rest of itself. For the next motion",
+    Entry("output", "points", "Content of ~/reference. points: the next reference in each control period; if the node "
+          "hangs or is killed the robot stops at once. trajectory: the whole scaled motion as stamped points, sent again when "
+          "something changes. horizon: the motion of the next `horizon` seconds and of coming to rest after it. Takes effect "
+          "with the next motion",
           choices=("points", "trajectory", "horizon")),
-    Entry("horizon", 0.5, "With output horizon: that moment. It is sent again when half of it is over", "s", 0.2, 30.0),
+    Entry("horizon", 0.5, "With output horizon: time of the motion that is sent before it comes to rest. It is sent again when half "
+          "of it is over", "s", 0.2, 30.0),
     Entry("lead", 0.1, "With output trajectory or horizon: how far ahead of now a change begins. Half of it is for the node, "
           "which takes twice as long where that is too short; half for the message's way", "s", 0.02, 2.0),
     Entry("controller.name", "", "The joint_trajectory_controller that follows, by its name with namespace: references go to "
@@ -155,8 +157,8 @@ SCALING = (
     Entry("controller.timeout", 5.0, "How long trajectories wait, at the start, for that controller to be found; and how long "
           "it may tell nothing of its state during a motion", "s", 0.1, 60.0),
     Entry("controller.required", False, "Whether trajectories are refused while it is not found. If not, a warning says so"),
-    Entry("longest_step", 5.0, "A reference that comes later than this many periods moves on by no more than that: the motion "
-          "is delayed rather than jumps. Only with output points, and not with use_sim_time", low=1.0, high=100.0),
+    Entry("longest_step", 5.0, "Largest number of control periods by which a late tick advances the motion, with a point "
+          "for each; a later one delays the motion. With output points alone, and not with use_sim_time", low=1.0, high=100.0),
     Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
           "velocities, or also the curvature that their accelerations mean",
           choices=("positions", "velocities", "accelerations")),

@@ -16,7 +16,7 @@ from std_msgs.msg import Float64, Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
+from rnea_ros.execution.executed_motion import MOST_STEPS, ExecutedMotion, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import duration
@@ -64,11 +64,14 @@ class ScalingMessages:
         if motion.committed is not None:
             self._hand_out(motion, motion.committed)
         elif _has_subscribers(self._reference):
-            point = self._point
-            point.positions, point.velocities, point.accelerations = (
-                array.array("d", now[field].tobytes()) for field in ("position", "velocity", "acceleration"))
-            point.effort = array.array("d", now["effort"].tobytes() if values["reference_effort"] else b"")
-            point.time_from_start = duration(1.0 / values["control_rate"])
+            period = 1.0 / values["control_rate"]
+            points = self._points[:max(len(motion.steps), 1)]
+            for k, (point, step) in enumerate(zip(points, motion.steps or [reference]), 1):
+                point.positions, point.velocities, point.accelerations = (
+                    array.array("d", x.tobytes()) for x in (step.q, step.qd, step.qdd))
+                point.effort = array.array("d", now["effort"].tobytes() if values["reference_effort"] else b"")
+                point.time_from_start = duration(k * period)
+            self._trajectory.points = points
             self._reference.publish(self._trajectory)
         if values["commands"] != "none" and _has_subscribers(self._commands):
             self._commands.publish(Float64MultiArray(data=array.array("d", now[values["commands"]].tobytes())))
@@ -103,8 +106,8 @@ class ScalingMessages:
 
     def _arrange(self, motion: ExecutedMotion) -> None:
         names, size = list(motion.joint_names), len(motion.joint_names)
-        self._point = JointTrajectoryPoint()
-        self._trajectory = JointTrajectory(joint_names=names, points=[self._point])  # stamp zero: begins when it comes
+        self._points = [JointTrajectoryPoint() for _ in range(MOST_STEPS)]
+        self._trajectory = JointTrajectory(joint_names=names)  # stamp zero: begins when it comes
         self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names)
         self._views: dict[str, np.ndarray] = {}
         for field in ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate"):
