@@ -35,6 +35,11 @@ def test_a_duration_that_speed_forbids_is_refused_before_anything_is_solved(monk
         rr(RR_GOAL, RR_START, limits=back, duration=(0.1, 0.19))
 
 
+def test_a_duration_whose_shortest_is_longer_than_its_longest_is_refused():
+    with pytest.raises(InputError, match=r"duration is \[2, 1\]: the first is the shortest, .* give \[1, 2\]"):
+        rr(duration=(2.0, 1.0))
+
+
 def test_a_duration_that_torque_forbids_is_refused_with_the_shortest():
     with pytest.raises(PlanningError, match=r"starting from 2 guesses: the fastest takes 0\.39\d* s, 0\.3 s are allowed; the "
                                             r"nearest one has torque of joint\d .* of 0\.3 s"):

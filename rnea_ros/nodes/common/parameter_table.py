@@ -143,8 +143,8 @@ SCALING = (
           "something changes. horizon: the motion of the next `horizon` seconds and of coming to rest after it. Takes effect "
           "with the next motion",
           choices=("points", "trajectory", "horizon")),
-    Entry("horizon", 0.5, "With output horizon: time of the motion that is sent before it comes to rest. It is sent again when half "
-          "of it is over", "s", 0.2, 30.0),
+    Entry("horizon", 0.5, "With output horizon: time of motion that is sent before it comes to rest. It is sent again when "
+          "half of it is over", "s", 0.2, 30.0),
     Entry("lead", 0.1, "With output trajectory or horizon: how far ahead of now a change begins. Half of it is for the node, "
           "which takes twice as long where that is too short; half for the message's way", "s", 0.02, 2.0),
     Entry("controller.name", "", "The joint_trajectory_controller that follows, by its name with namespace: references go to "
