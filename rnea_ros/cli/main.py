@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
 
 from ..errors import MissingPackage, ModelError, RneaError, near
+from ..model.xacro_file import split_arguments, with_arguments
 from .outcome import Outcome, show
 
 
@@ -59,10 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser, subparsers = _parsers()
         if "_ARGCOMPLETE" in os.environ:
             complete(parser, subparsers)
-        parser.parse_args(argv, args)
-        if str(getattr(args, "urdf", None)).endswith(".xacro") and not args.allow_xacro:
-            print(f"rnea {args.command}: {args.urdf} is a program: xacro evaluates what is in it, which can do whatever you "
-                  "can (--allow-xacro says that you know)", file=sys.stderr)
+        arguments, words = split_arguments(sys.argv[1:] if argv is None else argv)
+        parser.parse_args(words, args)
+        args.urdf = with_arguments(getattr(args, "urdf", None), arguments)
         outcome = args.run(args)
         return show(outcome, args.json) if isinstance(outcome, Outcome) else outcome
     except BrokenPipeError:  # the reader of our output has seen enough

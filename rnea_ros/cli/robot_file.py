@@ -16,7 +16,6 @@ from .outcome import Outcome
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="a robot file, or a file of loops, elastic joints or limits")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="compare it with this robot too, and say what comes of both")
-    parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
     parser.add_argument("--list", action="store_true", help="print the names of the profiles")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")
 
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if not args.file:
         raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
     if args.urdf:
-        robot = load(args.urdf, file := robot_file.draft(args.file), allow_xacro=True, backend="python")
+        robot = load(args.urdf, file := robot_file.draft(args.file), backend="python")
         notes = [f"{args.file} with {args.urdf}:", *kinds.described(robot)]
     else:
         notes = [f"{args.file}: {kind(file := robot_file.read(args.file))}"]

@@ -22,7 +22,7 @@ from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from ..robots.springs import SpringRobot
 
-URDF = "URDF; or, where xacro is installed, a .xacro, which is a program and is run"
+URDF = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
 WHY = {FloatingRobot: "the base of robot '{name}' is free", FloatingLoopRobot: "the base of robot '{name}' is free",
        ClosedLoopRobot: "robot '{name}' has closed loops", ParallelRobot: "robot '{name}' is a platform on legs",
        ElasticRobot: "robot '{name}' has elastic joints or motors on links",
@@ -35,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser, base: bool = True) -> None:
     parser.add_argument("urdf", metavar="ROBOT.urdf", help=URDF)
     parser.add_argument("--robot-file", metavar="FILE",
                         help="ROBOT.robot.yaml: loops, elastic joints, payloads, drives, limits, ..., see docs/robot_file.md")
-    parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
     if base:
         parser.add_argument("--base", choices=("fixed", "floating"),
                             help="whether the root link is free; default: as the robot file says, or fixed")
@@ -61,7 +60,7 @@ def add_dynamics(parser: argparse.ArgumentParser) -> None:
 def loaded(args: argparse.Namespace, urdf: str | bytes | None = None) -> AnyRobot:
     """The robot that URDF, robot file and options make, of whatever kind. urdf: text, or a path, instead of args.urdf."""
     options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
-    robot = load(urdf or args.urdf, declared(args.robot_file) if args.robot_file else None, allow_xacro=True, **options)
+    robot = load(urdf or args.urdf, declared(args.robot_file) if args.robot_file else None, **options)
     if args.command not in ("check", "model"):  # which print all warnings
         warn_of_implausible(robot)
     return robot

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RneaError
+from ..model.xacro_file import XacroFile
 from ..sim.quadrupeds import PACKAGE, example_urdf
 
 MODULES = {  # of the nodes by name
@@ -26,10 +27,17 @@ OTHERS = f"{PACKAGE}:"
 GRACE = 5.0  # s, for a process to end by itself
 
 
-def shared(name: str | Path) -> Path:
-    """A file of the package's share folder, wherever pip or colcon have put it, or of the source tree; of the package
-    example-robot-data, by the end of its path after a colon; or a path as it is."""
-    if isinstance(name, Path):
+def own(path: str) -> Path | XacroFile:
+    """A path that the user gave, in the form that `shared` leaves as it is."""
+    return path if isinstance(path, XacroFile) else Path(path)
+
+
+def shared(name: str | Path) -> Path | XacroFile:
+    """Return a file of the package's share folder, wherever pip or colcon have put it, or of the source tree.
+
+    After "example-robot-data:" the name is the end of a path in that package. A path of the user (`own`) is returned as it is.
+    """
+    if isinstance(name, Path | XacroFile):
         return name
     if name.startswith(OTHERS):
         return example_urdf(name.removeprefix(OTHERS))

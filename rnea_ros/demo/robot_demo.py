@@ -54,7 +54,7 @@ class RobotDemo:
 
     name       : as `rnea demo --robot NAME` and launch/NAME_demo.launch.py call it
     urdf       : in the package's share folder, after "example-robot-data:" in that package, or anywhere as a path
-    robot_file : in the share folder
+    robot_file : in the share folder, or anywhere as a path
     player     : makes what demo_robot plays; None where other nodes move the robot
     checks     : of a recording and of what was heard beside it, by laws that do not come from the node. heard is None without
                  ROS, where the library plays
@@ -72,7 +72,7 @@ class RobotDemo:
 
     name: str
     urdf: str | Path
-    robot_file: str | None
+    robot_file: str | Path | None
     player: Callable[[], Player] | None
     checks: Callable[[AnyRobot, DemoRecording, Heard | None], list[Verdict]]
     heard: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -89,8 +89,8 @@ class RobotDemo:
 
     @cached_property
     def description(self) -> str:
-        """The URDF, expanded, and only what dynamics needs. A .xacro file is run."""
-        return urdf_reader.text(urdf_reader.read(shared(self.urdf), allow_xacro=True).robot)
+        """The URDF, expanded, and only what dynamics needs."""
+        return urdf_reader.text(urdf_reader.read(shared(self.urdf)).robot)
 
     def load(self, backend: str = "llvm") -> AnyRobot:
         """As dynamics_node has it."""

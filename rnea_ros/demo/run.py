@@ -16,6 +16,7 @@ from ..cli.outcome import Outcome
 from ..cli.output_files import check_files
 from ..errors import RneaError
 from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from . import plot, scaling
 from .ending import ended
 from .processes import explain, free_domain, processes, ros_environment, signals
@@ -49,9 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--movie", metavar="PATH.gif", help="with --plant: the first path as an animated picture")
     parser.add_argument("--robot", choices=sorted(DEMOS), help="another kind of robot, on a motion of its own")
     parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
-    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot, or a .xacro, which is a program and is run; default: the "
-                        "Stanford arm of guarino-gfd, with --scaling a 7R arm")
-    parser.add_argument("--allow-xacro", action="store_true", help="do not warn that a .xacro file is a program")
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot: a URDF, or a .xacro file and its arguments NAME:=VALUE; "
+                                                             "default: the Stanford arm of guarino-gfd, with --scaling a 7R "
+                                                             "arm")
+    parser.add_argument("--robot-file", metavar="FILE", help="robot file or profile of that robot: limits, drives, friction")
     parser.add_argument("--seconds", type=_seconds, help="how long to listen, default 8; not with --scaling")
     parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png, demo_ROBOT.png; "
                         "'' for none")
@@ -77,6 +79,8 @@ def run(args: argparse.Namespace) -> Outcome | int:
 def _run(args: argparse.Namespace) -> Outcome | int:
     if args.robot and (args.urdf or args.scaling or args.plant):
         raise RneaError(f"--robot {args.robot} has a robot and a motion of its own: leave --urdf, --scaling and --plant out")
+    if args.robot_file and (args.robot or args.scaling or args.plant):
+        raise RneaError("--robot-file is for --urdf alone: leave it, or --robot, --scaling and --plant out")
     if args.live and not args.plant:
         raise RneaError("--live shows timings side by side over ROS: add --plant")
     if args.plot is None:
@@ -87,8 +91,11 @@ def _run(args: argparse.Namespace) -> Outcome | int:
         return scaling.run(args)
     if args.plant:
         return timings.run(args)
-    demo = DEMOS[args.robot] if args.robot else any_tree.demo(Path(args.urdf) if args.urdf else None)
+    demo = DEMOS[args.robot] if args.robot else any_tree.demo(args.urdf, args.robot_file)
     robot = demo.load()
+    if args.robot_file and not isinstance(robot, Robot):
+        raise RneaError(f"{args.robot_file} makes a {type(robot).__name__}; rnea demo --urdf shows fixed trees (Robot). `rnea "
+                        "demo --robot NAME` has demos of other kinds")
     if robot.n == 0:
         raise RneaError(f"{args.urdf} has no joints that move, so there is nothing to show")
     robots.check_masses(robot)

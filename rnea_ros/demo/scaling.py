@@ -19,7 +19,7 @@ from ..robots.robot import Robot
 from . import scaling_plot
 from .checks import same_as_library
 from .ending import ended
-from .processes import explain, free_domain, processes, ros_environment, shared, signals
+from .processes import explain, free_domain, own, processes, ros_environment, shared, signals
 from .scaling_checks import Played, arrived, inside, on_path
 from .table import LiveTable
 from .task import Task, parameters, too_fast
@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> Outcome | int:
     """Exit code 0 if every check passes, 1 if not or if the motion did not end."""
     if args.no_ros:
         raise RneaError("--scaling shows a node: it cannot be had with --no-ros")
-    source = Path(args.urdf) if args.urdf else shared("urdf/seven_r.urdf")
-    description = urdf_reader.read(source, allow_xacro=True)
+    source = own(args.urdf) if args.urdf else shared("urdf/seven_r.urdf")
+    description = urdf_reader.read(source)
     robot = Robot(urdf.load(description))
     if robot.n == 0:
         raise RneaError(f"{source} has no joints that move, so there is nothing to show")

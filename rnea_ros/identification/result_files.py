@@ -31,7 +31,7 @@ def write(folder: str | os.PathLike[str], found: Fit, urdf: str, given: Mapping[
     """Into a folder, which is made; returns the names. urdf: path or text; given: the content of the robot file before."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    texts = {URDF: urdf_writer.with_bodies(urdf, found.robot.model, allow_xacro=True),
+    texts = {URDF: urdf_writer.with_bodies(urdf, found.robot.model),
              ROBOT_FILE: robot_file(found, given).text(), REPORT: report(found, summary, pictures),
              NUMBERS: json.dumps(as_json(found), indent=1) + "\n"}
     for name, text in texts.items():

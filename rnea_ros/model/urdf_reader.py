@@ -17,7 +17,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from ..errors import ModelError
-from .xacro_file import expanded
+from .xacro_file import XacroFile, expanded
 
 MAX_BYTES = 3_000_000  # a hostile file takes fifty times its size in memory; real ones stay below a tenth of this
 MAX_LINKS = 2_000
@@ -188,9 +188,12 @@ def _bytes_of_file(source: str | os.PathLike, allow_xacro: bool) -> tuple[bytes,
     if path.suffix != ".xacro":
         return data, where
     _guard(data, where)
+    if isinstance(source, XacroFile):
+        return expanded(path, source.arguments), where
     if not allow_xacro:
         raise ModelError("a .xacro file is a program, which can do whatever you can, and is not run unasked. Expand it first "
-                         "(xacro robot.xacro > robot.urdf) or, if you trust it, say allow_xacro=True", where)
+                         "(xacro robot.xacro > robot.urdf) or, if you trust it, say allow_xacro=True, or with arguments "
+                         "XacroFile(path, {'name': 'value'})", where)
     return expanded(path), where
 
 

@@ -1,7 +1,8 @@
-"""The commands of the nodes. They import nothing before they are called, and who interrupts an import gets no traceback."""
+"""The commands of the nodes. They import nothing before they are called, and Ctrl-C during an import gives no traceback."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import signal
@@ -10,44 +11,125 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-URDF = "--urdf"
+ROS_ARGS, END = "--ros-args", "--"
 
 
-def start(module: str) -> int:
-    """Run main() of a module; its exit code. Until that runs, Ctrl-C ends the process at once, as it does programs in C++."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where who started us has it ignored
+class Command(NamedTuple):
+    """module: has main(); about: what the node does; page: that lists its topics and parameters; parameter: for an example."""
+
+    module: str
+    about: str
+    page: str
+    parameter: str
+
+
+COMMANDS = {
+    "dynamics_node": Command("rnea_ros.nodes.dynamics.node", "Publish torque and torque rate of a robot that publishes joint "
+                                                             "states.", "docs/dynamics_node.md", "state_timeout:=0.2"),
+    "scaling_node": Command("rnea_ros.nodes.scaling.node", "Execute trajectories, slowed just enough for all limits.",
+                            "docs/scaling_node.md", "controller:=/joint_trajectory_controller"),
+    "query_node": Command("rnea_ros.nodes.query.node", "Serve the dynamics of a robot as ROS services.", "docs/query_node.md",
+                          "backend:=python")}
+EPILOG = """examples:
+  {name} --urdf robot.urdf
+  {name} --urdf ur.urdf.xacro ur_type:=ur10e name:=ur --robot-file ur10e
+  {name} --urdf robot.urdf --ros-args -p {parameter} -r __ns:=/left
+
+Without --urdf the node waits for the topic robot_description. All parameters: {page}, config/{name}.yaml, or
+`ros2 param list` while the node runs. docs/robot_file.md describes robot files."""
+
+
+def start(name: str) -> int:
+    """Run a node; return its exit code. Until its main() runs, Ctrl-C ends the process at once, as it does programs in C++."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the parent process ignores it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with described(sys.argv):
-        return importlib.import_module(module).main()
+    with ros_arguments(name, sys.argv):
+        return importlib.import_module(COMMANDS[name].module).main()
 
 
 @contextmanager
-def described(arguments: list[str]) -> Iterator[None]:
-    """`--urdf FILE`, before --ros-args: the file's text becomes the parameter robot_description, for whom no launch file reads
-    it. A command line of ROS cannot take XML as a parameter's value; a parameter file can."""
-    if URDF not in arguments[:-1]:
+def ros_arguments(name: str, arguments: list[str]) -> Iterator[None]:
+    """Replace the options of a node's command line by ROS parameters while the node runs. Exits at --help or wrong options.
+
+    The text of the URDF becomes the parameter robot_description. A command line of ROS cannot take XML as a parameter's value;
+    a parameter file can.
+    """
+    own, ros = _split(arguments[1:])
+    parameters = _parameters(name, own)
+    if not parameters:
         yield
         return
-    k = arguments.index(URDF)
-    try:
-        text = Path(arguments[k + 1]).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        sys.exit(f"cannot start: {arguments[k + 1]}: {getattr(error, 'strerror', None) or error}")
     with TemporaryDirectory(prefix="rnea_urdf_") as folder:
-        file = Path(folder) / "robot_description.yaml"  # JSON is YAML
-        file.write_text(json.dumps({"/**": {"ros__parameters": {"robot_description": text}}}), encoding="utf-8")
-        arguments[k:] = [*arguments[k + 2:], "--ros-args", "--params-file", str(file)]
+        file = Path(folder) / "parameters.yaml"  # JSON is YAML
+        file.write_text(json.dumps({"/**": {"ros__parameters": parameters}}), encoding="utf-8")
+        arguments[1:] = [*ros, ROS_ARGS, "--params-file", str(file)]
         yield
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Separate a node's own words from those between --ros-args and --, both inclusive."""
+    own: list[str] = []
+    ros: list[str] = []
+    inside = False
+    for word in words:
+        inside = inside or word == ROS_ARGS
+        (ros if inside else own).append(word)
+        inside = inside and word != END
+    return own, ros
+
+
+def _parameters(name: str, words: list[str]) -> dict[str, str]:
+    """Return the ROS parameters that a node's own words set."""
+    from ..model.xacro_file import split_arguments
+
+    command = COMMANDS[name]
+    parser = argparse.ArgumentParser(name, description=command.about, allow_abbrev=False,
+                                     usage=f"{name} [-h] [--urdf FILE [NAME:=VALUE ...]] [--robot-file FILE] [--ros-args ...]",
+                                     epilog=EPILOG.format(name=name, **command._asdict()),
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--urdf", metavar="FILE", help="robot: a URDF, or a .xacro file with its arguments NAME:=VALUE "
+                                                       "(expanding it executes code); sets the parameter robot_description")
+    parser.add_argument("--robot-file", metavar="FILE", help="what the URDF cannot say of the robot: a YAML file, or the "
+                                                             "name of a profile, which `rnea robot-file --list` prints; sets "
+                                                             "the parameter robot_file")
+    parser.add_argument(ROS_ARGS, nargs="...", metavar="...", help="parameters (-p NAME:=VALUE, --params-file FILE), "
+                                                                   "remappings (-r FROM:=TO) and whatever else ROS 2 takes")
+    arguments, others = split_arguments(words)
+    options = parser.parse_args(others)
+    if arguments and not options.urdf:
+        parser.error(f"{' '.join(f'{key}:={value}' for key, value in arguments.items())}: --urdf FILE.xacro is missing, whose "
+                     f"arguments these are; parameters stand behind {ROS_ARGS} -p")
+    found = {"robot_file": options.robot_file} if options.robot_file else {}
+    if options.urdf:
+        found["robot_description"] = _description(options.urdf, arguments)
+    return found
+
+
+def _description(path: str, arguments: dict[str, str]) -> str:
+    """Return the text of a URDF, or what a .xacro file expands to. Exits with a message if there is none."""
+    from ..errors import RneaError
+    from ..model.xacro_file import XacroFile, expanded, with_arguments
+
+    try:
+        file = with_arguments(path, arguments)
+        if isinstance(file, XacroFile):
+            return expanded(file, file.arguments).decode()
+        return Path(path).read_text(encoding="utf-8")
+    except RneaError as error:
+        sys.exit(f"cannot start: {error}")
+    except (OSError, UnicodeError) as error:
+        sys.exit(f"cannot start: {path}: {getattr(error, 'strerror', None) or error}")
 
 
 def dynamics_node() -> int:
-    return start("rnea_ros.nodes.dynamics.node")
+    return start("dynamics_node")
 
 
 def query_node() -> int:
-    return start("rnea_ros.nodes.query.node")
+    return start("query_node")
 
 
 def scaling_node() -> int:
-    return start("rnea_ros.nodes.scaling.node")
+    return start("scaling_node")

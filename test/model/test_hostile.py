@@ -288,16 +288,25 @@ def test_a_xacro_file_is_not_run_unasked(tmp_path, loader):
     assert harm.exists()
 
 
-def test_the_command_says_that_a_xacro_file_is_run(tmp_path, capsys):
-    path = str(xacro_file(tmp_path, 0.25))
-    assert main.main(["model", path]) == 0
-    assert f"rnea model: {path} is a program" in capsys.readouterr().err
-    state = tmp_path / "state.json"
+def test_commands_run_a_xacro_file_that_the_user_names_with_its_arguments(tmp_path, capsys):
+    path = xacro_file(tmp_path, "$(arg long)")
+    path.write_text(path.read_text().replace("<xacro:property", '<xacro:arg name="long"/><xacro:arg name="o" default="2"/>'
+                                                                "<xacro:property", 1))
+    file, state = str(path), tmp_path / "state.json"
     state.write_text('{"position": [0.1]}', encoding="utf-8")
-    for command in (["model", path], ["check", path], ["query", path, "torque", "--state", str(state)]):
-        assert main.main([*command, "--allow-xacro"]) in (0, 1)
-        assert "is a program" not in capsys.readouterr().err
-    assert main.main(["demo", "--urdf", path, "--no-ros", "--allow-xacro", "--plot", "", "--seconds", "0.5"]) in (0, 1)
+    for command in (["model", file], ["check", file], ["query", file, "torque", "--state", str(state)]):
+        assert main.main([*command, "long:=3.0"]) in (0, 1)
+        assert "program" not in capsys.readouterr().err
+    demo = ["demo", "--urdf", file, "--no-ros", "--plot", "", "--seconds", "0.5"]
+    assert main.main([*demo, "long:=3.0"]) in (0, 1)
+    capsys.readouterr()
+    assert main.main(["check", file]) == 2
+    assert "  long, which has no default\n  o:=2\n" in (said := capsys.readouterr().err)
+    assert f"Type, for instance: {file} long:=VALUE" in said
+    assert main.main(["check", file, "long:=3.0", "lomg:=1"]) == 2
+    assert "it has no argument lomg (lomg; did you mean 'long'?)" in capsys.readouterr().err
+    assert main.main(["check", str(Path(__file__).resolve().parents[2] / "urdf" / "rr.urdf"), "a:=1"]) == 2
+    assert "a:=1: only a .xacro file has arguments" in capsys.readouterr().err
 
 
 def test_wrong_xacro_file(tmp_path):
@@ -313,7 +322,7 @@ def test_a_xacro_file_ends_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(xacro_process, "SECONDS", 2.0)
     harm = tmp_path / "harm"
     for length in ("${[k for k in range(10**12) if k == -1]}", ASLEEP.format(harm=harm)):
-        with pytest.raises(ModelError, match="not done after 2 s: stopped"):
+        with pytest.raises(ModelError, match="stopped after 2 s"):
             Robot.from_urdf(xacro_file(tmp_path, length), allow_xacro=True)
     with pytest.raises(ProcessLookupError):  # what it had started has gone with it
         for _ in range(600):

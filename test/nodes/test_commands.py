@@ -1,4 +1,4 @@
-"""What the commands of nodes take besides --ros-args."""
+"""The command lines of the nodes: --urdf, --robot-file, --help, and what ROS 2 takes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,59 @@ import pytest
 from rnea_ros.nodes import commands
 
 URDF = Path(__file__).resolve().parents[2] / "urdf" / "stanford.urdf"
+XACRO = ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="$(arg name)"><xacro:arg name="size" default="2"/>'
+         '<link name="l$(arg size)"/></robot>')
 
 
-def test_a_urdf_becomes_the_parameter_that_no_command_line_can_take():
-    words = ["dynamics_node", "--urdf", str(URDF), "--ros-args", "-p", "motion_source:=estimated"]
-    with commands.described(words):
-        assert words[:6] == ["dynamics_node", "--ros-args", "-p", "motion_source:=estimated", "--ros-args", "--params-file"]
-        file = Path(words[6])
-        assert json.loads(file.read_text())["/**"]["ros__parameters"] == {"robot_description": URDF.read_text()}
+def given(words):
+    """Parameters of the file that a command line refers to while the node runs, and the words before it."""
+    with commands.ros_arguments("dynamics_node", words):
+        file = Path(words[-1])
+        parameters = json.loads(file.read_text())["/**"]["ros__parameters"]
+        assert words[-3:-1] == ["--ros-args", "--params-file"]
     assert not file.exists()
+    return parameters, words[:-3]
 
 
-def test_without_one_nothing_changes():
-    words = ["dynamics_node", "--ros-args", "-r", "__ns:=/left"]
-    with commands.described(words):
-        assert words == ["dynamics_node", "--ros-args", "-r", "__ns:=/left"]
+def test_urdf_and_robot_file_become_parameters():
+    words = ["dynamics_node", "--urdf", str(URDF), "--robot-file", "fr3", "--ros-args", "-p", "motion_source:=estimated"]
+    parameters, before = given(words)
+    assert parameters == {"robot_description": URDF.read_text(), "robot_file": "fr3"}
+    assert before == ["dynamics_node", "--ros-args", "-p", "motion_source:=estimated"]
 
 
-def test_a_file_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["dynamics_node", "--urdf", "no/such.urdf"])
-    with pytest.raises(SystemExit, match=r"cannot start: no/such\.urdf: No such file"):
-        commands.start("no.such.module")
+def test_a_xacro_file_is_expanded_with_its_arguments(tmp_path):
+    pytest.importorskip("xacro")
+    path = tmp_path / "arm.urdf.xacro"
+    path.write_text(XACRO)
+    parameters, _ = given(["dynamics_node", "--urdf", str(path), "name:=left", "size:=3"])
+    assert 'name="left"' in parameters["robot_description"] and '"l3"' in parameters["robot_description"]
+
+
+def test_arguments_of_ros_alone_stay_as_they_are():
+    words = ["dynamics_node", "--ros-args", "-r", "__ns:=/left", "-p", "a:=b", "--log-level", "debug", "--"]
+    with commands.ros_arguments("dynamics_node", words):
+        assert words == ["dynamics_node", "--ros-args", "-r", "__ns:=/left", "-p", "a:=b", "--log-level", "debug", "--"]
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--urdf", "no/such.urdf"], "cannot start: no/such.urdf: No such file"),
+    (["--urdf", str(URDF), "name:=left"], "only a .xacro file has arguments"),
+    (["--urdf", str(URDF), "--foo"], "unrecognized arguments: --foo"), (["name:=left"], "--urdf FILE.xacro is missing"),
+    (["--urdf"], "expected one argument")])
+def test_what_no_node_can_use_ends_it_at_once(monkeypatch, capsys, words, message):
+    monkeypatch.setattr(sys, "argv", ["dynamics_node", *words])
+    with pytest.raises(SystemExit) as end:
+        commands.start("dynamics_node")
+    assert message in f"{end.value.code} {capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_help_names_options_and_where_parameters_are_listed(monkeypatch, capsys, name):
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    with pytest.raises(SystemExit) as end:
+        commands.start(name)
+    text, root = capsys.readouterr().out, URDF.parents[1]
+    assert end.value.code == 0 and "--urdf FILE" in text and "--robot-file FILE" in text and "--ros-args" in text
+    for file in (f"docs/{name}.md", f"config/{name}.yaml"):
+        assert file in text and (root / file).exists()

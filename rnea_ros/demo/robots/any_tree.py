@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from ...model.robot_file import profiles
 from ...robots.protocol import AnyRobot
 from ...robots.robot import Robot
 from .. import motion
 from ..checks import Verdict, papers_figure, rate_is_derivative, same_as_library
+from ..processes import own
 from ..recording import DemoRecording, Heard
 from ..robot_demo import Player, RobotDemo
 
@@ -28,8 +30,8 @@ def checks(stanford: bool, robot: AnyRobot, recording: DemoRecording, heard: Hea
     return [*over_ros, rate_is_derivative(recording, robot.joint_names), *printed]
 
 
-def demo(path: Path | None) -> RobotDemo:
-    """Of a URDF, or of a .xacro file, which is run."""
+def demo(path: str | None, robot_file: str | None = None) -> RobotDemo:
+    """Return the demo of a URDF or .xacro file and a robot file or profile; without a path, of the Stanford arm."""
 
     def player() -> Player:
         robot = made.load()
@@ -37,6 +39,6 @@ def demo(path: Path | None) -> RobotDemo:
         return tree_player(robot)
 
     stanford = path is None
-    made = RobotDemo("auto", path or "urdf/stanford.urdf", "urdf/stanford.robot.yaml" if stanford else None, player,
-                     partial(checks, stanford))
+    file = Path(profiles.located(robot_file)) if robot_file else "urdf/stanford.robot.yaml" if stanford else None
+    made = RobotDemo("auto", own(path) if path else "urdf/stanford.urdf", file, player, partial(checks, stanford))
     return made

@@ -67,7 +67,7 @@ class Arm:
 
     def __init__(self, source: Source):
         self._path = shared(source.urdf)
-        whole, _ = urdf_reader.whole(self._path, allow_xacro=True)
+        whole, _ = urdf_reader.whole(self._path)
         for joint in whole.iter("joint"):
             if joint.get("name") in source.held:
                 joint.set("type", "fixed")

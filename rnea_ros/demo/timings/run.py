@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ...errors import RneaError
 from ...sim.engine import mujoco
 from ...sim.rendering import off_screen
 from ..ending import ended
+from ..processes import own
 from . import live, movie, picture, report, toppra_timing, trials
 from .arms import SOURCES, Arm, Source
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> Outcome:
         off_screen()
     mujoco()
     began, rng = time.monotonic(), np.random.default_rng(args.seed)
-    arm = Arm(Source(Path(args.urdf)) if args.urdf else SOURCES[args.arm])
+    arm = Arm(Source(own(args.urdf)) if args.urdf else SOURCES[args.arm])
     timings = dict(trials.SIDE_BY_SIDE)
     try:
         toppra_timing.toppra()

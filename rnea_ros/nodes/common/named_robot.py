@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
-from rnea_ros.model.xacro_file import expanded
+from rnea_ros.model.xacro_file import expanded, split_arguments
 
 
 def urdf_path(given: Mapping[str, str]) -> Path:
@@ -34,17 +34,16 @@ def urdf_path(given: Mapping[str, str]) -> Path:
 
 
 def robot_description(path: Path, xacro_args: str) -> str:
-    """The URDF text of a .urdf file, or of a .xacro file, which the user has named here and which is run."""
+    """Return the text of a .urdf file, or what a .xacro file of the user expands to."""
     if path.suffix != ".xacro":
         try:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise RuntimeError(f"{path} is no URDF: {error}") from None
-    try:
-        mappings = dict(pair.split(":=", maxsplit=1) for pair in shlex.split(xacro_args))
-    except ValueError:
-        raise RuntimeError(f"xacro_args:={xacro_args}: pairs name:=value are needed, separated by spaces") from None
-    return expanded(path, mappings).decode()
+    arguments, others = split_arguments(shlex.split(xacro_args))
+    if others:
+        raise RuntimeError(f"xacro_args:={xacro_args}: pairs name:=value are needed, separated by spaces")
+    return expanded(path, arguments).decode()
 
 
 def root_link(xml: str, path: Path) -> str:

@@ -103,6 +103,10 @@ class DynamicsNode(Node):
         self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results.topic_name}")
 
     def destroy_node(self) -> None:
+        """Stop the threads of the node's parts; rclpy calls this too for a node whose construction failed."""
+        if not hasattr(self, "_intake"):
+            super().destroy_node()
+            return
         for part in (self._intake, self._wrenches, self._deviations, self._external):
             if part:
                 part.close()

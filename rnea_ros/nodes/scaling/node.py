@@ -104,6 +104,10 @@ class ScalingNode(Node):
         return self._settings.values["shutdown_timeout"]
 
     def destroy_node(self) -> None:
+        """Stop the threads of the node's parts; rclpy calls this too for a node whose construction failed."""
+        if not hasattr(self, "_description"):
+            super().destroy_node()
+            return
         self._rate_loop.close()
         self._trajectory_executor.close()
         self._description.close()
