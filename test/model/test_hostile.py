@@ -290,19 +290,20 @@ def test_a_xacro_file_is_not_run_unasked(tmp_path, loader):
 
 def test_commands_run_a_xacro_file_that_the_user_names_with_its_arguments(tmp_path, capsys):
     path = xacro_file(tmp_path, "$(arg long)")
-    path.write_text(path.read_text().replace("<xacro:property", '<xacro:arg name="long"/><xacro:arg name="o" default="2"/>'
-                                                                "<xacro:property", 1))
+    declared = '<xacro:arg name="long" default="1"/><xacro:arg name="o" default="2"/>'
+    text = path.read_text().replace('name="arm"', 'name="$(arg long)"')
+    path.write_text(text.replace("<xacro:property", f"{declared}<xacro:property"))
     file, state = str(path), tmp_path / "state.json"
     state.write_text('{"position": [0.1]}', encoding="utf-8")
     for command in (["model", file], ["check", file], ["query", file, "torque", "--state", str(state)]):
         assert main.main([*command, "long:=3.0"]) in (0, 1)
         assert "program" not in capsys.readouterr().err
     demo = ["demo", "--urdf", file, "--no-ros", "--plot", "", "--seconds", "0.5"]
-    assert main.main([*demo, "long:=3.0"]) in (0, 1)
-    capsys.readouterr()
+    assert main.main([*demo, "long:=3.0"]) == 2
+    assert "robot '3.0': no link that moves has a mass" in capsys.readouterr().err
     assert main.main(["check", file]) == 2
-    assert "  long, which has no default\n  o:=2\n" in (said := capsys.readouterr().err)
-    assert f"Type, for instance: {file} long:=VALUE" in said
+    assert "  long:=1\n  o:=2\n" in (text := capsys.readouterr().err)
+    assert f"Type, for instance: {file} long:=1 o:=2" in text
     assert main.main(["check", file, "long:=3.0", "lomg:=1"]) == 2
     assert "it has no argument lomg (lomg; did you mean 'long'?)" in capsys.readouterr().err
     assert main.main(["check", str(Path(__file__).resolve().parents[2] / "urdf" / "rr.urdf"), "a:=1"]) == 2
