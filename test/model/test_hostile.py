@@ -302,8 +302,8 @@ def test_commands_run_a_xacro_file_that_the_user_names_with_its_arguments(tmp_pa
     assert main.main([*demo, "long:=3.0"]) == 2
     assert "robot '3.0': no link that moves has a mass" in capsys.readouterr().err
     assert main.main(["check", file]) == 2
-    assert "  long:=1\n  o:=2\n" in (text := capsys.readouterr().err)
-    assert f"Type, for instance: {file} long:=1 o:=2" in text
+    text = capsys.readouterr().err
+    assert "  long:=1\n  o:=2\n" in text and f"Type, for instance: {file} long:=1 o:=2" in text
     assert main.main(["check", file, "long:=3.0", "lomg:=1"]) == 2
     assert "it has no argument lomg (lomg; did you mean 'long'?)" in capsys.readouterr().err
     assert main.main(["check", str(Path(__file__).resolve().parents[2] / "urdf" / "rr.urdf"), "a:=1"]) == 2
