@@ -28,16 +28,21 @@ GRACE = 5.0  # s, for a process to end by itself
 
 
 def own(path: str) -> Path | XacroFile:
-    """A path that the user gave, in the form that `shared` leaves as it is."""
+    """A path that the user gave, for `described`."""
     return path if isinstance(path, XacroFile) else Path(path)
 
 
-def shared(name: str | Path) -> Path | XacroFile:
+def described(urdf: str | Path) -> Path | XacroFile:
+    """Return what urdf_reader reads of a demo's URDF: a file in the share folder, or a path of the user (`own`)."""
+    return urdf if isinstance(urdf, XacroFile) else shared(urdf)
+
+
+def shared(name: str | Path) -> Path:
     """Return a file of the package's share folder, wherever pip or colcon have put it, or of the source tree.
 
-    After "example-robot-data:" the name is the end of a path in that package. A path of the user (`own`) is returned as it is.
+    After "example-robot-data:" the name is the end of a path in that package. A Path is returned as it is.
     """
-    if isinstance(name, Path | XacroFile):
+    if isinstance(name, Path):
         return name
     if name.startswith(OTHERS):
         return example_urdf(name.removeprefix(OTHERS))

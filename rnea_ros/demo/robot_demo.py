@@ -17,7 +17,7 @@ from ..robots.load import load
 from ..robots.protocol import AnyRobot
 from .checks import Verdict
 from .motion import MotionSample
-from .processes import shared
+from .processes import described, shared
 from .recording import DemoRecording, Heard
 
 
@@ -90,7 +90,7 @@ class RobotDemo:
     @cached_property
     def description(self) -> str:
         """The URDF, expanded, and only what dynamics needs."""
-        return urdf_reader.text(urdf_reader.read(shared(self.urdf)).robot)
+        return urdf_reader.text(urdf_reader.read(described(self.urdf)).robot)
 
     def load(self, backend: str = "llvm") -> AnyRobot:
         """As dynamics_node has it."""

@@ -139,7 +139,7 @@ def _hint(where: str, given: Mapping[str, str]) -> str:
         return ""
     listed = [f"  {name}" + (", which has no default" if default is None else f":={default[:80]}")
               for name, default in islice(found.items(), MOST)]
-    values = {name: default or "VALUE" for name, default in found.items()} | given
+    values = {**{name: default or "VALUE" for name, default in found.items()}, **given}
     first = [name for name, default in found.items() if default is None] or list(found)[:2]
     line = " ".join(f"{name}:={values[name]}" for name in dict.fromkeys([*first, *(name for name in given if name in found)]))
     questions = "".join(f" ({name}{near(name, found)})" for name in given if name not in found and near(name, found))

@@ -217,10 +217,21 @@ def test_bad_parameters_at_the_start(ros, parameters, complaint):
 
 def test_parameters_without_effect_are_named(ros):
     bench = Bench(ros, robot_description=ARM, motion_sorce="desired",
-                  **{"joint_limits.trun.max_effort": 3.0, "joint_limits.spin.max_effort": 3.0}).ready()
+                  **{"joint_limits.trun.max_effort": 3.0, "joint_limits.spin.min_position": -3.0}).ready()
     assert "'motion_sorce' is not known and has no effect; did you mean 'motion_source'" in bench.process.log
     assert "'joint_limits.trun.max_effort' names no joint" in bench.process.log
-    assert "'joint_limits.spin.max_effort' has no effect while" in bench.process.log
+    assert "'joint_limits.spin.min_position' has no effect while" in bench.process.log
+
+
+def test_a_limit_that_is_given_counts_unless_it_is_switched_off(ros):
+    bench = Bench(ros, robot_description=ARM, **{
+        "joint_limits.spin.max_effort": 3.0, "joint_limits.spin.max_effort_rate": 30.0,
+        "joint_limits.turn.max_effort_rate": 40.0, "joint_limits.turn.has_effort_rate_limits": False}).ready()
+    info = bench.info[-1]
+    spin, turn = (info.joint_names.index(name) for name in ("spin", "turn"))
+    assert (info.effort_limit[spin], info.effort_rate_limit[spin]) == (3.0, 30.0) and math.isnan(info.effort_rate_limit[turn])
+    assert "'joint_limits.turn.max_effort_rate' has no effect while" in bench.process.log
+    assert "'joint_limits.spin" not in bench.process.log
 
 
 def warnings(bench):

@@ -20,7 +20,7 @@ from ...robots.load import load
 from ...robots.robot import Robot
 from ...sim.plant import Plant
 from ...sim.scene import Unmodelled, scene
-from ..processes import shared
+from ..processes import described
 
 SWING = 0.174  # s, in which the strongest joint may go from one end of its torque to the other
 GEAR, TORQUE_CONSTANT, ELECTRICAL = 100.0, 0.1, 2e-3  # -, N m/A, s
@@ -66,8 +66,9 @@ class Arm:
     """
 
     def __init__(self, source: Source):
-        self._path = shared(source.urdf)
-        whole, _ = urdf_reader.whole(self._path)
+        path = described(source.urdf)
+        self._path = Path(path)
+        whole, _ = urdf_reader.whole(path)
         for joint in whole.iter("joint"):
             if joint.get("name") in source.held:
                 joint.set("type", "fixed")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -43,19 +45,30 @@ def described(robot: RobotFacts) -> Values:
     return found
 
 
-def joint_limits(values: Values, robot: RobotFacts) -> Limits:
-    """The limits that the declared parameters amount to, of torques the share to plan with. A limit of zero is unknown: no
-    actuator has it."""
+def joint_limits(values: Values, robot: RobotFacts, given: Mapping[str, Any] = MappingProxyType({})) -> Limits:
+    """Return the limits that the declared parameters amount to, those of torques times the share to plan with.
+
+    A limit of zero is unknown: no actuator has it. given: the values that the user gave; a limit among them counts unless the
+    user has set has_..._limits to false.
+    """
 
     def column(quantity: str, limit: str) -> np.ndarray:
         heads = [f"joint_limits.{joint}" for joint in robot.joint_names]
-        known = (values[f"{head}.{limit}"] if values[f"{head}.has_{quantity}_limits"] else math.nan for head in heads)
+        known = (values[f"{head}.{limit}"] if is_limited(values, given, head, quantity) else math.nan for head in heads)
         return np.fromiter(known, dtype=float, count=len(heads))
 
     found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
     found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
     limits = Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
     return limits.share(*(values.get(f"limits_share.{quantity}", 1.0) for quantity in ("effort", "effort_rate")))
+
+
+def is_limited(values: Values, given: Mapping[str, Any], head: str, quantity: str) -> bool:
+    """Whether parameters limit a quantity of a joint: as the user set has_..._limits, else if the user set the numbers."""
+    has = f"{head}.has_{quantity}_limits"
+    numbers = ("min_position", "max_position") if quantity == "position" else (f"max_{quantity}",)
+    numbers_given = not any(math.isnan(given.get(f"{head}.{number}", math.nan)) for number in numbers)
+    return bool(given.get(has, values[has] or numbers_given))
 
 
 def check_positions(values: Values) -> None:
@@ -72,12 +85,13 @@ def warnings(parameters: ParameterSet, robot: RobotFacts) -> list[str]:
     """What the user said of joints that has no effect, and why."""
     found, strangers = [], []
     for name, value in parameters.given.items():
-        head, _, quantity = name.rpartition(".")
-        has = f"{head}.has_{quantity.removeprefix('max_').removeprefix('min_')}_limits"
+        head, _, key = name.rpartition(".")
+        quantity = key.removeprefix("max_").removeprefix("min_")
+        has = f"{head}.has_{quantity}_limits"
         if name not in parameters.values:
             strangers.append(name)
-        elif not parameters.values.get(has, True) and value == value:  # NaN says no more than false does
-            found.append(f"parameter '{name}' has no effect while '{has}' is false")
+        elif has in parameters.values and value == value and not is_limited(parameters.values, parameters.given, head, quantity):
+            found.append(f"parameter '{name}' has no effect while '{has}' is false: set it to true")
     if strangers:
         names = some(strangers, FEW, quoted=True)
         which = f"parameters {names} name" if len(strangers) > 1 else f"parameter {names} names"

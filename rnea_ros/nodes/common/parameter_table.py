@@ -209,12 +209,14 @@ def _limit_entries() -> Iterable[Entry]:
     prefix = f"joint_limits.{JOINT}"
     source = "Default: the URDF's"
     units = ("rad/s, m/s", "rad/s^2, m/s^2", "rad/s^3, m/s^3", "N m, N", "N m/s, N/s")
-    yield Entry(f"{prefix}.has_position_limits", False, f"Whether the position limits are known. {source}")
+    yield Entry(f"{prefix}.has_position_limits", False, f"Whether min_position and max_position are limits. {source}, or "
+                "true where both are set")
     yield Entry(f"{prefix}.min_position", math.nan, f"Lower position limit. {source}", "rad, m", -LARGEST, LARGEST)
     yield Entry(f"{prefix}.max_position", math.nan, f"Upper position limit. {source}", "rad, m", -LARGEST, LARGEST)
     for quantity, unit in zip(DERIVATIVES, units):
         words = quantity.replace("_", " ")
-        yield Entry(f"{prefix}.has_{quantity}_limits", False, f"Whether max_{quantity} is known. {source}")
+        yield Entry(f"{prefix}.has_{quantity}_limits", False, f"Whether max_{quantity} is a limit. {source}, or true where "
+                    f"max_{quantity} is set")
         yield Entry(f"{prefix}.max_{quantity}", math.nan, f"Largest {words}, either way. {source}", unit, 0.0, LARGEST)
 
 

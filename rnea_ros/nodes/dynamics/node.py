@@ -232,7 +232,7 @@ class DynamicsNode(Node):
         """Everything that the messages show of both the model and the parameters."""
         if self._robot is not None:
             values = self._settings.values
-            self._limits = joint_limits(values, self._robot)
+            self._limits = joint_limits(values, self._robot, self._settings.given)
             commanded, measured = efforts(self._robot, values)
             self._drives = DriveUse(self._robot.model, self._robot.joint_names, self._robot.springs, self._drives)
             self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"], commanded, self._drives)
