@@ -83,14 +83,14 @@ def check_positions(values: Values) -> None:
 
 def warnings(parameters: ParameterSet, robot: RobotFacts) -> list[str]:
     """What the user said of joints that has no effect, and why."""
-    found, strangers = [], []
+    found, strangers, values = [], [], parameters.values
     for name, value in parameters.given.items():
         head, _, key = name.rpartition(".")
         quantity = key.removeprefix("max_").removeprefix("min_")
         has = f"{head}.has_{quantity}_limits"
-        if name not in parameters.values:
+        if name not in values:
             strangers.append(name)
-        elif has in parameters.values and value == value and not is_limited(parameters.values, parameters.given, head, quantity):
+        elif has in values and value == value and not is_limited(values, parameters.given, head, quantity):
             found.append(f"parameter '{name}' has no effect while '{has}' is false: set it to true")
     if strangers:
         names = some(strangers, FEW, quoted=True)
