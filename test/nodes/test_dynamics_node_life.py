@@ -223,17 +223,6 @@ def test_parameters_without_effect_are_named(ros):
     assert "'joint_limits.spin.min_position' has no effect while" in bench.process.log
 
 
-def test_a_limit_that_is_given_counts_unless_it_is_switched_off(ros):
-    bench = Bench(ros, robot_description=ARM, **{
-        "joint_limits.spin.max_effort": 3.0, "joint_limits.spin.max_effort_rate": 30.0,
-        "joint_limits.turn.max_effort_rate": 40.0, "joint_limits.turn.has_effort_rate_limits": False}).ready()
-    info = bench.info[-1]
-    spin, turn = (info.joint_names.index(name) for name in ("spin", "turn"))
-    assert (info.effort_limit[spin], info.effort_rate_limit[spin]) == (3.0, 30.0) and math.isnan(info.effort_rate_limit[turn])
-    assert "'joint_limits.turn.max_effort_rate' has no effect while" in bench.process.log
-    assert "'joint_limits.spin" not in bench.process.log
-
-
 def warnings(bench):
     """What is said of parameters."""
     return [line for line in bench.process.log.splitlines() if "WARN" in line and re.search("parameters? '", line)]

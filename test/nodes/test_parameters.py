@@ -2,7 +2,9 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy")
@@ -10,8 +12,9 @@ pytest.importorskip("rclpy")
 from rcl_interfaces.srv import DescribeParameters, ListParameters
 from rclpy.parameter import Parameter
 
-from rnea_ros import JointDynamics
+from rnea_ros import JointDynamics, Robot
 from rnea_ros.demo.nodes import demo_follower, demo_robot
+from rnea_ros.nodes.common.joints import described, joint_limits, warnings
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS_TABLE,
@@ -23,6 +26,7 @@ from rnea_ros.nodes.common.parameter_table import (
     markdown_table,
 )
 from rnea_ros.nodes.common.parameters import SLIDER, descriptor
+from support.node_bench import ARM
 from support.ros_helpers import world
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,3 +142,16 @@ def test_a_running_node_declares_the_table(tmp_path):
             if JOINT not in entry.name and entry.name != "robot_description":
                 value = ros.get(node, descriptor.name)
                 assert (list(value) if isinstance(entry.default, list) else value) == entry.default
+
+
+@pytest.mark.parametrize(("given", "limit"), [
+    ({"max_effort_rate": 30.0}, 30.0), ({"max_effort_rate": 30.0, "has_effort_rate_limits": True}, 30.0),
+    ({"max_effort_rate": 30.0, "has_effort_rate_limits": False}, math.nan), ({"max_effort_rate": math.nan}, math.nan), ({}, math.nan)])
+def test_a_limit_that_is_set_counts_unless_it_is_switched_off(given, limit):
+    """The URDF has no limit of effort rate."""
+    robot = Robot.from_urdf(ARM, backend="python")
+    own = {f"joint_limits.spin.{name}": value for name, value in given.items()}
+    found = joint_limits(described(robot) | own, robot, own).effort_rate
+    np.testing.assert_array_equal(found, [limit if name == "spin" else math.nan for name in robot.joint_names])
+    parameters = SimpleNamespace(given=own, values=described(robot) | own)
+    assert len(warnings(parameters, robot)) == (given.get("has_effort_rate_limits") is False)
