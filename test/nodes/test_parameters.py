@@ -146,7 +146,8 @@ def test_a_running_node_declares_the_table(tmp_path):
 
 @pytest.mark.parametrize(("given", "limit"), [
     ({"max_effort_rate": 30.0}, 30.0), ({"max_effort_rate": 30.0, "has_effort_rate_limits": True}, 30.0),
-    ({"max_effort_rate": 30.0, "has_effort_rate_limits": False}, math.nan), ({"max_effort_rate": math.nan}, math.nan), ({}, math.nan)])
+    ({"max_effort_rate": 30.0, "has_effort_rate_limits": False}, math.nan),
+    ({"max_effort_rate": math.nan}, math.nan), ({}, math.nan)])
 def test_a_limit_that_is_set_counts_unless_it_is_switched_off(given, limit):
     """The URDF has no limit of effort rate."""
     robot = Robot.from_urdf(ARM, backend="python")
