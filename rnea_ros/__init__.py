@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .algorithms.kinematics import Pose
     from .errors import InputError, ModelError, RneaError
+    from .estimation.recording import RecordingEstimate, smooth
     from .identification.payload import estimate_payload
     from .model.tree import JointDynamics, Limits, Model
     from .motion.margin import limits_share
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
+    from .recordings.files import read_recording
+    from .recordings.motion_csv import RecordedMotion
     from .robots.closed_loops import ClosedLoopRobot
     from .robots.elastic import ElasticRobot
     from .robots.floating import FloatingRobot
@@ -41,6 +44,8 @@ __all__ = [
     "ParallelRobot",
     "PlatformMotion",
     "Pose",
+    "RecordedMotion",
+    "RecordingEstimate",
     "RneaError",
     "Robot",
     "SpringRobot",
@@ -48,18 +53,23 @@ __all__ = [
     "limits_share",
     "load",
     "plan_motion",
+    "read_recording",
     "retime_motion",
+    "smooth",
 ]
 # Nothing is imported before it is asked for: a node that does not plan starts without what plans, and commands can say what an
 # interrupt does before they wait for numpy.
 _MODULES = {
     ".algorithms.kinematics": ("Pose",),
     ".errors": ("InputError", "ModelError", "RneaError"),
+    ".estimation.recording": ("RecordingEstimate", "smooth"),
     ".identification.payload": ("estimate_payload",),
     ".model.tree": ("JointDynamics", "Limits", "Model"),
     ".motion.margin": ("limits_share",),
     ".motion.plan": ("plan_motion",),
     ".motion.retime": ("retime_motion",),
+    ".recordings.files": ("read_recording",),
+    ".recordings.motion_csv": ("RecordedMotion",),
     ".robots.closed_loops": ("ClosedLoopRobot",),
     ".robots.elastic": ("ElasticRobot",),
     ".robots.floating": ("FloatingRobot",),

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..motion.limit_use import Peak, Peaks, limit_use
 from ..recordings import bags, files, results
 from ..recordings.recording import Reading, Recording, Span, Wanted, blocks_of, motions
-from ..recordings.told import check, told
+from ..recordings.schema import check_blocks, recording_schema
 from ..recordings.torques import FOLLOWED, SERVED, Torques, asked, parts, torques
 from ..robots.kinds import model_id, tree
 from ..robots.load import load
@@ -90,8 +90,9 @@ def compute(job: Job, path: Path, plan: Plan, number: int, target: Path) -> Part
 
     def computed() -> Iterator[Torques]:
         nonlocal rows, how
-        for block in motions(recording, told(robot).types, job.window, plan.ranges[number]):
+        for block in motions(recording, recording_schema(robot).types, job.window, plan.ranges[number]):
             how = how or (block.how.method if block.how else "")
+            files.check_angle_unit(path, job.reading, robot, block.q)
             for motion in parts(block):
                 found = torques(torque_and_rate, motion)
                 peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
@@ -121,9 +122,10 @@ def content(path: Path) -> str:
 
 def _opened(job: Job, path: Path, span: Span | None) -> tuple[AnyRobot, Recording]:
     robot = _unpickled(job.robot) if job.robot else _described(path, job.options)
-    read = told(robot)
-    recording = files.open_recording(path, Wanted(read.names, read.blocks, reading=job.reading), span)
-    check(robot, recording.blocks)
+    read = recording_schema(robot)
+    recording = files.open_recording(path, Wanted(read.names, read.blocks, reading=job.reading, joint_types=read.types), span)
+    check_blocks(robot, recording.blocks)
+    files.check_time_unit(path, job.reading, *recording.span[:3])
     return robot, recording
 
 

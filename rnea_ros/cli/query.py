@@ -30,7 +30,7 @@ from ..query.ask import MOTION, RequestHandler, ask
 from ..query.handlers import QUESTIONS
 from ..query.request import BASE, FIELDS, GUESS, HIGHER, OF_MOTORS, WRENCH, Request
 from ..query.tree import tree
-from ..recordings import motion_csv, told
+from ..recordings import motion_csv, schema
 from ..robots import kinds
 from ..robots.elastic import ElasticRobot
 from ..robots.protocol import AnyRobot
@@ -95,25 +95,25 @@ def _request(source: str | None, robot: AnyRobot, question: RequestHandler, wind
 
 def _from_csv(source: str, robot: AnyRobot, question: RequestHandler, window: float | None) -> Request:
     """Samples of a motion, with what else the file tells: efforts, motors behind springs, a base that moves."""
-    read = told.told(robot)
-    if "q" not in motion_csv.used_columns(source, read.names, ("q",), ())[1]:
-        read = told.Told(robot.joint_names, robot.joint_types, read.blocks)
+    read = schema.recording_schema(robot)
+    if "q" not in motion_csv.read_layout(source, read.names, ("q",), ()).known:
+        read = schema.RecordingSchema(robot.joint_names, robot.joint_types, read.blocks)
     motion = motion_csv.read(source, read.names, window, read.types, read.blocks)
     if motion.how:
         print(motion_csv.said(motion.estimated, motion.how), file=sys.stderr)
-    columns = dict(zip((*MOTION, *HIGHER), (*told.joints(robot, motion), *motion.higher)))
+    columns = dict(zip((*MOTION, *HIGHER), (*schema.joint_motion(robot, motion), *motion.higher)))
     if "effort" in question.needed:
-        there = motion_csv.used_columns(source, robot.joint_names, ("tau",), ())[1]
+        there = motion_csv.read_layout(source, robot.joint_names, ("tau",), ()).known
         if there or question is not QUESTIONS["energy"]:  # whose power is zero without
             columns["effort"] = motion_csv.columns_of(source, robot.joint_names, ("tau",), ("tau",))[0]["tau"]
-    beside, request = told.others(robot, motion), {}
+    beside, request = schema.other_motion(robot, motion), {}
     if isinstance(robot, ElasticRobot) and beside[0].size:
         elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]
         for name, block in zip(OF_MOTORS, beside):
             columns[name] = motion.q[:, :robot.n] * 0.0
             columns[name][:, elastic] = block
     elif beside[0].size:
-        state, acceleration, jerk = told.base(robot, motion)
+        state, acceleration, jerk = schema.base_motion(robot, motion)
         rows = state.position, state.quaternion, state.velocity, acceleration, jerk
         request["base"] = [dict(zip(BASE, each)) for each in zip(*rows, strict=True)]
     return request | {"samples": [dict(zip(columns, each)) for each in zip(*columns.values(), strict=True)]}

@@ -7,11 +7,14 @@ import glob
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import InputError, some
+from ..estimation.repairs import consistent_stamps
 from ..identification.identification import Measurements
 from ..recordings import files
 from ..recordings.bags import description
-from ..recordings.recording import Reading, Samples, Wanted
+from ..recordings.recording import TIME_UNITS, Reading, Samples, Wanted
 from ..robots.robot import Robot
 
 
@@ -21,6 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="parts to replace, of the names of columns, or of joints in a bag: effort_=tau_ fer_=panda_")
     parser.add_argument("--hold", nargs="+", default=[], metavar="JOINT[=POSITION]",
                         help="joints that the recording does not have, at rest at a position, default 0 [rad, m]")
+    parser.add_argument("--columns", nargs="+", default=[], metavar="NAME",
+                        help="names of all columns of a CSV without a header row: t q_joint1 q_joint2 tau_joint1 ...")
+    parser.add_argument("--sample-rate", type=float, metavar="HZ",
+                        help="sampling rate of a CSV without a column t")
+    parser.add_argument("--time-unit", choices=list(TIME_UNITS), help="unit of the column t of a CSV, default s")
+    parser.add_argument("--unit", choices=("rad", "deg"), help="unit of rotary joints in a CSV, default rad")
 
 
 def asked(args: argparse.Namespace) -> Reading:
@@ -28,7 +37,11 @@ def asked(args: argparse.Namespace) -> Reading:
     if wrong := [word for word in args.rename if "=" not in word or word.startswith("=")]:
         raise InputError(f"--rename {some(wrong)}: OLD=NEW is needed, for instance effort_=tau_")
     renamed = ((old, new) for old, _, new in (word.partition("=") for word in args.rename))
-    return Reading(args.topic, tuple(renamed), tuple(_held(word) for word in args.hold))
+    rate = args.sample_rate
+    if rate is not None and not 0.0 < rate < np.inf:
+        raise InputError(f"--sample-rate is {rate:g}; a rate above zero is needed [Hz]")
+    return Reading(args.topic, tuple(renamed), tuple(_held(word) for word in args.hold), tuple(args.columns), rate,
+                   args.time_unit, args.unit)
 
 
 def _held(word: str) -> tuple[str, float]:
@@ -41,7 +54,12 @@ def _held(word: str) -> tuple[str, float]:
 
 def measurements(path: str | Path, robot: Robot, reading: Reading) -> Measurements:
     """Torques beside the motion; derivatives where the file has them."""
-    return Measurements(**read(path, Wanted(robot.joint_names, ("q", "qd", "qdd", "tau"), ("q", "tau"), reading)))
+    samples = read(path, Wanted(robot.joint_names, ("q", "qd", "qdd", "tau"), ("q", "tau"), reading, robot.joint_types))
+    t = samples["t"]
+    kept = t[consistent_stamps(t)]  # one wrong stamp says nothing of the unit
+    files.check_time_unit(path, reading, kept.min(), kept.max(), len(kept))
+    files.check_angle_unit(path, reading, robot, samples["q"])
+    return Measurements(**samples)
 
 
 def take_recordings(args: argparse.Namespace) -> None:

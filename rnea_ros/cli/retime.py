@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..motion.retime import retime_motion
 from ..motion.warmth import repeatable
+from ..recordings import files
 from ..recordings.recording import Reading, Wanted
 from ..robots.link_side import level
 from . import motion_output, reading, robots
@@ -34,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     path = reading.one_recording(args)
     robot, limits, _forces = motion_output.robot_and_limits(args, path)
-    t, points, velocities = read(path, robot.joint_names, reading.asked(args))
+    how = reading.asked(args)
+    t, points, velocities = read(path, robot.joint_names, how, robot.joint_types)
+    files.check_angle_unit(path, how, robot, points)
     watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"), base=level(robot))
@@ -50,9 +53,9 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def read(path: str | Path, joint_names: tuple[str, ...],
-         how: Reading = Reading()) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+         how: Reading = Reading(), joint_types: tuple[str, ...] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """t (samples,), increasing, q (samples, n), and qd where the file has it."""
-    known = reading.read(path, Wanted(joint_names, reading=how))
+    known = reading.read(path, Wanted(joint_names, reading=how, joint_types=joint_types))
     t = known["t"]
     if len(t) < 2:
         raise InputError(f"{path}: one row; a path needs two points at least")

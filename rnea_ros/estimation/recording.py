@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from .blocks import Blocks
 from .differentiation import ORDERS, Window, checked, estimate_derivatives, with_times
 from .reading_times import ReadingTimes, reading_times
 from .repairs import without_turns
-from .smoother import smooth
+from .smoother import smooth as kalman_smooth
 
 _EXACT = 2e-8  # rad, m: noise below that is rounding
 
@@ -32,7 +33,7 @@ class Smoothing(NamedTuple):
     @property
     def method(self) -> str:
         """How derivatives were estimated, for people."""
-        return f"Kalman smoothing ({self.rate:.4g} Hz, positions known to {self.noise:.2g})" + with_times(self.times)
+        return f"Kalman smoothing ({self.rate:.4g} Hz, position noise {self.noise:.2g})" + with_times(self.times)
 
 
 class RecordingEstimate(NamedTuple):
@@ -61,6 +62,30 @@ class RecordingEstimate(NamedTuple):
         qd, qdd, qddd, centred, q = (block[samples] for block in (*self[:4], self.q))
         known = None if self.deviation is None else self.deviation[:, samples]
         return RecordingEstimate(qd, qdd, qddd, centred, self.how, known, q, self.wrapped)
+
+
+def smooth(t: np.ndarray, q: np.ndarray, joint_types: Sequence[str] = (), window: float | None = None) -> RecordingEstimate:
+    """Smooth measured joint positions and return them with velocity, acceleration, jerk and standard deviations.
+
+    t           : (N,) strictly increasing times [s], N >= 4; samples may be lost and times may jitter
+    q           : (N, n) positions [rad, m], as an encoder reports them
+    joint_types : of the n joints as in a URDF: jumps of whole turns are removed from continuous joints, and from revolute ones
+                  where they cannot have moved that far
+    window      : time over which polynomials are fitted [s]; None: Kalman smoothing of noisy positions
+
+    The result has q, qd, qdd, qddd (N, n) at t, and deviation (4, N, n), the standard deviation of each, or None where
+    polynomials were fitted (positions without noise). Raises InputError for wrong shapes, times or values.
+    """
+    try:
+        t, q = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("t and q hold values that are no numbers; t (N,) and q (N, n) are needed") from None
+    if t.ndim != 1 or q.ndim != 2 or len(t) != len(q) or len(joint_types) not in (0, q.shape[1]):
+        raise InputError(f"t is {t.shape}, q {q.shape}, with {len(joint_types)} joint types; t (N,), q (N, n) are needed, and "
+                         "n joint types or none")
+    if not (np.isfinite(t).all() and np.isfinite(q).all()):
+        raise InputError("t or q holds a value that is not finite; leave such samples out")
+    return estimate_recording(t, q, window=window, joint_types=joint_types)
 
 
 def estimate_recording(t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, qdd: np.ndarray | None = None,
@@ -123,7 +148,7 @@ def _smoothed(t: np.ndarray, known: dict[int, np.ndarray], times: ReadingTimes, 
     """Return the estimate by Kalman filters; what lies outside of long stretches by polynomials."""
     counted = known[0]
     wanted = times.times[times.reading] if times.vague else t - t[0]
-    (q, *derivatives), deviation, inside, noise = smooth(times, counted[times.new], wanted)
+    (q, *derivatives), deviation, inside, noise = kalman_smooth(times, counted[times.new], wanted)
     inside &= times.new
     if (short := np.isnan(deviation).any(axis=(0, 2))).any():
         fitted = _fitted(t, {order: known[order] for order in known if order < 2}, None, degree).only(short)

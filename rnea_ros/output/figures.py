@@ -121,11 +121,12 @@ def _plain(text: str) -> str:
 
 def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
             units: Sequence[str], effort_limits: np.ndarray, deviations: np.ndarray | None = None,
-            shares: Mapping[str, Mapping[str, np.ndarray]] = {}) -> None:
-    """Torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near.
+            shares: Mapping[str, Mapping[str, np.ndarray]] = {}, measured: np.ndarray | None = None) -> None:
+    """Draw torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near.
 
     shares : by joint or supply, and quantity, what is used of the limits of drives (samples,): a third column
     deviations : standard deviations of both (2, samples, n), two of which to either side are shaded; NaN: not known
+    measured : torques (samples, n), drawn beside the computed ones; NaN: not known
     """
     n = len(joint_names)
     off = np.full((2, *tau.shape), np.nan) if deviations is None else 2.0 * deviations
@@ -141,6 +142,11 @@ def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarr
                 axis.set_ylabel(label)
                 axis.grid(alpha=0.3)
             axes[k, 0].set_title(name, loc="left", fontsize=9)
+            if measured is not None and np.nan_to_num(measured[:, k]).any():
+                axes[k, 0].plot(t[::step], measured[::step, k], color="black", linewidth=0.8, alpha=0.6, zorder=1.0,
+                                label="measured")
+                axes[k, 0].lines[0].set_label("computed")
+                axes[k, 0].legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
             if 0.0 < effort_limits[k] < 1.5 * np.abs(tau[:, k]).max():
                 for limit in (-effort_limits[k], effort_limits[k]):
                     axes[k, 0].axhline(limit, color="gray", linestyle="--", linewidth=1.0)

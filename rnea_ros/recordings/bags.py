@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, MissingPackage, RneaError, near, some
+from .motion_csv import BLOCKS
 from .recording import Samples, Span, Wanted
 from .torques import Torques
 
@@ -96,7 +97,7 @@ class BagRecording:
         except (ValueError, IndexError):
             self.left_out["without all joints, or values for them"] += 1
             return None
-        if not all(np.isfinite(block).all() for block in row):
+        if not all(np.isfinite(block).all() for name, block in zip(self.blocks, row) if name in BLOCKS + self.wanted.needed):
             self.left_out["with values that are no finite numbers"] += 1
             return None
         return row

@@ -6,16 +6,23 @@ import glob
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import InputError, near, some
+from ..estimation.preparation import turns_removed
+from ..estimation.recording import what
+from ..robots.protocol import AnyRobot
 from . import motion_csv
 from .bags import METADATA, BagRecording
 from .csv_recording import CsvRecording
-from .recording import Recording, Samples, Span, Wanted
+from .motion_csv import RecordedMotion
+from .recording import TIME_UNITS, Reading, Recording, Samples, Span, Wanted, joined_motion, motions
+from .schema import recording_schema
 
 BAGS = (".mcap", ".db3")
 FORMATS = (*BAGS, ".csv")
@@ -33,6 +40,9 @@ def open_recording(path: str | Path, wanted: Wanted, span: Span | None = None) -
     """The recording at a path. span: what an earlier pass through this very file has told. InputError: it cannot be read."""
     _check_held(wanted)
     if is_bag(path):
+        if wanted.reading.has_csv_options:
+            raise InputError(f"{path}: --columns, --sample-rate, --time-unit and --unit are for CSV files; bags have names, "
+                             "stamps, seconds and rad")
         return BagRecording(Path(path), wanted, span)
     if Path(path).is_dir():
         raise InputError(f"{path}: is a folder, and no bag, for it has no {METADATA}")
@@ -47,11 +57,66 @@ def read(path: str | Path, wanted: Wanted) -> tuple[Samples, list[str]]:
         told = notes(recording)
     else:
         _check_held(wanted)
-        samples, ignored = motion_csv.columns_of(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.rename)
+        samples, ignored = motion_csv.columns_of(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.csv,
+                                                 wanted.types)
         t = samples["t"]
-        told = unused("columns", ignored) + _in_other_units(t.min(), t.max(), len(t))
+        told = unused("columns", ignored)
+        if not wanted.reading.time_unit and (doubt := _doubt_of_times(t.min(), t.max(), len(t))):
+            told.append(f"warning: {doubt}")
     t = samples.pop("t")
     return {"t": t, **{name: wanted.whole(name, columns) for name, columns in samples.items()}}, told
+
+
+def read_recording(path: str | Path, robot: AnyRobot, *, topic: str | None = None, rename: Mapping[str, str] = {},
+                   hold: Mapping[str, float] = {}, columns: Sequence[str] = (), sample_rate: float | None = None,
+                   time_unit: str | None = None, unit: str | None = None, window: float | None = None) -> RecordedMotion:
+    """Read the motion of a robot from a CSV file or a ROS 2 bag, with the derivatives that the file does not have.
+
+    path        : .csv with columns t, q_<joint> and, where known, qd_, qdd_, qddd_, tau_<joint>; .mcap, .db3, folder of a bag
+    robot       : its joint names, types and limits; a moving base is read as joints base_x .. base_yaw
+    topic       : joint states in a bag; None: /joint_states, or the only one
+    rename      : parts of the names of columns or joints, old to new
+    hold        : positions of joints that the recording does not have [rad, m]
+    columns     : names of all columns of a CSV without a header
+    sample_rate : of a CSV without a column t [Hz]
+    time_unit   : of column t: s, ms, us, ns; None: s, and InputError where samples are too far apart for that
+    unit        : of rotary joints in a CSV: rad, deg; None: rad, and InputError where limits say that they are degrees
+    window      : time over which polynomials are fitted [s], instead of Kalman smoothing
+
+    The result has t (samples,) [s], q, qd, qdd, qddd (samples, n) [rad, m and their derivatives by s], tau (samples, n) as
+    recorded, or None, deviation (4, samples, n), the standard deviations of q .. qddd where positions were smoothed (NaN:
+    unknown), or None, and notes, what was left out or estimated. Raises InputError with the file, the row and the remedy.
+    """
+    if time_unit not in (None, *TIME_UNITS) or unit not in (None, "rad", "deg"):
+        raise InputError(f"time_unit is {time_unit!r}, unit is {unit!r}; allowed are {', '.join(TIME_UNITS)} and rad, deg")
+    if sample_rate is not None and not 0.0 < sample_rate < np.inf:
+        raise InputError(f"sample_rate is {sample_rate}; a number above zero is needed [Hz]")
+    how = Reading(topic, tuple(rename.items()), tuple(hold.items()), tuple(columns), sample_rate, time_unit, unit)
+    read = recording_schema(robot)
+    wanted = Wanted(read.names, read.blocks, reading=how, joint_types=read.types)
+    source = with_efforts(path, wanted)
+    check_time_unit(path, how, *source.span[:3])
+    blocks = list(motions(source, read.types, window))
+    motion = joined_motion(blocks)
+    check_angle_unit(path, how, robot, motion.q)
+    return replace(motion, notes=(*notes(source), *estimation_notes(blocks, read.names)))
+
+
+def with_efforts(path: str | Path, wanted: Wanted) -> Recording:
+    """Return a recording, with block tau where the file has it for every joint and all of it can be read."""
+    with suppress(InputError):  # efforts that are no numbers: the motion may be whole nevertheless
+        found = open_recording(path, wanted._replace(blocks=(*wanted.blocks, "tau")))
+        if "tau" in found.blocks:
+            return found
+    return open_recording(path, wanted)
+
+
+def estimation_notes(blocks: Sequence[RecordedMotion], joint_names: Sequence[str]) -> list[str]:
+    """Return what was estimated in the blocks of a recording, and how."""
+    hows = [block.how for block in blocks if block.how]
+    lines = [motion_csv.said(blocks[0].estimated, what(hows))] if hows else []
+    wrapped = sorted({joint for block in blocks for joint in block.wrapped})
+    return lines + ([turns_removed([joint_names[k] for k in wrapped])] if wrapped else [])
 
 
 def _check_held(wanted: Wanted) -> None:
@@ -65,13 +130,42 @@ def _check_held(wanted: Wanted) -> None:
 def notes(recording: Recording) -> list[str]:
     """For people: what was not used so far."""
     lines = [f"not used: {count} samples {reason}" for reason, count in recording.left_out.items()]
-    return unused(recording.ignored_are, recording.ignored) + lines + _in_other_units(*recording.span[:3])
+    return unused(recording.ignored_are, recording.ignored) + lines
 
 
-def _in_other_units(first: float, last: float, samples: int) -> list[str]:
+def _doubt_of_times(first: float, last: float, samples: int) -> str:
+    """Return why t cannot be in seconds; empty where it can."""
     apart = (last - first) / max(samples - 1, 1)
-    doubt = f"warning: samples are {apart:.3g} s apart, for t is read in seconds; is it in ms or ns?"
-    return [doubt] if apart >= SPARSE[samples <= PATH] else []
+    if apart < SPARSE[samples <= PATH]:
+        return ""
+    unit = next((name for name in ("ms", "us", "ns") if apart * TIME_UNITS[name] < 1.0), "ns")
+    return f"samples are {apart:.3g} s apart if t is in seconds; is it in {unit}? --time-unit {unit}, or --time-unit s"
+
+
+def check_time_unit(path: str | Path, reading: Reading, first: float, last: float, samples: int) -> None:
+    """Raise InputError where times from first to last [s] are hardly in seconds, and no unit was given."""
+    if not reading.time_unit and (doubt := _doubt_of_times(first, last, samples)):
+        raise InputError(f"{path}: {doubt}")
+
+
+def check_angle_unit(path: str | Path, reading: Reading, robot: AnyRobot, q: np.ndarray) -> None:
+    """Raise InputError where positions q (samples, n) of rotary joints are hardly in rad, and no unit was given.
+
+    They are far beyond limits that all joints keep if the positions are in degrees.
+    """
+    if reading.unit:
+        return
+    limits, most = robot.limits, np.abs(q[:, :robot.n]).max(axis=0, initial=0.0)
+    bound = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
+    rotary = np.array([kind == "revolute" for kind in robot.joint_types], dtype=bool) & (bound > 0.0)
+    with np.errstate(invalid="ignore"):
+        far = rotary & (most > 2.0 * bound) & (most > 2.0 * np.pi)
+        possible = (most * (np.pi / 180.0) <= 1.1 * bound) | ~rotary
+    if far.any() and possible.all():
+        k = int(np.argmax(np.where(far, most / np.where(rotary, bound, 1.0), 0.0)))
+        raise InputError(f"{path}: positions of joint '{robot.joint_names[k]}' reach {most[k]:.4g} rad, its limits are "
+                         f"{limits.lower[k]:.4g} to {limits.upper[k]:.4g} rad; in degrees all joints keep their limits. "
+                         "--unit deg reads degrees, --unit rad accepts these positions")
 
 
 def unused(what: str, names: Sequence[str]) -> list[str]:

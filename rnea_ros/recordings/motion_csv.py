@@ -6,10 +6,11 @@ import argparse
 import csv
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,8 @@ class RecordedMotion:
     """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
     deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known;
     higher: derivatives above the jerk, which only some robots need and nothing estimates: as many as were asked for and are in
-    the file; wrapped: numbers of the revolute joints whose positions were unwrapped."""
+    the file; wrapped: numbers of the revolute joints whose positions were unwrapped; tau: measured efforts (samples, n), where
+    they were asked for and are in the file; notes: what was left out or estimated, of read_recording."""
 
     t: np.ndarray
     q: np.ndarray
@@ -39,13 +41,16 @@ class RecordedMotion:
     deviation: np.ndarray | None = None
     higher: tuple[np.ndarray, ...] = ()
     wrapped: tuple[int, ...] = ()
+    tau: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     def only(self, samples: np.ndarray | slice) -> RecordedMotion:
         """Some of the samples."""
         deviation = None if self.deviation is None else self.deviation[:, samples]
         return RecordedMotion(self.t[samples], self.q[samples], self.qd[samples], self.qdd[samples], self.qddd[samples],
                               self.estimated, self.how, self.ignored, deviation,
-                              tuple(block[samples] for block in self.higher), self.wrapped)
+                              tuple(block[samples] for block in self.higher), self.wrapped,
+                              None if self.tau is None else self.tau[samples], self.notes)
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +61,8 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 
 def said(estimated: Sequence[str], how: Window | Smoothing) -> str:
-    """For people: what was estimated, and how."""
-    return f"not in the file, estimated by {how.method}: {some(estimated)}"
+    """Return what was estimated, and how."""
+    return f"{some(estimated)} estimated by {how.method}"
 
 
 def read(path: str | Path, joint_names: Sequence[str], window: float | None = None,
@@ -96,38 +101,97 @@ def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndar
     return blocks.pop("t"), blocks, ignored
 
 
-def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
-               rename: Sequence[tuple[str, str]] = ()) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """"t" (samples,), those of the blocks (samples, n) that the file has for every joint, and the columns not used.
+class CsvFormat(NamedTuple):
+    """Options that describe a CSV file.
 
-    rename: (old, new) parts of the names in the header. Raises InputError if t or one of the needed blocks is not whole, or a
-    value is no finite number.
+    rename    : (old, new) parts of the names in the header
+    columns   : names of all columns, instead of a header row
+    rate      : sampling rate of a file without times [Hz]; None: column t holds the times
+    time_unit : seconds in one unit of column t
+    degrees   : positions and derivatives of rotary joints are in degrees
     """
-    header, known, ignored = used_columns(path, joint_names, blocks, needed, rename)
-    table = _numbers(path, header, places(header, known))
-    parts = np.split(table[:, 1:], np.cumsum([len(columns) for columns in known.values()])[:-1], axis=1)
-    return {"t": table[:, 0], **dict(zip(known, parts, strict=True))}, ignored
+
+    rename: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    rate: float | None = None
+    time_unit: float = 1.0
+    degrees: bool = False
 
 
-def used_columns(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
-                 rename: Sequence[tuple[str, str]] = ()) -> tuple[list[str], dict[str, list[str]], tuple[str, ...]]:
-    """The header, the columns of those of the blocks that the file has for every joint, and the columns not used."""
-    header = _header(path)
-    for old, new in rename:
+class CsvLayout(NamedTuple):
+    """Header of a CSV file, and the columns that are read.
+
+    names     : of all columns
+    skip      : rows before the first sample: 1, 0 without a header
+    delimiter : between values; with semicolons, decimal commas are allowed
+    known     : columns of each block that the file has for every joint
+    scale     : factors of time and of the columns that are read, to s, rad and m
+    rate      : as in CsvFormat
+    """
+
+    names: list[str]
+    skip: int
+    delimiter: str
+    known: dict[str, list[str]]
+    scale: np.ndarray
+    rate: float | None
+
+    @property
+    def numbers(self) -> list[int]:
+        """Numbers of the columns that are read: t, unless a rate is given, and those of the blocks."""
+        stamped = ("t",) if self.rate is None else ()
+        return [self.names.index(name) for name in (*stamped, *(name for names in self.known.values() for name in names))]
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Columns that are not read."""
+        used = {"t", *(name for columns in self.known.values() for name in columns)}
+        return tuple(name for name in self.names if name and name not in used)
+
+    def numbered(self, lines: Iterable[str]) -> Iterable[str]:
+        """Lines with decimal points."""
+        return (line.replace(",", ".") for line in lines) if self.delimiter == ";" else lines
+
+    def table(self, values: np.ndarray, first: int = 0) -> np.ndarray:
+        """Return times and blocks (samples, 1 + columns) in s, rad and m of the columns read, from sample `first` on."""
+        if self.rate is not None:
+            values = np.column_stack(((first + np.arange(len(values))) / self.rate, values))
+        return values * self.scale
+
+    def split(self, table: np.ndarray) -> dict[str, np.ndarray]:
+        """Return "t" (samples,) and the blocks (samples, n) of a table."""
+        ends = np.cumsum([len(columns) for columns in self.known.values()])[:-1]
+        return {"t": table[:, 0], **dict(zip(self.known, np.split(table[:, 1:], ends, axis=1), strict=True))}
+
+
+def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
+               form: CsvFormat = CsvFormat(),
+               joint_types: Sequence[str] = ()) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Return "t" (samples,), those of the blocks (samples, n) that the file has for every joint, and the columns not used.
+
+    Raises InputError if t or one of the needed blocks is not whole, or a value is no finite number.
+    """
+    layout = read_layout(path, joint_names, blocks, needed, form, joint_types)
+    return layout.split(_numbers(path, layout)), layout.ignored
+
+
+def read_layout(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
+                form: CsvFormat = CsvFormat(), joint_types: Sequence[str] = ()) -> CsvLayout:
+    """Return which columns of a file hold those of the blocks that it has for every joint. joint_types: for degrees."""
+    header, skip, delimiter = _header(path, form.columns)
+    for old, new in form.rename:
         header = [name.replace(old, new) for name in header]
     names = {block: [f"{block}_{joint}" for joint in joint_names] for block in blocks}
-    missing = [name for name in ("t", *(name for block in needed for name in names[block])) if name not in header]
+    stamped = ("t",) if form.rate is None else ()
+    missing = [name for name in (*stamped, *(name for block in needed for name in names[block])) if name not in header]
     if missing:
+        remedy = " A file without times: --sample-rate HZ." if missing[0] == "t" else ""
         raise InputError(f"{path}: no column {some(missing, 6, quoted=True)}; the header has {some(header, 6, quoted=True)}. "
-                         "Columns of other names: --rename OLD=NEW, of commands that have it")
+                         f"Columns of other names: --rename OLD=NEW.{remedy}")
     known = {block: columns for block, columns in names.items() if set(columns) <= set(header)}
-    used = {"t", *(name for columns in known.values() for name in columns)}
-    return header, known, tuple(name for name in header if name and name not in used)
-
-
-def places(header: list[str], known: Mapping[str, Sequence[str]]) -> list[int]:
-    """Numbers of the columns that are used: t, and those of the blocks."""
-    return [header.index(name) for name in ("t", *(name for names in known.values() for name in names))]
+    factors = np.array([1.0 if kind == "prismatic" else np.pi / 180.0 for kind in joint_types or ("",) * len(joint_names)])
+    scale = [factors if form.degrees and block.startswith("q") else np.ones(len(joint_names)) for block in known]
+    return CsvLayout(header, skip, delimiter, known, np.concatenate(([form.time_unit], *scale)), form.rate)
 
 
 def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
@@ -141,23 +205,29 @@ def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], 
             report(rows)
 
 
-def _header(path: str | Path) -> list[str]:
+def _header(path: str | Path, columns: Sequence[str]) -> tuple[list[str], int, str]:
+    """Return the names of the columns, how many rows the header has, and the delimiter."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            header = [name.strip() for name in next(csv.reader(file), [])]
+            line = file.readline()
+            delimiter = next((mark for mark in (";", "\t") if mark in line and line.count(mark) >= line.count(",")), ",")
+            file.seek(0)
+            header = [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not header:
         raise InputError(f"{path}: the file is empty")
-    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
-        if len(header) == 1 and mark in header[0]:
-            raise InputError(f"{path}: its columns are parted by {name}; commas are needed, and points in numbers")
-    if all(_is_number(name) for name in header):
-        raise InputError(f"{path}: the first row holds numbers; the names of the columns are needed there, as t, q_<joint>")
+    skip = 0 if all(_is_number(name.replace(",", ".")) for name in header if name) else 1
+    if columns:
+        if len(columns) != len(header):
+            raise InputError(f"{path}: --columns has {len(columns)} names, the first row {len(header)} values")
+        header = list(columns)
+    elif not skip:
+        raise InputError(f"{path}: the first row holds numbers; name the {len(header)} columns: --columns t q_<joint> ...")
     twice = sorted({name for name in header if name and header.count(name) > 1})
     if twice:
         raise InputError(f"{path}: columns {some(twice, 6, quoted=True)} stand twice in the header")
-    return header
+    return header, skip, delimiter
 
 
 def _is_number(text: str) -> bool:
@@ -168,43 +238,44 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _numbers(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
-    """(samples, columns)."""
+def _numbers(path: str | Path, layout: CsvLayout) -> np.ndarray:
+    """Return times and blocks (samples, 1 + columns) of a whole file."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), open(path, encoding="utf-8-sig") as file:
             warnings.simplefilter("ignore", UserWarning)  # no rows
-            table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2, encoding="utf-8-sig")
-        if not table.size or table.shape[1] != len(header) or not np.isfinite(table).all():
+            table = np.loadtxt(layout.numbered(islice(file, layout.skip, None)), delimiter=layout.delimiter, ndmin=2)
+        if not table.size or table.shape[1] != len(layout.names) or not np.isfinite(table).all():
             raise ValueError
-        return table[:, columns]
+        return layout.table(table[:, layout.numbers])
     except ValueError:
-        return one_by_one(path, header, columns)
+        return one_by_one(path, layout)
 
 
-def one_by_one(path: str | Path, header: list[str], columns: list[int]) -> np.ndarray:
+def one_by_one(path: str | Path, layout: CsvLayout) -> np.ndarray:
     """The same for a file in which something is odd: text in columns that are not used, or else an error that says where."""
-    found = []
-    for line, row in islice(_rows(path), 1, None):
+    found, header = [], layout.names
+    for line, row in islice(_rows(path, layout.delimiter), layout.skip, None):
         if not row or row[0].startswith("#"):
             continue
         if len(row) == len(header) + 1 and not row[-1].strip():
-            row.pop()  # a comma at the end
+            row.pop()  # a delimiter at the end
         if len(row) != len(header):
             raise InputError(f"{path}: row {line} has {len(row)} values, the header {len(header)} columns")
-        for k in columns:
-            if not _is_number(row[k]) or not math.isfinite(float(row[k])):
+        values = list(layout.numbered(row))
+        for k in layout.numbers:
+            if not _is_number(values[k]) or not math.isfinite(float(values[k])):
                 raise InputError(f"{path}: row {line}, column '{header[k]}' is '{row[k].strip():.40}'; a finite "
                                  "number is needed")
-        found.append([float(row[k]) for k in columns])
+        found.append([float(values[k]) for k in layout.numbers])
     if not found:
         raise InputError(f"{path}: no rows below the header")
-    return np.array(found)
+    return layout.table(np.array(found))
 
 
-def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Each row and the number of its last line."""
     with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file, skipinitialspace=True)
+        rows = csv.reader(file, skipinitialspace=True, delimiter=delimiter)
         try:
             for row in rows:
                 yield rows.line_num, row

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..errors import InputError
 from ..estimation.blocks import Blocks
 from ..estimation.differentiation import ORDERS, checked
-from ..estimation.recording import estimate_block
-from .motion_csv import BLOCKS, RecordedMotion, higher_of
+from ..estimation.recording import estimate_block, what
+from .motion_csv import BLOCKS, CsvFormat, RecordedMotion, higher_of
 
 Samples = dict[str, np.ndarray]  # "t" (k,) [s], and blocks (k, n) of those that were asked for: q, qd, .., tau, tau_rate
 
@@ -55,17 +56,38 @@ class Recording(Protocol):
         """
 
 
+TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
 class Reading(NamedTuple):
     """How a recording tells of a robot.
 
-    topic  : of the joint states in a bag; None: the usual one
-    rename : parts (old, new) of the names of columns, or of joints in a bag
-    held   : (joint, position): joints that it does not have, at rest [rad, m]
+    topic     : of the joint states in a bag; None: the usual one
+    rename    : parts (old, new) of the names of columns, or of joints in a bag
+    held      : (joint, position): joints that it does not have, at rest [rad, m]
+    columns   : names of the columns of a CSV without a header
+    rate      : sampling rate of a CSV without times [Hz]
+    time_unit : of the column t of a CSV: one of TIME_UNITS; None: s, refused where that cannot be
+    unit      : of the positions of rotary joints in a CSV: rad or deg; None: rad, refused where that cannot be
     """
 
     topic: str | None = None
     rename: tuple[tuple[str, str], ...] = ()
     held: tuple[tuple[str, float], ...] = ()
+    columns: tuple[str, ...] = ()
+    rate: float | None = None
+    time_unit: str | None = None
+    unit: str | None = None
+
+    @property
+    def csv(self) -> CsvFormat:
+        """The options of a CSV file."""
+        return CsvFormat(self.rename, self.columns, self.rate, TIME_UNITS[self.time_unit or "s"], self.unit == "deg")
+
+    @property
+    def has_csv_options(self) -> bool:
+        """Whether options are given that a bag does not have."""
+        return bool(self.columns or self.rate or self.time_unit or self.unit)
 
 
 class Wanted(NamedTuple):
@@ -75,6 +97,12 @@ class Wanted(NamedTuple):
     blocks: tuple[str, ...] = BLOCKS
     needed: tuple[str, ...] = ("q",)
     reading: Reading = Reading()
+    joint_types: tuple[str, ...] = ()  # needed for degrees
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of the joints that the recording has to have, where they are known."""
+        return tuple(self.joint_types[k] for k in self.there) if self.joint_types else ()
 
     @property
     def there(self) -> list[int]:
@@ -124,6 +152,23 @@ def motions(recording: Recording, joint_types: Sequence[str], window: float | No
             yield motion.only(known)
 
 
+def joined_motion(blocks: Sequence[RecordedMotion]) -> RecordedMotion:
+    """Return the motion of blocks that follow each other. InputError without any sample."""
+    if not blocks:
+        raise InputError("the recording has no samples whose derivatives can be estimated")
+    t, q, qd, qdd, qddd = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("t", *BLOCKS))
+    deviation = None
+    if any(block.deviation is not None for block in blocks):
+        deviation = np.concatenate([np.full((ORDERS, *block.q.shape), np.nan) if block.deviation is None else block.deviation
+                                    for block in blocks], axis=1)
+    efforts = [block.tau for block in blocks if block.tau is not None]
+    hows = [block.how for block in blocks if block.how]
+    return RecordedMotion(t, q, qd, qdd, qddd, blocks[0].estimated, what(hows) if hows else None, blocks[0].ignored, deviation,
+                          tuple(np.concatenate(rows) for rows in zip(*(block.higher for block in blocks))),
+                          tuple(sorted({joint for block in blocks for joint in block.wrapped})),
+                          np.concatenate(efforts) if efforts else None)
+
+
 def blocks_of(recording: Recording) -> Blocks:
     """The blocks that a recording is estimated by."""
     return Blocks.of(*recording.span[:3])
@@ -134,12 +179,14 @@ def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: 
     own = {name: block[inner] for name, block in near.items()}
     estimated = tuple(name for name in BLOCKS if name not in near)
     if not estimated:
-        return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], higher=higher_of(own))
+        return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], higher=higher_of(own),
+                              tau=own.get("tau"))
     known = {order: near[name] for order, name in enumerate(BLOCKS[:3]) if name in near}
     guesses = estimate_block(near["t"], known, window, joint_types=joint_types).only(inner)
     own |= {name: getattr(guesses, name) for name in ("q", *estimated)}
     return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], estimated, guesses.how,
-                          deviation=guesses.deviation, higher=higher_of(own), wrapped=guesses.wrapped)
+                          deviation=guesses.deviation, higher=higher_of(own), wrapped=guesses.wrapped,
+                          tau=own.get("tau"))
 
 
 def _whole(wanted: Wanted, motion: RecordedMotion) -> RecordedMotion:
@@ -148,4 +195,5 @@ def _whole(wanted: Wanted, motion: RecordedMotion) -> RecordedMotion:
     q, qd, qdd, qddd = (wanted.whole(name, getattr(motion, name)) for name in BLOCKS)
     return replace(motion, q=q, qd=qd, qdd=qdd, qddd=qddd, deviation=deviation,
                    higher=tuple(wanted.whole("", block) for block in motion.higher),
-                   wrapped=tuple(wanted.there[k] for k in motion.wrapped))
+                   wrapped=tuple(wanted.there[k] for k in motion.wrapped),
+                   tau=None if motion.tau is None else wanted.whole("tau", motion.tau))

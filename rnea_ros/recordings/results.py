@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from . import bags, motion_csv, parquet
 from .torques import Torques, columns
 
@@ -23,18 +21,19 @@ def check_kind(kind: str) -> None:
         bags.installed()
 
 
-def write(path: Path, kind: str, joint_names: tuple[str, ...], origin: int | None, parts: Iterator[Torques]) -> None:
-    """kind: one of FORMATS. origin: stamp of t = 0 [ns], where there is one."""
+def write(path: Path, kind: str, joint_names: tuple[str, ...], origin: int | None, parts: Iterator[Torques],
+          deviations: bool = False) -> None:
+    """Write torques. kind: one of FORMATS; origin: stamp of t = 0 [ns], where there is one; deviations: of torques, too."""
     regular = path.is_file() or not path.exists()  # and no pipe or device
     made = path.with_name(f".{path.name}.partial{path.suffix}") if regular else path
-    tables = (np.column_stack((part.t, part.tau, part.tau_rate)) for part in parts)
+    tables = (part.table for part in parts)
     try:
         if kind == MCAP:
             bags.write(made, joint_names, origin or 0, parts)
         elif kind == PARQUET:
-            parquet.write(made, columns(joint_names), origin, tables)
+            parquet.write(made, columns(joint_names, deviations), origin, tables)
         else:
-            motion_csv.write(made, columns(joint_names), tables, lambda rows: None)
+            motion_csv.write(made, columns(joint_names, deviations), tables, lambda rows: None)
         if regular:
             with open(made, "rb") as file:
                 os.fsync(file.fileno())

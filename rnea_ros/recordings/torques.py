@@ -16,7 +16,7 @@ from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..robots.springs import SpringRobot
-from . import motion_csv, told
+from . import motion_csv, schema
 from .motion_csv import RecordedMotion
 
 # whose torques a recording can tell
@@ -27,7 +27,10 @@ TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
 
 class Torques(NamedTuple):
-    """Times (k,) [s], positions, velocities, torques and their rates, accelerations and jerks (k, n)."""
+    """Times (k,) [s], positions, velocities, torques and their rates, accelerations and jerks (k, n).
+
+    deviation : standard deviations of torques and rates (2, k, n), where they were asked for; NaN where they are unknown
+    """
 
     t: np.ndarray
     q: np.ndarray
@@ -36,11 +39,18 @@ class Torques(NamedTuple):
     tau_rate: np.ndarray
     qdd: np.ndarray
     qddd: np.ndarray
+    deviation: np.ndarray | None = None
+
+    @property
+    def table(self) -> np.ndarray:
+        """Rows of a file: (k, 1 + 2 n), with deviations (k, 1 + 4 n)."""
+        return np.column_stack((self.t, self.tau, self.tau_rate, *(() if self.deviation is None else self.deviation)))
 
 
-def columns(joint_names: tuple[str, ...]) -> list[str]:
-    """Of a table of torques."""
-    return ["t"] + [f"{kind}_{name}" for kind in ("tau", "tau_rate") for name in joint_names]
+def columns(joint_names: tuple[str, ...], deviations: bool = False) -> list[str]:
+    """Return the names of the columns of a table of torques."""
+    kinds = ("tau", "tau_rate", "std_tau", "std_tau_rate")[:4 if deviations else 2]
+    return ["t"] + [f"{kind}_{name}" for kind in kinds for name in joint_names]
 
 
 def parts(motion: RecordedMotion) -> Iterator[RecordedMotion]:
@@ -57,7 +67,7 @@ def torques(torque_and_rate: TorqueAndRate, motion: RecordedMotion) -> Torques:
 
 
 def asked(robot: AnyRobot) -> TorqueAndRate:
-    """Torques and their rates (samples, n), of a motion with the columns of `told`, part after part.
+    """Torques and their rates (samples, n), of a motion with the columns of the robot's schema, part after part.
 
     A base that moves goes as the recording says. InputError where a recording does not say enough.
     """
@@ -71,16 +81,17 @@ def asked(robot: AnyRobot) -> TorqueAndRate:
 
 
 def _elastic(robot: ElasticRobot) -> TorqueAndRate:
-    if told.measured(robot):
-        return lambda motion: robot.measured_rates(*told.joints(robot, motion), *told.others(robot, motion))[:2]
-    return lambda motion: robot.torque_and_rate(*told.flat(robot, motion))
+    if schema.motor_names(robot):
+        return lambda motion: robot.measured_rates(*schema.joint_motion(robot, motion),
+                                                   *schema.other_motion(robot, motion))[:2]
+    return lambda motion: robot.torque_and_rate(*schema.flat_motion(robot, motion))
 
 
 def _carried(robot: FloatingRobot | FloatingLoopRobot, motion: RecordedMotion,
              **guess: Any) -> tuple[np.ndarray, np.ndarray]:
-    base, acceleration, jerk = told.base(robot, motion)
-    found = robot.prescribed_base(*told.joints(robot, motion), base=base, base_acceleration=acceleration, base_jerk=jerk,
-                                  **guess)
+    base, acceleration, jerk = schema.base_motion(robot, motion)
+    found = robot.prescribed_base(*schema.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
+                                  base_jerk=jerk, **guess)
     return found.tau, found.tau_rate
 
 
@@ -90,7 +101,7 @@ def _following(robot: ClosedLoopRobot | FloatingLoopRobot | ParallelRobot) -> To
 
     def torque_and_rate(motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
         nonlocal pose
-        before, moved = pose, told.joints(robot, motion)
+        before, moved = pose, schema.joint_motion(robot, motion)
         if isinstance(robot, ParallelRobot):
             platform = robot.platform_motion(*moved, guess=before)
             pose = PlatformMotion(platform.position[-1], platform.rotation[-1])

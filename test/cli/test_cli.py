@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from rnea_ros import Robot
 from rnea_ros.cli import main, reading, torque
 from rnea_ros.cli.progress import ProgressLine
+from rnea_ros.errors import InputError
 from rnea_ros.recordings import motion_csv
 from rnea_ros.recordings.recording import Reading
 from support.motions import encoded, sines
@@ -99,7 +101,7 @@ def test_bands_show_how_far_off_torques_of_a_recording_may_be(tmp_path, monkeypa
     recording, out, drawn = tmp_path / "recording.csv", tmp_path / "out.csv", []
     header = ",".join(["t", *(f"q_{name}" for name in robot.joint_names)])
     np.savetxt(recording, np.column_stack((t, encoded(rng, motion[0]))), delimiter=",", header=header, comments="")
-    monkeypatch.setattr(torque.figures, "torques", lambda *given, shares: drawn.append(given))
+    monkeypatch.setattr(torque.figures, "torques", lambda *given, **rest: drawn.append(given))
     for file in (recording, MOTION):
         assert main.main(["torque", STANFORD, str(file), "-o", str(out), "--plot", "drawn.png"]) == 0
     (_, _, *found, _, _, _, deviations), (*_, none) = drawn
@@ -122,6 +124,86 @@ def test_torque_in_any_column_order_with_extra_columns(tmp_path, capsys):
     assert "columns not used: 'note'" in capsys.readouterr().err
     assert main.main(["torque", STANFORD, str(MOTION), "-o", str(plain)]) == 0
     assert out.read_text() == plain.read_text()
+
+
+def computed(path):
+    return np.loadtxt(path, delimiter=",", skiprows=1)
+
+
+FORMS = {
+    "semicolons": (lambda lines: [[";".join(word.replace(".", ",") for word in line)] for line in lines], ()),
+    "tabs": (lambda lines: [["\t".join(line)] for line in lines], ()),
+    "headerless": (lambda lines: lines[1:], ("--columns", *MOTION.read_text().splitlines()[0].split(","))),
+    "unstamped": (lambda lines: [line[1:] for line in lines], ("--sample-rate", "100")),
+    "milliseconds": (lambda lines: [lines[0]] + [[repr(1e3 * float(line[0])), *line[1:]] for line in lines[1:]],
+                     ("--time-unit", "ms")),
+    "degrees": (lambda lines: [lines[0]] + [[line[0], *(
+        repr(float(np.rad2deg(float(word)))) if name.startswith("q") and not name.endswith("joint3") else word
+        for name, word in zip(lines[0][1:], line[1:]))] for line in lines[1:]], ("--unit", "deg")),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_torques_of_files_in_other_forms_are_the_same(tmp_path, form):
+    """Columns q, qd, qdd, qddd are in the file: nothing is estimated, and joint 3 is prismatic."""
+    edit, options = FORMS[form]
+    out, plain = tmp_path / "out.csv", tmp_path / "plain.csv"
+    assert main.main(["torque", STANFORD, str(MOTION), "-o", str(plain)]) == 0
+    assert main.main(["torque", STANFORD, edited_motion(tmp_path, edit), "-o", str(out), *options]) == 0
+    np.testing.assert_allclose(computed(out), computed(plain), rtol=1e-9, atol=1e-9)
+
+
+def test_positions_in_degrees_are_refused_with_the_remedy(tmp_path, capsys):
+    t = np.arange(200) * 0.01
+    (tmp_path / "arm.urdf").write_text(arm({"axis": (0, 0, 1), "limit": 'lower="-2" upper="2" effort="1" velocity="1"'}))
+    np.savetxt(tmp_path / "deg.csv", np.column_stack((t, 90.0 * np.sin(t))), delimiter=",", header="t,q_j1", comments="")
+    words = ["torque", str(tmp_path / "arm.urdf"), str(tmp_path / "deg.csv"), "-o", str(tmp_path / "out.csv")]
+    assert main.main(words) == 2
+    error = capsys.readouterr().err
+    assert "positions of joint 'j1' reach" in error and "--unit deg reads degrees" in error
+    assert not (tmp_path / "out.csv").exists()
+    assert main.main([*words, "--unit", "deg"]) == 0 and main.main([*words, "--unit", "rad"]) == 0
+
+
+def test_torque_reports_peak_rms_and_the_difference_to_measured_torques(tmp_path, capsys):
+    lines = [line.split(",") for line in MOTION.read_text().splitlines()]
+    robot = Robot.from_urdf(STANFORD)
+    rows = np.array(lines[1:], dtype=float)
+    blocks = {name: rows[:, [lines[0].index(f"{name}_{joint}") for joint in robot.joint_names]] for name in ("q", "qd", "qdd")}
+    tau = robot.torque_and_rate(*blocks.values(), blocks["qdd"])[0]
+    offset = np.arange(1.0, robot.n + 1.0)
+    path, picture = tmp_path / "measured.csv", tmp_path / "out.png"
+    np.savetxt(path, np.column_stack((rows, tau + offset)), delimiter=",", comments="",
+               header=",".join([*lines[0], *(f"tau_{joint}" for joint in robot.joint_names)]))
+    words = ["torque", STANFORD, str(path), "-o", str(tmp_path / "out.csv")]
+    assert main.main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["torques"]
+    np.testing.assert_allclose([row["peak"] for row in found], np.abs(tau).max(axis=0), rtol=1e-9)
+    np.testing.assert_allclose([row["rms"] for row in found], np.sqrt((tau**2).mean(axis=0)), rtol=1e-9)
+    np.testing.assert_allclose([row["rms_difference"] for row in found], offset, rtol=1e-9)
+    assert [row["unit"] for row in found] == ["N m", "N m", "N", "N m", "N m", "N m"]
+    assert main.main([*words, "--plot", str(picture)]) == 0
+    out, err = capsys.readouterr()
+    assert "measured - computed, RMS" in out and "tau_joint" not in err
+
+
+def test_torque_writes_deviations_and_refuses_unknown_endings(tmp_path, capsys):
+    t = np.arange(300) * 0.004
+    (tmp_path / "arm.urdf").write_text(arm({"axis": (0, 1, 0)}))
+    q = np.round(np.sin(3.0 * t) / 1e-4) * 1e-4
+    np.savetxt(tmp_path / "run.csv", np.column_stack((t, q)), delimiter=",", header="t,q_j1", comments="", fmt="%.9f")
+    words = ["torque", str(tmp_path / "arm.urdf"), str(tmp_path / "run.csv"), "-o"]
+    assert main.main([*words, str(tmp_path / "out.csv"), "--deviations"]) == 0
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "t,tau_j1,tau_rate_j1,std_tau_j1,std_tau_rate_j1"
+    table = computed(tmp_path / "out.csv")
+    exact = Robot.from_urdf(str(tmp_path / "arm.urdf")).torque_and_rate(
+        *(np.sin(3.0 * t + k * np.pi / 2.0)[:, None] * 3.0**k for k in range(4)))[0][:, 0]
+    assert np.mean(np.abs(table[:, 1] - exact) < 2.0 * table[:, 3]) > 0.9
+    capsys.readouterr()
+    for name in ("out.xlsx", "out", "out.CSV"):
+        assert main.main([*words, str(tmp_path / name)]) == 2
+        assert "must end in .parquet, .csv, .mcap" in capsys.readouterr().err
+        assert not (tmp_path / name).exists()
 
 
 def test_files_as_people_have_them(tmp_path):
@@ -185,7 +267,7 @@ def test_torque_of_a_log_as_robots_give_it(tmp_path, capsys, seed):
     for window in (None, 0.25):
         options = [] if window is None else ["--window", str(window)]
         assert main.main(["torque", str(urdf), str(log), "-o", str(out), *options]) == 0
-        used = f"polynomials over windows of {window} s (" if window else "Kalman smoothing (500 Hz, positions known to 1."
+        used = f"polynomials over windows of {window} s (" if window else "Kalman smoothing (500 Hz, position noise 1."
         assert f"estimated by {used}" in capsys.readouterr().out
         found = columns(out, "tau_joint"), columns(out, "tau_rate_joint")
         errors[window] = [np.std(a - b) / np.std(b) for a, b in zip(found, arm.torque_and_rate(*exact), strict=True)]
@@ -204,10 +286,11 @@ def test_torque_of_a_log_as_robots_give_it(tmp_path, capsys, seed):
     (lambda lines: [*lines[:5], ["zero", *lines[5][1:]], *lines[6:]], "row 6, column 't' is 'zero'; a finite number"),
     (lambda lines: [*lines[:5], [*lines[5][:3], "", *lines[5][4:]], *lines[6:]], "row 6, column 'q_joint3' is ''"),
     (lambda lines: [*lines[:5], lines[5][:-1], *lines[6:]], "row 6 has 24 values, the header 25 columns"),
-    (lambda lines: [["; ".join(line)] for line in lines], "its columns are parted by semicolons; commas are needed"),
-    (lambda lines: [["\t".join(line)] for line in lines], "its columns are parted by tabs; commas are needed"),
     (lambda lines: [["# planned"], *lines], "no column 't', 'q_joint1'"),
-    (lambda lines: lines[1:], "the first row holds numbers; the names of the columns are needed there"),
+    (lambda lines: lines[1:], "the first row holds numbers; name the 25 columns: --columns t q_<joint>"),
+    (lambda lines: [line[1:] for line in lines], "A file without times: --sample-rate HZ"),
+    (lambda lines: [lines[0]] + [[repr(1e3 * float(line[0])), *line[1:]] for line in lines[1::20]], "--time-unit ms"),
+    (lambda lines: [lines[0]] + [[repr(1e9 * float(line[0])), *line[1:]] for line in lines[1::5]], "--time-unit ns"),
     (lambda lines: [["t", *lines[0][1:2], *lines[0][1:-1]], *lines[1:]], "stand twice"),
     (lambda lines: [lines[0][:7], *[line[:7] for line in lines[:0:-1]]], "time must increase"),
     (lambda lines: [line[:7] for line in lines[:4]], "too few"),
@@ -218,17 +301,14 @@ def test_bad_motions_are_refused_with_the_reason(tmp_path, capsys, edit, said):
     assert said in error and "Traceback" not in error
 
 
-@pytest.mark.parametrize("t, doubted", [(lambda t: t, False), (lambda t: 1.7e9 + t, False), (lambda t: 1e3 * t, True),
-                                        (lambda t: 1e9 * t, True)], ids=["s", "since 1970", "ms", "ns"])
-def test_times_in_other_units_are_doubted_and_instants_told(tmp_path, capsys, t, doubted):
+@pytest.mark.parametrize("t", [lambda t: t, lambda t: 1.7e9 + t], ids=["s", "since 1970"])
+def test_instants_are_printed_with_all_digits(tmp_path, capsys, t):
     rows = np.loadtxt(MOTION, delimiter=",", skiprows=1)[::5]
     told = t(rows[:, 0])
     path = edited_motion(tmp_path, lambda lines: [lines[0]] + [[repr(float(time)), *line[1:]]
                                                                for time, line in zip(told, lines[1::5])])
     assert main.main(["torque", STANFORD, path, "-o", str(tmp_path / "out.csv")]) == 0
-    out, err = capsys.readouterr()
-    assert ("is it in ms or ns?" in err) == doubted
-    instants = {float(found) for found in re.findall(r"at t = (\S+) s", out)}
+    instants = {float(found) for found in re.findall(r"at t = (\S+) s", capsys.readouterr().out)}
     assert instants and instants <= set(told)
 
 
@@ -241,14 +321,16 @@ def test_times_since_1970_that_do_not_increase_are_told_with_all_their_digits(tm
     assert "1700000000.012" in error and "1700000000.008" in error
 
 
-@pytest.mark.parametrize("unit, doubted", [(1.0, False), (1e3, True), (1e9, True)], ids=["s", "ms", "ns"])
-def test_whoever_reads_a_whole_recording_doubts_its_unit_of_time(tmp_path, capsys, unit, doubted):
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
+def test_times_in_ms_are_refused_by_identify_and_doubted_by_retime(tmp_path, capsys, unit):
+    size, robot = {"s": 1.0, "ms": 1e3, "ns": 1e9}[unit], Robot.from_urdf(STANFORD)
     path = edited_motion(tmp_path, lambda lines: [[name.replace("qddd_", "tau_") for name in lines[0]]] + [
-        [repr(unit * float(line[0])), *line[1:]] for line in lines[1:]])
+        [repr(size * float(line[0])), *line[1:]] for line in lines[1:]])
     assert main.main(["retime", STANFORD, path, "-o", str(tmp_path / "out.csv"), "--tolerance", "1e-3"]) == 0
-    assert ("is it in ms or ns?" in capsys.readouterr().err) == doubted
-    reading.measurements(path, Robot.from_urdf(STANFORD), Reading())  # of `rnea identify` and `rnea payload`
-    assert ("is it in ms or ns?" in capsys.readouterr().err) == doubted
+    assert (f"is it in {unit}? --time-unit {unit}" in capsys.readouterr().err) == (unit != "s")
+    with nullcontext() if unit == "s" else pytest.raises(InputError, match=f"--time-unit {unit}"):
+        reading.measurements(path, robot, Reading())  # of `rnea identify` and `rnea payload`
+    reading.measurements(path, robot, Reading(time_unit=unit))
 
 
 @pytest.mark.parametrize("words, said", [

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rnea_ros import Robot, read_recording, smooth
 from rnea_ros.errors import InputError
 from rnea_ros.estimation import blocks
 from rnea_ros.estimation.recording import estimate_recording
 from rnea_ros.recordings import csv_recording, files, motion_csv, recording
 from rnea_ros.recordings.recording import Reading, Wanted
+from support.robots import arm
 
 bags = pytest.importorskip("support.bags", exc_type=ImportError)
 EPOCH, joint_state = bags.EPOCH, bags.joint_state
@@ -218,3 +220,40 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path):
     for read in (lambda: files.open_recording(path, Wanted(("a",))), lambda: motion_csv.known_columns(path, ("a",))):
         with pytest.raises(InputError, match=r"cannot be read beyond row .*'utf-8' codec can't decode byte 0xfc"):
             read()
+
+
+def test_the_library_reads_recordings_with_measured_efforts(tmp_path):
+    """Positions, and derivatives of them that the file does not have; a joint may be held, and called otherwise."""
+    robot = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}).encode(), backend="python")
+    t = np.arange(300) * 0.01
+    rows = np.column_stack((1e3 * t, np.rad2deg(np.sin(t)), np.cos(t)))
+    path = tmp_path / "run.csv"
+    np.savetxt(path, rows, fmt="%.17g", delimiter=",", header="t,pos_j1,tau_j1", comments="")
+    found = read_recording(path, robot, rename={"pos_": "q_"}, hold={"j2": 0.5}, time_unit="ms", unit="deg")
+    np.testing.assert_allclose(found.t, t, atol=1e-12)
+    np.testing.assert_allclose(found.q, np.column_stack((np.sin(t), np.full(len(t), 0.5))), atol=1e-12)
+    np.testing.assert_allclose(found.qdd[20:-20, 0], -np.sin(t)[20:-20], atol=1e-6)
+    np.testing.assert_allclose(found.tau[:, 0], np.cos(t), atol=1e-12)
+    assert np.isnan(found.tau[:, 1]).all() and any("qd, qdd, qddd" in note for note in found.notes)
+    with pytest.raises(InputError, match="time_unit is 'minutes'"):
+        read_recording(path, robot, time_unit="minutes")
+
+
+@pytest.mark.parametrize(("t", "q", "message"), [
+    (np.arange(50), np.zeros(50), r"t is \(50,\), q \(50,\)"),
+    (np.arange(50), np.full((50, 1), np.nan), "not finite"),
+    (np.arange(50)[::-1], np.zeros((50, 1)), "time must increase"),
+    (["a"] * 50, np.zeros((50, 1)), "no numbers"),
+    (np.arange(3), np.zeros((3, 1)), "too few"),
+])
+def test_smooth_refuses_what_is_no_recording(t, q, message):
+    with pytest.raises(InputError, match=message):
+        smooth(t, q)
+
+
+def test_smooth_returns_motion_and_deviations():
+    t = np.arange(250) * 0.004
+    found = smooth(t, np.round(np.sin(3.0 * t) / 1e-4)[:, None] * 1e-4)
+    inside = found.centred
+    assert np.abs(found.qdd[inside, 0] + 9.0 * np.sin(3.0 * t)[inside]).max() < 0.5
+    assert found.deviation.shape == (4, 250, 1) and np.isfinite(found.deviation).all()
