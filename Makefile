@@ -12,8 +12,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-com
 # Empty files that remember which steps are done. They name the kind of ROS, which must not change in a .venv.
 DONE := .venv/.$(ROS)
 
-# Tests that run side by side. Half of them wait for nodes, so two fit on one processor; more would make them wait in vain.
-JOBS ?= 2
+# Test processes side by side, one more than processors: tests of nodes wait for most of their time.
+JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 
 # `make demo` needs little; `make env` installs everything else as well.
 EXTRAS ?= docs,planning,plot,test,lint
@@ -40,12 +40,13 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test lint docs bench colcon matrix lock audit fuzz soak coverage mutate api release clean
+.PHONY: help env package demo test campaign lint docs bench colcon matrix lock audit fuzz soak coverage mutate api release clean
 
 help:
 	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
 	@echo 'make demo     a robot moves; see its torques and torque rates (1 minute, once)'
 	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
+	@echo 'make campaign all tests with ten times as many random robots, and the longest tests (1 hour)'
 	@echo 'make lint     ruff and mypy alone'
 	@echo 'make docs     the pages as a site, in build/docs; runs the examples for its gallery (2 minutes)'
 	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
@@ -121,9 +122,16 @@ lint: env
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
 
+# Files stay whole, for their tests share nodes; test/conftest.py has the longest ones first.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+
 test: env lint
 	@echo '[test] pytest, $(JOBS) at a time'
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+	@$(PYTEST)
+
+# Ten times as many random machines and samples, and the tests that are too long for every change.
+campaign: env
+	@RNEA_TEST_SEEDS=10 $(PYTEST) --timeout 3600
 
 docs: env
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto --conf-dir docs . build/docs
@@ -149,8 +157,7 @@ audit: $(DONE)-venv
 	@.ci/audit
 
 # The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
-COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging config launch) \
-                      $(addprefix nodes/test_,parameters dynamics_node query_node) robots/test_robot))
+COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging launch) nodes/test_commands))
 PACKAGES := . rnea_msgs rnea_rqt  # colcon does not look for packages inside of one
 # Not in build, install and log: a developer's own workspace may be there. A sourced ROS brings its own colcon.
 FOLDERS := --build-base build/colcon/build --install-base build/colcon/install

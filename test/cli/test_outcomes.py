@@ -123,7 +123,7 @@ def test_the_shell_completes(line, offered, tmp_path):
     pytest.importorskip("argcomplete")
     words = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9",
              "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "found")}
-    subprocess.run([sys.executable, "-m", "rnea_ros.cli.main"], cwd=ROOT, env={**os.environ, **words}, check=True, timeout=100)
+    subprocess.run([sys.executable, "-m", "rnea_ros.cli.main"], cwd=ROOT, env={**os.environ, **words}, check=True, timeout=240)
     assert set((tmp_path / "found").read_text().split("\n")) == offered
 
 

@@ -169,7 +169,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 def run_with_threads(script):
     command = [sys.executable, "-W", "ignore", "-c", script, str(ROOT / "urdf" / "seven_r.urdf")]
-    subprocess.run(command, check=True, timeout=60.0, env={**os.environ, batch.THREADS: "3", "PYTHONPATH": str(ROOT)})
+    subprocess.run(command, check=True, timeout=240, env={**os.environ, batch.THREADS: "3", "PYTHONPATH": str(ROOT)})
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")

@@ -169,7 +169,7 @@ assert not cache.counts["damaged"] and not cache.counts["unusable"], cache.count
 def test_several_processes_at_once(place):
     started = [subprocess.Popen([sys.executable, "-c", PROCESS, str(URDF)], stdout=subprocess.PIPE, cwd=ROOT, text=True)
                for _ in range(4)]
-    printed = {process.communicate(timeout=60)[0] for process in started}
+    printed = {process.communicate(timeout=240)[0] for process in started}
     assert len(printed) == 1 and all(process.returncode == 0 for process in started)
     assert len(list(place.iterdir())) == 6 and not list(place.glob("*.part"))
 

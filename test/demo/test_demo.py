@@ -369,11 +369,12 @@ def test_a_demo_says_how_long_it_needs(capsys):
     assert "--robot elastic need 10.5 s of its motion; leave it out for 11" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words, said", [(("--seconds", "3"), "to the last bit"), (("--elastic",), "the paper's to"),
-                                         (("--robot", "palletiser", "--seconds", "3"), "virtual work")])
+@pytest.mark.parametrize("words, said", [
+    (("--seconds", "3"), "to the last bit"), (("--robot", "palletiser", "--seconds", "3"), "virtual work"),
+    pytest.param(("--elastic",), "the paper's to", marks=pytest.mark.campaign)])
 def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path, words, said):
     process = start("--plot", "", *words, cwd=tmp_path)
-    output = process.communicate(timeout=200)[0]
+    output = process.communicate(timeout=280)[0]
     assert process.returncode == 0, output
     assert output.count("  ok  ") == 3 and said in output, output
     assert not any(alive(pid) for pid in children(output))
@@ -382,7 +383,7 @@ def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path, words, said)
 
 @pytest.mark.ros
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [None, "joint{}", "joint_{}.0"])
+@pytest.mark.parametrize("names", [None, pytest.param("joint{}", marks=pytest.mark.campaign), "joint_{}.0"])
 def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp_path_factory, names):
     """Also with joints whose names contain dots, as an Allegro hand's do."""
     words = []
@@ -392,7 +393,7 @@ def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp
                                STANFORD.read_text()))
         words = ["--urdf", str(urdf)]
     process = start("--scaling", "--plot", "", *words, cwd=tmp_path)
-    output = process.communicate(timeout=200)[0]
+    output = process.communicate(timeout=280)[0]
     assert process.returncode == 0, output
     assert output.count("  ok  ") == 4 and "paused at" in output, output
     assert not alive(int(re.search(r"as process (\d+)", output).group(1)))
@@ -408,7 +409,7 @@ def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
     assert all(alive(pid) for pid in pids)
     time.sleep(2.0)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == code
     assert not any(alive(pid) for pid in pids)
 

@@ -22,7 +22,7 @@ from support.robots import arm, random_state, random_tree, seeds
 
 SAME_TWICE = ("_box", "_limited", "_corrected", "_collision", "continuous", "right_hand", "_dual")
 GRAVITY = np.array([0.0, 0.0, -9.81])
-SEEDS = seeds(16)
+SEEDS = seeds(35)
 
 
 @cache

@@ -53,7 +53,7 @@ class Stand:
         self.probe.destroy_node()
         rclpy.try_shutdown()
 
-    def until(self, condition, timeout=60.0):
+    def until(self, condition, timeout=240):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end

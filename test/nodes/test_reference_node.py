@@ -234,7 +234,7 @@ def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):
             before = int(node.diagnostics.values["reference.received"])
             bench.heard.clear()
             bench.send(POINTS[::way])
-            ros.until(lambda: bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED, timeout=40.0, of=bench.process)
+            ros.until(lambda: bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED, timeout=120.0, of=bench.process)
             if int(node.diagnostics.next()["reference.received"]) > before + 0.3 * len(bench.heard):
                 break
         exact, asked = 0, bench.heard[5::len(bench.heard) // 20]

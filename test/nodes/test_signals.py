@@ -25,7 +25,7 @@ def program(tmp_path, text):
     (tmp_path / "program.py").write_text(text)
     environment = {**os.environ, "PYTHONPATH": PATH, "ROS_DOMAIN_ID": str(free_domain()), "ROS_LOG_DIR": str(tmp_path)}
     return subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, text=True, capture_output=True,
-                          timeout=60)
+                          timeout=240)
 
 
 INTERRUPTED = """

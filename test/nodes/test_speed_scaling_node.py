@@ -72,7 +72,7 @@ def test_off_by_default_then_the_closed_form(bench):
         motion = motion_with(robot, 3, low, high)
         assert answered(bench, heard, motion) == pytest.approx(min(1.0, float(wanted(robot, motion).factor)), rel=1e-12)
     status = Diagnostics(bench.ros, NODE)
-    bench.ros.until(lambda: bench.send(motion) and "of turn binds at factor" in status.status.message, timeout=30.0)
+    bench.ros.until(lambda: bench.send(motion) and "of turn binds at factor" in status.status.message, timeout=120.0)
     assert "no effort rate limit of spin, slide is known: not enforced" in bench.process.log
 
 

@@ -48,7 +48,7 @@ def test_a_robot_is_watched(tmp_path):
         it = Watched(ros, **{"state_timeout": 5.0, "watch.tolerance": 0.05, "watch.path_tolerance": 0.2}).ready()
 
         def heard(what):
-            ros.until(lambda: it.heard and what(it.heard[-1]), timeout=40.0, what="not heard", of=it.process)
+            ros.until(lambda: it.heard and what(it.heard[-1]), timeout=120.0, what="not heard", of=it.process)
 
         it.send()  # and the robot follows
         heard(lambda m: m.tracking_joint and m.tracking_error < 1e-3 and m.tracking_share == 1.0)

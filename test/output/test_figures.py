@@ -64,7 +64,7 @@ assert "matplotlib.pyplot" not in sys.modules
 
 def test_the_users_matplotlib_stays_as_it_is(tmp_path):
     """Backend, settings, scales, filters of warnings; no window is opened, since pyplot is not even imported."""
-    done = subprocess.run([sys.executable, "-c", STATE], cwd=tmp_path, capture_output=True, text=True, timeout=100,
+    done = subprocess.run([sys.executable, "-c", STATE], cwd=tmp_path, capture_output=True, text=True, timeout=240,
                           env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "PATH": ""})
     assert done.returncode == 0, done.stderr
 

@@ -436,9 +436,9 @@ def test_the_demo_runs_and_ends_cleanly(world, tmp_path, colons, file, arguments
     process = subprocess.Popen(command, env={**os.environ, "AMENT_PREFIX_PATH": prefixes(made), "TMPDIR": str(tmp_path)},
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        world.until(lambda: heard and any(heard[-1].effort_rate), timeout=40.0)
+        world.until(lambda: heard and any(heard[-1].effort_rate), timeout=120.0)
     finally:
         process.send_signal(signal.SIGINT)
-        output = process.communicate(timeout=20)[0]
+        output = process.communicate(timeout=240)[0]
     assert len(heard[-1].effort) == joints
     assert output.count("process has finished cleanly") == nodes, output

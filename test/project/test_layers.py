@@ -75,14 +75,6 @@ class Import(NamedTuple):
     typing: bool  # under TYPE_CHECKING
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _trees_are_dropped_at_the_end():
-    """The syntax trees of the package take 100 MB."""
-    yield
-    modules.cache_clear()
-    imports.cache_clear()
-
-
 @cache
 def modules() -> dict[str, ast.Module]:
     return {file.relative_to(PACKAGE).with_suffix("").as_posix(): ast.parse(file.read_text(encoding="utf-8"))

@@ -151,6 +151,7 @@ def test_random_loops_by_multipliers_of_pinocchio(name):
             assert deviation(table @ direction, difference(along, 1e-3)) < 1e-8
 
 
+@pytest.mark.campaign
 def test_a_hexapod():
     """Six freedoms, turning in all: of the platform's motion, and of that of the actuators, which is the same."""
     robot = gough_stewart().robot(gravity=(1.0, -4.0, -9.0))
@@ -248,6 +249,7 @@ def axis_part(machine, found):
     return axis @ found.wrench[found.joints.index("j1"), 3:]  # the links' axes are those of the base at zero
 
 
+@pytest.mark.campaign
 def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
     machine = gough_stewart()
     robot = machine.robot(gravity=(1.0, -4.0, -9.0), backend="python")

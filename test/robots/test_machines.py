@@ -107,9 +107,9 @@ def test_numbers_on_aarch64(robot, tmp_path):
     (tmp_path / "in_c.c").write_text(robot.c_source("torque_and_rate", "in_c"))
     (tmp_path / "main.c").write_text(MAIN.format(n=robot.n, samples=samples, work=work))
     subprocess.run(["aarch64-linux-gnu-gcc", "-static", "-O1", "-o", "main", "main.c", "in_c.c", "kernel.o", "batch.o", "-lm"],
-                   cwd=tmp_path, check=True, timeout=60)
+                   cwd=tmp_path, check=True, timeout=240)
     x = np.random.default_rng(7).uniform(-3.0, 3.0, (samples, 4, robot.n))
-    done = subprocess.run(["qemu-aarch64", "./main"], cwd=tmp_path, check=True, timeout=60, text=True, capture_output=True,
+    done = subprocess.run(["qemu-aarch64", "./main"], cwd=tmp_path, check=True, timeout=240, text=True, capture_output=True,
                           input="\n".join(map(repr, x.ravel().tolist())))
     found = np.array([float.fromhex(line) for line in done.stdout.split()]).reshape(3, samples, 2, robot.n)
     here = np.stack(robot.torque_and_rate(*x.transpose(1, 0, 2)), axis=1)
@@ -126,7 +126,7 @@ def test_text_in_c(robot, tmp_path, name):
         pytest.skip("no C compiler here")
     (tmp_path / "arm.c").write_text(text)
     subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-o", "arm.so", "arm.c", "-lm"],
-                   cwd=tmp_path, check=True, timeout=60)
+                   cwd=tmp_path, check=True, timeout=240)
     found = robot.with_payload("link6", 1.0, (0.1, 0.0, 0.2)).kernel(name)
     x, y = np.random.default_rng(0).normal(size=found.size), np.empty(found.width)
     x[:10] = np.random.default_rng(1).uniform(0.5, 1.0, 10)

@@ -205,7 +205,7 @@ def test_threads_share_a_robot(backend):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=240)
     assert not wrong and not any(thread.is_alive() for thread in threads)
 
 

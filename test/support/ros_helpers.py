@@ -28,7 +28,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rnea_ros.demo.processes import MODULES
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-DISCOVERY = 60.0  # s; measured up to 2.2 on a machine with nothing else to do
+DISCOVERY = 120.0  # s; on an idle machine it takes up to 2.2
 AGAIN = 10.0  # s; after which a service is asked again
 SOURCE = Path(__file__).resolve().parents[2]
 PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])  # may hold a sourced ROS
@@ -37,11 +37,11 @@ PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")
 def free_domain() -> int:
     """A ROS domain whose first ports nobody uses; above 101 the ports are those that Linux hands out itself.
 
-    Workers of pytest-xdist (gw0, gw1 ..) look in every other domain, so that two cannot find the same one at once.
+    Workers of pytest-xdist (gw0, gw1 ..) look in every fourth domain, so that two cannot find the same one at once.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     while True:
-        domain = random.SystemRandom().randrange(1 + worker % 2, 101, 2)
+        domain = random.SystemRandom().randrange(1 + worker % 4, 101, 4)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             probe.bind(("", 7400 + 250 * domain + 10))
             return domain

@@ -105,7 +105,7 @@ class Bench:
 
     def end(self) -> Samples:
         """Of the motion under way, when it has ended; what is heard next is another's."""
-        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED, timeout=40.0,
+        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED, timeout=120.0,
                        what="no end", of=self.process)
         samples = Samples(self.heard)
         self.heard.clear()
