@@ -26,7 +26,7 @@ LARGEST_GYRATION = 5.0  # radius of gyration of a body, in reaches of the robot
 LIGHT = 0.01  # share of the total mass below which the inertia of a body is not checked
 IMPLAUSIBLE = ("massless", "missing_mass", "total_mass", "reach", "position_limit", "inertia_too_large", "inertia_too_small")
 # Kinds of warnings about what has no effect on the computed numbers
-NOTES = ("unknown_attribute", "ignored_mimic", "unknown_limit", "held_base")
+NOTES = ("unknown_attribute", "ignored_mimic", "unknown_limit", "held_base", "renamed_joints")
 OTHERS = ("triangle_inequality", "negative_inertia", "inertia_without_mass", "misspelt_attribute", "later_attribute",
           "ignored_limit",
           "quaternion_length", "ignored_mass", "negative_friction", "no_inertia", "motor_constants")

@@ -59,6 +59,11 @@ def parsed(data: bytes, where: str) -> Document:
         places: dict[Path_, tuple[int, int]] = {}
         _note_places(node, (), node, places)
         return Document(None if node is None else loader.construct_document(node), places, where)
+    except _Refused as error:
+        raise ModelError(str(error), where) from None
+    except yaml.MarkedYAMLError as error:
+        text = " ".join(filter(None, (error.context, error.problem)))[:300]
+        raise ModelError(f"{_position(error.problem_mark or error.context_mark)}is not YAML: {text}", where) from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise ModelError(f"is not YAML: {' '.join(str(error).split())[:300]}", where) from None
 
@@ -86,6 +91,17 @@ def _note_places(node: yaml.Node | None, path: Path_, named: yaml.Node | None, p
             _note_places(value, (*path, k), value, places)
 
 
+def _position(mark: Any) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+
+
+class _Refused(yaml.YAMLError):
+    """YAML that is well-formed, but not accepted here."""
+
+    def __init__(self, mark: Any, text: str):
+        super().__init__(_position(mark) + text)
+
+
 class _Strict(yaml.SafeLoader):
     """Without aliases, with which a short file can become an endless one; without a key that hides its twin.
 
@@ -97,9 +113,10 @@ class _Strict(yaml.SafeLoader):
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not read")
+            event = self.peek_event()
+            raise _Refused(event.start_mark, f"alias *{event.anchor[:80]} is not supported; write the values out")
         if self.depth > MAX_DEPTH:
-            raise yaml.YAMLError(f"more than {MAX_DEPTH} lists and mappings in each other")
+            raise _Refused(self.peek_event().start_mark, f"more than {MAX_DEPTH} lists and mappings in each other")
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -109,8 +126,8 @@ class _Strict(yaml.SafeLoader):
         counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         twice = [key for key, count in counts.items() if count > 1]
         if twice:
-            line = max(key.start_mark.line for key, _ in node.value if key.value == twice[0]) + 1
-            raise yaml.YAMLError(f"'{twice[0][:80]}' stands twice, for the second time in line {line}")
+            mark = max((key.start_mark for key, _ in node.value if key.value == twice[0]), key=lambda mark: mark.index)
+            raise _Refused(mark, f"key '{twice[0][:80]}' occurs twice; remove one")
         return super().construct_mapping(node, deep)
 
 

@@ -60,11 +60,12 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
     description, content = urdf_reader.read(source, allow_xacro), file.content
     options: dict[str, Any] = {"base": "floating" if content.get("base") in MOVING_BASES else "fixed",
                                "friction": content.get("urdf_friction") is True}
-    platform = content.get("platform")
-    if isinstance(platform, Mapping) and isinstance(platform.get("link"), str):
+    if "platform" in content:
+        file.check_schema()  # so that a mistake in it is not taken for one in the URDF, which only makes sense with a platform
         return _parallel(description, file, backend, options)
     model = urdf.load(description, **options)
-    made = MADE[kind(file.checked(model))]
+    file = file.checked(model)
+    made = MADE[kind(file)]
     return made(_tree(model, file, backend), file)
 
 
@@ -88,7 +89,7 @@ def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
                     supplies=declared_drives.supplies(model, file),
                     velocity_by_position=declared_joints.velocity_by_position(model, file),
                     efforts=declared_efforts.efforts(model, file), contact=declared_joints.contact(file))
-    model = with_accepted(replace(model, warnings=(*model.warnings, *declared_drives.warnings(file))),
+    model = with_accepted(replace(model, warnings=(*model.warnings, *file.notes, *declared_drives.warnings(file))),
                           file.content.get("accepted_warnings", ()))
     robot = Robot(model, backend, file.content.get("gravity", GRAVITY))
     for payload in declared_joints.payloads(file):

@@ -15,6 +15,7 @@ from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.motion.limit_use import LimitUse, Peaks, own_limits
 from rnea_ros.motion.retime import retime_motion
 from support.oracles import example_urdfs
+from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
 UR = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
@@ -126,3 +127,28 @@ def test_the_command_lists_and_prints_them(capsys):
     assert capsys.readouterr().out.split() == list(profiles.names())
     assert main(["robot-file", "ur5e"]) == 0
     assert "max_velocity: 3.1415927" in capsys.readouterr().out
+
+
+def test_a_profile_fits_joints_with_a_prefix_or_suffix():
+    plain = load(renamed("panda", "panda_joint", "fr3_joint"), "fr3", backend="python")
+    for new in ("left_fr3_joint", r"fr3_joint\g<1>_of_two"):
+        urdf = renamed("panda", "panda_joint(.)", new if "<1>" in new else new + r"\1")
+        robot = load(urdf, "fr3", backend="python")
+        np.testing.assert_array_equal(robot.limits.effort_rate, plain.limits.effort_rate)
+        assert robot.model.velocity_by_position and robot.model.efforts == plain.model.efforts
+        assert any(warning.name == "renamed_joints" and robot.joint_names[0] in warning for warning in robot.warnings)
+
+
+def test_a_profile_of_another_robot_is_refused_in_one_sentence():
+    with pytest.raises(ModelError) as error:
+        load(example_robot("ur5_robot"), "fr3", backend="python")
+    (problem,) = error.value.problems
+    assert "profile fr3 is for fr3_joint1, fr3_joint2" in problem and "has shoulder_pan_joint" in problem
+
+
+def test_a_profile_that_fits_two_arms_says_so():
+    urdf = arm(*[{}] * 14)
+    for k in range(14, 0, -1):
+        urdf = urdf.replace(f'"j{k}"', f'"{"left" if k < 8 else "right"}_lbr_A{(k - 1) % 7 + 1}"')
+    with pytest.raises(ModelError, match="fits several groups of joints of robot 'arm': those of left_lbr_A1, right_lbr_A1"):
+        load(urdf, "iiwa7", backend="python")

@@ -160,6 +160,18 @@ def test_names_that_yaml_takes_for_something_else(tmp_path):
     assert last.endswith("the file is looked at no further before that is mended")
 
 
+def test_a_mistake_in_the_platform_is_not_taken_for_one_in_the_urdf(tmp_path):
+    text = (ROOT / "urdf" / "stewart.robot.yaml").read_text().replace("link: platform", "lnk: platform", 1)
+    problems = told(tmp_path, text, (ROOT / "urdf" / "stewart.urdf").read_text())
+    line = 1 + text[:text.index("lnk:")].count("\n")
+    assert any(problem.startswith(f"line {line}, column ") and "platform.lnk is not known" in problem for problem in problems)
+
+
+def test_an_alias_is_refused_with_its_place(tmp_path):
+    text = "version: 1\nlimits:\n  j1: &a {max_effort: 1.0}\n  j2: *a\n"
+    assert told(tmp_path, text) == ("line 4, column 7: alias *a is not supported; write the values out",)
+
+
 def test_no_version(tmp_path):
     assert told(tmp_path, "gravity: [0, 0, -1]\n") == ("line 1, column 1: version is missing; allowed are 1",)
     assert any("version is missing" in problem for problem in told(tmp_path, "loops: {active: [j1]}\n"))

@@ -23,12 +23,13 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 @each_reader
 @pytest.mark.parametrize(("text", "said"), [
-    (BOMB, "aliases"), ("a: &a [*a]\nloops: *a", "aliases"), ("# " + "x" * yaml_file.MAX_BYTES, "more than 1000000 bytes"),
-    ("a: " + "x" * 10_000_000, "more than 1000000 bytes"), ("[" * 50_000, "is not YAML"),
-    ("a:\n" + "".join(f"{' ' * k}- \n" for k in range(1, 1000)), "is not YAML: more than 32 lists and mappings in each other"),
-    ("{a: " * 1000, "is not YAML: more than 32 lists"), ("? " * 1000, "is not YAML: more than 32 lists"),
+    (BOMB, "alias \\*"), ("a: &a [*a]\nloops: *a", "line 1, column 8: alias \\*a is not supported"),
+    ("# " + "x" * yaml_file.MAX_BYTES, "more than 1000000 bytes"),
+    ("a: " + "x" * 10_000_000, "more than 1000000 bytes"), ("[" * 50_000, "line 1, column 34: more than 32"),
+    ("a:\n" + "".join(f"{' ' * k}- \n" for k in range(1, 1000)), "line 3., column 3.: more than 32 lists"),
+    ("{a: " * 1000, "line 1, column [0-9]+: more than 32 lists"), ("? " * 1000, "line 1, column [0-9]+: more than 32 lists"),
     ("a: !!python/object/apply:os.system [ls]", "is not YAML"), ("a: [1", "is not YAML"),
-    ("loops: {}\nloops: {}", "'loops' stands twice, for the second time in line 2"), (b"\xff\xfe\x00", "is not YAML"),
+    ("loops: {}\nloops: {}", "line 2, column 1: key 'loops' occurs twice; remove one"), (b"\xff\xfe\x00", "is not YAML"),
     (bytes(range(256)), "is not YAML"), (b"\x89PNG\r\n\x1a\n\x00\x00", "is not YAML"),
     ("a: " + "9" * 10_000, "is not YAML|is not known"), ("? [1]\n: 2", "is not YAML"), ("--- 1\n--- 2", "is not YAML")])
 def test_what_is_refused(tmp_path, read, text, said):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, some
+from ...errors import ModelError, ModelWarning, some
 from ..tree import Model
 from . import old_files, profiles
 from .problem import Path, Problem
@@ -26,6 +26,7 @@ from .problem import Path, Problem
 HINT = ("a robot file is needed there that says, for instance, 'version: 1' and 'limits: {elbow: {max_effort: 90.0}}', or the "
         "name of a profile, which `rnea robot-file --list` prints")
 DEEPEST = 32
+JOINTS = ("limits", "drives", "friction")  # sections that name the joints of a profile
 FORMAT = ("version", "robot")  # keys that say nothing of the robot itself
 
 
@@ -35,6 +36,7 @@ class RobotFile:
 
     content : {section: what it says}, valid by the schema
     where   : the path, or a word
+    notes   : what was changed to fit the URDF
     old     : "", or which of the old kinds of files it was read from: loops, elastic joints, limits
     """
 
@@ -44,6 +46,7 @@ class RobotFile:
     _places: Mapping[Path, tuple[int, int]] = field(default_factory=dict, repr=False)
     _written: Callable[[Path], Path] = field(default=old_files.as_it_is, repr=False)  # from a path here to one in an old file
     _unknown: tuple[Problem, ...] = field(default=(), repr=False)  # keys of an old file, with their paths there
+    notes: tuple[ModelWarning, ...] = ()
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Empty if the file has no such section."""
@@ -53,8 +56,50 @@ class RobotFile:
     def sections(self) -> tuple[str, ...]:
         return tuple(name for name in self.content if name not in FORMAT)
 
+    def check_schema(self) -> None:
+        """Raise ModelError with everything in which the file differs from the schema. Names of the URDF are not compared."""
+        from . import validation
+
+        self.refuse(validation.problems(self.content, None))
+
     def checked(self, *models: Model) -> RobotFile:
-        """The same. ModelError unless names and values fit the URDF: that of the tree, or of the legs and the platform."""
+        """Return the file, a profile with the names that its joints have in the URDF.
+
+        models : of the tree, or of the legs and the platform. ModelError unless names and values fit them.
+        """
+        if profile := profiles.name_of(self.where):
+            return self._renamed(profile, models)._checked(models)
+        return self._checked(models)
+
+    def _renamed(self, profile: str, models: Sequence[Model]) -> RobotFile:
+        """Return the profile with the prefix or suffix of its joints in the URDF. ModelError if there are no such joints."""
+        known = {link.joint for model in models for link in model.links if link.joint}
+        names = list(dict.fromkeys(name for section in JOINTS for name in self.section(section)))
+        missing = [name for name in names if name not in known]
+        if not missing or any(not isinstance(name, str) for name in names):
+            return self
+        first = missing[0]
+        affixes = [tuple(name.split(first, 1)) for name in sorted(known) if first in name]
+        fitting = [(before, after) for before, after in affixes if all(f"{before}{name}{after}" in known for name in missing)]
+        if len(fitting) == 1:
+            before, after = fitting[0]
+            names_now = {name: f"{before}{name}{after}" for name in missing}
+            affix = " and ".join(filter(None, (before and f"prefix '{before}'", after and f"suffix '{after}'")))
+            note = ModelWarning("renamed_joints", f"profile {profile} is applied to the joints with {affix}: "
+                                                  f"{some(names_now.values())}")
+            return replace(self, content=_with_names(self.content, names_now), notes=(*self.notes, note))
+        if len(fitting) > 1:
+            arms = some([f"{before}{first}{after}" for before, after in fitting])
+            raise ModelError(f"profile {profile} fits several groups of joints of robot '{models[0].name}': those of {arms}. "
+                             f"Copy it (rnea robot-file {profile}), with entries for the joints of each group", self.where)
+        if len(missing) == len(names):
+            theirs = some([name for model in models for name in model.joint_names])
+            raise ModelError(f"profile {profile} is for {some(names)}; robot '{models[0].name}' has {theirs}. `rnea "
+                             f"robot-file --list` prints all profiles, `rnea robot-file {profile}` prints this one, to be "
+                             "copied and changed", self.where)
+        return self
+
+    def _checked(self, models: Sequence[Model]) -> RobotFile:
         from . import rules, validation
 
         followers = {link.joint: model.joint_names[link.coordinate] for model in models for link in model.links
@@ -170,6 +215,16 @@ def _document(content: Any, places: Mapping[Path, tuple[int, int]],
     if not isinstance(content, dict):
         raise ModelError(f"holds {'nothing' if content is None else type(content).__name__}; {HINT}", where)
     return _plain(content), places, where
+
+
+def _with_names(value: Any, names: Mapping[str, str]) -> Any:
+    """Replace names of joints, as keys and in lists."""
+    if isinstance(value, Mapping):
+        changed = {names[key]: _with_names(entry, names) for key, entry in value.items() if key in names}
+        return changed | {key: _with_names(entry, names) for key, entry in value.items() if key not in names}
+    if isinstance(value, list):
+        return [_with_names(entry, names) for entry in value]
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

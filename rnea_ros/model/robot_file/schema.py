@@ -156,8 +156,8 @@ DRIVES = _each("any joint", "Motor and gear of each joint, as on their data shee
             "items": _numbers("Speed and torque at the joint [rad/s, N m].", 2),
             "description": "Corners of the convex region of speed and torque at the joint, in any order. Without a negative "
                            "number: of the first quadrant, and the others are like it [rad/s, N m]."},
-        "continuous_current": _positive("Current that the motor stands for ever; needs torque_constant [A]."),
-        "continuous_torque": _positive("Torque of the joint that the motor stands for ever; instead of continuous_current "
+        "continuous_current": _positive("Largest continuous current; needs torque_constant [A]."),
+        "continuous_torque": _positive("Largest continuous torque of the joint; instead of continuous_current "
                                        "[N m, N]."),
         "thermal_time_constant": _positive("Of the winding: how fast a load that lasts warms it [s]."),
         "thermal_resistance": _later("from winding to surroundings [K/W].")},

@@ -13,6 +13,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.removesuffix(".yaml") for file in files if file.endswith(".yaml")))
 
 
+def name_of(where: str) -> str:
+    """Return the name of the profile of this name or path; empty if it is none."""
+    if where in names():
+        return where
+    path = Path(where)
+    return path.stem if path.parent == Path(str(resources.files(__package__))) else ""
+
+
 def located(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """The path itself; or, where it is a plain word and no file, that of the profile of this name."""
     if isinstance(path, str) and path.isidentifier() and path in names() and not Path(path).exists():
