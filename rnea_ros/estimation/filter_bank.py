@@ -24,18 +24,22 @@ from .chain import (
     steady_gains,
     transition,
 )
-from .grading import AFTER, EVERY, EVERY_SAMPLES, Grades
 from .position_noise import PositionNoise
 
 QUICKEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
 MIDDLE = 2  # of the bank: neither lags nor trembles much
-SIGHT, SIGHT_PERIODS = 0.06, 10  # s, and at least so many samples: older innovations count less than 1 / e
-AHEAD = 0.04  # s; innovations later than that after an instant say nothing about the motion at it
-CAUTION = 2.0 * np.log([[width] for _, width in BANK])  # of equally likely filters the more sluggish one is right
+FORGETTING_TIME_S, FORGETTING_PERIODS = 0.06, 10  # s, and at least so many samples: older innovations count less than 1 / e
+LATER_S = 0.04  # s; innovations later than that after an instant say nothing about the motion at it
+PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # of equally likely filters the more sluggish one is right
+_CALIBRATION_S, _CALIBRATION_SAMPLES = 0.016, 4  # s, and at least so many samples, between two corrections that are compared
+_SETTLED_S = 0.15  # s; samples that come later change an estimate little
+_INITIAL_SCALE, _LEAST_SCALE, _LARGEST_SCALE = 1.5, 0.5, 6.0
+_SHARE_OUTSIDE = 0.046  # of the errors are beyond two standard deviations
+_SCALE_STEP = 0.12  # by which the logarithm of the scale grows; it falls by so much less that both are in balance
 _CLIP = 9.0  # of a squared innovation over its variance: what is further off is no more unlikely
 _OUTLIER = 100.0  # of a squared innovation over its variance: a single position so far off is left out,
 _CALM = 10  # if it is the only one in so many samples
-_LIKELY = 25.0  # of that square: what is further off was no motion of the kind that deviations are claimed for
+_SURPRISING = 25.0  # of that square: what is further off was no motion of the kind that deviations are claimed for
 _SURPRISED = 0.15  # s; in which the deviations that follow such an innovation fall by e
 _SETTLING = 12.0  # over the quickest filter's bandwidth: until it has found the motion
 _KEPT, _SPACE = 8, 128  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
@@ -55,36 +59,57 @@ class Estimate(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What a sample told, (n,) each: position, velocity as it was predicted, innovation of the quickest filter."""
+    """Position, predicted velocity, and innovation of the quickest filter, (n,) each."""
 
     position: np.ndarray
     velocity: np.ndarray
     innovation: np.ndarray
 
 
-def unlikeliness(square: np.ndarray, log_variance: np.ndarray) -> np.ndarray:
-    """What an innovation takes off the logarithm of a filter's likelihood; square: squared, over its variance."""
+def negative_log_likelihood(square: np.ndarray, log_variance: np.ndarray) -> np.ndarray:
+    """Return the negative log-likelihood of an innovation; square: squared, over its variance. Far off it is clipped."""
     return 0.5 * (square / (1.0 + square / _CLIP) + log_variance)
 
 
+class DeviationCalibration:
+    """Factors of the standard deviations, learnt from how far later samples move what was estimated without them.
+
+    Filters take the derivatives of motion for white noise. Real motion is smoother most of the time, and jumps now and then:
+    filters claim too much or too little. Each joint's standard deviations are multiplied by a scale, which grows when a
+    correction is beyond two of them and falls when it is not, until 95 % are inside. No distribution is assumed (adaptive
+    conformal inference under distribution shift, Gibbs and Candes, NeurIPS 2021, with the logarithm of the scale).
+
+    scale : (4, n) factors of the standard deviations of position, velocity, acceleration and jerk
+    """
+
+    def __init__(self, joints: int):
+        self.scale = np.full((4, joints), _INITIAL_SCALE)
+
+    def update(self, corrected: np.ndarray, claimed: np.ndarray, moving: np.ndarray) -> None:
+        """Add how much later samples moved estimates (4, n) with such deviations; joints at rest (n,) are left out."""
+        outside = np.abs(corrected) > 2.0 * self.scale * claimed
+        grown = self.scale * np.exp(_SCALE_STEP * (outside - _SHARE_OUTSIDE))
+        self.scale = np.where(moving, np.minimum(np.maximum(grown, _LEAST_SCALE), _LARGEST_SCALE), self.scale)
+
+
 class FilterBank:
-    """Filters of n joints, all m of the bank for each. They start at even speed: the quick ones soon find out what is not.
+    """Bank of m Kalman filters for each of n joints, weighted by the likelihood of their innovations.
 
     settled  : since when the quickest filter knows the motion [s], inf: not yet
     outliers : positions left out
     expected : variance of the quickest filter's innovations, for positions of variance 1
     """
 
-    def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, grades: Grades, period: float,
-                 lag: float, exact: bool = False):
-        """From the first sample and the speed there, with the period of samples to come, for instants so far back [s].
+    def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, calibration: DeviationCalibration,
+                 period: float, lag: float, exact: bool = False):
+        """Start at the first sample and the speed there, with a period, for instants up to `lag` back [s].
 
         exact: smooth across uneven steps with weights computed for them, at 6 us for each sample of the lag; otherwise with
         those of even steps."""
         self._exact = exact
         m, n = len(BANK), len(q)
         self.settled, self.outliers = math.inf, 0
-        self._grades, self._graded = grades, q
+        self._calibration, self._compared = calibration, q
         self._noise, self._variance = noise, noise.variance(np.zeros(n))
         self._x = np.zeros((STATES, m, n))  # of the last sample
         self._x[0], self._x[1] = q[None], qd[None]
@@ -100,15 +125,15 @@ class FilterBank:
         self.tune(period, lag)
 
     def tune(self, period: float, lag: float) -> None:
-        """For samples at this distance, and instants so far back [s]."""
-        self.period, self._after = period, math.ceil(max(AFTER / period, 1.0))
-        self._look = max(round(EVERY / period), EVERY_SAMPLES)
-        self._lags = max(math.ceil(lag / period), self._after) + 2
+        """Compute gains for samples at this distance, and instants up to `lag` back [s]."""
+        self.period, self._settled_samples = period, math.ceil(max(_SETTLED_S / period, 1.0))
+        self._calibration_samples = max(round(_CALIBRATION_S / period), _CALIBRATION_SAMPLES)
+        self._lags = max(math.ceil(lag / period), self._settled_samples) + 2
         gains = self._gains = steady_gains(period, self._lags)
         self._K, self._S = np.ascontiguousarray(gains.K.T)[..., None], gains.S[:, None]
         self._log_S, self._even = np.log(self._S), transition(period)
-        self._ahead = max(round(AHEAD / period), 1)
-        self._sight = max(SIGHT, SIGHT_PERIODS * period)
+        self._later = max(round(LATER_S / period), 1)
+        self._forgetting = max(FORGETTING_TIME_S, FORGETTING_PERIODS * period)
         self._settling = math.ceil(_SETTLING / min(BANK[QUICKEST][1] * period, 1.0))
         self.expected = float(gains.S[QUICKEST])
         self._width = bandwidths(period)
@@ -121,26 +146,26 @@ class FilterBank:
         return self._x
 
     def begin_with(self, states: np.ndarray) -> None:
-        """Start from such states at the first sample."""
+        """Set the states (6, m, n) at the first sample."""
         self._x, self._predicted[0] = states.copy(), states[:SHOWN]
 
     def shift(self, step: float) -> None:
-        """The clock was set: the times of all samples, by so much [s]."""
+        """Shift the times of all samples by a step of the clock [s]."""
         self._times = [time + step for time in self._times]
         self.settled += step
 
     def position(self, time: float) -> np.ndarray:
-        """(n,) to be expected at an instant to come [s]."""
+        """Predict the positions (n,) at a later instant [s]."""
         return transition(time - self._times[self._end - 1])[0] @ self._x[:, MIDDLE]
 
     def misfit(self, time: float, q: np.ndarray) -> float:
-        """Squares of what q (n,) is off, if it is of that time, over variances: an error of a quarter of a period is one."""
+        """Return the sum of squared errors over variances of q (n,), if it is of that time; 0.25 periods count as 1."""
         position, velocity = transition(time - self._times[self._end - 1])[:2] @ self._x[:, MIDDLE]
         variance = self._variance * self._gains.S[MIDDLE] + (0.25 * self.period * velocity) ** 2
         return float(np.minimum((q - position) ** 2 / variance, 25.0).sum())
 
     def take(self, time: float, steps: int, q: np.ndarray) -> Sample:
-        """The positions q (n,) of a sample so many periods after the last one."""
+        """Add the positions q (n,) of a sample so many periods after the last one."""
         steps = min(steps, _MOST_LOST)
         if self._end + steps > self._room:
             self._make_room(steps)
@@ -157,8 +182,8 @@ class FilterBank:
         square = innovation * innovation / (S * variance)
         if self.settled < time and square[QUICKEST].max(initial=0.0) > _OUTLIER:
             innovation, square = self._without_outliers(innovation, square)
-        self._likelihood *= math.exp(-step / self._sight)
-        self._likelihood -= unlikeliness(square, log_S)
+        self._likelihood *= math.exp(-step / self._forgetting)
+        self._likelihood -= negative_log_likelihood(square, log_S)
         end = self._end
         self._predicted[end], self._innovations[:, end], self._positions[end] = x[:SHOWN], innovation, q
         self._likelihoods[end] = self._likelihood
@@ -170,18 +195,23 @@ class FilterBank:
             self.settled = time
         x += K * innovation
         self._x = x
-        if not self._count % self._look and end > self._after and self.settled < self._times[end - self._after]:
-            self._grade(end - self._after)
+        if not self._count % self._calibration_samples:
+            place = end - self._settled_samples
+            if place > 0 and self.settled < self._times[place]:
+                self._calibrate(place)
         return Sample(self._positions[end], self._predicted[end, 1, MIDDLE], self._innovations[QUICKEST, end])
 
-    def at(self, time: float, blur: float = 0.0, rate_std: float = 0.0) -> Estimate:
-        """The motion at an instant, not before the lag began. blur: standard deviation of what all times are off together [s],
-        rate_std: of the rate of all times, as a share of it."""
+    def at(self, time: float, phase_std: float = 0.0, rate_std: float = 0.0) -> Estimate:
+        """Return the motion at an instant that is not before the lag.
+
+        phase_std : standard deviation of the error that all times have in common [s]
+        rate_std  : standard deviation of the rate of all times, as a share of it
+        """
         place = self._place(time)
         motion, deviation = self._mixed(place, self._end)
-        deviation *= self._grades.scale
-        if blur > _AT:
-            deviation = np.sqrt(deviation * deviation + (blur * motion[1:]) ** 2)
+        deviation *= self._calibration.scale
+        if phase_std > _AT:
+            deviation = np.sqrt(deviation * deviation + (phase_std * motion[1:]) ** 2)
         if rate_std:
             deviation += rate_std * _ORDER * np.abs(motion[:ORDERS])
         ahead = time - self._times[place]
@@ -189,8 +219,7 @@ class FilterBank:
         return Estimate(shown, deviation)
 
     def _mixed(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """The motion (5, n) at a sample by the innovations up to another, and its standard deviations (4, n) as filters claim
-        them, were their errors independent."""
+        """Return the motion (5, n) at a sample by the innovations up to another, and its standard deviations (4, n)."""
         later = end - place
         if self._exact and self._uneven >= place:
             later = min(later, _LONGEST)
@@ -199,53 +228,53 @@ class FilterBank:
             smoothing, spread = self._gains.weights[:, :, :later], self._gains.deviation[later - 1]
         corrections = smoothing @ self._innovations[:, place:place + later]  # (m, 5, n)
         each = corrections.swapaxes(0, 1) + self._predicted[place]
-        weights = self._likelihoods[min(place + self._ahead, end - 1)] - CAUTION
+        weights = self._likelihoods[min(place + self._later, end - 1)] - PRIOR_LOG_ODDS
         np.exp(weights - weights.max(axis=0), out=weights)
         weights /= weights.sum(axis=0)
         claimed = np.square(spread) @ (weights * weights) * self._variance
-        surprise = self._squares[max(place - self._ahead, 0):end].max(axis=0)
-        claimed *= np.maximum(surprise / _LIKELY, 1.0)
+        surprise = self._squares[max(place - self._later, 0):end].max(axis=0)
+        claimed *= np.maximum(surprise / _SURPRISING, 1.0)
         mean = (each * weights).sum(axis=1)
         claimed += (np.square(each[:ORDERS] - mean[:ORDERS, None]) * weights).sum(axis=1)  # filters that disagree
         return mean, np.sqrt(claimed)
 
-    def smoothed(self, time: float, blur: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def smoothed(self, time: float, phase_std: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the motion at an instant, its noise and the disagreement of the filters, (4, n) each, for later innovations.
 
         The noise is the mean of the standard deviations that the filters have if their drives fit the motion; the disagreement
         is the mean distance of their estimates, which shows where the drives do not fit. Unlike the deviation of `at`, neither
-        multiplies with an innovation. blur: standard deviation of the error that all times have in common [s].
+        multiplies with an innovation. phase_std: standard deviation of the error that all times have in common [s].
         """
         place = self._place(time)
         later = self._end - place
         corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:self._end]  # (m, 5, n)
         each = corrections.swapaxes(0, 1) + self._predicted[place]
-        weights = self._likelihoods[min(place + self._ahead, self._end - 1)] - CAUTION
+        weights = self._likelihoods[min(place + self._later, self._end - 1)] - PRIOR_LOG_ODDS
         np.exp(weights - weights.max(axis=0), out=weights)
         weights /= weights.sum(axis=0)
         motion = (each * weights).sum(axis=1)
         noise = self._gains.deviation[later - 1] @ weights * np.sqrt(self._variance)
         disagreement = (np.abs(each[:ORDERS] - motion[:ORDERS, None]) * weights).sum(axis=1)
-        if blur > _AT:
-            noise = np.hypot(noise, blur * motion[1:])
+        if phase_std > _AT:
+            noise = np.hypot(noise, phase_std * motion[1:])
         ahead = time - self._times[place]
         shown = motion[:ORDERS] if abs(ahead) < _AT else transition(ahead)[:ORDERS, :SHOWN] @ motion
         return shown, noise, disagreement
 
-    def _grade(self, place: int) -> None:
-        """What later samples made of the motion at one that was the newest once."""
+    def _calibrate(self, place: int) -> None:
+        """Compare the motion at a sample, as estimated when it was the newest one, with the estimate by later samples."""
         (early, claimed), (late, _) = self._mixed(place, place + 1), self._mixed(place, self._end)
         position = self._positions[place]
-        self._grades.see(late[:ORDERS] - early[:ORDERS], claimed, position != self._graded)
-        self._graded = position.copy()
+        self._calibration.update(late[:ORDERS] - early[:ORDERS], claimed, position != self._compared)
+        self._compared = position.copy()
 
     def _moved(self, step: float) -> np.ndarray:
-        """The states (6, m, n) after some time."""
+        """Return the states (6, m, n) after a time [s]."""
         F = self._even if abs(step - self.period) < _AT else transition(step)
         return (F @ self._x.reshape(STATES, -1)).reshape(self._x.shape)
 
     def _place(self, time: float) -> int:
-        """Number of the sample next to an instant."""
+        """Return the number of the sample next to an instant."""
         last, times = self._end - 1, self._times
         first = max(0, last + 1 - self._lags)
         place = min(max(last - round((times[last] - time) / self.period), first), last)
@@ -256,14 +285,14 @@ class FilterBank:
         return place
 
     def _without_outliers(self, innovation: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Single positions that no motion explains are taken for lost."""
+        """Leave out single positions that no motion explains."""
         far = (square[QUICKEST] > _OUTLIER) & (self._calm < self._count) & self._noise.known
         self._calm = np.where(far, self._count + _CALM, self._calm)
         self.outliers += int(far.sum())
         return np.where(far, 0.0, innovation), np.where(far, 0.0, square)
 
     def _add_gains(self, step: float, measured: bool = True) -> StepGains:
-        """Those of the next sample, this time after the last one [s]: the steady ones only where steps are even."""
+        """Add the gains of the next sample, this time after the last one [s]: the steady ones only where steps are even."""
         steady, before = self._gains.step, self._steps[-1]
         even = measured and abs(step - self.period) <= _EVEN * self.period
         if even and before is steady:
@@ -278,7 +307,7 @@ class FilterBank:
         return found
 
     def _pass_over(self, step: float, lost: int) -> None:
-        """Samples that are lost: predicted, and corrected by nothing."""
+        """Predict lost samples."""
         last = self._times[self._end - 1]
         for k in range(1, lost + 1):
             end = self._end

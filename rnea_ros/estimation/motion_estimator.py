@@ -10,11 +10,9 @@ import numpy as np
 from ..errors import Rejected
 from .chain import transition
 from .encoder import Readings
-from .filter_bank import Estimate, FilterBank
-from .grading import Grades
-from .position_noise import PositionNoise
+from .filter_bank import DeviationCalibration, Estimate, FilterBank
+from .position_noise import PositionNoise, SensorLearning
 from .sample_clock import ALIKE, SampleClock
-from .sensor_learning import SensorLearning
 
 LAG = 0.03  # s
 TURN = 2.0 * math.pi
@@ -113,7 +111,7 @@ class MotionEstimator:
     that wrap at pi are seen for what they are.
 
     noise      : what is known of the positions
-    grades     : what is known of the filters' standard deviations
+    calibration : factors of the filters' standard deviations
     clock      : what is known of the stamps
     readings   : whether messages are repeated
     diverged   : estimates rejected since they were outside of the cone that received positions allow
@@ -133,7 +131,7 @@ class MotionEstimator:
         self._received = ReceivedPositions(joints, velocity_limits)
         self._turning = np.array(turning, dtype=np.intp)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
-        self._learning, self.grades = SensorLearning(self.noise), Grades(joints)
+        self._learning, self.calibration = SensorLearning(self.noise), DeviationCalibration(joints)
         self._wanted = _FIRST
         self._filters: FilterBank | None = None
         self._heard = False  # of the noise; before, filters cannot tell which of them is good, and begin again with it
@@ -194,7 +192,7 @@ class MotionEstimator:
         if time < self.clock.time - self.lag - max(_GAP, _GAP_PERIODS * self.clock.period):
             raise Rejected("history_too_short", f"the instant is {self.clock.time - time:.3f} s before the newest sample; "
                                                 f"estimates go back {self.lag:g} s", passing=True)
-        found = self._filters.at(min(time, newest), self.clock.blur, self.clock.rate_std)
+        found = self._filters.at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
         if time > newest:  # others have been heard since; nothing tells how these went on
             found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
         spread = _SPREAD * np.sqrt(self.noise.variance(np.zeros(len(self._turned))))
@@ -289,7 +287,7 @@ class MotionEstimator:
         self.clock = clock
         t, early = (np.array(block) for block in zip(*self._waiting))
         since = t - t.mean()
-        self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, self.grades,
+        self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, self.calibration,
                                              clock.period, self.lag, exact=True)
         for stamp, positions in others:
             self._take(filters, stamp, positions)
@@ -311,7 +309,7 @@ class MotionEstimator:
             self._received.shift(clock.step, ALIKE)
         if abs(clock.period - filters.period) > _RETUNE * filters.period:
             filters.tune(clock.period, self.lag)
-        self.noise.wander = clock.wander if clock.even else clock.jitter
+        self.noise.drift_std = clock.drift_std if clock.even else clock.jitter
         sample = filters.take(clock.time, steps, q)
         if steps == 1 and settled:
-            self._learning.see(filters, sample, clock.deviation, stamp - clock.time, clock)
+            self._learning.update(filters, sample, clock.deviation, stamp - clock.time, clock)

@@ -1,4 +1,4 @@
-"""When samples were taken, from stamps that jitter.
+"""Times of samples, from stamps that jitter.
 
 Most robots are read at an even rate, and stamped by another clock or after a wait that varies. Where positions agree with the
 even times rather than with the stamps, the even times are used; where a loop is late and its stamps say so, the stamps are.
@@ -26,7 +26,7 @@ _EVEN, _UNEVEN = 0.31, 0.33  # of a period: with less jitter samples can be told
 _CLEARLY = 30.0  # variances by which the squares of what stamps are off a line must get less for a sample to be lost
 TINY, BURST = 0.2, 0.28  # of a period: steps so short are inside of bursts; of the steps: bursts, if so many are that short
 _SHORTEST = 1e-4  # s; what seems to be a shorter period may be a burst
-_WANDER = 30.0  # of the jitter over the number of stamps: what even times move about while they are few
+_DRIFT = 30.0  # of the jitter over the number of stamps: what even times move about while they are few
 _SLIP = 3.0  # periods that stamps are off even times for long: these were set, or it was wrong all along
 _OUTLYING, _OUTLYING_PERIODS, _OUTLYING_S = 6.0, 0.05, 2e-5  # times the jitter, the period, and s: what deviates by more
 ALIKE = 4  # stamps in a row that deviate alike before the clock counts as set
@@ -39,7 +39,7 @@ Misfit = Callable[[float], float]
 
 
 class SampleClock:
-    """Counts samples, lost ones included, and says when each was taken.
+    """Clock of an evenly read robot: it counts samples, lost ones included, and gives the time of each.
 
     time      : of the last sample [s]
     deviation : of its stamp from the even time [s]
@@ -85,8 +85,8 @@ class SampleClock:
         return math.sqrt(self._variance)
 
     @property
-    def blur(self) -> float:
-        """Standard deviation of what all times are off together [s]: of the phase of a line through stamps that jitter."""
+    def phase_std(self) -> float:
+        """Standard deviation of the error that all times have in common [s]: phase of a line through the stamps."""
         return self.share * math.hypot(2.0 * self.jitter / math.sqrt(self._age), self._offset)
 
     @property
@@ -96,9 +96,9 @@ class SampleClock:
         return self.share * excess * 2.0 / (_OFFSET * self.period) + _OSCILLATOR
 
     @property
-    def wander(self) -> float:
-        """Standard deviation of what times tremble because phase and period are still being found out [s]."""
-        return _WANDER * self.share * self.jitter / self._age
+    def drift_std(self) -> float:
+        """Standard deviation of times while phase and period are still being learnt [s]."""
+        return _DRIFT * self.share * self.jitter / self._age
 
     def advance(self, stamp: float, misfit: Misfit | None, dropped: int = 0) -> int:
         """Take the next sample. Returns how many periods it comes after the last one, at least 1.

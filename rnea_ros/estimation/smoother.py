@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .filter_bank import FilterBank
-from .grading import Grades
-from .position_noise import PositionNoise
+from .filter_bank import DeviationCalibration, FilterBank
+from .position_noise import PositionNoise, SensorLearning
 from .reading_times import ReadingTimes, Stretch
-from .sensor_learning import SensorLearning
 
 _LATER, _LATER_PERIODS = 0.2, 70  # s, and at least so many samples: later ones say nothing more about an instant
 _BEGINNING = 2000  # samples of a stretch that are first run through backwards
@@ -45,28 +43,28 @@ class Smoothed(NamedTuple):
 def smooth(found: ReadingTimes, q: np.ndarray, wanted: np.ndarray) -> Smoothed:
     """Readings q (readings, n) with turns counted, and their times; wanted (samples,): instants of the samples [s]."""
     noise = PositionNoise(np.zeros(q.shape[1]))
-    learning, grades = SensorLearning(noise), Grades(q.shape[1])
+    learning, calibration = SensorLearning(noise), DeviationCalibration(q.shape[1])
     motion, deviation = np.full((2, 4, len(wanted), q.shape[1]), np.nan)
     inside = np.zeros(len(wanted), dtype=bool)
     for stretch in found.stretches:
         of = slice(*np.searchsorted(found.reading, (stretch.readings.start, stretch.readings.stop)))
         times = found.times[stretch.readings]
-        motion[:, of], deviation[:, of] = _stretch(stretch, times, q[stretch.readings], wanted[of], learning, grades)
+        motion[:, of], deviation[:, of] = _stretch(stretch, times, q[stretch.readings], wanted[of], learning, calibration)
         edge = max(_EDGE, _EDGE_PERIODS * stretch.period)
         inside[of] = (wanted[of] >= times[0] + edge) & (wanted[of] <= times[-1] - edge)
     return Smoothed(motion, deviation, inside, noise)
 
 
 def _stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: np.ndarray,
-             learning: SensorLearning, grades: Grades) -> tuple[np.ndarray, np.ndarray]:
+             learning: SensorLearning, calibration: DeviationCalibration) -> tuple[np.ndarray, np.ndarray]:
     """Motion and deviations (4, wanted, n) at instants that do not fall."""
     lag = max(_LATER, _LATER_PERIODS * stretch.period)
     steps = np.diff(stretch.numbers)
     first = slice(_BEGINNING, None, -1) if len(q) > _BEGINNING else slice(None, None, -1)
-    backwards = _begun(-times[first], q[first], learning, grades, stretch.period, lag)
+    backwards = _begun(-times[first], q[first], learning, calibration, stretch.period, lag)
     for time, step, positions in zip(-times[first][1:], steps[:len(times[first]) - 1][::-1].tolist(), q[first][1:]):
         _take(backwards, learning, time, step, positions)
-    filters = _begun(times, q, learning, grades, stretch.period, lag)
+    filters = _begun(times, q, learning, calibration, stretch.period, lag)
     filters.begin_with(backwards.states * _BACKWARDS)
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     instants, last = wanted.tolist(), times[-1] + stretch.period
@@ -115,15 +113,15 @@ def _position_noise(learning: SensorLearning, q: np.ndarray) -> np.ndarray:
     return np.sqrt(learning.noise.variance(np.zeros(q.shape[1])))
 
 
-def _begun(times: np.ndarray, q: np.ndarray, learning: SensorLearning, grades: Grades, period: float,
+def _begun(times: np.ndarray, q: np.ndarray, learning: SensorLearning, calibration: DeviationCalibration, period: float,
            lag: float) -> FilterBank:
     """Filters at the first sample, with the speed of the first few."""
     learning.begin()
     since = times[:_SPEED] - times[:_SPEED].mean()
-    return FilterBank(float(times[0]), q[0], since @ q[:_SPEED] / (since @ since), learning.noise, grades, period, lag)
+    return FilterBank(float(times[0]), q[0], since @ q[:_SPEED] / (since @ since), learning.noise, calibration, period, lag)
 
 
 def _take(filters: FilterBank, learning: SensorLearning, time: float, steps: int, q: np.ndarray) -> None:
     sample = filters.take(time, steps, q)
     if steps == 1 and filters.settled < time:
-        learning.see(filters, sample)
+        learning.update(filters, sample)
