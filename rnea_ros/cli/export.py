@@ -35,6 +35,9 @@ def run(args: argparse.Namespace) -> Outcome:
     with working("writing the robot's functions as C"):
         library = c_library.library(robot, name, args.payload, args.link, lambda one: not wanted or one in wanted)
     names = [traced.function.name for traced in library.functions]
+    if unusable := wanted & set(library.omitted):
+        raise InputError(f"robot '{robot.name}' has no {some(sorted(unusable))}: a joint moves no mass; give the links beyond it "
+                         "mass and inertia, or the joint a rotor inertia")
     if unknown := wanted - set(names):
         raise InputError(f"no function {some(sorted(unknown))} for a {type(robot).__name__}; there are "
                          f"{some(names) or 'others: leave --only out to see them'}")
@@ -42,6 +45,7 @@ def run(args: argparse.Namespace) -> Outcome:
     operations = {f"{name}_{traced.function.name}": sum(traced.program.operation_counts.values())
                   for traced in library.functions}
     lines = [f"  {function}: {count} operations" for function, count in operations.items()]
+    lines += [f"  {library.omission}"] if library.omitted else []
     lines += [f"{len(names)} functions of {type(robot).__name__} '{robot.name}' -> {folder} ({len(written)} files); next:",
               f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build"]
     return Outcome("\n".join(lines), {"robot": robot.name, "kind": type(robot).__name__, "operations": operations,

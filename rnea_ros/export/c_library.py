@@ -39,12 +39,18 @@ class CFunction(NamedTuple):
 
 
 class CLibrary(NamedTuple):
-    """What is written: name is the prefix of every function, in C and C++; payload_link: who carries a payload, or nobody."""
+    """Functions of one robot as they are written in C and C++.
+
+    name         : prefix of every function
+    payload_link : link whose payload is an argument, or None
+    omitted      : names of the functions that this robot does not have, since one of its joints moves no mass
+    """
 
     name: str
     robot: AnyRobot
     payload_link: str | None
     functions: list[CFunction]
+    omitted: tuple[str, ...] = ()
 
     @property
     def joint_count(self) -> int:
@@ -87,6 +93,11 @@ class CLibrary(NamedTuple):
             f'    static constexpr const char *model_id = {self.name.upper()}_MODEL_ID;', names, "", *members,
             *(["private:", *held] if held else []), "};", "", f"}}  // namespace {self.name}", ""])
 
+    @property
+    def omission(self) -> str:
+        """Sentence about the functions that were left out; empty if there are none."""
+        return f"Left out, since a joint moves no mass: {', '.join(self.omitted)}." if self.omitted else ""
+
     def _prototype(self, traced: CFunction) -> str:
         return c.prototype(traced.program, f"{self.name}_{traced.function.name}", traced.function.results)
 
@@ -101,6 +112,8 @@ class CLibrary(NamedTuple):
         if len(everyone) != robot.n:
             story += ["", "All joints of the tree, where a function asks for all: " + ", ".join(map(_plain, everyone)) + "."]
         story += ["", f"Gravity: ({gravity}) m/s^2 in the root link's frame.", *RULES]
+        if self.omitted:
+            story += ["", self.omission]
         if self.payload_link:
             story += ["", f"payloads: ten numbers for what link {_plain(self.payload_link)} carries, from "
                       f"{self.name}_payload; ten zeros for nothing."]
@@ -121,8 +134,11 @@ def library(robot: AnyRobot, name: str, payload_link: str | None = None, links: 
     functions = [function for function in every if wanted(function.name)]
     if payload_link:
         functions.insert(0, payload_parameters(kinds.tree(robot).model, payload_link))
-    traced = [CFunction(one, trace(one.__call__, one.inputs)) for one in functions]
-    return CLibrary(c.identifier(name), robot, payload_link, traced)
+    with np.errstate(all="ignore"):
+        traced = [CFunction(one, trace(one.__call__, one.inputs)) for one in functions]
+    omitted = tuple(one.function.name for one in traced if not one.program.is_finite)
+    kept = [one for one in traced if one.program.is_finite]
+    return CLibrary(c.identifier(name), robot, payload_link, kept, omitted)
 
 
 def identifier(name: str) -> str:

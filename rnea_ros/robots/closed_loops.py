@@ -141,7 +141,10 @@ class LoopKinematics(LoopDerivatives):
         for k, row in enumerate(rows):
             with validation.at_sample(k):
                 samples.append(self._closure.motion(*row))
-        return LoopMotion(*(np.array(part) for part in zip(*samples, strict=True)))
+        return validation.stacked(LoopMotion, samples, self._example)
+
+    def _example(self) -> LoopMotion:
+        return self._closure.motion(self.start, *np.zeros((3, self.n)))
 
     def tracker(self, tolerance: float = TOLERANCE) -> LoopTracker:
         """What follows the loops along one stream of samples, each from the last, and compares them with sensors.
@@ -151,11 +154,11 @@ class LoopKinematics(LoopDerivatives):
         return LoopTracker(self._closure, tolerance)
 
     def _still(self, q: ArrayLike, guess: ArrayLike | None) -> LoopMotion:
-        return self._moving(q, np.zeros(np.shape(q)), guess)
+        return self._moving(q, validation.zeros_like("q", q), guess)
 
     def _moving(self, q: ArrayLike, qd: ArrayLike, guess: ArrayLike | None) -> LoopMotion:
         """With accelerations and jerks of the active joints at zero."""
-        zero = np.zeros(np.shape(q))
+        zero = validation.zeros_like("q", q)
         return self.motion(q, qd, zero, zero, guess=guess)
 
 
@@ -218,7 +221,7 @@ class ClosedLoopRobot(LoopKinematics):
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, guess: ArrayLike | None = None,
                          wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:
         """Torques of the active joints, (55)."""
-        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        motion = self.motion(q, qd, qdd, validation.zeros_like("q", q), guess=guess)
         tau = self.tree.inverse_dynamics(*motion[:3], wrenches=wrenches, world_wrenches=world_wrenches)
         return closed_loops.active_torque(motion.G, motion.Gd, tau, tau)[0]
 
@@ -240,7 +243,7 @@ class ClosedLoopRobot(LoopKinematics):
     def bias(self, q: ArrayLike, qd: ArrayLike, *, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
              world_wrenches: Wrenches | None = None) -> Array:
         """H_c of (58): torques at zero acceleration of the active joints."""
-        return self.inverse_dynamics(q, qd, np.zeros(np.shape(q)), guess=guess, wrenches=wrenches,
+        return self.inverse_dynamics(q, qd, validation.zeros_like("q", q), guess=guess, wrenches=wrenches,
                                      world_wrenches=world_wrenches)
 
     def gravity(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
@@ -280,7 +283,7 @@ class ClosedLoopRobot(LoopKinematics):
     def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, guess: ArrayLike | None = None,
                       wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
         """Partial derivatives (N, N) of the torques by q, qd and qdd of the active joints; the last is the mass matrix."""
-        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        motion = self.motion(q, qd, qdd, validation.zeros_like("q", q), guess=guess)
         return self._sensitivities(self.tree, motion, wrenches=wrenches, world_wrenches=world_wrenches)
 
     def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
@@ -297,5 +300,5 @@ class ClosedLoopRobot(LoopKinematics):
 
         InputError where the cut joints hold more than the motion needs, as those of planar loops in space often do.
         """
-        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)) if qddd is None else qddd, guess=guess)
+        motion = self.motion(q, qd, qdd, validation.zeros_like("q", q) if qddd is None else qddd, guess=guess)
         return self._transmitted(self.tree, motion, qddd is not None, wrenches, wrench_rates, world_wrenches=world_wrenches)

@@ -44,8 +44,11 @@ class ElasticEnergetics:
         bent = q_motor - q[..., [self.joint_names.index(name) for name in self.elastic_joints]]
         columns = np.broadcast_shapes(qd.shape[:-1], qd_motor.shape[:-1])
         v = np.concatenate([np.broadcast_to(part, (*columns, part.shape[-1])) for part in (qd, qd_motor)], axis=-1)
-        kinetic = (v * (self.mass_matrix(q) @ v[..., None])[..., 0]).sum(axis=-1) / 2.0
-        return Energy(kinetic, self._stiff.energy(q, qd).potential + (self.stiffness * bent**2).sum(axis=-1) / 2.0)
+        with np.errstate(all="ignore"):
+            kinetic = (v * (self.mass_matrix(q) @ v[..., None])[..., 0]).sum(axis=-1) / 2.0
+            potential = self._stiff.energy(q, qd).potential + (self.stiffness * bent**2).sum(axis=-1) / 2.0
+        validation.results("energy", [kinetic, potential])
+        return Energy(kinetic, potential)
 
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike) -> CenterOfMass:
         """Mass centre, its velocity, and the momentum about it, without the spin of rotors relative to their links."""

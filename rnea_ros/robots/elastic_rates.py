@@ -14,6 +14,7 @@ from ..algebra.taylor import derivative, jets
 from ..algorithms import mixed_joints, motor_motion
 from ..algorithms.mixed_joints import Motor
 from ..model.tree import Model
+from .inputs import validation
 from .inputs.validation import Wrenches
 from .kernels.kernel_function import KernelFunction
 from .kernels.store import KernelStore
@@ -59,7 +60,9 @@ class MeasuredMotors:
 
     def _deflection(self, q: ArrayLike, q_motor: ArrayLike) -> Array:
         joints, motors = np.asarray(q, dtype=float), np.asarray(q_motor, dtype=float)
-        found, columns = np.zeros(joints.shape), [motor.coordinate for motor in mixed_joints.elastic(self.motors)]
+        columns = [motor.coordinate for motor in mixed_joints.elastic(self.motors)]
+        count = validation.samples([joints, motors])
+        found = np.zeros(joints.shape if count is None else (count, joints.shape[-1]))
         found[..., columns] = motors - joints[..., columns]
         return found
 

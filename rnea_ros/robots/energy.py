@@ -75,7 +75,7 @@ class Energetics:
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike | None = None) -> CenterOfMass:
         """Mass centre, its velocity, and the momentum about it; without qd, at rest."""
         refuse_weightless(self.total_mass)
-        return CenterOfMass(*self._evaluate("center_of_mass", q, np.zeros(np.shape(q)) if qd is None else qd))
+        return CenterOfMass(*self._evaluate("center_of_mass", q, validation.zeros_like("q", q) if qd is None else qd))
 
     def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
         """Power of the joint torques [W]: what the energy gains per second, less friction's loss and others' work."""
@@ -111,6 +111,8 @@ class Energetics:
         """
         speed = validation.coordinates("qd", qd, self.model.joint_names)
         rate = np.zeros_like(speed) if qdd is None else validation.coordinates("qdd", qdd, self.model.joint_names)
+        if validation.samples([speed, rate]) is not None:
+            speed, rate = np.broadcast_arrays(speed, rate)
         return friction(self.model, speed, rate)
 
     def load_friction(self, tau: ArrayLike, qd: ArrayLike) -> Array:

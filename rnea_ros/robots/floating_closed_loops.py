@@ -111,7 +111,7 @@ class FloatingLoopRobot(LoopKinematics):
                     guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                     world_wrenches: Wrenches | None = None) -> FreeMotion:
         """How the base moves when the active joints move so, and their torques (N,) for it."""
-        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        motion = self.motion(q, qd, qdd, validation.zeros_like("q", q), guess=guess)
         found = self.free.free_motion(*motion[:3], base=base, wrenches=wrenches, world_wrenches=world_wrenches)
         return found._replace(tau=closed_loops.active_torque(motion.G, motion.Gd, found.tau, found.tau)[0])
 
@@ -151,7 +151,7 @@ class FloatingLoopRobot(LoopKinematics):
     def bias(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
              wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Array:
         """(6 + N,): base wrench and torques without acceleration of base and active joints."""
-        rest = np.zeros(np.shape(q))
+        rest = validation.zeros_like("q", q)
         found = self.prescribed_base(q, qd, rest, rest, base=base, guess=guess, wrenches=wrenches,
                                      world_wrenches=world_wrenches)
         return np.concatenate((found.base_wrench, found.tau), axis=-1)
@@ -186,7 +186,7 @@ class FloatingLoopRobot(LoopKinematics):
                       guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
         """Partial derivatives (N, N) of the torques by q, qd and qdd of the active joints, as of FloatingRobot."""
-        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)), guess=guess)
+        motion = self.motion(q, qd, qdd, validation.zeros_like("q", q), guess=guess)
         return self._sensitivities(self.free, motion, base=base, wrenches=wrenches, world_wrenches=world_wrenches)
 
     def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
@@ -200,7 +200,7 @@ class FloatingLoopRobot(LoopKinematics):
                        base: BaseState | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                        wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> JointWrenches:
         """As of ClosedLoopRobot, on a base that nothing holds."""
-        motion = self.motion(q, qd, qdd, np.zeros(np.shape(q)) if qddd is None else qddd, guess=guess)
+        motion = self.motion(q, qd, qdd, validation.zeros_like("q", q) if qddd is None else qddd, guess=guess)
         return self._transmitted(self.free, motion, qddd is not None, wrenches, wrench_rates, base=base,
                                  world_wrenches=world_wrenches)
 

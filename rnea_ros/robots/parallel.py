@@ -120,7 +120,7 @@ class ParallelRobot(ParallelDerivatives):
                          motion: PlatformMotion | None = None, guess: Any = None, wrenches: Wrenches | None = None,
                          world_wrenches: Wrenches | None = None) -> Array:
         """Forces of the active joints, (66); the jerk does not matter."""
-        jerk = None if qdd is None else np.zeros(np.shape(qdd))
+        jerk = None if qdd is None else validation.zeros_like("qdd", qdd)
         state = self._state(q, qd, qdd, jerk, motion=motion, guess=guess, orders=2)
         return self._forces(*state, wrenches, None, world_wrenches)[0]
 

@@ -14,6 +14,7 @@ from .closure.following import FollowedMotion
 from .closure.leg_equations import POSE
 from .closure.platform_closure import FREEDOMS
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
+from .inputs import validation
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches, added_loads, beside
 from .parallel_kinematics import ParallelKinematics, State
@@ -27,7 +28,7 @@ class ParallelDerivatives(ParallelKinematics):
                       motion: PlatformMotion | None = None, guess: Any = None, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
         """Partial derivatives (N, N) of the actuators' forces by their q, qd and qdd; the last is the mass matrix."""
-        state = self._state(q, qd, qdd, None if qdd is None else np.zeros(np.shape(qdd)), motion=motion, guess=guess, orders=2)
+        state = self._state(q, qd, qdd, None if qdd is None else validation.zeros_like("qdd", qdd), motion=motion, guess=guess, orders=2)
         on_legs, on_platform = self._sorted(wrenches=wrenches, world_wrenches=world_wrenches)
         along, platform = self._opened(state, on_platform)
         tau = beside((platform.force, self.legs.inverse_dynamics(*state[1][:3], **on_legs)))
@@ -58,7 +59,7 @@ class ParallelDerivatives(ParallelKinematics):
         InputError where the joints between legs and platform hold more than the motion needs, as of planar machines.
         """
         with_rates = qddd is not None or motion is not None
-        jerk = np.zeros(np.shape(qdd)) if qddd is None and qdd is not None else qddd
+        jerk = validation.zeros_like("qdd", qdd) if qddd is None and qdd is not None else qddd
         state = self._state(q, qd, qdd, jerk, motion=motion, guess=guess)
         on_legs, on_platform = self._sorted(wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
         speed, *higher = self._actuated.rates(*self._told(state))

@@ -146,7 +146,8 @@ class ParallelKinematics:
                 sample = self._closure.motion(row, q, pose, orders)
             q, pose = sample.q, row
             samples.append(sample)
-        return LegMotion(*(np.array(part) for part in zip(*samples, strict=True)))
+        return validation.stacked(LegMotion, samples, lambda: self._closure.motion(
+            PlatformMotion(*self.home).checked().rows(), None, None, orders))
 
     def platform_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
                         guess: PlatformMotion | None = None) -> PlatformMotion:
@@ -174,14 +175,15 @@ class ParallelKinematics:
         if count is None:
             platform, legs = self._actuated.motion(*self._actuated.reach(parts[0], *begin), *parts[1:])
             return PlatformMotion.from_rows(platform), legs
-        found = []
+        moving, samples = [], []
         for k, (qa, *rates) in enumerate(zip(*(np.broadcast_to(part, (count, self.n)) for part in parts), strict=True)):
             with validation.at_sample(k):
                 begin = self._actuated.reach(qa, *begin)
-                found.append(self._actuated.motion(*begin, *rates))
-        moving, samples = zip(*found, strict=True)
-        return (PlatformMotion.from_rows(np.array(moving)),
-                LegMotion(*(np.array(part) for part in zip(*samples, strict=True))))
+                platform, legs = self._actuated.motion(*begin, *rates)
+            moving.append(platform)
+            samples.append(legs)
+        return (PlatformMotion.from_rows(np.reshape(moving, (count, 30))),
+                validation.stacked(LegMotion, samples, lambda: self._actuated.motion(*begin, *np.zeros((3, self.n)))[1]))
 
     def _moving(self, q: ArrayLike | None, qd: ArrayLike | None, motion: PlatformMotion | None, guess: Any) -> State:
         """With accelerations of the active joints at zero; jerks do not count."""
@@ -240,5 +242,5 @@ class ParallelKinematics:
 
 
 def _rest(q: ArrayLike | None) -> Array | None:
-    return None if q is None else np.zeros(np.shape(q))
+    return None if q is None else validation.zeros_like("q", q)
 

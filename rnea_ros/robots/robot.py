@@ -269,6 +269,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         validation.held_base(self.model)
         found: tuple[LinkMotion, LinkForces] = self._store.on_floats(RECURSION, q, qd, qdd, qddd, wrenches=wrenches,
                                                                      wrench_rates=wrench_rates)
+        validation.results("recursion", [np.asarray(value, dtype=float) for part in found for values in part for value in values])
         return found
 
     def _evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:

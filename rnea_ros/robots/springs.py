@@ -141,7 +141,9 @@ class SpringRobot(OneTree, LinkKinematics):
     def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
              world_wrenches: Wrenches | None = None) -> Array:
         """Torques (n,) at zero acceleration of all joints, less what the springs give."""
-        return self.robot.bias(q, qd, wrenches=wrenches, world_wrenches=world_wrenches) - self._held(q, np.zeros(self.n))
+        found = self.robot.bias(q, qd, wrenches=wrenches, world_wrenches=world_wrenches) - self._held(q, np.zeros(self.n))
+        validation.results("bias", [found])
+        return found
 
     def gravity(self, q: ArrayLike) -> Array:
         """Torques (n,) that hold all joints still against gravity alone, springs apart."""
@@ -155,7 +157,10 @@ class SpringRobot(OneTree, LinkKinematics):
     def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
         """Kinetic and potential energy, that of the springs among the latter: zero where they are relaxed."""
         found, position = self.robot.energy(q, qd), validation.coordinates("q", q, self.joint_names)
-        stored = sum(spring.stiffness * (position[..., k] - spring.rest) ** 2 / 2.0 for k, spring in self.springs.items())
+        with np.errstate(over="ignore"):
+            stored = np.asarray(sum(spring.stiffness * (position[..., k] - spring.rest) ** 2 / 2.0
+                                for k, spring in self.springs.items()))
+        validation.results("energy", [stored])
         return found._replace(potential=found.potential + stored)
 
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike) -> CenterOfMass:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, RneaError, Robot
+from support.robot_kinds import case, each_kind, motion_of
 from support.robots import arm
 
 TEXT = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)},
@@ -136,3 +137,58 @@ def test_wrong_payloads(robot, wrong, expected):
 def test_wrong_joint_dynamics(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         JointDynamics(**wrong)
+
+
+ODD = (np.nan, np.inf, 1e308, -1e200)
+
+
+def calls(case, motion):
+    """Function of every kind that takes a motion, with its arguments: q, then as many derivatives or torques as it needs."""
+    robot, state = case.robot, {**case.state, **case.motors(*motion)}
+    tau = np.ones(robot.n)
+    return {"torque_and_rate": (motion, case.state), "dynamics": (motion, case.state), "inverse_dynamics": (motion[:-1], case.state),
+            "gravity": (motion[:1], case.state), "mass_matrix": (motion[:1], case.state), "bias": (motion[:2], state),
+            "energy": (motion[:2], state), "center_of_mass": (motion[:2], case.state),
+            "forward_dynamics": ([*motion[:2], tau], state), "sensitivities": (motion[:3], case.state)}
+
+
+def supported(case, motion):
+    """Those calls that this kind of robot answers at all."""
+    for name, (arguments, state) in calls(case, motion).items():
+        try:
+            getattr(case.robot, name)(*arguments, **state)
+        except (RneaError, TypeError):
+            continue
+        yield getattr(case.robot, name), arguments, state
+
+
+def arrays_in(answer):
+    return [answer] if isinstance(answer, np.ndarray | float) else [array for part in answer for array in arrays_in(part)]
+
+
+@each_kind
+def test_every_kind_answers_finite_numbers_or_refuses_with_an_input_error(kind):
+    given = case(kind)
+    motion, answered = motion_of(given), 0
+    for function, arguments, state in supported(given, motion):
+        answered += 1
+        for k in range(len(arguments)):
+            odd = [np.full(given.robot.n, value) for value in ODD]
+            for value in [*odd, [[0.0] * given.robot.n, [0.0]], np.zeros((1, 1, given.robot.n)), "abc", None]:
+                try:
+                    with np.errstate(all="ignore"):
+                        answer = function(*arguments[:k], value, *arguments[k + 1:], **state)
+                except InputError:
+                    continue
+                assert all(np.isfinite(array).all() for array in arrays_in(answer)), (function.__name__, k, value)
+    assert answered >= 8
+
+
+@each_kind
+def test_every_kind_answers_no_samples_and_two_samples_with_that_many_rows(kind):
+    given = case(kind)
+    for function, arguments, state in supported(given, motion_of(given)):
+        for count in (0, 2):
+            for many in (range(len(arguments)), [0]):  # all arguments have samples, or the first alone
+                found = function(*(np.tile(value, (count, 1)) if k in many else value for k, value in enumerate(arguments)), **state)
+                assert {len(array) for array in arrays_in(found)} == {count}, function.__name__

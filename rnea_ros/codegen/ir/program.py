@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ class Program:
     def operation_counts(self) -> Counter[str]:
         """How many of each operation: add, sub, mul, div, neg, sin ..."""
         return Counter(op for _, (op, *_operands) in self.nodes if op not in ("input", "const"))
+
+    @property
+    def is_finite(self) -> bool:
+        """True if every constant is a number: a division by a zero known when traced leaves an infinity or a NaN."""
+        return all(isfinite(operands[0]) for _, (op, *operands) in self.nodes if op == "const")
 
 
 def trace(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int]) -> Program:

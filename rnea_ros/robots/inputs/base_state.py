@@ -105,7 +105,7 @@ class BaseState:
 
 def _turn(R: np.ndarray, v: Any) -> np.ndarray:
     v = np.asarray(v, dtype=float)
-    pairs = v.reshape(*v.shape[:-1], -1, 3)
+    pairs = v.reshape(*v.shape[:-1], v.shape[-1] // 3, 3)
     turned: np.ndarray = np.einsum("...ij,...kj->...ki", R, pairs)
     return turned.reshape(*turned.shape[:-2], v.shape[-1])
 

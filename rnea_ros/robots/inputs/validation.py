@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from math import isfinite
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...model.tree import Limits, Model, frozen
 
 DOUBLE = np.dtype(float)
 Wrenches = Mapping[str, Any]
+Rows = TypeVar("Rows", bound=tuple[Any, ...])
 # Blocks that are not coordinates.
 SIZES = {"point": 3, "base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6, "base_position": 3,
          "base_rotation": 9, "twist": 6}
@@ -186,6 +187,16 @@ def samples(arrays: Sequence[np.ndarray]) -> int | None:
     if len(counts) > 1:
         raise InputError(f"arrays have different numbers of samples: {sorted(counts)}")
     return counts.pop() if counts else None
+
+
+def zeros_like(name: str, value: Any) -> np.ndarray:
+    """Zeros of the shape of an argument; InputError if that is not an array of numbers."""
+    return np.zeros(numbers(name, value).shape)
+
+
+def stacked(kind: type[Rows], rows: Sequence[Rows], example: Callable[[], Rows]) -> Rows:
+    """One NamedTuple of arrays (samples, ...) from those of each sample; without samples, `example` gives the shapes."""
+    return kind(*(np.array(part)[:len(rows)] for part in zip(*(rows or [example()]), strict=True)))
 
 
 def beside(arrays: Sequence[np.ndarray]) -> np.ndarray:

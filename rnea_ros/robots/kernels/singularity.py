@@ -9,7 +9,7 @@ import numpy as np
 
 from ...algebra.linalg import pivots
 from ...errors import InputError
-from ..inputs.validation import too_large
+from ..inputs.validation import results, too_large
 
 LEAST = 1e-12  # share of a joint's inertia that may be left when other joints are free; doubles leave 1e-16 of nothing
 
@@ -48,4 +48,6 @@ def accelerations(A: np.ndarray, force: np.ndarray, names: Sequence[str]) -> np.
     with np.errstate(all="ignore"):
         felt = np.stack(pivots(np.moveaxis(A, (-2, -1), (0, 1))), axis=-1)
     check_nonsingular(felt, np.diagonal(A, axis1=-2, axis2=-1), names)
-    return np.asarray(np.linalg.solve(A, force[..., None])[..., 0], dtype=float)
+    found = np.asarray(np.linalg.solve(A, force[..., None])[..., 0], dtype=float)
+    results("forward_dynamics", [found])
+    return found

@@ -48,8 +48,8 @@ def partial_derivatives(ask: Callable[..., Array], motion: Mapping[str, Any], jo
     def repeated(array: Array) -> Array:
         return np.repeat(array, size, axis=0) if array.ndim == 2 else array
 
-    changes = np.split(np.tile(np.eye(size), (count or 1, 1)), len(given), axis=1)
+    changes = np.split(np.tile(np.eye(size), (1 if count is None else count, 1)), len(given), axis=1)
     slopes = ask([repeated(part) for part in given], changes, [repeated(part) for part in state],
                  **{kind: {link: repeated(six) for link, six in links.items()} for kind, links in pushed.items()})
-    table = np.swapaxes(slopes.reshape(*(() if count is None else (count,)), size, -1), -1, -2)
+    table = np.swapaxes(slopes.reshape(*(() if count is None else (count,)), size, slopes.shape[-1]), -1, -2)
     return tuple(np.split(table, len(given), axis=-1))
