@@ -26,6 +26,11 @@ def some(names: Iterable[object], most: int = 12, quoted: bool = False) -> str:
     return ", ".join(f"'{name}'" if quoted else name for name in first) + (f" and {more} more" if more else "")
 
 
+def summary(robot: Any) -> str:
+    """Return the repr of a robot of any kind: class, name and joints."""
+    return f"<{type(robot).__name__} '{robot.name}', {robot.n} joints: {some(robot.joint_names) or 'none'}>"
+
+
 def near(name: object, names: Iterable[str], similarity: float = 0.6) -> str:
     """Return a question for the end of a message about a name that does not exist; empty if no name is similar."""
     close = difflib.get_close_matches(str(name)[:LONGEST_NAME], list(names), n=1, cutoff=similarity)

@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> Outcome:
         library = c_library.library(robot, name, args.payload, args.link, lambda one: not wanted or one in wanted)
     names = [traced.function.name for traced in library.functions]
     if unusable := wanted & set(library.omitted):
-        raise InputError(f"robot '{robot.name}' has no {some(sorted(unusable))}: a joint moves no mass; give the links beyond it "
-                         "mass and inertia, or the joint a rotor inertia")
+        raise InputError(f"robot '{robot.name}' has no {some(sorted(unusable))}: a joint moves no mass; give the links beyond "
+                         "it mass and inertia, or the joint a rotor inertia")
     if unknown := wanted - set(names):
         raise InputError(f"no function {some(sorted(unknown))} for a {type(robot).__name__}; there are "
                          f"{some(names) or 'others: leave --only out to see them'}")

@@ -45,7 +45,10 @@ class Retimed:
         return self.law.duration
 
     def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """q, qd, qdd, qddd (samples, n) at times t (samples,); it rests after its duration."""
+        """Return q, qd, qdd, qddd at time t [s]: (n,) each, or (samples, n) at times (samples,); then it rests."""
+        if np.ndim(t) == 0:
+            q, qd, qdd, qddd = (array[0] for array in self([t]))
+            return q, qd, qdd, qddd
         s, *rates = self.law(t)
         q, q1, q2, q3 = self.route.path(s)
         sd, sdd, sddd = (rate[:, None] for rate in rates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,10 +37,16 @@ class PlannedMotion:
     def control_points(self) -> int:
         return len(self.curve.points)
 
-    def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """q, qd, qdd, qddd (samples, n) at times t (samples,) from 0 to duration; where the jerk jumps, after the jump."""
+    def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return q, qd, qdd, qddd at time t [s] from 0 to the duration: (n,) each, or (samples, n) at times (samples,).
+
+        Where the jerk jumps, it is the value after the jump.
+        """
+        if np.ndim(t) == 0:
+            q, qd, qdd, qddd = (array[0] for array in self(np.asarray([t], dtype=float)))
+            return q, qd, qdd, qddd
         u = np.asarray(t, dtype=float) / (self.duration or 1.0)
         if u.ndim != 1 or not ((u >= 0.0) & (u <= 1.0 + 1e-12)).all():
-            raise InputError(f"t is {t!r:.60}; times (samples,) from 0 to {self.duration:.17g} s are needed")
+            raise InputError(f"t is {t!r:.60}; a time, or times (samples,), from 0 to {self.duration:.17g} s are needed")
         q, qd, qdd, qddd = np.swapaxes(self.curve.motion(span_of(self.curve.breaks, u), np.minimum(u, 1.0)), 0, 1)
         return q, qd, qdd, qddd

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms import closed_loops
 from ..algorithms.kinematics import Pose
-from ..errors import InputError
+from ..errors import InputError, summary
 from ..model import drive_limits
 from ..model.drive_limits import DriveLimit
 from ..model.robot_file.robot_file import Source
@@ -42,6 +42,8 @@ class LoopKinematics(LoopDerivatives):
     q, qd, qdd, qddd : of the active joints, those with motors, in the order of `joint_names`: (N,) or (samples, N)
     guess            : a pose (n,) of all joints of the tree near the closed one that is meant; `start` if left out
     """
+
+    __repr__ = summary
 
     order = 3  # derivatives of q that the torque rate needs
 

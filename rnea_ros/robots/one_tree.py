@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ..errors import summary
 from ..model.tree import Limits
 from .robot import Robot
 
 
 class OneTree:
     """Of a robot whose links are a tree, `robot`, and whose coordinates are that tree's."""
+
+    __repr__ = summary
 
     robot: Robot
 

@@ -28,7 +28,8 @@ class ParallelDerivatives(ParallelKinematics):
                       motion: PlatformMotion | None = None, guess: Any = None, wrenches: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
         """Partial derivatives (N, N) of the actuators' forces by their q, qd and qdd; the last is the mass matrix."""
-        state = self._state(q, qd, qdd, None if qdd is None else validation.zeros_like("qdd", qdd), motion=motion, guess=guess, orders=2)
+        jerk = None if qdd is None else validation.zeros_like("qdd", qdd)
+        state = self._state(q, qd, qdd, jerk, motion=motion, guess=guess, orders=2)
         on_legs, on_platform = self._sorted(wrenches=wrenches, world_wrenches=world_wrenches)
         along, platform = self._opened(state, on_platform)
         tau = beside((platform.force, self.legs.inverse_dynamics(*state[1][:3], **on_legs)))

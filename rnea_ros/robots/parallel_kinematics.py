@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from ..errors import InputError, near, shown, some
+from ..errors import InputError, near, shown, some, summary
 from ..model import drive_limits
 from ..model.drive_limits import DriveLimit
 from ..model.robot_file.robot_file import Source
@@ -39,6 +39,8 @@ class ParallelKinematics:
     joints   : the cut joints between legs and platform and the active joints, as in closure/loops.py; 'start' is for the legs
     home     : position (3,) [m] and rotation (3, 3) of the platform frame in the legs' root frame, where they meet at 'start'
     """
+
+    __repr__ = summary
 
     order = 3  # derivatives of q that the torque rate needs
 

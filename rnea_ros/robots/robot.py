@@ -15,7 +15,7 @@ from ..algebra.arrays import Array
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
-from ..errors import ModelWarning
+from ..errors import ModelWarning, summary
 from ..model import urdf
 from ..model.drive_limits import DriveLimit
 from ..model.tree import JointDynamics, Limits, Model, frozen
@@ -51,6 +51,8 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
     Arrays are in the order of `joint_names`; (n,) for one sample or (samples, n) for many. Units: rad, m, N m, N, s.
     A Robot does not change: `with_payload` returns another one.
     """
+
+    __repr__ = summary
 
     def __init__(self, model: Model, backend: str = "llvm", gravity: ArrayLike = GRAVITY):
         self.model = model
@@ -269,7 +271,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         validation.held_base(self.model)
         found: tuple[LinkMotion, LinkForces] = self._store.on_floats(RECURSION, q, qd, qdd, qddd, wrenches=wrenches,
                                                                      wrench_rates=wrench_rates)
-        validation.results("recursion", [np.asarray(value, dtype=float) for part in found for values in part for value in values])
+        validation.results("recursion", [np.asarray(x, dtype=float) for part in found for values in part for x in values])
         return found
 
     def _evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:

@@ -310,12 +310,13 @@ def test_what_cannot_be_exported_says_why(tmp_path, capsys):
 
 def test_functions_that_divide_by_a_missing_mass_are_left_out_and_named(tmp_path, capsys):
     urdf = tmp_path / "light.urdf"
-    urdf.write_text('<robot name="light"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
-                    '<child link="b"/><axis xyz="0 0 1"/></joint></robot>')
+    urdf.write_text('<robot name="light"><link name="a"/><link name="b"/><joint name="j" type="continuous">'
+                    '<parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>')
     assert main(["export", str(urdf), "-o", str(tmp_path / "c")]) == 0
     assert "Left out, since a joint moves no mass: forward_dynamics" in capsys.readouterr().out
     source, header = (tmp_path / "c" / name for name in ("src/light.c", "include/light/light.h"))
     assert "light_forward_dynamics" not in header.read_text() and "light_gravity" in header.read_text()
-    subprocess.run([COMPILER, "-std=c99", *FLAGS, "-c", "-I", tmp_path / "c/include", source, "-o", tmp_path / "light.o"], check=True)
+    compiled = tmp_path / "light.o"
+    subprocess.run([COMPILER, "-std=c99", *FLAGS, "-c", "-I", tmp_path / "c/include", source, "-o", compiled], check=True)
     assert main(["export", str(urdf), "-o", str(tmp_path / "d"), "--only", "forward_dynamics"]) != 0
     assert "a joint moves no mass" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, InputError, Robot, load
+from rnea_ros import BaseState, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, InputError, Robot, load, plan_motion
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.motion.retime import retime_motion
 from rnea_ros.motion.torque_stream import TorqueStream
@@ -238,3 +238,20 @@ def test_loops_on_a_base_that_stands():
     wanted = robot.prescribed_base(*motion, base=BaseState(quaternion=BASE.quaternion))
     for ours, theirs in zip(held.torque_and_rate(*motion), wanted[:2]):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_a_motion_is_called_with_one_time_or_with_many():
+    robot = load(URDF / "rr.urdf")
+    start, goal, limits = [0.0, 0.0], [0.5, 0.3], replace(robot.limits, velocity=np.ones(2), acceleration=np.full(2, 4.0))
+    planned = plan_motion(robot, start, goal, limits=limits)
+    retimed = retime_motion(robot, [start, goal], limits=replace(limits, jerk=np.full(2, 40.0)))
+    for motion in (planned, retimed):
+        many = motion(np.array([0.1, 0.2]))
+        for one, row in zip(motion(0.2), many, strict=True):
+            assert one.shape == (2,) and np.array_equal(one, row[1])
+
+
+def test_a_robot_of_any_kind_shows_its_kind_name_and_joints():
+    assert repr(load(URDF / "rr.urdf")) == "<Robot 'rr', 2 joints: joint1, joint2>"
+    assert repr(both("five_bar")) == "<ClosedLoopRobot 'five_bar', 2 joints: left_motor, right_motor>"
+    assert repr(load(URDF / "rr.urdf", base="floating")).startswith("<FloatingRobot 'rr'")

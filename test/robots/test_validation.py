@@ -146,7 +146,8 @@ def calls(case, motion):
     """Function of every kind that takes a motion, with its arguments: q, then as many derivatives or torques as it needs."""
     robot, state = case.robot, {**case.state, **case.motors(*motion)}
     tau = np.ones(robot.n)
-    return {"torque_and_rate": (motion, case.state), "dynamics": (motion, case.state), "inverse_dynamics": (motion[:-1], case.state),
+    return {"torque_and_rate": (motion, case.state), "dynamics": (motion, case.state),
+            "inverse_dynamics": (motion[:-1], case.state),
             "gravity": (motion[:1], case.state), "mass_matrix": (motion[:1], case.state), "bias": (motion[:2], state),
             "energy": (motion[:2], state), "center_of_mass": (motion[:2], case.state),
             "forward_dynamics": ([*motion[:2], tau], state), "sensitivities": (motion[:3], case.state)}
@@ -190,5 +191,6 @@ def test_every_kind_answers_no_samples_and_two_samples_with_that_many_rows(kind)
     for function, arguments, state in supported(given, motion_of(given)):
         for count in (0, 2):
             for many in (range(len(arguments)), [0]):  # all arguments have samples, or the first alone
-                found = function(*(np.tile(value, (count, 1)) if k in many else value for k, value in enumerate(arguments)), **state)
+                given_samples = [np.tile(value, (count, 1)) if k in many else value for k, value in enumerate(arguments)]
+                found = function(*given_samples, **state)
                 assert {len(array) for array in arrays_in(found)} == {count}, function.__name__
