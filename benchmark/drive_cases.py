@@ -123,7 +123,7 @@ def both_ways(names: Names, free: Seen, rng: np.random.Generator) -> Row:
 def less_gravity(names: Names, free: Seen, rng: np.random.Generator) -> Row:
     rate = np.abs(free.tau_rate - free.gravity_rate).max(axis=0)
     most = rng.uniform(0.3, 0.9) * np.maximum(rate, 1e-3 * rate.max())
-    limits = {joint: {"max_effort_rate": limit} for joint, limit in zip(names, most.tolist())}
+    limits = {joint: {"max_commanded_effort_rate": limit} for joint, limit in zip(names, most.tolist())}
     return Row({"limits": limits, "commanded_effort": {"contains": "without_gravity"}},
                lambda seen: np.abs(seen.tau_rate - seen.gravity_rate) / most)
 

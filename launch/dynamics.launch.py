@@ -63,9 +63,9 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "motion_source",
         default_value="",
-        choices=["", "desired", "estimated", "reference"],
-        description="Where acceleration and jerk come from: messages on ~/desired_motion, an estimate from the "
-        "joint states, or the reference that the robot follows. Empty: as params_file says.",
+        choices=["", "auto", "desired", "estimated", "reference"],
+        description="Source of acceleration and jerk: auto (~/desired_motion while it arrives, else estimated from the "
+        "joint states), or one of these, or the reference that the robot follows. Empty: as params_file says.",
     ),
     DeclareLaunchArgument(
         "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node."

@@ -57,7 +57,7 @@ OWN = [
     DeclareLaunchArgument(
         "commands",
         default_value="position",
-        choices=["position", "velocity", "effort"],
+        choices=["position", "velocity", "commanded_effort"],
         description="What forward_controller takes.",
     ),
     DeclareLaunchArgument(

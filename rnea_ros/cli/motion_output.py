@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.tree import Limits
-from ..motion.limit_use import LimitUse, Peaks, own_limits
+from ..motion.limit_use import LimitUse, Peaks, added_rate, own_limits
 from ..motion.warmth import Warming, thermal_drives
 from ..output import figures
 from ..recordings import motion_csv, plots
@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.csv", required=True,
                         help=f"columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
     parser.add_argument("--limits", metavar="LIMITS.yaml",
-                        help="joint_limits as in ros2_control, and max_effort_rate, over those of URDF and robot file")
+                        help="joint_limits as in ros2_control, max_effort_rate (of the whole joint torque) and "
+                             "max_commanded_effort_rate (of the torque without what the robot's controller adds), over those "
+                             "of URDF and robot file")
     parser.add_argument("--limits-share", nargs=2, type=float, default=(1.0, 1.0), metavar=("TORQUE", "RATE"),
                         help="shares of the limits of torque and torque rate to plan with, as `rnea margin` finds them; "
                              "default 1 1")
@@ -73,9 +75,10 @@ def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits
     header = ["t", *(f"{block}_{joint}" for block in BLOCKS for joint in robot.joint_names)]
     motion_csv.write(args.output, header, rows(), lambda rows: None)
     if args.plot:
-        plots.draw(args.plot, robot, motion, limits)
+        plots.draw(args.plot, robot, motion, limits, added_rate(robot))
     files = [path for path in (args.output, args.plot) if path]
-    used = [f"{peak.quantity.replace('_', ' '):<14} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"
+    wide = max([14, *(len(peak.quantity) for peak in peaks.of_quantities())])
+    used = [f"{peak.quantity.replace('_', ' '):<{wide}} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"
             for peak in peaks.of_quantities()]
     warmth = warming.warmth()
     return Outcome("\n".join([f"{len(t)} rows -> {', '.join(files)}", *used, *warmth.words]), {

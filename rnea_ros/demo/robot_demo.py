@@ -106,4 +106,5 @@ class RobotDemo:
     def own_settings(self, node: str) -> dict[str, Any]:
         """Parameters of a node beside the URDF."""
         file = {"robot_file": str(shared(self.robot_file))} if self.robot_file and node != "demo_robot" else {}
-        return {**file, **(self.parameters if node == "dynamics_node" else {"motion": self.name, "rate": self.rate})}
+        given = {"motion_source": "desired", **self.parameters}  # exact derivatives come with each state
+        return {**file, **(given if node == "dynamics_node" else {"motion": self.name, "rate": self.rate})}

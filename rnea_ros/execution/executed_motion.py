@@ -39,8 +39,10 @@ def quantities(robot: LinkSideRobot, constraints: Constraints) -> Quantities:
 
 
 class Sample(NamedTuple):
-    """A reference, effort and effort rate (n,) as the robot's controller takes them, and what scaling has to say of it.
+    """A reference, its torques and the state of scaling.
 
+    effort, effort_rate                     : (n,) whole joint torque and its rate
+    commanded_effort, commanded_effort_rate : (n,) values for the robot's controller
     planned     : time of the plan at this place [s]
     delay       : behind it, pauses and overrides aside [s]
     speed       : along the path, as a share of the planned one here; NaN where the plan rests
@@ -50,6 +52,8 @@ class Sample(NamedTuple):
     reference: Reference
     effort: np.ndarray
     effort_rate: np.ndarray
+    commanded_effort: np.ndarray
+    commanded_effort_rate: np.ndarray
     planned: float
     delay: float
     speed: float
@@ -70,7 +74,7 @@ class ExecutedMotion:
     """
 
     def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits, watch: Watch,
-                 committed: CommittedMotion | None = None, effort_convention: str = DECLARED):
+                 committed: CommittedMotion | None = None, commanded_effort: str = DECLARED):
         self.number, self.goal, self.scaler, self.committed = number, goal, scaler, committed
         self.zero = 0
         self._asked = 0  # since when a change is wanted that is not made yet [ns]
@@ -82,13 +86,13 @@ class ExecutedMotion:
         self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
         self._schedule = Schedule(scaler.plan.law)
         self._torques: TorqueStream | None = None
-        self._effort_convention = effort_convention
+        self._commanded_contains = commanded_effort
         self.carry(robot, limits)
 
     def carry(self, robot: LinkSideRobot, limits: Limits) -> None:
         """Another payload, other limits."""
         self._torques, self.turns = TorqueStream(robot, self._torques), turning(robot.joint_types, limits)
-        self._commanded = CommandedEffort(robot, self._effort_convention)
+        self._commanded = CommandedEffort(robot, self._commanded_contains)
         self.watch.carry(robot, limits)
         self.root_link = kinds.tree(robot).root_link
         if self.committed is not None:
@@ -144,8 +148,8 @@ class ExecutedMotion:
         delay = self.scaler.due - planned
         if binding.utilization > self.peak:
             self.peak, self.peak_of = binding.utilization, binding.words
-        effort, effort_rate = self._commanded(found, reference.qd, reference.qdd)
-        sample = Sample(reference, effort, effort_rate, planned, delay, reference.sd / speed, binding)
+        commanded = self._commanded(found, reference.qd, reference.qdd)
+        sample = Sample(reference, found.tau, found.tau_rate, *commanded, planned, delay, reference.sd / speed, binding)
         self.rests = sample if reference.done else None
         return sample
 

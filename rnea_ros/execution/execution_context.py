@@ -55,7 +55,7 @@ class ExecutionContext(NamedTuple):
             horizon = values["horizon"] if values["output"] == HORIZON else np.inf
             committed = CommittedMotion(scaler, quantities(robot, constraints), horizon, values["lead"])
         watch = Watch(robot, limits, goal, values, 0.0 if streamed else values["lead"])
-        return ExecutedMotion(number, goal, scaler, robot, limits, watch, committed, values["effort_convention"])
+        return ExecutedMotion(number, goal, scaler, robot, limits, watch, committed, values["commanded_effort"])
 
     @property
     def turns(self) -> np.ndarray:
@@ -73,6 +73,8 @@ class ExecutionContext(NamedTuple):
         found = {}
         for quantity in ("effort", "effort_rate"):
             limit = getattr(self.limits, quantity)
+            if quantity == "effort_rate":  # either of the two limits of rates will do
+                limit = np.fmin(limit, self.limits.commanded_effort_rate)
             names = [name for name, value in zip(self.robot.joint_names, limit) if not np.isfinite(value)]
             words = quantity.replace("_", " ")
             found[quantity] = f"no {words} limit of {some(names)} is known: not enforced" if names else ""

@@ -121,12 +121,19 @@ def _condition(regressor: Regressor, motion: FourierMotion) -> float:
 
 
 def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion) -> float:
-    """The factor, not below one, by which torque and rate come within their limits."""
+    """Return the factor, not below one, by which torque and rates come within their limits."""
+    commanded, rate_limit = robot.model.efforts.commanded, limits.commanded_effort_rate
+
     def shares(factor: float) -> np.ndarray:
         slow = motion.slowed(factor)
-        pair = robot.torque_and_rate(*slow(np.arange(FINE) * (slow.period / FINE)))
+        samples = slow(np.arange(FINE) * (slow.period / FINE))
+        pair = robot.torque_and_rate(*samples)
         used = [np.abs(x).max(axis=0) / limit for x, limit in zip(pair, (limits.effort, limits.effort_rate), strict=True)]
-        return np.nan_to_num(np.fmax(*used))
+        if np.isfinite(rate_limit).any():
+            friction_rate = robot.friction(*samples[1:3])[1] if commanded.needs_friction else 0.0
+            rate = pair[1] - commanded.added(robot.dynamics(*samples).gravity_rate, friction_rate)
+            used.append(np.abs(rate).max(axis=0) / rate_limit)
+        return np.nan_to_num(np.fmax.reduce(used))
 
     if shares(1.0).max() <= margin:
         return 1.0

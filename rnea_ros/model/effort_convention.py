@@ -19,6 +19,9 @@ import numpy as np
 from ..errors import InputError
 
 CONTENTS = ("total", "without_gravity", "without_gravity_and_friction")
+CONTENT_WORDS = dict(zip(CONTENTS, (
+    "the whole joint torque", "the joint torque without gravity, which the robot's controller adds",
+    "the joint torque without gravity and friction, which the robot's controller adds")))
 QUANTITIES = ("joint_torque", "motor_torque", "current")
 UNKNOWN = "unknown"
 
@@ -37,6 +40,12 @@ class EffortConvention(NamedTuple):
     def plain(self) -> bool:
         """Whether it is the exact torque itself."""
         return self.contains == CONTENTS[0] and not self.per_unit and self.quantity != UNKNOWN
+
+    @property
+    def description(self) -> str:
+        """What the effort contains, and as which quantity."""
+        unit = {"motor_torque": ", as motor torque", "current": ", as motor current"}.get(self.quantity, "")
+        return CONTENT_WORDS[self.contains] + unit
 
     def of(self, joints: Sequence[int]) -> EffortConvention:
         """That of some joints, by number."""

@@ -190,13 +190,18 @@ class Joint:
     acceleration: float = np.nan
     jerk: float = np.nan
     effort_rate: float = np.nan
+    commanded_effort_rate: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Limits(Frozen):
     """Limits of the n coordinates, read-only arrays (n,), NaN where unknown.
 
-    No URDF has a limit of effort_rate, a robot file has; acceleration and jerk came with URDF 1.2.
+    effort, effort_rate   : of the whole joint torque, gravity and friction included, and of its rate
+    commanded_effort_rate : of the rate of the joint torque without what the robot's controller adds by itself
+                            (commanded_effort of the robot file) [N m/s, N/s], at the joint
+
+    No URDF has a limit of either rate, a robot file has; acceleration and jerk came with URDF 1.2.
     """
 
     lower: np.ndarray
@@ -206,19 +211,21 @@ class Limits(Frozen):
     effort_rate: np.ndarray
     acceleration: np.ndarray
     jerk: np.ndarray
+    commanded_effort_rate: np.ndarray
 
     def of(self, coordinates: Sequence[int] | np.ndarray) -> Limits:
         """Those of some coordinates, by number."""
         return Limits(*(frozen(getattr(self, f.name)[coordinates]) for f in fields(self)))
 
     def share(self, effort: float = 1.0, effort_rate: float = 1.0) -> Limits:
-        """With shares of the limits of torque and torque rate, as margins ask for. Raises InputError beyond 0 to 1."""
+        """Return limits with shares of those of torque and of both torque rates. Raises InputError beyond 0 to 1."""
         for name, share in (("effort", effort), ("effort rate", effort_rate)):
             if not 0.0 < share <= 1.0:
                 raise InputError(f"the share of the {name} limits is {share:g}; a number above zero, at most 1, is needed")
         if effort == effort_rate == 1.0:
             return self
-        return replace(self, effort=frozen(effort * self.effort), effort_rate=frozen(effort_rate * self.effort_rate))
+        return replace(self, effort=frozen(effort * self.effort), effort_rate=frozen(effort_rate * self.effort_rate),
+                       commanded_effort_rate=frozen(effort_rate * self.commanded_effort_rate))
 
 
 @dataclass(frozen=True, eq=False)

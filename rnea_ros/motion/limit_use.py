@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import some
 from ..model.drive_limits import DriveLimit, uses
-from ..model.effort_convention import TOTAL
+from ..model.effort_convention import CONTENT_WORDS, TOTAL
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.declared_joints import TWO_SIDED
@@ -45,7 +46,7 @@ def velocity_limits(robot: AnyRobot, limits: Limits) -> VelocityLimits | None:
 
 
 def added_rate(robot: AnyRobot) -> AddedRate | None:
-    """The rates of what the robot's own controller adds to the torques that it is given; None if it adds nothing."""
+    """Rates of the torques that the robot's own controller adds to commanded efforts; None if it adds nothing."""
     convention = tree(robot).model.efforts.commanded
     if convention.contains == TOTAL.commanded.contains or not isinstance(robot, Robot):
         return None
@@ -56,6 +57,18 @@ def added_rate(robot: AnyRobot) -> AddedRate | None:
         return convention.added(gravity, robot.friction(qd, qdd)[1] if convention.needs_friction else 0.0)
 
     return rates
+
+
+def commanded_rate_note(robot: AnyRobot, limits: Limits, trees_only: bool = False) -> tuple[str, ...]:
+    """Return a sentence that names the torque limited by commanded_effort_rate, where such a limit is known.
+
+    trees_only: of other kinds the rate of the whole torque is limited instead
+    """
+    names = [name for name, limit in zip(robot.joint_names, limits.commanded_effort_rate) if np.isfinite(limit)]
+    if not names:
+        return ()
+    contains = "total" if trees_only and not isinstance(robot, Robot) else tree(robot).model.efforts.commanded.contains
+    return (f"commanded effort rate of {some(names)}: the limit is of the rate of {CONTENT_WORDS[contains]}",)
 
 
 class Nearest(NamedTuple):
@@ -79,11 +92,12 @@ class LimitUse:
 
     def __init__(self, joint_names: Sequence[str], limits: Limits, drives: Sequence[DriveLimit] = (),
                  velocity: VelocityLimits | None = None, added: AddedRate | None = None):
-        """velocity: limits by position; added: rates of what the limit of torque rates is not of."""
+        """velocity: limits by position; added: rates of the torques that commanded efforts do not contain."""
         limit = np.stack([getattr(limits, quantity) for quantity in QUANTITIES])
         self._known = np.flatnonzero(np.isfinite(limit))
         self._limit = limit.flat[self._known]
         self._drives, self._velocity, self._added = drives, velocity, added
+        self._commanded = bool(np.isfinite(limits.commanded_effort_rate).any())
         own = [(joint_names[k % limit.shape[1]], QUANTITIES[k // limit.shape[1]]) for k in self._known]
         self.labels = (*own, *((drive.owner, drive.quantity) for drive in self._drives))
 
@@ -95,9 +109,9 @@ class LimitUse:
 
     def __call__(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
         """(..., limits), zero or more, from arrays (..., n)."""
-        commanded = tau_rate if self._added is None else tau_rate - self._added(q, qd, qdd)
+        commanded = tau_rate if self._added is None or not self._commanded else tau_rate - self._added(q, qd, qdd)
         used = qd if self._velocity is None else qd * self._velocity.most / np.maximum(self._velocity(q, qd), LEAST)
-        values = np.abs(np.concatenate((tau, commanded, used, qdd, qddd), axis=-1))
+        values = np.abs(np.concatenate((tau, tau_rate, used, qdd, qddd, commanded), axis=-1))  # in the order of QUANTITIES
         found = values[..., self._known] / self._limit
         return np.concatenate((found, uses(self._drives, tau, tau_rate, qd)), axis=-1) if self._drives else found
 

@@ -79,10 +79,10 @@ def limits_share(robot: Robot, motions: Sequence[Motion], doubts: Doubts, limits
     """The shares of the limits with which motions like these keep the whole limits, in spite of the doubts.
 
     motions : as they would be planned with the whole limits, of retime_motion for instance
-    limits  : default those of the robot
+    limits  : default those of the robot; limits of commanded effort rates are applied to rates of the whole torque
     """
     limits = robot.limits if limits is None else limits
-    bounds = np.array((limits.effort, limits.effort_rate))
+    bounds = np.array((limits.effort, np.fmin(limits.effort_rate, limits.commanded_effort_rate)))
     if not motions or np.isnan(bounds).all():
         raise InputError("motions are needed, and limits of effort or effort rate, to know a margin")
     if doubts.payload and not doubts.link:

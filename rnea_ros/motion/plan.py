@@ -30,7 +30,7 @@ from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.path import FARTHEST
 from .clearance import Clearance
-from .limit_use import own_limits, velocity_limits
+from .limit_use import commanded_rate_note, own_limits, velocity_limits
 from .waypoints import along, passing, through
 
 FORCE = slice(0, 3)  # of a joint wrench
@@ -48,8 +48,9 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     start, goal : (n,) at rest there; or (2, n) with the velocity; or (3, n) with the acceleration too. Where none is given it
                   is the plan's to choose; zero where torque rates are limited, for a torque must not jump at the ends either
     time, effort: weights; effort for all joints or (n,) for each. Time alone: the fastest motion
-    limits      : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown. Those
-                  of drives are always the robot's
+    limits      : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown.
+                  effort_rate limits the rate of the whole torque, commanded_effort_rate that of the torque without what the
+                  robot's controller adds. Limits of drives are always the robot's
     joint_force : {joint: largest internal force [N], norm of all that the joint transmits}, names as in robot.moving_joints;
                   of trees alone
     duration    : [s]; given, or (shortest, longest)
@@ -72,7 +73,8 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     weights = np.broadcast_to(validation.numbers("effort", effort), (moved.n,)) if np.size(effort) in (1, moved.n) else None
     if weights is None:
         raise InputError(f"effort has {np.size(effort)} weights; one, or one for each of {some(moved.joint_names)}")
-    smooth = len(limited[5].enforced) > 0 or any(limit.effort_rate for limit in moved.drive_limits)
+    rates = np.fmin(limits.effort_rate, limits.commanded_effort_rate)
+    smooth = np.isfinite(rates).any() or any(limit.effort_rate for limit in moved.drive_limits)
     ends = _state(moved, "start", start, smooth), _state(moved, "goal", goal, smooth)
     way = None if waypoints is None else through(moved, ends, limits, waypoints)
     extra = [] if clearance is None else clearance.quantities(moved)
@@ -80,24 +82,16 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
     found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess))
-    return replace(found, notes=(*found.notes, *unkept(robot), *_whole_rates(moved, limits)))
-
-
-def _whole_rates(robot: LinkSideRobot, limits: Limits) -> tuple[str, ...]:
-    if isinstance(robot, Robot) or np.isnan(limits.effort_rate).all() or commanded_contains(robot) == TOTAL.commanded.contains:
-        return ()
-    return ("limits of torque rate are kept by whole torques, gravity included: only of trees are rates planned without it",)
-
-
-def commanded_contains(robot: LinkSideRobot) -> str:
-    return tree(robot).model.efforts.commanded.contains
+    return replace(found, notes=(*found.notes, *unkept(robot), *commanded_rate_note(moved, limits, trees_only=True)))
 
 
 def _quantities(robot: LinkSideRobot, limits: Limits, loads: Mapping[str, Any],
                 joint_force: Mapping[str, float] | None) -> tuple[list[Quantity], Quantity]:
-    """All that is limited, and torque."""
+    """Return all limited quantities, and the torque."""
     tau = torque(robot, limits.effort, loads)
-    quantities = [*motion_limits(robot, limits), tau, torque_rate(commanded(robot), limits.effort_rate, loads)]
+    quantities = [*motion_limits(robot, limits), tau, torque_rate(robot, limits.effort_rate, loads)]
+    if np.isfinite(limits.commanded_effort_rate).any():
+        quantities.append(torque_rate(commanded(robot), limits.commanded_effort_rate, loads, "commanded torque rate"))
     if (velocity := velocity_limits(robot, limits)) is not None:
         quantities.append(velocity_by_position(robot, velocity))
     if robot.drive_limits:
@@ -124,15 +118,15 @@ def torque(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) ->
                     lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit, affine=2)
 
 
-def torque_rate(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
-    return Quantity("torque rate", robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
+def torque_rate(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any], name: str = "torque rate") -> Quantity:
+    return Quantity(name, robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
                     lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit, affine=2)
 
 
 def commanded(robot: LinkSideRobot) -> LinkSideRobot:
-    """The robot whose torque rates are those that the limits of torque rate are of: where its own controller adds gravity, and
-    friction, they are those of the same robot without weight, and without friction."""
-    contains = commanded_contains(robot)
+    """Return a robot whose whole torques have the rates of the commanded torques of this one: the same robot without weight,
+    or without weight and friction, where the robot's controller adds these."""
+    contains = tree(robot).model.efforts.commanded.contains
     if contains == TOTAL.commanded.contains or not isinstance(robot, Robot):
         return robot
     weightless = robot.held(np.zeros(3))

@@ -25,7 +25,7 @@ from ..scaling.law import TimeLaw
 from ..scaling.profile import Progress, steady_factor
 from ..scaling.retime import Route, route, time_optimal
 from ..scaling.terms import QUANTITIES, Constraints
-from .limit_use import own_limits
+from .limit_use import commanded_rate_note, own_limits
 from .path_dynamics import PathDynamics
 
 LOOKS = 2001  # along the path, for position limits
@@ -62,7 +62,9 @@ def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: 
 
     Torques are those of robots.link_side: where a joint is elastic, that of its spring.
     velocities : (count, n); tells where it stops on its way. It also stops where points repeat
-    limits     : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown
+    limits     : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown.
+                 effort_rate limits the rate of the whole torque, commanded_effort_rate that of the torque without what the
+                 robot's controller adds
     drive_limits : of voltage, current, power, ...; default those of the robot file
     tolerance  : how far points may lie off the path [rad, m]: more, for noisy recordings
     progress   : called with what is being done and the duration so far
@@ -84,7 +86,8 @@ def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: 
     limits = own_limits(moved, limits)
     way = route(points, velocities, tolerance)
     constraints = PathDynamics(moved).constraints(way.path, limits, drive_limits)
-    notes = (*_unknown(constraints), *unkept(robot), *_off_the_path(way, tolerance), *_outside(robot, limits, way))
+    notes = (*_unknown(constraints), *commanded_rate_note(moved, limits), *unkept(robot), *_off_the_path(way, tolerance),
+             *_outside(robot, limits, way))
     law = time_optimal(constraints, progress)
     return Retimed(way, law, (*notes, *slower(constraints, law)))
 

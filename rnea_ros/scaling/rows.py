@@ -18,7 +18,7 @@ from .drive_rows import DriveRows
 BASIS = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
 POWERS = (0, 1, 2, 2, 3, 3, 3)  # of the rate that a motion is played at, in each of them
 PLACES = {"effort": (0, 1, 2, 3), "effort_rate": (1, 2, 3, 4, 5, 6), "velocity": (1,), "acceleration": (2, 3),
-          "jerk": (4, 5, 6)}  # where a limit has coefficients
+          "jerk": (4, 5, 6), "commanded_effort_rate": (1, 2, 3, 4, 5, 6)}  # where a limit has coefficients
 QUANTITIES = tuple(PLACES)
 
 
@@ -55,7 +55,7 @@ class Rows(NamedTuple):
     """Which limits there are.
 
     known     : numbers of the joints, for each of QUANTITIES
-    uncounted : places of what a limit of effort rate leaves out
+    uncounted : places of what a limit of commanded effort rate leaves out
     """
 
     n: int
@@ -70,7 +70,7 @@ class Rows(NamedTuple):
 
     def places(self, drives: DriveRows | None) -> list[tuple[int, ...]]:
         """Of each group: constraints that have coefficients at the same places are one."""
-        own = [tuple(place for place in PLACES[name] if name != "effort_rate" or place not in self.uncounted)
+        own = [tuple(place for place in PLACES[name] if name != "commanded_effort_rate" or place not in self.uncounted)
                for name, known in zip(QUANTITIES, self.known) if known]
         return own + [tuple(range(BASIS))] * bool(drives)
 
@@ -99,6 +99,7 @@ class Rows(NamedTuple):
             t = Terms(**terms)
             weights["effort"] = {0: t.g, 1: t.f, 2: t.c, 3: t.m}
             weights["effort_rate"] = {1: t.g1, 2: t.f1, 3: t.f, 4: t.c1, 5: t.b, 6: t.m}
+            weights["commanded_effort_rate"] = weights["effort_rate"]
         found, begin, some = [], 0, [(name, list(known)) for name, known in zip(QUANTITIES, self.known) if known]
         for (name, known), places in zip(some, self.places(None)):
             scale, begin = inverse[begin:begin + len(known)], begin + len(known)

@@ -68,13 +68,14 @@ def terms(rate: Rate, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
 
 
 class PathLimits(NamedTuple):
-    """(n,) each, the same either way; NaN where unknown, and then not enforced."""
+    """(n,) each, the same either way; NaN where unknown, and then not enforced. commanded_effort_rate may be left out."""
 
     effort: Any
     effort_rate: Any
     velocity: Any
     acceleration: Any
     jerk: Any
+    commanded_effort_rate: Any = np.nan
 
 
 class Constraints:
@@ -83,43 +84,46 @@ class Constraints:
     dynamics : (q, q', q'', q''') (samples, n) each -> Terms; None if there is no limit of effort or effort rate
     limits   : anything with the fields of Limits
     drives   : limits of drives beside these
-    rate_of  : what the limits of effort rate are of: "total" torques, or those "without_gravity" or
-               "without_gravity_and_friction", where the robot's own controller adds these
+    commanded: content of the torques whose rate commanded_effort_rate limits: "total", "without_gravity" or
+               "without_gravity_and_friction"; effort_rate always limits the rate of the whole torque
     velocity : of q and q' (samples, n) each, the velocity limits (samples, n) there and that way, above zero; None: those of
                limits
     labels   : (joint number, quantity) of every constraint; joint -1 where several share it
     own      : how many of them are of joints; those of drives follow
-    unknown  : the same of every limit that is not known and therefore not enforced
+    unknown  : the same of every limit that is not known and therefore not enforced; limits of commanded_effort_rate are
+               optional and not listed
     offset   : (constraints,) what the coefficients have at place 0 beside the motion's part: the middle between limits that
                differ up and down is taken as zero
     """
 
     def __init__(self, path: Path, dynamics: Callable[..., Terms] | None, limits: Any,
                  joint_names: Sequence[str] | None = None, drives: DriveRows | None = None,
-                 rate_of: str = "total", velocity: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None):
+                 commanded: str = "total", velocity: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None):
         self.path, self.dynamics = path, dynamics
         self.joint_names = tuple(joint_names or (f"joint {k + 1}" for k in range(path.n)))
         if len(self.joint_names) != path.n:
             raise InputError(f"the path has {path.n} joints, the robot {len(self.joint_names)}: {some(self.joint_names)}")
         self.limits = PathLimits(*(self._checked(name, getattr(limits, name)) for name in QUANTITIES))
         known = tuple(tuple(np.flatnonzero(np.isfinite(limit)).tolist()) for limit in self.limits)
-        self._rows = Rows(path.n, known, ADDED[rate_of], dynamics is not None)
+        self._rows = Rows(path.n, known, ADDED[commanded], dynamics is not None)
         self.drives = drives
         limited = drives.limits if drives else ()
-        if dynamics is None and (any(known[:2]) or limited):
+        if dynamics is None and (any(known[:2]) or known[-1] or limited):
             raise InputError("limits of effort, effort rate and drives need the robot's dynamics")
         own = tuple((k, name) for name, joints in zip(QUANTITIES, known) for k in joints)
         self.labels = own + tuple((limit.joints[0] if len(limit.joints) == 1 else -1, limit.quantity)
                                   for limit in limited)
         self.offset = np.concatenate((np.zeros(len(own)), drives.offset if drives else ()))
         self.own = len(own)
-        self.unknown = tuple((k, name) for name in QUANTITIES for k in range(path.n) if (k, name) not in own)
+        self.unknown = tuple((k, name) for name in QUANTITIES[:-1] for k in range(path.n) if (k, name) not in own)
         if not self.labels:
             raise InputError("not one limit is known: there is no fastest motion, and nothing to keep to")
         self._velocity = velocity
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         limit = np.asarray(value, dtype=float)
+        if name == "commanded_effort_rate" and not limit.ndim:  # left out
+            limit = np.full(self.path.n, limit)
         if limit.shape != (self.path.n,):
             raise InputError(f"{name} limits have shape {limit.shape}; {self.path.n} are needed, NaN where unknown")
         if (limit <= 0.0).any():
@@ -130,7 +134,7 @@ class Constraints:
     @property
     def third_order(self) -> bool:
         """Whether sddd is bounded: a motion can then not start with a jump of sdd."""
-        third = any(quantity in ("effort_rate", "jerk") for _, quantity in self.labels[:self.own])
+        third = any(quantity in ("effort_rate", "jerk", "commanded_effort_rate") for _, quantity in self.labels[:self.own])
         return third or bool(self.drives and self.drives.third_order)
 
     @property

@@ -46,7 +46,7 @@ def horizon(constraints: Constraints) -> float:
     Where the rate alone is limited nobody knows how far that is: the longest time. In a short one hardly any change fits.
     """
     limits, drives = constraints.limits, constraints.drives
-    effort, rate = limits.effort, limits.effort_rate
+    effort, rate = limits.effort, np.fmin(limits.effort_rate, limits.commanded_effort_rate)
     if drives:
         effort, rate = np.fmin(effort, drives.alone("effort")), np.fmin(rate, drives.alone("effort_rate"))
     ends = (np.where(np.isnan(limit), np.inf, limit) for limit in (effort, limits.acceleration))

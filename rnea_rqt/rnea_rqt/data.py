@@ -25,6 +25,7 @@ class Quantity(NamedTuple):
 QUANTITIES = (
     Quantity("effort", "torque", "N m", "N"),
     Quantity("effort_rate", "torque rate", "N m/s", "N/s"),
+    Quantity("commanded_effort_rate_utilization", "commanded torque rate", "", ""),
     Quantity("velocity", "velocity", "rad/s", "m/s"),
     Quantity("voltage", "voltage", "V", "V"),
     Quantity("current", "current", "A", "A"),
@@ -35,7 +36,8 @@ QUANTITIES = (
 )
 INDEX = {quantity.key: number for number, quantity in enumerate(QUANTITIES)}
 COMMANDS = ("pause", "resume", "stop")  # services of scaling_node
-OPTIONAL = ("current", "motor_velocity", "speed_torque_utilization", "thermal_load")  # columns that are hidden at first
+OPTIONAL = ("commanded_effort_rate_utilization", "current", "motor_velocity", "speed_torque_utilization",
+            "thermal_load")  # columns that are hidden at first
 
 
 def unknown(rows: int) -> np.ndarray:

@@ -33,10 +33,12 @@ def course(effort: np.ndarray, q: np.ndarray, adds: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("convention", "adds"), [("total", 0.0), ("without_gravity", 1.0)])
 def test_efforts_alone_take_a_robot_along_its_motion(convention, adds):
-    it = Stage(effort_convention=convention)
+    it = Stage(commanded_effort=convention)
     it.take(trajectory())
     it.play(0.8)
-    effort, q = (np.array(values) for values in zip(*((sample.effort, sample.reference.q) for sample in it.samples)))
+    effort, whole, q = (np.array(values) for values in zip(
+        *((sample.commanded_effort, sample.effort, sample.reference.q) for sample in it.samples)))
     assert np.abs(q[-1] - POINTS[0]).max() > 0.1
     assert np.abs(course(effort, q[0], adds) - q[-1]).max() < 2e-3
+    assert np.abs(course(whole, q[0], 0.0) - q[-1]).max() < 2e-3
     assert np.abs(course(effort, q[0], adds + 1.0) - q[-1]).max() > 0.1

@@ -3,6 +3,8 @@
 Oracle: the published formulas, written out here, and Pinocchio's torque rate less that of its gravity.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,18 +41,35 @@ def test_rates_of_what_is_commanded(name):
     points = waypoints(bare, 6)
     motion = sampled(retime_motion(bare, points))
     most = 0.6 * np.abs(rates_less_gravity(name, bare, motion)).max(axis=0)
-    limits = {joint: {"max_effort_rate": float(limit)} for joint, limit in zip(bare.joint_names, np.maximum(most, 1e-3))}
+    limits = {joint: {"max_commanded_effort_rate": float(limit)}
+              for joint, limit in zip(bare.joint_names, np.maximum(most, 1e-3))}
     robot = arm_with(name, {"limits": limits, "commanded_effort": {"contains": "without_gravity"}})
     found = retime_motion(robot, points)
     motion = sampled(found)
-    used = np.abs(rates_less_gravity(name, robot, motion)) / robot.limits.effort_rate
+    used = np.abs(rates_less_gravity(name, robot, motion)) / robot.limits.commanded_effort_rate
     assert TIGHT < max(used.max(), 0.0) <= 1.0
     use = LimitUse.of(robot, own_limits(robot, None))
-    mine = use(*robot.torque_and_rate(*motion), *motion)[:, [label[1] == "effort_rate" for label in use.labels]]
+    mine = use(*robot.torque_and_rate(*motion), *motion)[:, [label[1] == "commanded_effort_rate" for label in use.labels]]
     np.testing.assert_allclose(mine, used, rtol=1e-9, atol=1e-9)
-    whole = sampled(retime_motion(arm_with(name, {"limits": limits}), points))
+    assert [note for note in found.notes if "the rate of the joint torque without gravity" in note]
+    same = arm_with(name, {"limits": {joint: {"max_effort_rate": limit["max_commanded_effort_rate"]}
+                                      for joint, limit in limits.items()}})
+    whole = sampled(retime_motion(same, points))
     jerk = motion[3]
     assert np.abs(whole[3] - jerk).max() > 1e-3 * np.abs(jerk).max()  # not the limit of whole torques
+
+
+def test_a_limit_of_effort_rate_is_of_the_whole_torque_whatever_the_robot_is_commanded():
+    """The profile ur10e of the third trial: a limit given by the user was exceeded 1.19 times by the whole torque."""
+    bare = load(urdf("ur5_robot"))
+    points, rate = waypoints(bare, 6), 20.0 * np.maximum(bare.limits.effort, 1e-3)
+    for contains in ("total", "without_gravity_and_friction"):
+        robot = arm_with("ur5_robot", {"commanded_effort": {"contains": contains}})
+        limits = replace(robot.limits, effort_rate=0.1 * rate)
+        motion = sampled(retime_motion(robot, points, limits=limits))
+        oracle = PinocchioOracle(urdf("ur5_robot"), robot)
+        used = np.array([np.abs(oracle.torque_and_rate(*sample)[1]) / limits.effort_rate for sample in zip(*motion)])
+        assert TIGHT < used.max() <= 1.0
 
 
 def allowed(zone, cap, q):
@@ -128,7 +147,7 @@ def test_planned_motions_keep_them():
 
 
 def test_planned_rates_of_what_is_commanded():
-    limits = {joint: {"max_effort_rate": 60.0} for joint in ("joint1", "joint2")}
+    limits = {joint: {"max_commanded_effort_rate": 60.0} for joint in ("joint1", "joint2")}
     robot = rr(limits, commanded_effort={"contains": "without_gravity"})
     plan = plan_motion(robot, [-0.5, 0.4], [1.2, -0.6])
     motion = plan(np.linspace(0.0, plan.duration, 1000))
@@ -136,6 +155,7 @@ def test_planned_rates_of_what_is_commanded():
     rates = np.array([oracle.torque_and_rate(*one)[1] - oracle.gravity_and_rate(*one[:2])[1] for one in zip(*motion)])
     np.testing.assert_allclose(commanded(robot).torque_and_rate(*motion)[1], rates, atol=1e-9)
     assert 0.98 < np.abs(rates).max() / 60.0 < 1.002
+    assert [note for note in plan.notes if "the rate of the joint torque without gravity" in note]
     sticky = rr(limits, commanded_effort={"contains": "without_gravity_and_friction"},
                 friction={"joint1": {"viscous": 3.0, "coulomb": 1.0}})
     np.testing.assert_allclose(commanded(sticky).torque_and_rate(*motion)[1], rates, atol=1e-9)

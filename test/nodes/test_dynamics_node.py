@@ -102,7 +102,7 @@ def test_bad_parameters_are_refused_with_a_reason(bench):
     for name, value, reason in [
         ("state_timeout", -1.0, "out of range"),
         ("state_timeout", 1, "type"),
-        ("motion_source", "guess", "desired, estimated"),
+        ("motion_source", "guess", "auto, desired, estimated"),
         ("gravity", [0.0, 9.81], "3 doubles"),
         ("backend", "python", "read-only"),
         ("robot_description", "<robot/>", "no <link>"),

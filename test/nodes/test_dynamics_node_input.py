@@ -201,6 +201,27 @@ def test_estimated_motion(bench, robot):
     assert np.isnan(bench.send(np.zeros((4, 3))).effort_std).all()
 
 
+def test_auto_changes_from_desired_to_estimated_motion_and_says_so(bench):
+    ros = bench.ros
+    assert not ros.set(NODE, motion_source="auto")
+
+    def answered(source, act):
+        del bench.results[:]
+        act()
+        return any(result.motion_source == source for result in bench.results)
+
+    motion = np.array([[0.1] * 3, [0.2] * 3, [3.0] * 3, [4.0] * 3])
+    ros.until(lambda: answered("desired_motion", lambda: bench.send(motion, attempts=1)))
+    ros.until(lambda: answered("estimated", lambda: bench.state() or ros.spin(0.002)))
+    result = next(result for result in bench.results if result.motion_source == "estimated")
+    assert max(np.abs(result.acceleration)) < 3.0  # the desired one is gone
+    ros.until(lambda: bench.state() or bench.diagnostics.values.get("motion_source") == "estimated")
+    assert int(bench.diagnostics.values["motion_source.changes"]) >= 1
+    assert bench.process.log.count("motion source: estimated, before desired_motion") == 1
+    assert not ros.set(NODE, motion_source="desired")
+    assert bench.send(motion).motion_source == "desired_motion"
+
+
 def test_missing_velocity_can_be_differentiated(bench):
     assert not bench.ros.set(NODE, missing_velocity="differentiate")
     for velocity in ([], [math.nan, 7.0, math.nan]):

@@ -205,7 +205,7 @@ def test_input_goes_on_while_a_model_is_built(ros):
 
 @pytest.mark.parametrize(("parameters", "complaint"), [
     ({"state_timeout": 1}, "state_timeout must be a double, got 1 (write 1.0, not 1)"),
-    ({"motion_source": "guess"}, "desired, estimated"),
+    ({"motion_source": "guess"}, "auto, desired, estimated"),
     ({"joint_limits.turn.max_effort": "strong"}, "joint_limits.turn.max_effort must be a double"),
 ])
 def test_bad_parameters_at_the_start(ros, parameters, complaint):

@@ -13,12 +13,11 @@ import yaml
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from support.node_bench import ARM
-from support.node_bench import Bench as DynamicsBench
 from support.ros_helpers import world
 from support.scaling_bench import NAMES, TEXT, Bench
 
 pytestmark = pytest.mark.ros
+FIELDS = ("position", "velocity", "acceleration", "commanded_effort")
 FRICTION = {name: {"viscous": 0.3, "coulomb": 0.2} for name in NAMES}
 
 
@@ -39,43 +38,34 @@ def test_a_robot_that_adds_gravity_and_friction_follows_what_scaling_node_comman
     file.write_text(yaml.safe_dump({"version": 1, "friction": FRICTION,
                                     "commanded_effort": {"contains": "without_gravity_and_friction"}}))
     with world(tmp_path) as ros:
-        bench = Bench(ros, control_rate=200.0, commands="effort", reference_effort=True, robot_file=str(file)).ready()
+        bench = Bench(ros, control_rate=200.0, commands="commanded_effort", reference_effort=True,
+                      robot_file=str(file)).ready()
         commands = ros.listen(Float64MultiArray, f"{bench.node}/commands", 5000)
         references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
         ros.until(lambda: all(ros.node.count_publishers(f"{bench.node}/{name}") for name in ("commands", "reference")))
         bench.send()
         motion = bench.end()
-        assert bench.diagnostics.values["efforts"] == "without_gravity_and_friction"
+        assert bench.diagnostics.values["commanded_effort"] == "without_gravity_and_friction"
         ros.until(lambda: len(commands) > 20 and len(references) > 20, of=bench.process)
     robot, again = Robot(), Robot(times=2)
     for message in motion.messages[::10]:
-        q, qd, qdd, effort = (np.array(getattr(message, name)) for name in ("position", "velocity", "acceleration", "effort"))
+        q, qd, qdd, effort = (np.array(getattr(message, name)) for name in FIELDS)
         np.testing.assert_allclose(robot.acceleration(q, qd, effort), qdd, rtol=1e-8, atol=1e-7)
         assert np.abs(again.acceleration(q, qd, effort) - qdd).max() > 0.1
-    told = {tuple(message.effort) for message in motion.messages}
+        whole = np.array(message.effort)
+        friction = np.array([0.3 * v + 0.2 * np.tanh(v / 0.01) for v in qd])
+        assert np.abs(pin.rnea(robot.model, robot.data, q, qd, qdd) + friction - whole).max() < 1e-8
+    told = {tuple(message.commanded_effort) for message in motion.messages}
     assert sum(tuple(command.data) in told for command in commands) > 10
     assert sum(tuple(reference.points[0].effort) in told for reference in references) > 10
 
 
 def test_the_parameter_goes_over_the_robot_file(tmp_path):
     with world(tmp_path) as ros:
-        bench = Bench(ros, control_rate=200.0, effort_convention="without_gravity").ready()
+        bench = Bench(ros, control_rate=200.0, commanded_effort="without_gravity").ready()
         bench.send()
         motion = bench.end()
     robot = Robot()
     for message in motion.messages[::20]:
-        q, qd, qdd, effort = (np.array(getattr(message, name)) for name in ("position", "velocity", "acceleration", "effort"))
+        q, qd, qdd, effort = (np.array(getattr(message, name)) for name in FIELDS)
         np.testing.assert_allclose(robot.acceleration(q, qd, effort), qdd, rtol=1e-8, atol=1e-7)
-
-
-def test_efforts_of_dynamics_node_and_gravity_are_the_whole_torque(tmp_path):
-    rng = np.random.default_rng(2)
-    with world(tmp_path) as ros:
-        bench = DynamicsBench(ros, robot_description=ARM, effort_convention="without_gravity").ready()
-        for motion in rng.uniform(-1.0, 1.0, (5, 4, 3)):
-            whole = bench.send(motion)
-            ros.until(lambda whole=whole: bench.efforts[-1].header.stamp == whole.header.stamp
-                      and bench.rates[-1].header.stamp == whole.header.stamp, of=bench.process)
-            for sent, total, gravity in ((bench.efforts[-1], whole.effort, whole.gravity_effort),
-                                         (bench.rates[-1], whole.effort_rate, whole.gravity_effort_rate)):
-                np.testing.assert_allclose(np.array(sent.effort) + gravity, total, rtol=1e-12, atol=1e-12)

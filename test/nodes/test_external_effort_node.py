@@ -34,7 +34,7 @@ def robot():
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     with world(tmp_path_factory.mktemp("external_effort")) as ros:
-        found = Bench(ros, robot_description=ARM, publish_external_effort=True, effort_convention="without_gravity",
+        found = Bench(ros, robot_description=ARM, publish_external_effort=True, commanded_effort="without_gravity",
                       measured_effort="total", state_timeout=10.0, **{"external_effort.link": "hand"})
         found.external = ros.listen(ExternalEffort, f"{NODE}/external_effort")
         found.wrenches = ros.listen(WrenchStamped, f"{NODE}/external_wrench")
@@ -136,7 +136,9 @@ def test_bad_efforts_are_counted_and_cost_nothing_else(bench, effort, reason):
     assert reason in bench.diagnostics.values["effort.last_drop"]
 
 
-def test_published_efforts_are_without_gravity(bench, robot):
+def test_joint_effort_is_the_whole_torque_and_commanded_effort_is_without_gravity(bench, robot):
+    commanded, rates = (bench.ros.listen(JointState, f"{NODE}/commanded_effort{rate}") for rate in ("", "_rate"))
+    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and commanded and rates)
     motion = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 3))
     whole = bench.send(motion)
 
@@ -144,10 +146,18 @@ def test_published_efforts_are_without_gravity(bench, robot):
         return bench.ros.until(lambda: next((m for m in messages if m.header.stamp == whole.header.stamp), None))
 
     found = robot.dynamics(*motion)
-    assert np.allclose(told(bench.efforts).effort, found.tau - found.gravity, rtol=1e-9)
-    assert np.allclose(told(bench.rates).effort, found.tau_rate - found.gravity_rate, rtol=1e-9)
+    assert np.allclose(told(bench.efforts).effort, found.tau, rtol=1e-9)
+    assert np.allclose(told(bench.rates).effort, found.tau_rate, rtol=1e-9)
     assert np.allclose(whole.effort, found.tau, rtol=1e-9)
-    assert bench.info[-1].effort_convention == "without_gravity"
+    assert np.allclose(told(commanded).effort, found.tau - found.gravity, rtol=1e-9)
+    assert told(commanded).effort == whole.commanded_effort
+    assert np.allclose(told(rates).effort, found.tau_rate - found.gravity_rate, rtol=1e-9)
+    info = bench.info[-1]
+    assert (info.commanded_effort_contains, info.commanded_effort_quantity) == ("without_gravity", "joint_torque")
+    assert info.commanded_effort_units == info.effort_units
+    assert bench.diagnostics.values["commanded_effort"] == "without_gravity"
+    assert ("~/joint_effort is the whole joint torque, ~/commanded_effort is the joint torque without gravity"
+            in bench.process.log)
 
 
 def test_what_the_hand_carries(bench, robot):

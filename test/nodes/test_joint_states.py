@@ -21,7 +21,7 @@ from rnea_ros.nodes.dynamics.motion_source import MotionSource
 
 NAMES = ("a", "b", "c")
 SECOND = 10**9
-VALUES = {entry.name: entry.default for entry in DYNAMICS_TABLE if JOINT not in entry.name}
+VALUES = {entry.name: entry.default for entry in DYNAMICS_TABLE if JOINT not in entry.name} | {"motion_source": "desired"}
 LAG = VALUES["estimator.lag"]
 FREQUENCY = np.array([1.0, 2.0, 3.0])
 
@@ -200,6 +200,45 @@ def test_derivatives_of_parts_are_estimated_at_the_rate_of_each(estimated):
             np.testing.assert_allclose(found[2][:2], expected[2][:2], atol=0.01)
             np.testing.assert_allclose(found[2][2], expected[2][2], atol=0.3)
     assert answered > 1000
+
+
+def test_auto_uses_the_desired_motion_while_it_arrives_and_mixes_it_with_no_estimate():
+    """Desired accelerations are 50 too high: only together with the measured state of their own instant do they appear."""
+    source, found, wrong = MotionSource(NAMES, VALUES | {"motion_source": "auto", "desired_timeout": 1e-3}), [], 50.0
+    for t in np.arange(0.0, 1.5, 0.002):
+        begun, arriving = t > 0.5, 0.5 < t < 0.9
+        if arriving:
+            wanted = JointMotion(joint_names=list(NAMES), acceleration=motion(t)[2] + wrong, jerk=motion(t)[3])
+            wanted.header.stamp = when(100.0 + t)
+            source.desired.read(wanted)
+        q, qd = motion(t)[:2]
+        source.read(state(NAMES, q, qd, 100.0 + t))
+        try:
+            given = np.array(source.at_state(0.0 if arriving else t - 0.898 if begun else math.inf))
+        except Rejected as rejected:
+            assert rejected.passing and rejected.reason in ("history_too_short", "motion_source_changed")
+            continue
+        late = 0.0 if source.name == "desired_motion" else LAG
+        assert source.stamp == round((100.0 + t - late) * 1e9) and (source.deviation is None) == (not late)
+        expected = motion(t - late) + np.array([0.0, 0.0, 0.0 if late else wrong, 0.0])[:, None]
+        np.testing.assert_allclose(given[:3], expected[:3], atol=0.05 if late else 1e-12)
+        found.append((source.stamp, source.name))
+    assert [name for name, _ in groupby(name for _, name in found)] == ["estimated", "desired_motion", "estimated"]
+    assert (np.diff([stamp for stamp, _ in found]) > 0).all()  # nothing is published back in time
+    assert found[-1][0] == round((100.0 + 1.498 - LAG) * 1e9)
+
+
+def test_auto_estimates_where_states_have_no_velocities_and_names_the_remedy():
+    source = MotionSource(NAMES, VALUES | {"motion_source": "auto"})
+    for t in np.arange(0.0, 0.4, 0.002):
+        wanted = JointMotion(joint_names=list(NAMES), acceleration=[0.0] * 3, jerk=[0.0] * 3)
+        wanted.header.stamp = when(100.0 + t)
+        source.desired.read(wanted)
+        source.read(state(NAMES, motion(t)[0], (), 100.0 + t))
+    np.testing.assert_allclose(source.at_state(0.0)[2], motion(t - LAG)[2], atol=0.05)
+    assert source.name == "estimated"
+    (warning,) = source.warnings(0.0)
+    assert "the motion is estimated. Publish velocities" in warning
 
 
 # --- stamps ----------------------------------------------------------------------------------------------------------

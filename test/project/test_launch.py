@@ -98,7 +98,7 @@ CASES = [  # file, arguments, packages, what is started
     ("scaling", {"urdf": RR}, ALONE, "scaling_node"),
     ("scaling", {"urdf": RR, "dynamics": "true", "rviz": "true", "start_rsp": "false"}, ALL,
      "dynamics_node rviz2 scaling_node"),
-    ("scaling", {"urdf": RR, "controller": "/jtc", "forward_controller": "/forward", "commands": "effort",
+    ("scaling", {"urdf": RR, "controller": "/jtc", "forward_controller": "/forward", "commands": "commanded_effort",
                  "query_node": "true"}, ALONE, "query_node scaling_node"),
     ("scaling", {"urdf": RR, "params_file": str(CONFIG / "stanford.yaml")}, ALONE, "scaling_node"),
     ("scaling", {"urdf": RR, "controller": "/jtc", "controller_interface": "radio"}, ALONE, ""),
@@ -300,9 +300,9 @@ def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
 
 def test_references_go_to_the_controllers_that_are_named(start):
     node = start("scaling", urdf=RR, controller="/jtc", controller_interface="action", output="horizon",
-                 forward_controller="/forward", commands="effort").one("scaling_node")
+                 forward_controller="/forward", commands="commanded_effort").one("scaling_node")
     assert "~/commands:=/forward/commands" in node.remappings
-    told = {"controller.name": "/jtc", "controller.interface": "action", "output": "horizon", "commands": "effort"}
+    told = {"controller.name": "/jtc", "controller.interface": "action", "output": "horizon", "commands": "commanded_effort"}
     assert {name: node.parameters[name] for name in told} == told
     assert not set(told) & set(start("scaling", urdf=RR).one("scaling_node").parameters)
 

@@ -163,13 +163,13 @@ def test_compiled_rows_are_those_of_numpy(monkeypatch):
     """Of some joints' limits of each quantity, more samples than one vector holds."""
     known = dynamics("seven_r")
     path, rng = through(waypoints(known.robot, 2)), np.random.default_rng(7)
-    limits = np.where(rng.random((5, 7)) < 0.3, np.nan, rng.uniform(1.0, 50.0, (5, 7)))
+    limits = np.where(rng.random((6, 7)) < 0.3, np.nan, rng.uniform(1.0, 50.0, (6, 7)))
     motion = np.stack((rng.uniform(0.0, path.length, 301), *rng.normal(size=(3, 301))))
     found = []
     for backend in ("llvm", "python"):
         monkeypatch.setattr(kernel, "available", lambda asked, backend=backend: backend)
         rows.compiled.cache_clear()
-        constraints = Constraints(path, known, PathLimits(*limits), rate_of="without_gravity")
+        constraints = Constraints(path, known, PathLimits(*limits), commanded="without_gravity")
         found.append((constraints.rows_on_law(*motion), constraints.polynomials(motion)))
     rows.compiled.cache_clear()
     for ours, theirs in zip(*found):

@@ -51,7 +51,8 @@ class Bench:
     def __init__(self, ros: World, namespace: str = "", best_effort: QoSProfile | None = None, **parameters):
         self.ros, self.node = ros, (f"/{namespace}" if namespace else "") + NODE
         prefix = f"/{namespace}" if namespace else ""
-        self.process = ros.start(self.program, {"diagnostics.period": 0.1, **parameters}, namespace)
+        given = {"diagnostics.period": 0.1, "motion_source": "desired", **parameters}
+        self.process = ros.start(self.program, given, namespace)
         create = ros.node.create_publisher
         self.states = create(JointState, f"{prefix}/joint_states", best_effort or 10)
         self.desired = create(JointMotion, f"{self.node}/desired_motion", 10)

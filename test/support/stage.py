@@ -18,7 +18,7 @@ from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
           "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points",
-          "control_rate": 1000.0, "horizon": 0.5, "lead": 0.1, "effort_convention": "robot_file", **UNWATCHED}
+          "control_rate": 1000.0, "horizon": 0.5, "lead": 0.1, "commanded_effort": "robot_file", **UNWATCHED}
 DT = 1e-3
 
 

@@ -166,8 +166,11 @@ DRIVES = _each("any joint", "Motor and gear of each joint, as on their data shee
                   "velocity_constant": ["torque_constant"], "back_emf_constant": ["torque_constant"]}))
 
 QUANTITIES = {"velocity": "[rad/s, m/s]", "acceleration": "[rad/s^2, m/s^2]", "jerk": "[rad/s^3, m/s^3]", "effort": "[N m, N]",
-              "effort_rate": "[N m/s, N/s]", "joint_force": "[N]"}
-TEXTS = {"effort": "Torque of the joint", "effort_rate": "Rate of that torque; no URDF has it",
+              "effort_rate": "[N m/s, N/s]", "commanded_effort_rate": "[N m/s, N/s]", "joint_force": "[N]"}
+TEXTS = {"effort": "Torque of the joint",
+         "effort_rate": "Rate of the whole torque of the joint, gravity and friction included; no URDF has it",
+         "commanded_effort_rate": "Rate of the torque of the joint without what the robot's controller adds by itself (see "
+         "commanded_effort)",
          "joint_force": "Norm of the force that the joint transmits inside"}
 LIMITS = _each("any joint", "Limits of each joint over those of the URDF, named as in ros2_control.", _object(
     "Limits of one joint; unknown ones are not enforced.", {

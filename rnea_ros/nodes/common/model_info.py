@@ -1,19 +1,34 @@
-"""The message that says what a node computes with: joints, units, frames, limits, warnings."""
+"""ModelInfo: joints, units, frames, limits and warnings of a node's model."""
 
 from __future__ import annotations
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import Drive, ModelInfo, Supply
 from rnea_ros.model import drives
 from rnea_ros.model.drive_limits import speed_torque_region
+from rnea_ros.model.effort_convention import TOTAL, EffortConvention
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 
 
-def model_info(robot: RobotFacts, limits: Limits, stamp: Time) -> ModelInfo:
-    """Everything a subscriber needs to interpret the numbers."""
+def commanded_units(robot: RobotFacts, commanded: EffortConvention) -> list[str]:
+    """Return the unit of each joint's commanded effort."""
+    if commanded.quantity == "current":
+        return ["A"] * robot.n
+    motor = commanded.quantity == "motor_torque"
+    return ["N.m" if motor or kind != "prismatic" else "N" for kind in robot.joint_types]
+
+
+def commanded_rate_limit(limits: Limits, commanded: EffortConvention) -> np.ndarray:
+    """Return the limits of the rates of commanded efforts, in the units of these; Limits has them at the joint."""
+    return limits.commanded_effort_rate / np.abs(commanded.per_unit or 1.0)
+
+
+def model_info(robot: RobotFacts, limits: Limits, stamp: Time, commanded: EffortConvention = TOTAL.commanded) -> ModelInfo:
+    """Return all that a subscriber needs to interpret the numbers."""
     rotary = [kind != "prismatic" for kind in robot.joint_types]
     info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
     info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
@@ -24,6 +39,9 @@ def model_info(robot: RobotFacts, limits: Limits, stamp: Time) -> ModelInfo:
     info.effort_units = ["N.m" if turns else "N" for turns in rotary]
     info.effort_rate_units = ["N.m/s" if turns else "N/s" for turns in rotary]
     info.effort_limit, info.effort_rate_limit = limits.effort.tolist(), limits.effort_rate.tolist()
+    info.commanded_effort_contains, info.commanded_effort_quantity = commanded.contains, commanded.quantity
+    info.commanded_effort_units = commanded_units(robot, commanded)
+    info.commanded_effort_rate_limit = commanded_rate_limit(limits, commanded).tolist()
     info.velocity_limit = limits.velocity.tolist()
     info.drives = [_drive(drive) for drive in robot.model.drives if drive.joint in robot.joint_names]
     info.supplies = [Supply(**{**supply._asdict(), "joints": list(supply.joints)}) for supply in robot.model.supplies]

@@ -15,7 +15,7 @@ from rnea_ros.nodes.common.parameter_entry import Entry
 
 LARGEST = 1e9  # of whatever a joint does, in SI units: beyond any machine, yet no sum or square of it overflows
 JOINT, WRENCH = "<joint>", "<wrench>"
-DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate")
+DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate", "commanded_effort_rate")
 
 MODEL = (
     Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used. Setting "
@@ -63,14 +63,16 @@ DYNAMICS = (
     Entry("platform.motion_source", "estimated", "Of a platform that is measured: whether what is not (acceleration and jerk, "
           "and without ~/platform_twist_measured its twist) is estimated or comes on ~/platform_state",
           choices=("estimated", "desired"), read_only=True),
-    Entry("motion_source", "desired", "Where acceleration and jerk come from: the topic ~/desired_motion, an estimate of the "
-          "whole motion from the positions in the joint states, or the reference that the robot follows, instead of what it "
-          "is measured to do", choices=("desired", "estimated", "reference")),
+    Entry("motion_source", "auto", "Source of acceleration and jerk. auto: ~/desired_motion while it arrives "
+          "(desired_timeout) and joint_states have velocities, else as estimated. desired: ~/desired_motion only "
+          "(on_desired_timeout). estimated: the whole motion is estimated from the positions in joint_states, for the instant "
+          "estimator.lag before. reference: the whole motion is the reference that the robot follows",
+          choices=("auto", "desired", "estimated", "reference")),
     Entry("reference.source", "scaled_motion", "Who knows the reference: scaling_node, on ~/scaled_motion; a "
           "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or whoever sends it trajectories, on "
           "~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
-    Entry("on_desired_timeout", "zero_jerk", "What happens while no desired motion arrives: keep the acceleration "
-          "with zero jerk, hold both, or stop publishing. Before the first one both are zero",
+    Entry("on_desired_timeout", "zero_jerk", "With motion_source desired, while no desired motion arrives: keep the "
+          "acceleration with zero jerk, hold both, or stop publishing. Before the first one both are zero",
           choices=("zero_jerk", "hold", "stop")),
     Entry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date; a scaled motion "
           "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
@@ -78,17 +80,17 @@ DYNAMICS = (
           "motion so far", "s", 1e-3, 10.0),
     Entry("joint_age", 0.5, "Joint states may come in parts, each naming some of the joints. While the stamp of a joint is "
           "older than the newest one by more than this, nothing is computed", "s", 1e-3, 10.0),
-    Entry("missing_velocity", "refuse", "What to do with a joint state without velocities: drop it, or "
-          "differentiate the positions", choices=("refuse", "differentiate")),
+    Entry("missing_velocity", "refuse", "With motion_source desired, what to do with a joint state without velocities: drop "
+          "it, or differentiate the positions", choices=("refuse", "differentiate")),
     Entry("estimator.lag", 0.03, "How long before the joint state the instant is that an estimated motion is for; results are "
           "stamped with that instant. Longer: nearer, later. 0: at the state itself", "s", 0.0, 0.5),
     Entry("estimator.resolution", 0.0, "Distance of the positions that the encoders can tell apart. 0: it is found in the "
           "joint states", "rad, m", 0.0, 1.0),
-    Entry("effort_convention", "robot_file", "What ~/joint_effort and ~/joint_effort_rate contain, and the efforts of the "
-          "joint states where measured_effort says nothing else: all that the motors do, or all but what the robot's own "
-          "controller adds. robot_file: as that says, or total", choices=("robot_file", *CONTENTS), read_only=True),
-    Entry("measured_effort", "robot_file", "What the efforts of the joint states contain, where they differ from "
-          "effort_convention", choices=("robot_file", *CONTENTS), read_only=True),
+    Entry("commanded_effort", "robot_file", "Content of ~/commanded_effort: the whole joint torque, or the joint torque "
+          "without what the robot's own controller adds. robot_file: as the robot file declares, or total. ~/joint_effort is "
+          "always the whole torque", choices=("robot_file", *CONTENTS), read_only=True),
+    Entry("measured_effort", "robot_file", "Content of the efforts in joint_states. robot_file: as the robot file declares, "
+          "or total", choices=("robot_file", *CONTENTS), read_only=True),
     Entry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, ~/contact "
           "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload and "
           "~/learn_contact_thresholds", read_only=True),
@@ -162,9 +164,9 @@ SCALING = (
     Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
           "velocities, or also the curvature that their accelerations mean",
           choices=("positions", "velocities", "accelerations")),
-    Entry("effort_convention", "robot_file", "What efforts on ~/scaled_motion, ~/reference and ~/commands contain: all that "
-          "the motors do, or all but what the robot's own controller adds. robot_file: as that says, or total",
-          choices=("robot_file", *CONTENTS), read_only=True),
+    Entry("commanded_effort", "robot_file", "Content of the commanded efforts in ~/scaled_motion, ~/reference and "
+          "~/commands: the whole joint torque, or the joint torque without what the robot's own controller adds. robot_file: "
+          "as the robot file declares, or total", choices=("robot_file", *CONTENTS), read_only=True),
     Entry("limits_share.effort", 1.0, "Share of the effort limits to scale with; rnea margin finds what feedback needs",
           low=0.01, high=1.0, read_only=True),
     Entry("limits_share.effort_rate", 1.0, "The same of the effort rate limits", low=0.01, high=1.0, read_only=True),
@@ -195,20 +197,22 @@ SCALING = (
     Entry("shutdown_timeout", 4.0, "Time that a motion is given to come to rest when the process is asked to end (SIGINT, "
           "SIGTERM), before it ends all the same. ros2 launch asks again, which ends it at once, after 5 s (its argument "
           "sigterm_timeout)", "s", 0.0, 60.0),
-    Entry("reference_effort", False, "Whether the points on ~/reference carry effort. Off because a "
+    Entry("reference_effort", False, "Whether the points on ~/reference carry the commanded effort. Off because a "
           "joint_trajectory_controller without effort interface refuses such points"),
-    Entry("commands", "none", "What ~/commands carries, for a forward_command_controller or joint_group controller",
-          choices=("none", "position", "velocity", "effort")),
+    Entry("commands", "none", "Content of ~/commands, for a forward_command_controller or joint_group controller",
+          choices=("none", "position", "velocity", "commanded_effort")),
     Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
     Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
 
 def _limit_entries() -> Iterable[Entry]:
-    """As ros2_control names them; effort_rate is ours, since nothing in ROS names it."""
+    """Yield the limits, named as in ros2_control, which has none of effort rates."""
     prefix = f"joint_limits.{JOINT}"
     source = "Default: the URDF's"
-    units = ("rad/s, m/s", "rad/s^2, m/s^2", "rad/s^3, m/s^3", "N m, N", "N m/s, N/s")
+    units = ("rad/s, m/s", "rad/s^2, m/s^2", "rad/s^3, m/s^3", "N m, N", "N m/s, N/s", "N m/s, N/s")
+    notes = {"effort_rate": ", of the whole joint torque", "commanded_effort_rate": ", of the joint torque without what the "
+             "robot's controller adds"}
     yield Entry(f"{prefix}.has_position_limits", False, f"Whether min_position and max_position are limits. {source}, or "
                 "true where both are set")
     yield Entry(f"{prefix}.min_position", math.nan, f"Lower position limit. {source}", "rad, m", -LARGEST, LARGEST)
@@ -217,7 +221,8 @@ def _limit_entries() -> Iterable[Entry]:
         words = quantity.replace("_", " ")
         yield Entry(f"{prefix}.has_{quantity}_limits", False, f"Whether max_{quantity} is a limit. {source}, or true where "
                     f"max_{quantity} is set")
-        yield Entry(f"{prefix}.max_{quantity}", math.nan, f"Largest {words}, either way. {source}", unit, 0.0, LARGEST)
+        text = f"Largest {words}, either way{notes.get(quantity, '')}. {source}"
+        yield Entry(f"{prefix}.max_{quantity}", math.nan, text, unit, 0.0, LARGEST)
 
 
 JOINT_LIMITS = tuple(_limit_entries())

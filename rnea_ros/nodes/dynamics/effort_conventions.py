@@ -1,4 +1,4 @@
-"""What efforts mean, by parameters over the robot file."""
+"""Meaning of commanded and measured efforts: parameters over the robot file. Joint efforts are always whole torques."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ FILE = "robot_file"
 
 
 def efforts(robot: ServedRobot, values: Values) -> Efforts:
-    """Of the joints that are served."""
+    """Return the conventions of the joints that are served."""
     joints = [robot.model.joint_names.index(name) for name in robot.joint_names if name in robot.model.joint_names]
-    commanded, measured = (convention.of(joints) for convention in robot.model.efforts)
-    both, measured_alone = values["effort_convention"], values["measured_effort"]
-    if both != FILE:
-        commanded, measured = commanded._replace(contains=both), measured._replace(contains=both)
-    return Efforts(commanded, measured if measured_alone == FILE else measured._replace(contains=measured_alone))
+    of_file = (convention.of(joints) for convention in robot.model.efforts)
+    contents = (values["commanded_effort"], values["measured_effort"])
+    return Efforts(*(convention if contains == FILE else convention._replace(contains=contains)
+                     for convention, contains in zip(of_file, contents)))
 
 
 def check_friction(robot: ServedRobot, found: Efforts) -> None:
-    """InputError where the share of friction in torques is not known apart."""
-    if robot.differentiable is None and any(convention.needs_friction for convention in found):
-        raise InputError(f"effort_convention {found.commanded.contains} serves robots without loops, springs and moving base; "
-                         f"this one is a {robot.kind}")
+    """Raise InputError where a convention needs friction and its share in the torques is not known."""
+    for section, convention in zip(Efforts._fields, found):
+        if robot.differentiable is None and convention.needs_friction:
+            raise InputError(f"{section}_effort is {convention.contains}, which serves robots without loops, springs and "
+                             f"moving base; this one is a {robot.kind}. Allowed are total and without_gravity: set parameter "
+                             f"{section}_effort, or {section}_effort in the robot file")

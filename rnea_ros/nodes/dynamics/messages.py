@@ -1,4 +1,4 @@
-"""What dynamics_node publishes: each message is made once per model, and its arrays are filled in place.
+"""Messages of dynamics_node: each is made once per model and motion source, and its arrays are filled in place.
 
 Building messages costs more than computing the dynamics.
 """
@@ -22,6 +22,7 @@ from rnea_ros.model.effort_convention import TOTAL, EffortConvention
 from rnea_ros.model.tree import Limits
 from rnea_ros.model.velocity_limits import LEAST, VelocityLimits
 from rnea_ros.nodes.common.diagnostics import Watched
+from rnea_ros.nodes.common.model_info import commanded_rate_limit
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.joint_layouts import finite
 from rnea_ros.nodes.dynamics.motion_source import SECOND
@@ -29,11 +30,20 @@ from rnea_ros.nodes.fastpath import raw_messages
 from rnea_ros.robots.drive_use import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUse
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
-         "effort_limit", "effort_rate_limit", "effort_utilization", "effort_rate_utilization", "velocity_utilization",
+         "commanded_effort", "commanded_effort_rate", "effort_limit", "effort_rate_limit", "commanded_effort_rate_limit",
+         "effort_utilization", "effort_rate_utilization", "commanded_effort_rate_utilization", "velocity_utilization",
          "effort_std", "effort_rate_std")  # of JointDynamics, for each joint; those of drives and supplies follow
-_EFFORTS, _LIMITS, _USE, _STD = (slice(_ROWS.index(name), _ROWS.index(name) + 2)
-                                 for name in ("effort", "effort_limit", "effort_utilization", "effort_std"))
+
+
+def _rows(first: str, count: int) -> slice:
+    return slice(_ROWS.index(first), _ROWS.index(first) + count)
+
+
+_EFFORTS, _COMMANDED, _STD = (_rows(name, 2) for name in ("effort", "commanded_effort", "effort_std"))
+_LIMITS, _USE = (_rows(name, 3) for name in ("effort_limit", "effort_utilization"))
 _VELOCITY, _VELOCITY_USE = _ROWS.index("velocity"), _ROWS.index("velocity_utilization")
+TOPICS = ((JointState, "~/joint_effort"), (JointState, "~/joint_effort_rate"), (JointState, "~/commanded_effort"),
+          (JointState, "~/commanded_effort_rate"), (JointDynamics, "~/joint_dynamics"))
 
 
 class Sent:
@@ -67,46 +77,60 @@ class Sent:
 
 
 class DynamicsMessages:
-    """The three messages of one model. What a sample fills is one table, a row for each array of JointDynamics."""
+    """The messages of one model. Each sample fills one table, a row for each array of JointDynamics.
+
+    input_age : (inputs,) ages of the other inputs [s], filled in by the caller before `fill`
+    """
 
     def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str, commanded: EffortConvention = TOTAL.commanded,
-                 drives: DriveUse | None = None):
-        """commanded: what ~/joint_effort and ~/joint_effort_rate mean; ~/joint_dynamics has the exact torques in any case.
-        drives: of the same joints; default as cold as they are at a start."""
+                 drives: DriveUse | None = None, inputs: Sequence[str] = ()):
+        """commanded: meaning of commanded efforts; joint efforts are whole torques in any case.
+        drives: of the same joints; default as cold as they are at a start. inputs: see JointDynamics.input_names."""
         names = list(robot.joint_names)
         self._header = Header(frame_id=frame_id or robot.root_link)  # one object, shared: one stamp to set
-        self._commanded = commanded
-        self._values = np.zeros((len(_ROWS) + 2, robot.n))
-        self._motion_and_result = self._values[:_ROWS.index("effort_limit")].reshape(-1)
+        self._convention = commanded
+        self._values = np.zeros((len(_ROWS), robot.n))
+        self._motion_and_result = self._values[:_ROWS.index("commanded_effort")].reshape(-1)
         self.motion = self._values[:_ROWS.index("effort")]  # position, velocity, acceleration, jerk
-        self._efforts = self._values[_EFFORTS]
+        self._efforts, self._commanded = self._values[_EFFORTS], self._values[_COMMANDED]
         self.rates = self._efforts[1]
         self._flat_efforts = self._efforts.reshape(-1)
         self._limits = self._values[_LIMITS]
-        self._limits[:] = limits.effort, limits.effort_rate
+        self._limits[:] = limits.effort, limits.effort_rate, commanded_rate_limit(limits, commanded)
         self.use = self._values[_USE]
         self._velocity, self._velocity_limit = self._values[_VELOCITY], limits.velocity
         self._velocity_use = self._values[_VELOCITY_USE]
         self._by_position = VelocityLimits(names, limits.velocity, robot.model.velocity_by_position)
         self._sided = [two_sided(robot.model, robot.joint_names, limits, quantity) for quantity in ("effort", "velocity")]
-        self._adds = commanded.contains != TOTAL.commanded.contains  # then effort rates are limited without it
         self._std = self._values[_STD]
         self._std[:] = np.nan
         self._names = robot.joint_names
-        self.utilization, self.rate_utilization = self.use
+        self.utilization = self.use[0]
         self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
-        self._told = self._values[len(_ROWS):]
-        effort, rate = self._values[_EFFORTS, None] if commanded.plain else self._told[:, None]
         self.drives = drives or DriveUse(robot.model, names)
-        self.sent = [  # effort, effort rate, dynamics
-            Sent(JointState(header=self._header, name=names), self._values[:2], effort),
-            Sent(JointState(header=self._header, name=names), self._values[:2], rate),
-            Sent(JointDynamics(header=self._header, joint_names=names), self._values[:len(_ROWS)],
-                 self.drives.drives, self.drives.supplies)]
+        self._inputs, self.input_age = list(inputs), np.zeros(len(inputs))
+        self._joint_states = [Sent(JointState(header=self._header, name=names), self._values[:2], self._values[row, None])
+                              for row in (*range(_EFFORTS.start, _EFFORTS.stop), *range(_COMMANDED.start, _COMMANDED.stop))]
+        self._dynamics: dict[str, Sent] = {}  # by motion source, which is part of a message's layout
+        self._source = ""
+
+    @property
+    def sent(self) -> list[Sent]:
+        """The messages in the order of TOPICS."""
+        return [*self._joint_states, self._of_source()]
+
+    def _of_source(self) -> Sent:
+        sent = self._dynamics.get(self._source)
+        if sent is None:
+            message = JointDynamics(header=self._header, joint_names=list(self._names), motion_source=self._source,
+                                    input_names=self._inputs)
+            sent = self._dynamics[self._source] = Sent(message, self.input_age[None], self._values, self.drives.drives,
+                                                       self.drives.supplies)
+        return sent
 
     @property
     def header(self) -> Header:
-        """Of all three, stamped as what was filled in last."""
+        """The header of all messages, stamped as what was filled in last."""
         self._header.stamp.sec, self._header.stamp.nanosec = self.stamp
         return self._header
 
@@ -120,23 +144,23 @@ class DynamicsMessages:
 
     @property
     def dynamics(self) -> JointDynamics:
-        return self._shown(2)
+        return self._shown(-1)
 
     @property
     def watched(self) -> list[Watched]:
-        """The shares of limits that diagnostics look after: of efforts, of drives, of supplies."""
+        """The shares of limits for diagnostics: of efforts, of drives, of supplies."""
         drives, supplies = self.drives.drives[SHARES], self.drives.supplies[SUPPLY_SHARE]
         return [Watched(tuple(quantities), tuple(owners), rows) for quantities, owners, rows in (
             (_ROWS[_USE], self._names, self.use), (DRIVE_ROWS[SHARES], self._names[:drives.shape[1]], drives),
             (SUPPLY_ROWS[SUPPLY_SHARE], self.drives.names, supplies))]
 
     def largest_use(self) -> np.ndarray:
-        """(n,) of the limits of its effort rate and of its drive, that which a joint uses most; NaN where none is known."""
-        drives = self.drives.drives[SHARES]
-        return np.fmax(self.rate_utilization, np.fmax.reduce(drives)) if drives.size else self.rate_utilization
+        """(n,) largest share of a joint's limits of effort rates and of its drive; NaN where none is known."""
+        rates, drives = np.fmax(self.use[1], self.use[2]), self.drives.drives[SHARES]
+        return np.fmax(rates, np.fmax.reduce(drives)) if drives.size else rates
 
     def deviations(self) -> dict[str, object]:
-        """For diagnostics: how far off torques and rates may be, where that is known."""
+        """Standard deviations of torques and rates for diagnostics, where they are known."""
         return {f"{name}.{kind}": f"{value:.3g}" for kind, row in zip(("effort_std", "effort_rate_std"), self._std)
                 for name, value in zip(self._names, row) if np.isfinite(value)}
 
@@ -147,23 +171,27 @@ class DynamicsMessages:
 
     def fill(self, stamp: Time, motion: Sequence[np.ndarray], result: Sequence[np.ndarray],
              std: Sequence[np.ndarray] | None = None, friction: Sequence[Any] = (0.0, 0.0),
-             motor_speed: np.ndarray | None = None) -> None:
-        """motion is (q, qd, qdd, qddd), result the library's Dynamics, std its TorqueDeviations, where they are known;
-        friction and its rate are needed where the robot adds it; motor_speed, seen at the joint, where springs let it differ
-        from qd."""
+             motor_speed: np.ndarray | None = None, source: str = "") -> None:
+        """Fill in a sample: motion is (q, qd, qdd, qddd), result the library's Dynamics, std its TorqueDeviations where known.
+
+        friction    : friction and its rate, where the robot's controller adds it
+        motor_speed : seen at the joint, where springs let it differ from qd
+        source      : of the motion, see JointDynamics.motion_source
+        """
         np.concatenate((*motion, *result), out=self._motion_and_result)
         if not finite(self._flat_efforts):
             raise Rejected("result_not_finite", "the motion is too extreme for finite efforts")
-        self.stamp = stamp.sec, stamp.nanosec
+        self.stamp, self._source = (stamp.sec, stamp.nanosec), source
         speed = motion[1] if motor_speed is None else motor_speed
         self.drives.fill(stamp.sec * SECOND + stamp.nanosec, self._efforts[0], self._efforts[1], speed)
-        if not self._commanded.plain:
-            for row, share, gravity, rubbed in zip(self._told, result[:2], result[2:], friction):
-                row[:] = self._commanded.effort(share, gravity, rubbed)
+        if self._convention.plain:
+            self._commanded[:] = self._efforts
+        else:
+            for row, share, gravity, rubbed in zip(self._commanded, result[:2], result[2:], friction):
+                row[:] = self._convention.effort(share, gravity, rubbed)
         self._std[:] = np.nan if std is None else std
-        np.abs(self._efforts, out=self.use)
-        if self._adds:
-            self.use[1] = np.abs(result[1] - self._commanded.added(result[3], friction[1]))
+        np.abs(self._efforts, out=self.use[:2])
+        np.abs(self._commanded[1], out=self.use[2])
         np.divide(self.use, self._limits, out=self.use)
         np.abs(self._velocity, out=self._velocity_use)
         if self._by_position.joints:
@@ -177,11 +205,10 @@ class DynamicsMessages:
 
 
 class Results:
-    """The publishers of the three messages, which send to who listens and cost nothing else."""
+    """Publishers of the messages; a message without subscribers is not made."""
 
     def __init__(self, node: Node, queue: int):
-        topics = ((JointState, "~/joint_effort"), (JointState, "~/joint_effort_rate"), (JointDynamics, "~/joint_dynamics"))
-        publishers = [node.create_publisher(kind, name, queue) for kind, name in topics]
+        publishers = [node.create_publisher(kind, name, queue) for kind, name in TOPICS]
         self.topic_name = publishers[-1].topic_name
         self._publishers = [raw_messages.RawPublisher(publisher) for publisher in publishers]
 

@@ -1,4 +1,5 @@
-"""Which motion the model is evaluated with: the measured one, with acceleration and jerk by policy; or a reference."""
+"""Source of the motion that the model is evaluated with: measured states with a desired acceleration and jerk, an estimate of
+the whole motion, or a reference."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd, and further derivatives whe
 NO_JOINTS = np.zeros((4, 0))
 SECOND = 1_000_000_000  # ns
 ESTIMATED = ("motion_source", "estimator.lag", "estimator.resolution")
+ESTIMATING = ("auto", "estimated")  # values of motion_source with which estimates are made `estimator.lag` before the state
 
 
 class MotionSource:
@@ -29,6 +31,7 @@ class MotionSource:
 
     stamp, when : of the motion that was given out last, in nanoseconds and for messages
     deviation   : standard deviations of that motion (4, n), None where it was not estimated
+    name        : its source, see JointDynamics.motion_source; empty before the first
     """
 
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
@@ -48,14 +51,16 @@ class MotionSource:
         self._wanted = self._zeros  # of the desired motion in use, all joints
         self._found = np.full((2, 4, len(joint_names) + len(optional)), np.nan)  # motion, and how far off it may be
         self._estimated: tuple[object, ...] = ()
-        self.stamp, self.when = 0, Time()
+        self.stamp, self.when, self.name = 0, Time(), ""
         self.deviation: np.ndarray | None = None
+        self._desired_until = 0  # stamp of the last motion with a desired acceleration: with `auto` no estimate is before it
+        self._standing: Rejected | None = None
         self.configure(values)
 
     def configure(self, values: Values) -> None:
         """Parameters changed. A history that still fits is kept."""
         self._values = values
-        self._lag = values["estimator.lag"] if values["motion_source"] == "estimated" else 0.0
+        self._lag = values["estimator.lag"] if values["motion_source"] in ESTIMATING else 0.0
         estimated = tuple(values[name] for name in ESTIMATED)
         if estimated != self._estimated:
             self._estimated = estimated
@@ -70,6 +75,7 @@ class MotionSource:
         self.state.forget()
         self.desired.forget()
         self.references.forget()
+        self._desired_until = 0
 
     def read(self, message: JointState, sender: bytes = b"") -> int:
         """A joint state of a sender. Returns the stamp of the robot's state with it [ns]; raises Rejected."""
@@ -78,32 +84,54 @@ class MotionSource:
         except Jumped:
             self.desired.clear()
             self.references.clear()
+            self._desired_until = 0
             raise
         source = self._values["motion_source"]
-        if source == "estimated" or (source == "desired" and not self.state.has_velocity):
-            self._follow(part)
+        if source in ESTIMATING or (source == "desired" and not self.state.has_velocity):
+            self._standing = self._follow(part)
+            if self._standing and source != "auto":
+                raise self._standing
         self.state.merge(part)
         return self.state.stamp
 
     def at_state(self, desired_age: float) -> Motion:
-        """The motion at the state just heard, or as long before it as the estimator's lag is; desired_age is the time since
-        the last desired motion arrived [s]."""
-        state, estimated = self.state, self._values["motion_source"] == "estimated"
+        """Return the motion at the state just received, or the estimator's lag before it; desired_age is the time since the
+        last desired motion arrived [s]."""
+        state, source = self.state, self._values["motion_source"]
         self.stamp, self.when, self.deviation = state.stamp, state.when, None
-        if self._values["motion_source"] == "reference":
+        if source == "reference":
+            self.name = "reference"
             return self.references.motion(self._values["reference.source"], self._values["desired_timeout"])
+        estimated = source == "estimated" or (source == "auto" and not self._usable(desired_age))
         if not state.has_velocity and self._values["missing_velocity"] == "refuse" and not estimated:
-            raise Rejected("velocity_missing", f"{state.velocity_gap()} (parameter missing_velocity can differentiate)")
-        if not estimated and state.has_velocity:
-            return state.q, state.qd, *self._desired(desired_age)
+            raise Rejected("velocity_missing", f"{state.velocity_gap()}; motion_source desired needs velocities: publish them "
+                                               "in joint_states, set motion_source to auto or estimated, or missing_velocity "
+                                               "to differentiate")
+        if not estimated:
+            wanted = self._desired(desired_age)
+            if state.has_velocity:
+                self._desired_until = state.stamp
+                return state.q, state.qd, *wanted
+        elif source == "auto":
+            if self._standing is not None:
+                raise self._standing
+            if state.stamp - round(self._lag * 1e9) <= self._desired_until:  # not back in time
+                raise Rejected("motion_source_changed", "the desired motion ended; the estimated one begins estimator.lag, "
+                                                        f"{self._lag:g} s, later", passing=True)
         found, deviation = self._estimate(state.stamp - round(self._lag * 1e9))[:, :, :len(self._joint_names)]
         if not estimated:
-            return state.q, np.where(np.isfinite(state.qd), state.qd, found[1]), *self._desired(desired_age)
+            return state.q, np.where(np.isfinite(state.qd), state.qd, found[1]), *wanted
+        self.name = "estimated"
         if self._lag:
             self.stamp = stamp = state.stamp - round(self._lag * 1e9)
             self.when = Time(sec=stamp // SECOND, nanosec=stamp % SECOND)
         self.deviation = deviation
         return tuple(found)
+
+    def _usable(self, desired_age: float) -> bool:
+        """Return whether the state can be completed by a desired motion that is up to date."""
+        return (desired_age <= self._values["desired_timeout"] and self.state.has_velocity
+                and self.desired.at(self.state.stamp) is not None)
 
     def _estimate(self, stamp: int) -> np.ndarray:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
@@ -132,19 +160,23 @@ class MotionSource:
         n, measured = len(self._joint_names), self.state.optional()
         if not measured.size:
             return NO_JOINTS
-        if self._values["motion_source"] == "estimated":
+        if self.name == "estimated":
             return np.where(np.isnan(measured[0]), np.nan, self._found[0, :, n:])
-        if self._values["motion_source"] == "reference":
+        if self.name == "reference":
             return np.concatenate((measured, np.full_like(measured, np.nan)))
         return np.concatenate((measured, self._wanted[:2, n:]))
 
     def warnings(self, desired_age: float) -> list[str]:
-        """What the user should know of the motion in use."""
+        """Return what is doubtful about the motion in use, with the remedy."""
         values = self._values
+        if values["motion_source"] == "auto" and desired_age <= values["desired_timeout"] and not self.state.has_velocity:
+            return [f"desired motion not used: {self.state.velocity_gap()} in joint_states; the motion is estimated. Publish "
+                    "velocities to use it"]
         if values["motion_source"] != "desired" or desired_age <= values["desired_timeout"]:
             return []
         if desired_age == math.inf:
-            return ["no desired motion yet: acceleration and jerk are taken as zero"]
+            return ["no desired motion yet: acceleration and jerk are taken as zero. Publish ~/desired_motion, or set "
+                    "motion_source to auto or estimated"]
         jerk = ", jerk taken as zero" if values["on_desired_timeout"] == "zero_jerk" else " with its jerk"
         return [f"no desired motion for {desired_age:.1f} s: the last acceleration is held{jerk}"]
 
@@ -167,8 +199,8 @@ class MotionSource:
                 **{f"{name}.position_noise": f"{value:.2g}" for name, value in zip(names, spread)},
                 **{f"{name}.position_resolution": f"{value:.3g}" for name, value in zip(names, noise.resolution)}}
 
-    def _follow(self, part: Part) -> None:
-        """Tell the estimator of a sender's joints what it said."""
+    def _follow(self, part: Part) -> Rejected | None:
+        """Pass a sender's positions to its estimator. Returns why they are of no use, if they are not."""
         history, before = part.history, part.pushed
         if history is None:
             turning = [place for place, joint in enumerate(part.joints) if joint in self._turning]
@@ -179,11 +211,12 @@ class MotionSource:
             history.clear()
         part.pushed = part.stamp
         if not history.push(part.stamp, part.q, part.qd) and not history.ready:
-            raise Rejected("stamp_stands", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
-                                           "differentiated")
+            return Rejected("stamp_stands", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
+                                            "differentiated. The driver must stamp every joint state with its own time")
+        return None
 
     def _desired(self, age: float) -> np.ndarray:
-        """Acceleration, jerk ... of the desired motion, or what on_desired_timeout makes of its absence."""
+        """Return acceleration, jerk ... of the desired motion, or by on_desired_timeout where there is none."""
         policy = self._values["on_desired_timeout"]
         chosen = self.desired.at(self.state.stamp)
         late = age > self._values["desired_timeout"]
@@ -193,6 +226,7 @@ class MotionSource:
             what = "no desired motion yet" if chosen is None else f"the desired motion is {age:.3f} s old"
             raise Rejected("desired_timeout", what)
         self._wanted = self._zeros if chosen is None else chosen
+        self.name = "assumed_zero" if chosen is None else "desired_motion_late" if late else "desired_motion"
         if chosen is not None and late and policy == "zero_jerk":
             self._wanted = np.concatenate((chosen[:1], self._zeros[1:]))
         return self._wanted[:, :len(self._joint_names)]

@@ -72,6 +72,9 @@ class DynamicsNode(Node):
         references.check(self._settings.values)
         process.settle(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
+        self._motion_source, self._source_changes = "", 0
+        self._logged_changes: set[tuple[str, str]] = set()
+        self._commanded_described = ""
         self._health = Health(self.get_fully_qualified_name())
         self._results = Results(self, QUEUE)
         self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
@@ -164,10 +167,22 @@ class DynamicsNode(Node):
     def _answer(self, began: int, when: Time, motion: Motion, result: Dynamics, std: TorqueDeviations | None = None) -> None:
         out = self._out
         robot, friction = self._model()[0], self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
-        out.fill(when, motion[:4], result, std, friction, robot.motor_speed(motion))
+        source = robot.told_by or self._motion.name
+        if source != self._motion_source:
+            self._on_source_change(source)
+        out.fill(when, motion[:4], result, std, friction, robot.motor_speed(motion), source)
         self._results.publish(out)
         self._health.done(began)
         robot.tell(when)
+
+    def _on_source_change(self, source: str) -> None:
+        before, self._motion_source = self._motion_source, source
+        self._source_changes += bool(before)
+        change = (before, source)
+        if change not in self._logged_changes:
+            self._logged_changes.add(change)
+            counted_only = f", before {before}; later changes of this kind are counted in /diagnostics only" if before else ""
+            self.get_logger().info(f"motion source: {source}{counted_only}")
 
     def _refused(self, stream: Stream, error: Exception) -> None:
         if isinstance(error, Rejected):
@@ -215,8 +230,10 @@ class DynamicsNode(Node):
             self._wrenches.use(robot)
         self._health.set_model(robot)
         self._health.streams = [*self._streams, *robot.streams]
-        self._health.findings = lambda: {"kind": robot.kind, **robot.findings(), **self._motion.findings(),
-                                         **self._out.deviations(), **(self._external.findings() if self._external else {})}
+        self._health.findings = lambda: {
+            "kind": robot.kind, **self._conventions, "motion_source": self._motion_source,
+            "motion_source.changes": self._source_changes, **robot.findings(), **self._motion.findings(),
+            **self._out.deviations(), **(self._external.findings() if self._external else {})}
         self._arrange()
         process.model_is_ready(self._settings.values)
 
@@ -243,9 +260,14 @@ class DynamicsNode(Node):
                 self._external.use(self._robot, values, measured)
             self._markers.configure(values)
             self._scaler.configure(self._robot, self._limits, values, commanded)
-            info = model_info(self._robot, self._limits, self.get_clock().now().to_msg())
+            info = model_info(self._robot, self._limits, self.get_clock().now().to_msg(), commanded)
             self._robot.describe(info)
-            info.effort_convention = commanded.contains
+            self._conventions = {"joint_effort": "total", "commanded_effort": commanded.contains,
+                                 "commanded_effort.quantity": commanded.quantity,
+                                 "measured_effort": measured.contains, "measured_effort.quantity": measured.quantity}
+            if (words := commanded.description) != self._commanded_described:
+                self._commanded_described = words
+                self.get_logger().info(f"~/joint_effort is the whole joint torque, ~/commanded_effort is {words}")
             info.warnings += self._wrenches.descriptions() if self._wrenches else []
             self._info.publish(info)
 

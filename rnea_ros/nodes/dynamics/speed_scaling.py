@@ -44,8 +44,8 @@ class SpeedScaler:
         self._hint = ""
 
     def configure(self, robot: ServedRobot, limits: Limits, values: Values, commanded: EffortConvention) -> None:
-        """Another model, limits or parameters. The factor goes on from where it is. commanded: what torque rates are limited
-        of."""
+        """Take another model, limits or parameters; the factor continues from its value. commanded: convention of the efforts
+        whose rates limits.commanded_effort_rate limits."""
         wanted = values["publish_speed_scaling"]
         self.active = wanted and robot.scalable
         self._hint = "" if self.active or not wanted else (
@@ -55,7 +55,7 @@ class SpeedScaler:
         fall, rise, most = (values[f"speed_scaling.{name}"] for name in ("fall", "rise", "most"))
         self._scaling = SpeedScaling(fall, rise, most, self._scaling.value)
         self._executed = values["speed_scaling.motion"] == "executed"
-        self._commanded = commanded
+        self._commanded, self._limits_commanded = commanded, bool(np.isfinite(limits.commanded_effort_rate).any())
         self._names, self._limits, self._shares = robot.joint_names, limits, JointShares(robot.model)
         self._warn_of_unknown_limits()
         if self._publisher is None:
@@ -69,13 +69,17 @@ class SpeedScaler:
         _, qd, qdd, _ = motion
         still, still_rate, viscous, viscous_rate = self._shares(qd, qdd, result.gravity, result.gravity_rate)
         still, still_rate = still + result.tau - alone.tau, still_rate + result.tau_rate - alone.tau_rate
-        rate, still_rate = result.tau_rate, result.gravity_rate + still_rate
-        added = self._commanded.added(result.gravity_rate, still_rate - result.gravity_rate)
-        rate, still_rate = rate - added, still_rate - added
-        if self._commanded.needs_friction:
-            rate, viscous_rate = rate - viscous_rate, np.zeros_like(viscous_rate)
-        found = speed_factor(result.tau, rate, result.gravity + still, still_rate, self._limits.effort,
-                             self._limits.effort_rate, viscous, viscous_rate)
+        limits, still, still_rate = self._limits, result.gravity + still, result.gravity_rate + still_rate
+        found = speed_factor(result.tau, result.tau_rate, still, still_rate, limits.effort, limits.effort_rate, viscous,
+                             viscous_rate)
+        if self._limits_commanded:
+            added = self._commanded.added(result.gravity_rate, still_rate - result.gravity_rate)
+            rate, still_rate = result.tau_rate - added, still_rate - added
+            if self._commanded.needs_friction:
+                rate, viscous_rate = rate - viscous_rate, np.zeros_like(viscous_rate)
+            other = speed_factor(result.tau, rate, still, still_rate, np.full_like(limits.effort, np.nan),
+                                 limits.commanded_effort_rate, viscous, viscous_rate)
+            found = min(found, other, key=lambda one: float(one.factor))
         factor = float(found.factor)
         if self._executed:  # what is seen runs at the present factor already
             factor *= max(self._scaling.value, SLOWEST)
@@ -93,7 +97,10 @@ class SpeedScaler:
 
     def _warn_of_unknown_limits(self) -> None:
         for quantity in ("effort", "effort_rate"):
-            unknown = [name for name, limit in zip(self._names, getattr(self._limits, quantity)) if np.isnan(limit)]
+            known = getattr(self._limits, quantity)
+            if quantity == "effort_rate":
+                known = np.fmin(known, self._limits.commanded_effort_rate)
+            unknown = [name for name, limit in zip(self._names, known) if np.isnan(limit)]
             if unknown:
                 words = quantity.replace("_", " ")
                 text = f"speed scaling: no {words} limit of {some(unknown)} is known: not enforced"

@@ -1,6 +1,7 @@
 """Messages as bytes: looked at before they are read; on the hot path read and written where their numbers lie.
 
-The hot path makes no message objects, for messages of std_msgs/Header, string[], then float64[] fields, as CDR lays them out.
+The hot path makes no message objects, for messages of std_msgs/Header, then string, string[] and float64[] fields, as CDR lays
+them out.
 Nothing relies on that: each layout is proved on a message that the middleware itself serialized or deserialized; where the
 proof fails, whole messages go through.
 """
@@ -16,6 +17,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from rnea_ros.nodes.fastpath.cdr import Malformed, checker
 
+_TEXT, _TEXTS, _NUMBERS = "string", "sequence<string>", "sequence<double>"
 _COUNT = struct.Struct("<I")
 _STAMP = struct.Struct("<iI")
 _STAMP_AT, _AFTER_STAMP = 4, 12  # four bytes say how the rest is encoded
@@ -28,8 +30,10 @@ def _aligned(at: int, size: int) -> int:
     return at + -(at - _STAMP_AT) % size
 
 
-def spans(data: bytes, arrays: int) -> tuple[list[Span], list[Span]]:
-    """(start, end) of what says how a message is laid out, texts and counts, and of the numbers of each float64[].
+def spans(data: bytes, kinds: Sequence[str]) -> tuple[list[Span], list[Span]]:
+    """Return (start, end) of what determines the layout of a message, texts and counts, and of the numbers of each float64[].
+
+    kinds: of its fields after the header, see `field_kinds`
 
     What fills up between them is in neither: the middleware sends whatever was in its memory. Raises struct.error if the bytes
     end before.
@@ -48,20 +52,30 @@ def spans(data: bytes, arrays: int) -> tuple[list[Span], list[Span]]:
         length, at = count(at)
         return keep(at, at + length)
 
-    names, at = count(text(_AFTER_STAMP))
-    for _ in range(min(names, len(data))):
-        at = text(at)
-    for _ in range(arrays):
+    at = text(_AFTER_STAMP)
+    for kind in kinds:
+        if kind == _TEXT:
+            at = text(at)
+            continue
         size, at = count(at)
-        start = _aligned(at, 8) if size else at
-        at = start + 8 * size
-        numbers.append((start, at))
+        if kind == _TEXTS:
+            for _ in range(min(size, len(data))):
+                at = text(at)
+        else:
+            start = _aligned(at, 8) if size else at
+            at = start + 8 * size
+            numbers.append((start, at))
     return fixed, numbers
 
 
+def field_kinds(message: Any) -> list[str]:
+    """Return the types of the string, string[] and float64[] fields."""
+    return [kind for kind in message.get_fields_and_field_types().values() if kind in (_TEXT, _TEXTS, _NUMBERS)]
+
+
 def float_arrays(message: Any) -> list[str]:
-    """Names of the float64[] fields."""
-    return [name for name, kind in message.get_fields_and_field_types().items() if kind == "sequence<double>"]
+    """Return the names of the float64[] fields."""
+    return [name for name, kind in message.get_fields_and_field_types().items() if kind == _NUMBERS]
 
 
 class Reader:
@@ -96,7 +110,7 @@ class Decoder:
         message = self._read(data)
         arrays = float_arrays(message)
         try:
-            fixed, numbers = spans(data, len(arrays))
+            fixed, numbers = spans(data, field_kinds(message))
             stamp = _STAMP.unpack_from(data, _STAMP_AT)
         except struct.error:
             return message
@@ -159,10 +173,10 @@ class Encoder:
         self._data = memoryview(bytearray(_STAMP_AT) + serialize_message(message))[_STAMP_AT:]  # doubles then lie aligned
         self.blocks: list[np.ndarray] | None = None
         try:
-            _, found = spans(bytes(self._data), len(arrays))
+            _, found = spans(bytes(self._data), field_kinds(message))
         except struct.error:
             return
-        if found[-1][1] > len(self._data) or not len(getattr(message, arrays[0])):
+        if found[-1][1] > len(self._data) or not any(len(getattr(message, name)) for name in arrays):
             return
         ends = np.cumsum(lengths or [len(arrays)]).tolist()
         blocks = [block for a, b in zip([0, *ends], ends) if (block := self._block(found[a:b])) is not None]

@@ -172,7 +172,7 @@ class FollowAction:
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.desired = JointTrajectoryPoint(
             positions=reference.q.tolist(), velocities=reference.qd.tolist(), accelerations=reference.qdd.tolist(),
-            effort=sample.effort.tolist(), time_from_start=duration(reference.t))
+            effort=sample.commanded_effort.tolist(), time_from_start=duration(reference.t))
         told, measured = self._executor.follower.feedback, self._measured(motion.joint_names)
         if told is not None and set(told.joint_names) >= set(motion.joint_names):
             order = [told.joint_names.index(name) for name in motion.joint_names]

@@ -47,7 +47,7 @@ class ScalingHealth:
 
     def limits(self, joint_names: Sequence[str], limits: Limits) -> None:
         """Those in force."""
-        unknown = {quantity: np.isnan(getattr(limits, quantity)) for quantity in DERIVATIVES}
+        unknown = {quantity: np.isnan(getattr(limits, quantity)) for quantity in DERIVATIVES[:-1]}
         self.not_enforced = {quantity: [name for name, missing in zip(joint_names, missed) if missing]
                              for quantity, missed in unknown.items()}
 
@@ -98,7 +98,8 @@ class ScalingHealth:
         robot, sentence = self.robot, NodeState.PREPARING.value if preparing else phase.value
         values = {"state": phase.name, "paused": self._executor.paused, "override": f"{self._executor.override:g}",
                   "model_id": robot.model_id if robot else "", "model_error": self.model_error,
-                  "efforts": robot.commanded.contains if robot else "",
+                  **({"effort": "total", "commanded_effort": robot.commanded.contains,
+                      "commanded_effort.quantity": robot.commanded.quantity} if robot else {}),
                   **self._motion_values(notes), **self._tick_values(elapsed, notes),
                   "cpu_percent": f"{100.0 * used / elapsed:.1f}", "solver.losses": self._solver.losses}
         for stream in (self.trajectories, self.states, *(robot.streams if robot else ())):

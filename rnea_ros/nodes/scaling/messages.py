@@ -48,7 +48,8 @@ class ScalingMessages:
             self._arrange(motion)
         reference = sample.reference
         now = {"position": reference.q, "velocity": reference.qd, "acceleration": reference.qdd, "jerk": reference.qddd,
-               "effort": sample.effort, "effort_rate": sample.effort_rate}
+               "effort": sample.effort, "effort_rate": sample.effort_rate, "commanded_effort": sample.commanded_effort,
+               "commanded_effort_rate": sample.commanded_effort_rate}
         if _has_subscribers(self._scaled):
             message = self._message
             message.header.stamp, message.header.frame_id = stamp, values["frame_id"] or motion.root_link
@@ -69,7 +70,7 @@ class ScalingMessages:
             for k, (point, step) in enumerate(zip(points, motion.steps or [reference]), 1):
                 point.positions, point.velocities, point.accelerations = (
                     array.array("d", x.tobytes()) for x in (step.q, step.qd, step.qdd))
-                point.effort = array.array("d", now["effort"].tobytes() if values["reference_effort"] else b"")
+                point.effort = array.array("d", now["commanded_effort"].tobytes() if values["reference_effort"] else b"")
                 point.time_from_start = duration(k * period)
             self._trajectory.points = points
             self._reference.publish(self._trajectory)
@@ -110,7 +111,8 @@ class ScalingMessages:
         self._trajectory = JointTrajectory(joint_names=names)  # stamp zero: begins when it comes
         self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names)
         self._views: dict[str, np.ndarray] = {}
-        for field in ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate"):
+        for field in ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "commanded_effort",
+                      "commanded_effort_rate"):
             setattr(self._message, field, array.array("d", bytes(8 * size)))
             self._views[field] = np.frombuffer(getattr(self._message, field))
 

@@ -243,6 +243,9 @@ class ScalingNode(Node):
     def _use(self, robot: ScaledRobot) -> None:
         if self._robot is not None:
             robot.take_over(self._robot)
+        if self._robot is None or self._robot.commanded != robot.commanded:
+            self.get_logger().info("~/scaled_motion: effort is the whole joint torque, commanded_effort (also on "
+                                   f"~/reference and ~/commands) is {robot.commanded.description}")
         self._robot = self._health.robot = robot
         robot.connect(self._topics)
         self._health.model_error = ""

@@ -25,10 +25,10 @@ TILTED = "and as it is turned when the trajectory comes"
 
 class ScaledRobot(ServedRobot):
     """planned   : what motions are made for; a base that something carries counts as at rest
-    commanded : what efforts on topics mean
+    commanded : convention of commanded efforts
     """
 
-    def __init__(self, robot: AnyRobot, tilt: BaseTilt | None = None, effort_convention: str = DECLARED):
+    def __init__(self, robot: AnyRobot, tilt: BaseTilt | None = None, commanded_effort: str = DECLARED):
         """tilt: of a base that something carries, as long as it does; default level. Raises InputError for a robot that no
         motion of the joints alone decides, nor its efforts as they are to be commanded."""
         super().__init__(robot, kinds.trees(robot))
@@ -37,7 +37,7 @@ class ScaledRobot(ServedRobot):
         self._take(tilt if tilt is not None and self.carried else BaseTilt())
         if tilt is not None and tilt.topic and not self.carried:
             self.doubts = (BOLTED,)
-        self.commanded = CommandedEffort(self.planned, effort_convention).convention
+        self.commanded = CommandedEffort(self.planned, commanded_effort).convention
         if isinstance(robot, ElasticRobot):
             self._check_springs(robot)
 
@@ -77,18 +77,18 @@ class ScaledRobot(ServedRobot):
         return (*super().warnings, *((held,) if self.carried else ()), *unkept(self.robot))
 
     def _check_springs(self, robot: ElasticRobot) -> None:
-        """InputError where efforts are to be what only the motor behind a spring has."""
+        """Raise InputError where commanded efforts are those of the motor behind a spring."""
         motors = {name for name, unit in zip(self.joint_names, self.commanded.per_unit) if abs(unit) != 1.0}
         behind = [name for name in robot.elastic_joints if name in motors]
         if behind or (robot.elastic_joints and self.commanded.needs_friction):
-            raise InputError(f"efforts of {some(behind or robot.elastic_joints)} are those of springs here: friction, torque "
-                             "and current of the motor behind one take two derivatives more. Let commanded_effort be a "
-                             "joint_torque that is total or without_gravity")
+            raise InputError(f"commanded efforts of {some(behind or robot.elastic_joints)} are those of springs here: "
+                             "friction, torque and current of the motor behind one take two derivatives more. Let "
+                             "commanded_effort be a joint_torque that is total or without_gravity")
 
 
 def served(values: Values, robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
     """The robot with what ticks need compiled, in the thread that builds models. Raises RneaError."""
-    made = ScaledRobot(robot, base_tilt(values), values["effort_convention"])
+    made = ScaledRobot(robot, base_tilt(values), values["commanded_effort"])
     if isinstance(made.planned, Robot):
         tried(made.planned)
     else:

@@ -16,6 +16,7 @@ from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.marks.body import Body, carried
+from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
 from rnea_ros.robots.floating import PrescribedBase
 from rnea_ros.robots.robot import Dynamics
 
@@ -41,7 +42,7 @@ class ServedMovingBase(ServedRobot):
         info.base = "floating"
 
     def configure(self, values: Values) -> None:
-        lag = values["estimator.lag"] if values["motion_source"] == "estimated" else 0.0
+        lag = values["estimator.lag"] if values["motion_source"] in ESTIMATING else 0.0
         for topic in self._source.topics:
             topic.configure(lag)
 
