@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import some
 from ..model.drive_limits import DriveLimit, uses
-from ..model.effort_convention import CONTENT_WORDS, TOTAL
+from ..model.effort_convention import CONTENT_WORDS, CONTENTS, TOTAL
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.declared_joints import TWO_SIDED
@@ -59,16 +59,18 @@ def added_rate(robot: AnyRobot) -> AddedRate | None:
     return rates
 
 
-def commanded_rate_note(robot: AnyRobot, limits: Limits, trees_only: bool = False) -> tuple[str, ...]:
-    """Return a sentence that names the torque limited by commanded_effort_rate, where such a limit is known.
+def rate_notes(robot: AnyRobot, limits: Limits, trees_only: bool = False) -> tuple[str, ...]:
+    """Return sentences that name the torques whose rates are limited, where commanded efforts are not whole torques.
 
-    trees_only: of other kinds the rate of the whole torque is limited instead
+    trees_only: of other kinds commanded_effort_rate is applied to the rate of the whole torque
     """
-    names = [name for name, limit in zip(robot.joint_names, limits.commanded_effort_rate) if np.isfinite(limit)]
-    if not names:
-        return ()
-    contains = "total" if trees_only and not isinstance(robot, Robot) else tree(robot).model.efforts.commanded.contains
-    return (f"commanded effort rate of {some(names)}: the limit is of the rate of {CONTENT_WORDS[contains]}",)
+    commanded, found = tree(robot).model.efforts.commanded.contains, []
+    for quantity, contains in (("effort_rate", CONTENTS[0]), ("commanded_effort_rate", commanded)):
+        names = [name for name, limit in zip(robot.joint_names, getattr(limits, quantity)) if np.isfinite(limit)]
+        if names and commanded != CONTENTS[0]:
+            words = CONTENT_WORDS[CONTENTS[0] if trees_only and not isinstance(robot, Robot) else contains]
+            found.append(f"{in_words(some(names), quantity)}: the limit is of the rate of {words}")
+    return tuple(found)
 
 
 class Nearest(NamedTuple):

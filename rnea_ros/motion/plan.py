@@ -30,7 +30,7 @@ from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..scaling.path import FARTHEST
 from .clearance import Clearance
-from .limit_use import commanded_rate_note, own_limits, velocity_limits
+from .limit_use import own_limits, rate_notes, velocity_limits
 from .waypoints import along, passing, through
 
 FORCE = slice(0, 3)  # of a joint wrench
@@ -82,7 +82,7 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
     found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess))
-    return replace(found, notes=(*found.notes, *unkept(robot), *commanded_rate_note(moved, limits, trees_only=True)))
+    return replace(found, notes=(*found.notes, *unkept(robot), *rate_notes(moved, limits, trees_only=True)))
 
 
 def _quantities(robot: LinkSideRobot, limits: Limits, loads: Mapping[str, Any],

@@ -25,7 +25,7 @@ from ..scaling.law import TimeLaw
 from ..scaling.profile import Progress, steady_factor
 from ..scaling.retime import Route, route, time_optimal
 from ..scaling.terms import QUANTITIES, Constraints
-from .limit_use import commanded_rate_note, own_limits
+from .limit_use import own_limits, rate_notes
 from .path_dynamics import PathDynamics
 
 LOOKS = 2001  # along the path, for position limits
@@ -86,7 +86,7 @@ def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: 
     limits = own_limits(moved, limits)
     way = route(points, velocities, tolerance)
     constraints = PathDynamics(moved).constraints(way.path, limits, drive_limits)
-    notes = (*_unknown(constraints), *commanded_rate_note(moved, limits), *unkept(robot), *_off_the_path(way, tolerance),
+    notes = (*_unknown(constraints), *rate_notes(moved, limits), *unkept(robot), *_off_the_path(way, tolerance),
              *_outside(robot, limits, way))
     law = time_optimal(constraints, progress)
     return Retimed(way, law, (*notes, *slower(constraints, law)))

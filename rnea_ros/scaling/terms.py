@@ -90,8 +90,8 @@ class Constraints:
                limits
     labels   : (joint number, quantity) of every constraint; joint -1 where several share it
     own      : how many of them are of joints; those of drives follow
-    unknown  : the same of every limit that is not known and therefore not enforced; limits of commanded_effort_rate are
-               optional and not listed
+    unknown  : the same of every limit that is not known and therefore not enforced; of effort_rate and commanded_effort_rate
+               one is enough
     offset   : (constraints,) what the coefficients have at place 0 beside the motion's part: the middle between limits that
                differ up and down is taken as zero
     """
@@ -115,7 +115,8 @@ class Constraints:
                                   for limit in limited)
         self.offset = np.concatenate((np.zeros(len(own)), drives.offset if drives else ()))
         self.own = len(own)
-        self.unknown = tuple((k, name) for name in QUANTITIES[:-1] for k in range(path.n) if (k, name) not in own)
+        rates = {(k, "effort_rate") for k in known[-1]}  # one of the two limits of rates is enough
+        self.unknown = tuple((k, name) for name in QUANTITIES[:-1] for k in range(path.n) if (k, name) not in {*own, *rates})
         if not self.labels:
             raise InputError("not one limit is known: there is no fastest motion, and nothing to keep to")
         self._velocity = velocity

@@ -3,6 +3,7 @@
 Oracle: the published formulas, written out here, and Pinocchio's torque rate less that of its gravity.
 """
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 from rnea_ros import InputError, ModelError, load
 from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.model.velocity_limits import VelocityLimits
-from rnea_ros.motion.limit_use import LimitUse, own_limits
+from rnea_ros.motion.limit_use import LimitUse, added_rate, own_limits
 from rnea_ros.motion.plan import commanded, plan_motion, velocity_by_position
 from rnea_ros.motion.retime import retime_motion
+from rnea_ros.output import figures
+from rnea_ros.recordings import plots
 from rnea_ros.scaling.path import through
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
@@ -70,6 +73,26 @@ def test_a_limit_of_effort_rate_is_of_the_whole_torque_whatever_the_robot_is_com
         oracle = PinocchioOracle(urdf("ur5_robot"), robot)
         used = np.array([np.abs(oracle.torque_and_rate(*sample)[1]) / limits.effort_rate for sample in zip(*motion)])
         assert TIGHT < used.max() <= 1.0
+
+
+def test_a_plot_draws_the_limited_rate_beside_its_limit(monkeypatch, tmp_path):
+    robot = rr({"joint1": {"max_commanded_effort_rate": 60.0}}, commanded_effort={"contains": "without_gravity"})
+    motion, drawn = retime_motion(robot, [[-0.5, 0.4], [1.2, -0.6]]), []
+
+    @contextmanager
+    def kept(*given, **options):
+        with figures.picture(*given, **options) as figure:
+            yield figure
+            drawn.extend(figure.axes)
+
+    monkeypatch.setattr(plots, "picture", kept)
+    plots.draw(tmp_path / "motion.png", robot, motion, robot.limits, added_rate(robot))
+    (whole,), (commanded_rate,) = ([axis for axis in drawn[:5] if axis.get_title(loc="left").startswith(title)]
+                                   for title in ("torque rate", "commanded torque rate"))
+    t, curve = commanded_rate.lines[0].get_data()
+    np.testing.assert_allclose(curve, rates_less_gravity("rr", robot, motion(t))[:, 0], atol=1e-9)
+    assert sorted(line.get_ydata()[0] for line in commanded_rate.lines[1:]) == [-60.0, 60.0]
+    assert len(whole.lines) == 1 and np.abs(whole.lines[0].get_ydata() - curve).max() > 1.0
 
 
 def allowed(zone, cap, q):

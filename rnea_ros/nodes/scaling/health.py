@@ -48,6 +48,7 @@ class ScalingHealth:
     def limits(self, joint_names: Sequence[str], limits: Limits) -> None:
         """Those in force."""
         unknown = {quantity: np.isnan(getattr(limits, quantity)) for quantity in DERIVATIVES[:-1]}
+        unknown["effort_rate"] &= np.isnan(limits.commanded_effort_rate)
         self.not_enforced = {quantity: [name for name, missing in zip(joint_names, missed) if missing]
                              for quantity, missed in unknown.items()}
 
