@@ -122,6 +122,12 @@ def loaded(urdf: str, link: str, mass: float) -> str:
 
 def needed(bare: Robot, motion: Retimed, plant: Any, doubts: Doubts) -> np.ndarray:
     """(2,): shares of torque and rate that keep the whole limits on this plant."""
+    ahead = bare.inverse_dynamics(*motion(np.arange(0.0, motion.duration + 0.1, STEP))[:3])
+    return np.minimum(use(bare, ahead) / use(bare, commanded(bare, motion, plant, doubts)), 1.0)
+
+
+def commanded(bare: Robot, motion: Retimed, plant: Any, doubts: Doubts) -> np.ndarray:
+    """Torques (samples, n) that feed-forward and a PD ask of a plant."""
     t = np.arange(0.0, motion.duration + 0.1, STEP)
     r, rd, rdd, _ = motion(t)
     ahead, M = bare.inverse_dynamics(r, rd, rdd), bare.mass_matrix(r)
@@ -136,7 +142,7 @@ def needed(bare: Robot, motion: Retimed, plant: Any, doubts: Doubts) -> np.ndarr
         u[k] = ahead[k] + M[k] @ (BANDWIDTH**2 * (r[k] - seen) + 2.0 * BANDWIDTH * (rd[k] - slow))
         for _ in range(INNER):
             q, v = plant.step(STEP / INNER, q, v, u[k])
-    return np.minimum(use(bare, ahead) / use(bare, u), 1.0)
+    return u
 
 
 def use(bare: Robot, tau: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             ("all-masses", "SHARE", "all masses together may be off by this share"),
             ("payload", "KG", "mass that it may carry without anyone's knowledge"),
             ("friction-doubt", "SHARE", "share of the declared friction that may be missing, or too much"),
+            ("stiction", "SHARE", "friction at rest above the declared Coulomb friction, as a share of it"),
             ("resolution", "RAD", "of the encoders in the loop"),
             ("cutoff", "HZ", "of the low-pass on measured velocities"),
             ("bandwidth", "RAD/S", "of the feedback, a PD; default 50"),

@@ -9,6 +9,10 @@ M' is the robot's true inertia, e = wanted - actual. It begins at rest with e = 
 instant: within 1 / w the feedback has that part of D on top of the plan, which the torque rate feels most where the arm starts
 stretched out; and noise. A controller that holds its torques for a period is half of it late: D is that of the middle. The
 share is the use of the limits as planned, by that of u.
+
+Friction acts by the robot's own velocity, so it sticks: where a joint starts, turns round or stops, the feedback and the
+planned torque have its steps. These do not shrink as a plan slows down, and plans leave them out of the torque rate, so of the
+rate they are taken off: the share is 1 less what u has above the rate that is planned without Coulomb friction.
 """
 
 from __future__ import annotations
@@ -19,9 +23,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ..errors import InputError
-from ..model.tree import Limits
+from ..model.tree import Limits, Model
+from ..robots.coulomb import coulomb, without_coulomb
 from ..robots.robot import Robot
 
+STICK, STRIBECK = 1e-3, 0.02  # rad/s, m/s: within which dry friction turns round, and within which stiction counts
+LEAST = 0.05  # share
 STEP, WINDOW = 1e-3, 0.02  # s: of the simulation; over which a rate is measured
 DRAWS = 20  # of masses
 SEED = 13
@@ -43,6 +50,7 @@ class Doubts(NamedTuple):
     all_masses : all of them together may be off by this share
     payload    : mass that it may carry without anyone's knowledge, at `com` of `link` [kg]
     friction   : share of the declared friction that may be missing, or too much
+    stiction   : friction at rest above the declared Coulomb friction, as a share of it
     resolution : of the encoders in the loop [rad, m]
     cutoff     : of the low-pass on the measured velocities [Hz]
     bandwidth  : of the feedback [rad/s]
@@ -55,6 +63,7 @@ class Doubts(NamedTuple):
     link: str = ""
     com: tuple[float, float, float] = (0.0, 0.0, 0.0)
     friction: float = 0.0
+    stiction: float = 0.0
     resolution: float = 0.0
     cutoff: float = np.inf
     bandwidth: float = 50.0
@@ -94,7 +103,7 @@ def limits_share(robot: Robot, motions: Sequence[Motion], doubts: Doubts, limits
     return Margin(_worst(robot, motions, doubts, bounds), found)
 
 
-KINDS = ("masses", "all_masses", "payload", "friction", "resolution", "period")
+KINDS = ("masses", "all_masses", "payload", "friction", "stiction", "resolution", "period")
 
 
 def _worst(robot: Robot, motions: Sequence[Motion], doubts: Doubts, bounds: np.ndarray) -> Shares:
@@ -108,13 +117,43 @@ def _shares(robot: Robot, motion: Motion, doubts: Doubts, bounds: np.ndarray) ->
     q, qd, qdd, _ = wanted = motion(t)
     tau, M = robot.inverse_dynamics(q, qd, qdd), robot.mass_matrix(q)
     held = motion(t + 0.5 * doubts.period)[:3]
-    D, inertia = [], []
+    sticks = bool(doubts.friction or doubts.stiction)
+    D, inertia, rubs = [], [], []
     for true, rubbed in _robots(robot, doubts):
-        D.append(true.inverse_dynamics(*held) - tau + rubbed * true.friction(held[1])[0])
+        D.append(true.inverse_dynamics(*held) - tau - (true.friction(held[1])[0] if sticks else 0.0))
         inertia.append(true.mass_matrix(q))
-    u = tau[:, None] + _feedback(M, np.stack(inertia, axis=1), np.stack(D, axis=1), _noise(wanted, doubts), doubts.bandwidth)
+        rubs.append(1.0 + rubbed)
+    friction = _Friction(robot.model, np.array(rubs), doubts.stiction, qd) if sticks else None
+    u = tau[:, None] + _feedback(M, np.stack(inertia, axis=1), np.stack(D, axis=1), _noise(wanted, doubts), doubts.bandwidth,
+                                 friction)
     planned, worst = _use(tau, bounds), np.max([_use(u[:, k], bounds) for k in range(u.shape[1])], axis=0)
-    return np.minimum(np.where(worst > 0.0, planned / np.where(worst > 0.0, worst, 1.0), 1.0), 1.0)
+    found = np.where(worst > 0.0, planned / np.where(worst > 0.0, worst, 1.0), 1.0)
+    if sticks:
+        smooth = _use(without_coulomb(robot).inverse_dynamics(q, qd, qdd), bounds)[1]
+        found[1] = max(1.0 - max(worst[1] - smooth, 0.0), LEAST)
+    return np.minimum(found, 1.0)
+
+
+class _Friction:
+    """Dry friction of robots by their own velocities.
+
+    rubs : factor of each robot's friction (robots,); qd: wanted velocities (samples, n)
+    """
+
+    def __init__(self, model: Model, rubs: np.ndarray, stiction: float, qd: np.ndarray):
+        viscous = np.zeros(model.n)
+        for link in model.links:
+            if link.coordinate >= 0:
+                viscous[link.coordinate] += link.multiplier**2 * link.term.viscous
+        self._coulomb, self._viscous = rubs[:, None] * coulomb(model), rubs[:, None] * viscous
+        self._stiction, self.qd = stiction, qd
+
+    def __call__(self, k: int, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Torque and its slope (robots, n) at sample k; error: wanted velocities less those of the robots."""
+        speed = self.qd[k] - error
+        direction, rest = np.tanh(speed / STICK), 1.0 + self._stiction * np.exp(-np.square(speed / STRIBECK))
+        return (self._coulomb * rest * direction + self._viscous * speed,
+                self._coulomb * rest * (1.0 - direction**2) / STICK + self._viscous)
 
 
 def _robots(robot: Robot, doubts: Doubts) -> Iterator[tuple[Robot, float]]:
@@ -129,15 +168,23 @@ def _robots(robot: Robot, doubts: Doubts) -> Iterator[tuple[Robot, float]]:
         yield true, sign * doubts.friction
 
 
-def _feedback(M: np.ndarray, true: np.ndarray, D: np.ndarray, seen: np.ndarray, w: float) -> np.ndarray:
+def _feedback(M: np.ndarray, true: np.ndarray, D: np.ndarray, seen: np.ndarray, w: float,
+              friction: _Friction | None = None) -> np.ndarray:
     """(samples, robots, n): what the feedback adds, by implicit steps; M (samples, n, n) of the model, true and D of each
     robot; seen: 2 w noise' + w^2 noise."""
     e, v, found = np.zeros(D.shape[1:]), np.zeros(D.shape[1:]), np.zeros_like(D)
-    inverse = np.linalg.inv(true + M[:, None] * (2.0 * w * STEP + (w * STEP) ** 2))
+    inertia = true + M[:, None] * (2.0 * w * STEP + (w * STEP) ** 2)
+    inverse, eye = (np.linalg.inv(inertia), None) if friction is None else (None, np.eye(D.shape[-1]))
     for k in range(len(D)):
         found[k] = (2.0 * w * v + w**2 * e + seen[k]) @ M[k]
         push = D[k] - found[k] - w**2 * STEP * v @ M[k]
-        v = v + STEP * (inverse[k] @ push[..., None])[..., 0]
+        if friction is None:
+            v = v + STEP * (inverse[k] @ push[..., None])[..., 0]
+        else:
+            torque, slope = friction(k, v)
+            ahead = friction.qd[min(k + 1, len(D) - 1)] - friction.qd[k]
+            push = push + torque + slope * ahead
+            v = v + STEP * np.linalg.solve(inertia[k] + STEP * slope[..., None] * eye, push[..., None])[..., 0]
         e = e + STEP * v
     return found
 

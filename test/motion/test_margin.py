@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, limits_share
+from rnea_ros import InputError, limits_share, retime_motion
 from rnea_ros.cli.main import main
 from rnea_ros.motion.margin import Doubts
 from support.plant import Plant, panda
@@ -44,6 +44,18 @@ def test_the_share_falls_with_the_doubt(bare, motions):
     both = limits_share(bare, motions, Doubts(masses=0.05, payload=1.0, link=margins.HAND))
     assert set(both.by_doubt) == {"masses", "payload"}
     assert both.shares.effort < min(one.effort for one in both.by_doubt.values())
+
+
+def test_motions_as_advised_keep_the_torque_rate_where_friction_sticks():
+    pytest.importorskip("mujoco")
+    arm = margins.PANDA._replace(coulomb=5.0 * margins.PANDA.coulomb)
+    points = margins.REST + margins.RANGE * np.random.default_rng(4).uniform(-1.0, 1.0, (2, 7))
+    robot = margins.robot(True, arm)
+    advised = limits_share(robot, [retime_motion(robot, points)], Doubts(masses=0.0, friction=0.3)).shares
+    plant = margins.Mujoco(arm.urdf, 1.0, 1.3 * arm.coulomb, 1.3 * arm.viscous)
+    motion = retime_motion(robot, points, limits=robot.limits.share(*advised))
+    used = margins.commanded(robot, motion, plant, Doubts())
+    assert margins.use(robot, used)[1] < 1.03  # 1.10 before Coulomb steps counted
 
 
 def test_masses_are_scaled_link_by_link(bare):

@@ -170,8 +170,8 @@ def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, ex
     motion.check()
     assert bench.process.wait() == 0 and "rror" not in bench.process.log
     assert motion.messages[-1].progress < 1.0 and ScaledMotion.STOPPING in {m.phase for m in motion.messages}
-    ros.until(lambda: references and not np.any(references[-1].points[0].velocities))
-    assert list(references[-1].points[0].positions) == list(motion.position[-1]) and not bench.heard
+    ros.until(lambda: references and not np.any(references[-1].points[-1].velocities))
+    assert list(references[-1].points[-1].positions) == list(motion.position[-1]) and not bench.heard
     assert "comes to rest first" in bench.process.log and "ended stopped at" in bench.process.log
 
 
