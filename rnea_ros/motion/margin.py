@@ -174,7 +174,7 @@ def _feedback(M: np.ndarray, true: np.ndarray, D: np.ndarray, seen: np.ndarray, 
     robot; seen: 2 w noise' + w^2 noise."""
     e, v, found = np.zeros(D.shape[1:]), np.zeros(D.shape[1:]), np.zeros_like(D)
     inertia = true + M[:, None] * (2.0 * w * STEP + (w * STEP) ** 2)
-    inverse, eye = (np.linalg.inv(inertia), None) if friction is None else (None, np.eye(D.shape[-1]))
+    inverse, eye = np.linalg.inv(inertia), np.eye(D.shape[-1])
     for k in range(len(D)):
         found[k] = (2.0 * w * v + w**2 * e + seen[k]) @ M[k]
         push = D[k] - found[k] - w**2 * STEP * v @ M[k]
