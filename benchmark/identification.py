@@ -126,13 +126,13 @@ def main() -> None:
     args = parser.parse_args()
     for name in REAL if args.real else ():
         found = real(name, args.real)
-        print(f"{name}, recorded: held out {_row(found.foretold)} N m; published {_row(REAL[name][3])}; explained: "
+        print(f"{name}, recorded: held out {_row(found.validation_error)} N m; published {_row(REAL[name][3])}; explained: "
               f"{found.explained}", flush=True)
     for name in args.arms:
         for seed in range(args.seeds):
             begin = time.perf_counter()
             found, rms, error = simulated(name, seed)
-            share = np.sqrt(np.mean(found.foretold**2) / np.mean(found.signal**2))
+            share = np.sqrt(np.mean(found.validation_error**2) / np.mean(found.rms**2))
             other = np.sqrt(np.mean(error**2) / np.mean(rms**2))
             print(f"{name} {seed}: held out {100 * share:.2f} %, another motion {100 * other:.2f} %, by joint "
                   f"{_row(100 * error / rms)} %; explained: {found.explained}, {time.perf_counter() - begin:.0f} s",

@@ -1,4 +1,4 @@
-"""`rnea excite ROBOT.urdf -o OUT.csv`: the motion that shows most of a robot's masses, within its limits."""
+"""`rnea excite ROBOT.urdf -o OUT.csv`: an exciting trajectory for identification, within the robot's limits."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
     motion_output.add_arguments(parser)
     parser.add_argument("--trajectory", metavar="OUT.yaml",
-                        help=f"a trajectory_msgs/JointTrajectory too, {POINTS:g} points per second")
+                        help=f"write a trajectory_msgs/JointTrajectory too, {POINTS:g} points per second")
     parser.add_argument("--period", type=float, default=10.0, metavar="S",
-                        help="of the motion, before it is slowed; default 10")
-    parser.add_argument("--periods", type=int, default=2, metavar="N", help="how often it is repeated; default 2")
-    parser.add_argument("--harmonics", type=int, default=5, metavar="N", help="of the Fourier series; default 5")
-    parser.add_argument("--share", type=float, default=0.9, help="of every limit that is used; default 0.9")
+                        help="period of the motion before it is slowed [s], default 10")
+    parser.add_argument("--periods", type=int, default=2, metavar="N", help="number of periods, default 2")
+    parser.add_argument("--harmonics", type=int, default=5, metavar="N", help="harmonics of the Fourier series, default 5")
+    parser.add_argument("--share", type=float, default=0.9, help="share of every limit that is used, default 0.9")
     parser.add_argument("--acceleration", type=float, default=ACCELERATION, metavar="A",
-                        help=f"largest one of every joint, default {ACCELERATION:g} [rad/s^2, m/s^2]")
+                        help=f"maximum acceleration of every joint, default {ACCELERATION:g} [rad/s^2, m/s^2]")
     parser.add_argument("--iterations", type=int, default=20, metavar="N",
-                        help="of the optimiser; default 20. 0: the best of 20 guesses")
-    parser.add_argument("--seed", type=int, default=0, help="of the guesses; default 0")
+                        help="iterations of the optimiser, default 20. 0: the best of 20 random motions")
+    parser.add_argument("--noise", nargs="+", type=float, metavar="STD",
+                        help="standard deviation of the measured torque of each joint [N m, N]; default: the same share of "
+                             "each "
+                             "joint's RMS torque")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random motions, default 0")
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -42,29 +46,32 @@ def run(args: argparse.Namespace) -> Outcome:
     output_files.check_files(args.trajectory)
     moved, limits, _ = motion_output.robot_and_limits(args)
     robot = robots.of_kind(args, moved, Robot)
-    with working("looking for the motion that shows most"):
+    with working("optimising the exciting trajectory"):
         found = excite(robot, args.period, args.harmonics, margin=args.share, acceleration=args.acceleration,
-                       iterations=args.iterations, seed=args.seed, limits=limits)
+                       iterations=args.iterations, seed=args.seed, limits=limits, noise=args.noise)
     motion = _Repeated(found.motion, args.periods)
-    lines = [f"condition number {found.condition_number:.4g}; that of the best guess {found.first:.4g}"]
+    lines = [f"predicted torque of other motions after {motion.duration:.4g} s: standard deviation "
+             f"{found.prediction_std / np.sqrt(args.periods):.3g} times the torque noise (best random motion "
+             f"{found.first / np.sqrt(args.periods):.3g}); condition number {found.condition_number:.4g}"]
     if found.slower > 1.0:
-        lines.append(f"slowed {found.slower:.3g} times for limits of torque and torque rate: {motion.motion.period:.4g} s a "
-                     "period")
+        lines.append(f"slowed {found.slower:.3g} times for limits of torque and torque rate: period "
+                     f"{motion.motion.period:.4g} s")
     written = motion_output.write(args, robot, motion, limits)
     lines.append(written.text)
-    data = {"condition_number": found.condition_number, "best_guess": found.first, "slowed": found.slower,
+    data = {"prediction_std": found.prediction_std, "best_random_motion": found.first,
+            "condition_number": found.condition_number, "slowed": found.slower,
             "period": motion.motion.period, **written.data}
     if args.trajectory:
         Path(args.trajectory).write_text(yaml_file.text(trajectory(robot.joint_names, motion)), encoding="utf-8")
         lines.append(f"-> {args.trajectory}")
         data["files"] = [*data["files"], args.trajectory]
-    lines.append("collisions are not looked at; the robot stands at the first position before and after")
+    lines.append("collisions are not checked; the motion starts and ends at rest at the first position")
     return Outcome("\n".join(lines), data)
 
 
 @dataclass(frozen=True, eq=False)
 class _Repeated:
-    """A motion of some periods, at rest at its beginning and its end."""
+    """Motion repeated for some periods, at rest at its start and end."""
 
     motion: FourierMotion
     periods: int
@@ -78,7 +85,7 @@ class _Repeated:
 
 
 def trajectory(joint_names: tuple[str, ...], motion: _Repeated) -> dict:
-    """A JointTrajectory as `ros2 topic pub` and actions take it."""
+    """Return a JointTrajectory as `ros2 topic pub` and actions read it."""
     times = np.linspace(0.0, motion.duration, max(round(motion.duration * POINTS), 1) + 1)
     points = []
     for t, q, qd, qdd in zip(times, *motion(times)[:3], strict=True):

@@ -1,17 +1,21 @@
-"""`rnea identify ROBOT.urdf RECORDING -o FOLDER`: a robot's bodies, rotors and friction from a recording."""
+"""`rnea identify ROBOT.urdf RECORDING... -o FOLDER`: bodies, rotors and friction of a robot from recordings."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..errors import some
+from ..errors import InputError, near, some
 from ..identification import result_files
-from ..identification.fitting import HELD_OUT, RATE, Fit, fit
+from ..identification.fitting import HELD_OUT, RATE, Exclusion, Fit, fit
+from ..model.robot_file import robot_file
 from ..output import figures
 from ..recordings import motion_csv
+from ..robots import declared_joints
 from ..robots.robot import Robot
 from . import output_files, reading, robots
 from .outcome import Outcome
@@ -21,62 +25,119 @@ from .tables import table, terminal_width
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser)
-    parser.add_argument("motion", metavar="RECORDING",
-                        help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a "
-                             "ROS 2 bag, whose effort is taken for the torque")
+    parser.add_argument("recordings", nargs="+", metavar="RECORDING",
+                        help="CSV with columns t, q_<joint>, tau_<joint>, and qd_ and qdd_, which are used where both are "
+                             "there; or a "
+                             "ROS 2 bag, whose effort is the torque. Several recordings are fitted together")
     reading.add_arguments(parser)
+    reading.add_no_torque(parser)
+    parser.add_argument("--payload", nargs="+", default=[], metavar="RECORDING=FILE.yaml",
+                        help="robot file with the known payload that the robot carries in that recording only, as `rnea "
+                             "payload -o` "
+                             "writes it")
     parser.add_argument("-o", "--output", metavar="FOLDER",
-                        help=f"for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with pictures, and "
+                        help=f"folder for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with "
+                             f"pictures, and "
                              f"{result_files.NUMBERS}")
     parser.add_argument("--held-out", type=float, default=HELD_OUT, metavar="SHARE",
-                        help=f"of the recording, at its end, that is foretold and not used, default {HELD_OUT}")
+                        help=f"share of each recording, at its end, that is the validation set, default {HELD_OUT}")
     parser.add_argument("--rate", type=float, default=RATE, metavar="HZ",
-                        help=f"equations per second that are kept after a low-pass, default {RATE:g}")
+                        help=f"equations per second and joint, after a low-pass, default {RATE:g}")
     parser.add_argument("--currents", action="store_true",
-                        help="efforts are currents of motors, or their torques: the gains of drives are found too; what is "
-                             "common to all gains the URDF's masses decide")
+                        help="efforts are motor currents or motor torques with unknown gains: the gains are identified too; "
+                             "their common "
+                             "scale is determined by the URDF's masses")
+    parser.add_argument("--keep-all", action="store_true",
+                        help="do not exclude joints whose torques contradict those of the others, as torques in other units "
+                             "do")
     motion_csv.add_window(parser)
     robots.add_gravity(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Exit code 1 if no physical robot explains the recording."""
+    """Identify. Exit status 1 if no physical robot explains the recordings, or only with joints excluded or signs reversed."""
     robot = robots.served(args, Robot)
     if args.output:
         output_files.check_folder(args.output)
         figures.check_format(result_files.TORQUES)
-    recording = reading.measurements(args.motion, robot, reading.asked(args))
+    carried, how = _payloads(args), reading.asked(args)
+    recordings = [replace(reading.measurements(path, robot, how, args.no_torque), payloads=carried.get(path))
+                  for path in args.recordings]
     with working("fitting bodies, rotors and friction"):
-        found = fit(robot, recording, args.held_out, args.rate, args.window, args.currents)
-    text, files = told(found, terminal_width()), []
+        found = fit(robot, recordings, held_out=args.held_out, rate=args.rate, window=args.window, currents=args.currents,
+                    exclude=not args.keep_all)
+    text, written = summary(found, terminal_width()), []
     if args.output:
         given = dict(robots.declared(args.robot_file).content) if args.robot_file else {}
-        written = result_files.write(args.output, found, args.urdf, given, told(found))
-        files = [str(Path(args.output) / name) for name in written]
-        text += "\n-> " + ", ".join(files)
-    return Outcome(text, {**result_files.as_json(found), "files": files}, int(not found.explained))
+        written = [str(Path(args.output) / name)
+                   for name in result_files.write(args.output, found, args.urdf, given, summary(found))]
+        text += "\n-> " + ", ".join(written)
+    is_sure = found.explained and not found.excluded and not found.reversed
+    return Outcome(text, {**result_files.as_json(found), "files": written}, int(not is_sure))
 
 
-def told(found: Fit, width: int | None = None) -> str:
-    """For people."""
-    robot, data = found.robot, found.prepared
-    seconds, share = data.t[-1] - data.t[0], 1.0 - found.split / len(data.t)
-    lines = [f"robot {robot.name}: {len(found.base)} parameters from {found.equations} equations of the first "
-             f"{(1.0 - share) * seconds:.4g} s", *data.notes]
-    if data.how:
-        lines.append(motion_csv.said(("qd", "qdd"), data.how))
-    rows = [(robot.joint_names[k], f"{rms:.4g}", f"{error:.3g}", f"{ahead:.3g}", f"{100.0 * ahead / max(rms, 1e-300):.3g}%",
-             model.words) for k, model, rms, error, ahead in
-            zip(found.joints, found.friction, found.signal, found.trained, found.foretold, strict=True)]
-    lines += ["", *table(("joint", "rms", "error", "held out", "", "friction"), rows, "<>>>><", width)]
+def _payloads(args: argparse.Namespace) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """Return the payloads of each recording: link -> (mass, com, inertia)."""
+    found: dict[str, dict[str, tuple[Any, ...]]] = {}
+    for word in args.payload:
+        path, _, name = word.partition("=")
+        if not name or path not in args.recordings:
+            raise InputError(f"--payload {word}: RECORDING=FILE.yaml is needed, with one of {some(args.recordings)}"
+                             f"{near(path, args.recordings)}")
+        found[path] = {link: tuple(payload) for link, *payload in declared_joints.payloads(robot_file.draft(name))}
+        if not found[path]:
+            raise InputError(f"--payload {word}: {name} has no section payloads")
+    return found
+
+
+def summary(found: Fit, width: int | None = None) -> str:
+    """Return the result for people."""
+    seconds = sum(of.seconds for of in found.recordings)
+    count = f" of {len(found.recordings)} recordings" if len(found.recordings) > 1 else ""
+    lines = [f"robot {found.robot.name}: {len(found.base)} parameters from {found.equations} equations, {seconds:.4g} "
+             f"s{count}"]
+    for of in found.recordings:
+        lines += of.data.notes
+        if of.data.how:
+            lines.append(motion_csv.said(("qd", "qdd"), of.data.how))
+    lines += [_excluded(one) for one in found.excluded]
+    if found.reversed:
+        lines.append(f"warning: efforts of {some(found.reversed)} act against the model's torques; fitted with their signs "
+                     f"reversed. "
+                     f"Check the axes of the URDF, or keep measured_effort: {{reversed: [{some(found.reversed)}]}} in the "
+                     f"robot file")
+    validated = np.isfinite(found.validation_error).all()
+    lines += ["", "RMS errors of the torque over the validation set:" if validated else "RMS errors of the torque (no "
+                                                                                        "validation set):"]
+    rows = [(*row, model.description) for row, model in zip(result_files.error_rows(found), found.friction, strict=True)]
+    lines += table((*result_files.ERROR_COLUMNS, "friction"), rows, "<<>>>>><", width)
     if found.gains:
-        gains = zip(found.joints, found.gains.values, found.gains.deviations, strict=True)
-        lines.append("torque for one unit of effort: " + ", ".join(
-            f"{robot.joint_names[k]} {gain:.4g} (+-{100.0 * off:.2g} %)" for k, gain, off in gains))
-    much = 100.0 * (np.exp(found.cost) - 1.0)
-    verdict = ("a physical robot explains the recording" if found.explained else "NO physical robot explains the recording as "
-               "it should: are signs, order of joints, gravity and units right?")
-    lines += ["", f"{verdict}; bodies and friction that brakes make the error {max(much, 0.0):.2g} % larger"]
-    if found.thin:
-        lines.append(f"at the edge of what is possible: {some(found.thin)}")
+        gains = zip(found.names, found.gains.values, found.gains.deviations, strict=True)
+        lines.append("torque per unit of effort: " + ", ".join(
+            f"{name} {gain:.4g} (+-{100.0 * off:.2g} %)" for name, gain, off in gains))
+    more = max(100.0 * (np.exp(found.consistency_cost) - 1.0), 0.0)
+    verdict = (f"a physical robot explains the recording; physical consistency raised the error by {more:.2g} "
+               f"%" if found.explained
+               else "NO physical robot explains the recording: check signs, order of joints, gravity and units of the torques")
+    lines += ["", verdict, f"total mass {found.robot.total_mass:.4g} kg, URDF {found.before.total_mass:.4g} kg"]
+    if rotors := result_files.inseparable_rotors(found):
+        lines.append(f"not separable from the links by any motion: rotor inertia of {some(rotors)}; the bodies stay near "
+                     f"the URDF's")
+    if directions := result_files.undetermined_directions(found):
+        lines.append(f"not determined by the recording, taken from the URDF: {len(directions)} of {len(found.base)} "
+                     f"parameters "
+                     f"({some(directions, 3)})")
+    if found.at_boundary:
+        lines.append(f"at the boundary of physical consistency: {some(found.at_boundary)}")
     return "\n".join(lines)
+
+
+def _excluded(one: Exclusion) -> str:
+    factor, other = one.others
+    return (f"warning: torque of {one.joint} excluded: error {100.0 * one.error:.3g} % of its own signal, and {factor:.2g} "
+            f"times the "
+            f"error of {other} with it. Is it in other units (a current, a raw value)? Declare drives and measured_effort "
+            f"in the "
+            f"robot file, or exclude it with --no-torque {one.joint}; --keep-all uses it")
+
+

@@ -1,4 +1,4 @@
-"""`rnea payload ROBOT.urdf RECORDING --link LINK`: what a robot carried, from its motion and torques."""
+"""`rnea payload ROBOT.urdf RECORDING --link LINK`: identify the payload of a link from motion and torques."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a "
                              "ROS 2 bag")
     reading.add_arguments(parser)
+    reading.add_no_torque(parser)
     parser.add_argument("--link", required=True, metavar="LINK", help="link of the URDF that carries the payload")
-    parser.add_argument("--tare", metavar="RECORDING", help="the same motion, or one like it, without the payload")
-    parser.add_argument("--known-friction", action="store_true", help="the model's friction is right: fit none beside")
+    parser.add_argument("--tare", metavar="RECORDING", help="recording of the same motion, or a similar one, without the "
+                                                            "payload")
+    parser.add_argument("--known-friction", action="store_true", help="use the friction of the model; default: friction is "
+                                                                      "fitted too")
     parser.add_argument("--mass-uncertainty", type=float, default=MASSES, metavar="SHARE",
                         help="standard deviation of the masses of the robot's own links (default: %(default)s)")
-    parser.add_argument("-o", "--output", metavar="FILE.yaml", help="the payload as a robot file")
+    parser.add_argument("-o", "--output", metavar="FILE.yaml", help="write the payload as a robot file")
     motion_csv.add_window(parser)
     robots.add_friction(parser)
     robots.add_gravity(parser)
@@ -38,29 +41,32 @@ def run(args: argparse.Namespace) -> Outcome:
     output_files.check_files(args.output)
     robot = robots.served(args, Robot)
     how = reading.asked(args)
-    recording = reading.measurements(args.motion, robot, how)
-    tare = reading.measurements(args.tare, robot, how) if args.tare else None
+    recording = reading.measurements(args.motion, robot, how, args.no_torque)
+    tare = reading.measurements(args.tare, robot, how, args.no_torque) if args.tare else None
     with working("comparing torques"):
         found = estimate_payload(robot, args.link, recording, tare, friction=not args.known_friction, window=args.window,
                                  masses=args.mass_uncertainty)
     if args.output:
         Path(args.output).write_text(robot_file(found).text(), encoding="utf-8")
-    values = {name: {"value": value, "std": std, "unit": unit, "told": name not in found.unknown}
+    values = {name: {"value": value, "std": std, "unit": unit, "identifiable": name not in found.unknown}
               for name, unit, value, std in zip(NAMES, UNITS, found.values, found.std, strict=True)}
     return Outcome(report(found, tare is not None), {"link": found.link, "samples": found.samples, "tared": tare is not None,
                                                      "payload": values, "files": [args.output] if args.output else []})
 
 
 def report(found: PayloadEstimate, tared: bool) -> str:
-    """For people."""
+    """Return the result for people. A quantity that the motion does not determine has no value."""
     lines = [f"payload on link {found.link}, from {found.samples} samples" + ("" if tared else ", without a tare"), "",
              *table(("", "value", "std", "unit", ""), [
-                 (name, f"{value:.5g}", f"{std:.2g}", unit, "the motion does not tell" if name in found.unknown else "")
+                 (name, "-", "-", unit, "not identifiable from this motion") if name in found.unknown
+                 else (name, f"{value:.5g}", f"{std:.2g}", unit, "")
                  for name, unit, value, std in zip(NAMES, UNITS, found.values, found.std, strict=True)], "<>><<")]
+    if found.unknown:
+        lines.append("the robot file has values for these too, such that the body is physically consistent")
     return "\n".join(lines)
 
 
 def robot_file(found: PayloadEstimate) -> RobotFile:
-    """With a section `payloads`."""
+    """Return a robot file with a section `payloads`."""
     mass, com, inertia = found.mass, found.values[1:4].tolist(), found.values[4:].tolist()
     return RobotFile({"version": 1, "payloads": {found.link: {"mass": mass, "com": com, "inertia": inertia}}}, "payload")

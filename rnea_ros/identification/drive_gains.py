@@ -33,7 +33,7 @@ class Gains(NamedTuple):
     deviations: np.ndarray
 
 
-def guess(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
+def initial_gains(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
     """Gains with which the URDF's bodies, and some friction, explain the currents best; none far from the middle one."""
     found = []
     for k, model in enumerate(models):
@@ -45,13 +45,14 @@ def guess(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray) -> np.
     return np.sign(shares) / np.clip(np.abs(shares), middle / APART, middle * APART)
 
 
-def refined(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, weak: np.ndarray, gains: np.ndarray) -> Gains:
-    """rows: with currents for torques; prior, weak: as in `solve`."""
+def refined_gains(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
+                  gains: np.ndarray) -> Gains:
+    """rows: with currents for torques; prior, prior_std: as in `solve`."""
     n, guessed = len(gains), np.log(np.abs(gains))
     for _ in range(ROUNDS):
         scaled = rows._replace(tau=rows.tau * gains)
-        torques = solve(scaled, models, prior, weak).torques
-        step = solve(scaled, models, prior, weak, (-torques, UNKNOWN, guessed - np.log(np.abs(gains))))
+        torques = solve(scaled, models, prior, prior_std).torques
+        step = solve(scaled, models, prior, prior_std, (-torques, UNKNOWN, guessed - np.log(np.abs(gains))))
         change = np.clip(step.x[-n:] - step.x[-n:].mean(), -STEP, STEP)
         gains = gains * np.exp(change)
         if np.abs(change).max() < SETTLED:

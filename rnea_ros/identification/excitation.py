@@ -1,12 +1,20 @@
-"""Motions that show a robot's parameters: finite Fourier series of joint positions, optimised for a small condition number.
+"""Exciting trajectories: finite Fourier series of joint positions, optimised for the certainty of predicted torques.
 
     q_i(t) = c_i + sum_l  a_il / (l w) sin(l w t) - b_il / (l w) cos(l w t)          (Swevers et al. 1997)
 
 Periodic, so that a recording can be averaged over periods; band-limited, so that derivatives are known without
-differentiation; here also at rest, without acceleration, where a period begins: two conditions on a and b. Each joint's
-series is scaled until it just keeps its limits of position, velocity, acceleration and jerk: every choice of a and b
-is a motion that the robot can do, and the optimiser needs no constraints. Torques and their rates belong to all joints at
-once: for their limits the whole motion is slowed. Collisions are not looked at.
+differentiation; at rest, without acceleration, where a period begins: two conditions on a and b. Each joint's series is
+scaled until it just keeps its limits of position, velocity, acceleration and jerk: every a and b is a feasible motion, and
+the optimiser needs no constraints. Torques and their rates depend on all joints: for their limits the whole motion is
+slowed. Collisions are not checked.
+
+The objective is the expected variance of the torques that the identified parameters predict on other motions (I-optimality):
+
+    trace(R C) / n,    C = (sum Y^T S^-2 Y)^-1,    R = mean of Y^T S^-2 Y over random motions within the limits,
+
+with the standard deviation S of the torque noise of each joint. It does not depend on the units or on the choice of the base
+parameters. The condition number of equations with columns of length one, the usual objective, ignores how large the columns
+are, and with it how far the motion excites a parameter beyond the noise.
 """
 
 from __future__ import annotations
@@ -16,16 +24,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import InputError, MissingPackage
 from ..inertial.base_parameters import base_parameters
 from ..inertial.inertial_parameters import TERMS
 from ..model.tree import Limits
+from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .regressor_kernel import Regressor
 
-GRID = 200  # moments of a period at which limits are kept and, every other one, the condition is taken
-FINE, EXACT = 1000, 1e-3  # moments at which torques are looked at; how exactly a motion is slowed
+GRID = 200  # times of a period at which limits are kept and, at every other one, equations are taken
+FINE, EXACT = 1000, 1e-3  # times at which torques are checked; relative accuracy of the slowing
+RATE = 25.0  # independent equations per second and joint, as in fitting.py
+REFERENCES = 10  # random motions on which torques are predicted, at least
+MIN_NOISE = 1e-3  # of the largest torque: a joint without torque
+UNSEEN = 1e-16  # of the largest eigenvalue
 HARMONICS = 3  # at least: rest at the start takes one of a and one of b
 REACH = {"prismatic": 0.2}  # m from the middle where position limits are unknown; 1 rad otherwise
 SLOWEST = 1000.0  # times the period, at most
@@ -55,14 +69,20 @@ class FourierMotion:
 
 
 class Excitation(NamedTuple):
-    """The motion, the condition number of its equations, columns scaled to length one, and that of the first guess.
+    """An exciting trajectory.
 
-    slower : how many times slower it is than position, velocity, acceleration and jerk alone allow
+    prediction_std   : standard deviation of predicted torques on other motions, relative to the torque noise (RMS over
+    joints),
+                       after one period at RATE equations per second with independent noise
+    first            : that of the best random motion, from which the optimisation starts
+    condition_number : of the equations, columns scaled to length one
+    slower           : how many times slower the motion is than limits of position, velocity, acceleration and jerk alone allow
     """
 
     motion: FourierMotion
-    condition_number: float
+    prediction_std: float
     first: float
+    condition_number: float
     slower: float = 1.0
 
 
@@ -78,14 +98,15 @@ class _Bounds(NamedTuple):
 
 def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterable[str] = TERMS, margin: float = 0.9,
            acceleration: float = ACCELERATION, guesses: int = 20, iterations: int = 20, seed: int = 0,
-           limits: Limits | None = None) -> Excitation:
-    """An exciting motion for `identify` with the same terms.
+           limits: Limits | None = None, noise: ArrayLike | None = None) -> Excitation:
+    """Return an exciting trajectory for `identify` with the same terms.
 
     limits       : instead of the robot's own; if given, those of torque and torque rate are kept too
     margin       : share of the limits that is used; unknown ones count as 1 rad or 0.2 m from zero and 1 rad/s or m/s, and
                    none of jerk, torque or torque rate. InputError if a joint cannot hold itself with that
     acceleration : largest one of every joint [rad/s^2, m/s^2]
     guesses      : random motions, of which the best is optimised; 0 iterations leave it as it is. Needs scipy.
+    noise        : standard deviations of the measured torques (n,) [N m, N]; None: the same share of each joint's RMS torque
     """
     if harmonics < HARMONICS or period <= 0.0 or guesses < 1 or not 0.0 < margin <= 1.0 or acceleration <= 0.0:
         raise InputError(f"harmonics {harmonics}, period {period}, guesses {guesses}, margin {margin}, acceleration "
@@ -99,25 +120,71 @@ def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterab
         a, b = x.reshape(shape)
         return _within(bounds, period, a, b, t)
 
-    def cost(x: np.ndarray) -> float:
-        return _condition(regressor, motion(x))
+    draws = np.random.default_rng(seed).normal(size=(max(guesses, REFERENCES), int(np.prod(shape))))
+    objective = _Objective.of(robot, regressor, [motion(x) for x in draws], noise)
 
-    draws = np.random.default_rng(seed).normal(size=(guesses, int(np.prod(shape))))
-    best = min(draws, key=cost)
+    def cost(x: np.ndarray) -> float:
+        return objective.cost(motion(x))
+
+    best = min(draws[:guesses], key=cost)
     x = _minimised(cost, best, iterations) if iterations else best
     factor = _slowness(robot, limits, margin, motion(x)) if limits else 1.0
     found = motion(x).slowed(factor)
-    return Excitation(found, float(np.exp(_condition(regressor, found))), float(np.exp(cost(best))), factor)
+    return Excitation(found, float(np.exp(objective.cost(found))), float(np.exp(cost(best))),
+                      objective.condition_number(found), factor)
 
 
-def _condition(regressor: Regressor, motion: FourierMotion) -> float:
-    """Logarithm of the condition number."""
-    q, qd, qdd, _ = motion(np.arange(0, GRID, 2) * (motion.period / GRID))
-    W = regressor(q, qd, qdd).reshape(-1, len(regressor.parameters))
-    gram = W.T @ W
-    lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
-    sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))  # W's squared, far cheaper than its SVD
-    return 0.5 * float(np.log(sizes[-1] / max(sizes[0], 1e-16 * sizes[-1])))
+class _Objective(NamedTuple):
+    """Expected variance of predicted torques.
+
+    weights   : (n,) one over the standard deviation of the torque noise
+    reference : (b, b) R, with columns scaled by `scale`
+    """
+
+    regressor: Regressor
+    weights: np.ndarray
+    scale: np.ndarray
+    reference: np.ndarray
+
+    @classmethod
+    def of(cls, robot: Robot, regressor: Regressor, motions: list[FourierMotion], noise: ArrayLike | None) -> _Objective:
+        """Return the objective for predictions on motions like these."""
+        if noise is None:
+            torques = np.concatenate([robot.inverse_dynamics(*motion(_times(motion))[:3]) for motion in motions])
+            sigma = np.sqrt(np.mean(torques**2, axis=0))
+            sigma = np.maximum(sigma, MIN_NOISE * sigma.max(initial=np.finfo(float).tiny))
+        else:
+            sigma = validation.vector("noise", noise, robot.n)
+            if not (sigma > 0.0).all():
+                raise InputError(f"noise is {sigma.tolist()}; standard deviations above zero are needed [N m, N]")
+        found = cls(regressor, 1.0 / sigma, np.ones(len(regressor.parameters)), np.zeros((0, 0)))
+        R = np.mean([found.gram(motion) for motion in motions], axis=0) / len(_times(motions[0]))
+        scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(float).tiny))
+        return found._replace(scale=scale, reference=R * np.multiply.outer(scale, scale))
+
+    def gram(self, motion: FourierMotion) -> np.ndarray:
+        """Return sum Y^T S^-2 Y (b, b) over a period, columns scaled."""
+        W = (self.regressor(*motion(_times(motion))[:3]) * self.weights[:, None]).reshape(-1, len(self.scale)) * self.scale
+        return W.T @ W
+
+    def cost(self, motion: FourierMotion) -> float:
+        """Return the logarithm of the relative standard deviation of predicted torques."""
+        equations = self.gram(motion) * (RATE * motion.period / len(_times(motion)))
+        sizes, vectors = np.linalg.eigh(equations)
+        variances = np.einsum("ik,ij,jk->k", vectors, self.reference, vectors) / np.maximum(sizes, UNSEEN * sizes[-1])
+        return 0.5 * float(np.log(variances.sum() / len(self.weights)))
+
+    def condition_number(self, motion: FourierMotion) -> float:
+        """Return the condition number of the equations without weights, columns scaled to length one."""
+        gram = self._replace(weights=np.ones_like(self.weights)).gram(motion)
+        lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
+        sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))
+        return float(np.sqrt(sizes[-1] / max(sizes[0], UNSEEN * sizes[-1])))
+
+
+def _times(motion: FourierMotion) -> np.ndarray:
+    """Return the times at which equations are taken."""
+    return np.arange(0, GRID, 2) * (motion.period / GRID)
 
 
 def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion) -> float:

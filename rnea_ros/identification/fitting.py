@@ -1,163 +1,362 @@
-"""A robot fitted to a recording so that a user need not know how: derivatives, filter, weights, friction and bodies chosen.
+"""Identification of bodies, rotors and friction from recordings, without settings: derivatives, weights and models are chosen.
 
     tau_k = Y_k beta + F_k c_k + noise of joint k
 
-beta: base parameters with rotors' inertia; c_k: friction of joint k, of the model that foretells best (friction_choice.py).
-1. preparation.py has each reading once, with velocity and acceleration; joint_equations.py filters and thins the equations;
-2. beta and c by least squares (weighted_fit.py), weights by joint from the residuals and from how long these stay alike;
-   base parameters that the motion hardly shows are held near the URDF's by a standard deviation of their size (WEAK);
-3. of all robots that are bodies with friction that brakes, one nearest to that, by how well each direction is known, and as
-   near to the URDF's bodies as WORSE leaves room for (physical_consistency.py): what nothing shows is the URDF's.
-The last part of the recording takes no part in any of this: it is foretold.
+beta: base parameters with the rotors' inertia; c_k: friction of joint k.
+
+1. Each recording is prepared (estimation/preparation.py); equations are low-passed and decimated (joint_equations.py).
+2. A joint whose torques contradict those of the others, as in other units, is excluded (_exclude_contradictory).
+3. Friction models are selected by cross-validation (friction_selection.py).
+4. beta and c follow by weighted least squares (weighted_fit.py). Base parameters that the motion hardly excites stay near the
+   URDF's by a prior standard deviation of PRIOR_STD times their size.
+5. Physical parameters follow: among all robots made of bodies, rotors and dissipative friction the one nearest to a
+reference that
+   explains the recordings within MAX_LOSS of the best (physical_consistency.py). The reference has the URDF's bodies, and
+   rotors such that the bodies need not change: the URDF does not know rotors, but it knows bodies (_reference).
+
+The end of every recording is not used: it is the validation set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, some
 from ..estimation.preparation import Prepared, prepare
-from ..inertial.base_parameters import BaseParameters, base_parameters
-from ..inertial.inertial_parameters import Parameter, inertia, values
+from ..inertial.base_parameters import BaseParameters, base_parameters, from_regressor, sampled_regressor
+from ..inertial.inertial_parameters import INERTIAL, Parameter, inertia, values
 from ..model.effort_convention import EffortConvention, Efforts
 from ..model.tree import Model, frozen
 from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
-from .drive_gains import Gains, guess, refined
-from .friction import BY_SPEED, LOAD, OFFSET, FrictionModel, candidates, first, loaded
-from .friction_choice import choose
+from .drive_gains import Gains, initial_gains, refined_gains
+from .friction import BY_SPEED, LOAD, OFFSET, FrictionModel, candidates, initial_model, loaded_candidates
+from .friction_selection import select
 from .identification import Measurements
-from .joint_equations import Recorded, Rows, equations, foretold, measured, with_loads
-from .physical_consistency import NearestValues, nearer
+from .joint_equations import FitRecording, Problem, Rows, checked, equations, validation_residuals, with_loads
+from .physical_consistency import NearestValues, nearer, parameter_scales
 from .regressor_kernel import Regressor
 from .weighted_fit import WeightedFit, solve
 
 ROTOR = "Ia"
 RATE = 25.0  # equations per second and joint
-WEAK = 3.0  # of the size of a base parameter: the standard deviation with which it is the URDF's
-HELD_OUT = 0.3  # of the recording
-UNEXPLAINED = 0.3  # of the logarithm of the error
-SMALL, LARGE = 0.02, 0.5  # of the torque
-ROUNDS = 2  # of loads and bodies
-WORSE = 0.01  # of the error: what bodies like the URDF's may cost
+HELD_OUT = 0.3  # of each recording: the validation set
+PRIOR_STD = 3.0  # of the size of a base parameter: its standard deviation about the URDF's before the recording
+BODY_STD = 0.3  # of the size of a body's parameter, where bodies compete with rotors
+MAX_CONSISTENCY_COST = 0.3  # logarithm of the error: more than that, and no physical robot explains the recording
+SMALL_ERROR, LARGE_ERROR = 0.02, 0.5  # of the torque
+SIGNIFICANCE = 2.5  # standard deviations of a friction term beyond Coulomb and viscous friction
+LOAD_ROUNDS = 2  # of loads and bodies
+MAX_LOSS = 0.005  # logarithm of the error: what bodies nearer to the URDF's may cost
+BISECTIONS = 6  # of the step of the path at which this is reached
+MAX_ERROR = 1.0  # of a joint's own torque: a larger error is not explained
+CONTRADICTION = 0.5  # logarithm: by how much another joint's error falls when a contradictory joint is excluded
+
+
+class Exclusion(NamedTuple):
+    """A measured joint whose torque was not used.
+
+    error  : RMS error relative to its torque, with it in the fit
+    others : largest factor by which it made the error of another joint larger, and that joint
+    """
+
+    joint: str
+    error: float
+    others: tuple[float, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A physically possible robot that explains a recording, and how well.
+    """A physically consistent robot that explains recordings, and how well.
 
-    robot         : with the bodies, rotors and friction found
-    base          : base parameters and friction terms; beta, std: their values, by least squares alone, with standard
-                    deviations; before: those of the URDF; possible: those of `robot`
-    friction      : the model of each measured joint
-    joints        : numbers of the measured joints, to which the columns of what follows belong
-    signal, trained, foretold : rms of the torque, and of its error where it was fitted and where it was left out
-    unbound       : the same of the last, of least squares, which bodies need not have; NaN if nothing was left out
-    cost          : by how much bodies and friction that brakes make the error larger, logarithm in the mean over joints
-    thin          : names of bodies and terms at the edge of what is possible
-    information   : of the equations: inverse of the covariance of beta, without what holds it near the URDF
-    prepared, split : the recording as it was used, in torques, and the first sample that was left out
-    gains         : of drives, if they were unknown
+    robot           : with the bodies, rotors and friction found
+    before          : the robot before the fit
+    base            : base parameters and friction terms; estimate, std: their values by least squares, with standard
+                      deviations; prior: those of the URDF, NaN for friction; values: those of `robot`
+    unseen          : names of the parameters that no torque of the measured joints depends on
+    friction        : selected model of each fitted joint
+    joints          : numbers of the fitted joints, to which the columns of the following belong
+    rms             : RMS torque [N m, N]
+    urdf_error      : RMS error of the robot before the fit, over the validation sets, or over everything without them
+    fit_error, validation_error : RMS errors of `robot` where it was fitted, and over the validation sets (NaN without them)
+    least_squares_error : validation error of the least-squares estimate, which need not be physical
+    consistency_cost : by how much physical consistency makes the fit error larger, mean over joints of the logarithm
+    at_boundary     : names of bodies and terms at the boundary of what is physical
+    information     : inverse covariance of `estimate` by the recordings alone
+    recordings      : as they were used
+    equations       : number of equations
+    gains           : of drives, where they were unknown
+    excluded        : measured joints whose torques were not used, for they contradict those of others
+    reversed        : names of joints whose efforts were taken with the opposite sign
     """
 
     robot: Robot
+    before: Robot
     base: BaseParameters
-    before: np.ndarray
-    beta: np.ndarray
+    unseen: tuple[str, ...]
+    prior: np.ndarray
+    estimate: np.ndarray
     std: np.ndarray
-    possible: np.ndarray
+    values: np.ndarray
     friction: tuple[FrictionModel, ...]
     joints: tuple[int, ...]
-    signal: np.ndarray
-    trained: np.ndarray
-    foretold: np.ndarray
-    unbound: np.ndarray
-    cost: float
-    thin: tuple[str, ...]
+    rms: np.ndarray
+    urdf_error: np.ndarray
+    fit_error: np.ndarray
+    validation_error: np.ndarray
+    least_squares_error: np.ndarray
+    consistency_cost: float
+    at_boundary: tuple[str, ...]
     information: np.ndarray
-    prepared: Prepared
-    split: int
+    recordings: tuple[FitRecording, ...]
     equations: int
     gains: Gains | None = None
+    excluded: tuple[Exclusion, ...] = ()
+    reversed: tuple[str, ...] = ()
 
     @property
     def explained(self) -> bool:
-        """Whether a physical robot explains the recording: its error is that of least squares, or small; and never large."""
-        left = np.linalg.norm(np.fmax(self.trained, self.foretold)) / (np.linalg.norm(self.signal) or 1.0)
-        return bool(left < LARGE) and (self.cost < UNEXPLAINED or bool((self.trained < SMALL * self.signal).all()))
+        """Whether a physical robot explains the recordings: nearly as well as least squares, or with a small error."""
+        error = np.linalg.norm(np.fmax(self.fit_error, self.validation_error)) / (np.linalg.norm(self.rms) or 1.0)
+        return bool(error < LARGE_ERROR) and (self.consistency_cost < MAX_CONSISTENCY_COST
+                                              or bool((self.fit_error < SMALL_ERROR * self.rms).all()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the fitted joints."""
+        return tuple(self.robot.joint_names[k] for k in self.joints)
 
 
-def fit(robot: Robot, recording: Measurements, held_out: float = HELD_OUT, rate: float = RATE,
-        window: float | None = None, currents: bool = False) -> Fit:
-    """The robot that a recording shows. robot: its geometry, and bodies that what is not shown is taken from.
-
-    recording : t, q, tau as robot.model.efforts.measured has it; qd and qdd count if both are there. A column of NaN in
-                tau: that joint is not measured
-    held_out  : share of the recording, at its end, that is not used
-    rate      : equations per second and joint
-    window    : of polynomials instead of Kalman smoothing, see estimate_recording [s]
-    currents  : tau holds currents, or torques before gears, whose gains are unknown too; robot.model.efforts.measured of
-                the robot found has them
+@dataclass(frozen=True)
+class FitOptions:
+    """held_out : share of each recording, at its end, that is the validation set
+    rate     : equations per second and joint
+    window   : of polynomials instead of Kalman smoothing, see estimate_recording [s]
+    currents : tau holds currents, or torques before gears, whose gains are unknown too; robot.model.efforts.measured of the
+               robot found has them
+    exclude  : exclude joints whose torques contradict those of the others
     """
+
+    held_out: float = HELD_OUT
+    rate: float = RATE
+    window: float | None = None
+    currents: bool = False
+    exclude: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.held_out <= 0.9 or not self.rate > 0.0:
+            raise InputError(f"held_out is {self.held_out}, rate {self.rate}; 0 to 0.9, and a rate above zero are needed")
+
+
+def fit(robot: Robot, recordings: Measurements | Sequence[Measurements], **options) -> Fit:
+    """Return the robot that recordings show.
+
+    robot      : geometry, and the bodies that everything undetermined is taken from
+    recordings : t, q and tau, as robot.model.efforts.measured defines efforts; qd and qdd are used if both are given. A
+    joint whose
+                 column of tau is NaN was not measured. payloads: what the robot carries in this recording only
+    options    : of FitOptions
+
+    Where no physical robot explains the recordings and efforts of some joints act against the URDF's torques, the fit is
+    repeated with their signs reversed.
+    """
+    chosen, given = FitOptions(**options), [recordings] if isinstance(recordings, Measurements) else list(recordings)
     validation.held_base(robot.model)
-    if not 0.0 <= held_out <= 0.9 or not rate > 0.0:
-        raise InputError(f"held_out is {held_out}, rate {rate}; 0 to 0.9, and a number above zero are needed")
-    joints, q, tau = measured(robot, recording)
-    qd, qdd = (None if block is None else np.asarray(block, dtype=float) for block in (recording.qd, recording.qdd))
-    prepared = prepare(recording.t, q, np.nan_to_num(tau), qd, qdd, window, robot.joint_types, robot.joint_names)
-    data = _read(robot, prepared, currents)
-    body = _without_friction(unified(robot.model, tuple(robot.payloads.values())))
-    base = base_parameters(body, robot.gravity_vector, (ROTOR,), free_root=False)
-    regressor = Regressor(Robot(body, robot.backend, robot.gravity_vector), [base.parameters[k] for k in base.kept])
-    given = Recorded(base, regressor, data, round((1.0 - held_out) * len(data.t)), joints)
-    rows, listed = equations(given, rate), values(body, base.parameters)
-    prior, weak = base.grouping @ listed, _weak(base, listed)
-    gains = None
-    if currents:
-        begin = [first(speed) for speed in given.speeds.tolist()]
-        gains = refined(rows, begin, prior, weak, guess(rows, begin, prior))
-    speeds = given.speeds.tolist()
-    models = choose(_in_torques(rows, gains), [list(candidates(v)) for v in speeds], [first(v) for v in speeds], prior, weak)
+    if not given:
+        raise InputError("recordings: none given; at least one is needed")
+    found, signs = _fit(robot, given, chosen)
+    if found.explained or chosen.currents or (signs > 0.0).all():
+        return found
+    other, _ = _fit(_with_signs(robot, found.joints, signs), given, chosen)
+    names = tuple(name for name, sign in zip(found.names, signs, strict=True) if sign < 0.0)
+    return replace(other, reversed=names) if other.explained else found
+
+
+def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[Fit, np.ndarray]:
+    """Return the fit, and the sign (joints,) with which each effort follows the URDF's torque."""
+    problem, prior_values, unseen = _problem(robot, given, options)
+    base = problem.base
+    rows, prior = equations(problem, options.rate), base.grouping @ prior_values
+    prior_std, gains = _prior_std(base, prior_values), None
+    excluded: tuple[Exclusion, ...] = ()
+    models = [initial_model(speed) for speed in problem.max_speeds]
+    signs = _effort_signs(rows, models, prior)
+    if options.currents:
+        gains = refined_gains(rows, models, prior, prior_std, initial_gains(rows, models, prior))
+    elif options.exclude:
+        problem, rows, excluded = _exclude_contradictory(robot, problem, rows, prior, prior_std)
+        models, signs = [initial_model(speed) for speed in problem.max_speeds], _of(problem.joints, signs, robot, given)
+    models = select(_in_torques(rows, gains), [list(candidates(v)) for v in problem.max_speeds], models, prior, prior_std)
     if gains:
-        gains = refined(rows, models, prior, weak, gains.values)
-        rows, given = _in_torques(rows, gains), given._replace(data=_with_gains(data, joints, gains))
-    models, least = _by_load(given, rows, rate, models, prior, weak)
-    whole = _with_friction(robot, given, models)
-    start = np.concatenate((_with_rotors(base, listed, least.x), _brakes(models, least.x[len(base):])))
-    near = _likely(list(nearer(start, whole, least.x, least.covariance)), whole, least)
-    model = replace(_model(body, given, models, near.parameters), efforts=_efforts(robot, joints, gains))
-    found = Robot(model, robot.backend, robot.gravity_vector)
-    return replace(_judged(found, given, models, whole, prior, least, near), gains=gains)
+        gains = refined_gains(rows, models, prior, prior_std, gains.values)
+        rows, problem = _in_torques(rows, gains), _with_gains(problem, gains)
+    models, least = _with_load_friction(problem, rows, options.rate, models, prior, prior_std)
+    whole = _with_friction(robot, problem, models)
+    reference = np.concatenate((_reference(base, prior_values, least), _dissipative(models, least.x[len(base):])))
+    near = _nearest_to_reference(list(nearer(reference, whole, least.x, least.covariance)), whole, least)
+    model = replace(_model(robot, problem, models, near.parameters), efforts=_efforts(robot, problem.joints, gains))
+    found = _judged(robot, Robot(model, robot.backend, robot.gravity_vector), problem, models, whole, prior, least, near)
+    return replace(found, gains=gains, excluded=excluded, unseen=unseen), signs
 
 
-def _by_load(given: Recorded, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
-             weak: np.ndarray) -> tuple[list[FrictionModel], WeightedFit]:
-    """With friction by load where that foretells better. Loads are those of the bodies found, so both are found in turns."""
-    least, b = solve(rows, models, prior, weak), len(prior)
-    rows = with_loads(given, rows, rate, least.x[:b])
-    others = [list(loaded(v, torque)) for v, torque in zip(given.speeds.tolist(), _rms(rows.tau).tolist(), strict=True)]
-    models = choose(rows, others, models, prior, weak)
-    least = solve(rows, models, prior, weak)
-    for _ in range(ROUNDS if any(model.load_smoothing for model in models) else 0):
-        least = solve(with_loads(given, rows, rate, least.x[:b]), models, prior, weak)
-    return models, least
+# ---------------------------------------------------------------------- the recordings as equations
+
+def _problem(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[Problem, np.ndarray, tuple[str, ...]]:
+    """Return the problem, the values of its parameters in the URDF, and the names of parameters that no torque depends on."""
+    parts = [checked(robot, recording) for recording in given]
+    joints = parts[0][0]
+    for other, *_ in parts[1:]:
+        if other != joints:
+            raise InputError(f"recordings: torques of {some(robot.joint_names[k] for k in joints)} are measured in the "
+                             f"first, of "
+                             f"{some(robot.joint_names[k] for k in other)} in another one; the same joints are needed in all")
+    body = _without_joint_terms(unified(robot.model, tuple(robot.payloads.values())))
+    rigid = Robot(body, robot.backend, robot.gravity_vector)
+    recordings = tuple(_read(robot, rigid, recording, q, tau, options)
+                       for recording, (_, q, tau) in zip(given, parts, strict=True))
+    base = base_parameters(body, robot.gravity_vector, (ROTOR,), free_root=False)
+    unseen = base.unseen()
+    held = {k: float(parts[0][1][0, k]) for k in range(robot.n) if k not in joints
+            and all(np.array_equal(q[:, k], np.full(len(q), parts[0][1][0, k])) for _, q, _ in parts)}
+    if held:
+        base = _of_moving(base, body, robot, joints, held)
+    prior_values = values(body, base.parameters)
+    regressor = Regressor(rigid, [base.parameters[k] for k in base.kept])
+    return Problem(base, regressor, recordings, joints, np.eye(robot.n)), prior_values, unseen
 
 
-def _read(robot: Robot, data: Prepared, currents: bool) -> Prepared:
-    """Efforts as the robot file means them, in torques; those whose gains are to be found stay as they are."""
-    if not currents:
-        return replace(data, tau=robot.measured_torque(data.tau, data.q, data.qd))
-    if (contains := robot.model.efforts.measured.contains) != "total":
-        raise InputError(f"the robot file says that measured efforts are {contains}; gains are found of efforts that hold all "
-                         "that the motors do: total")
-    return data
+def _read(robot: Robot, rigid: Robot, recording: Measurements, q: np.ndarray, tau: np.ndarray,
+          options: FitOptions) -> FitRecording:
+    """Return a recording in torques; with unknown gains efforts stay as they are."""
+    measured = robot.model.efforts.measured
+    if options.currents and measured.contains != "total":
+        raise InputError(f"measured_effort of the robot file: contains is {measured.contains}; unknown gains need efforts "
+                         f"that "
+                         "contain the whole torque: total")
+    qd, qdd = (None if block is None else np.asarray(block, dtype=float) for block in (recording.qd, recording.qdd))
+    data = prepare(recording.t, q, np.nan_to_num(tau), qd, qdd, options.window, robot.joint_types,
+                   robot.joint_names)
+    if not options.currents:
+        data = replace(data, tau=robot.measured_torque(data.tau, data.q, data.qd))
+    carried, payloads = np.zeros_like(data.tau), dict(recording.payloads or {})
+    if payloads:
+        loaded = _carrying(rigid, payloads)
+        carried = loaded.inverse_dynamics(data.q, data.qd, data.qdd) - rigid.inverse_dynamics(data.q, data.qd, data.qdd)
+    return FitRecording(data, round((1.0 - options.held_out) * len(data.t)), carried, payloads)
+
+
+def _carrying(robot: Robot, payloads: Mapping[str, tuple[Any, ...]]) -> Robot:
+    """Return the robot with payloads on its links."""
+    for link, payload in payloads.items():
+        robot = robot.with_payload(link, *payload)
+    return robot
+
+
+def _of_moving(base: BaseParameters, body: Model, robot: Robot, joints: tuple[int, ...],
+               held: dict[int, float]) -> BaseParameters:
+    """Return the base parameters of the measured joints' torques while the held joints are at rest.
+
+    A robot with many held joints has far fewer of them, and every solve costs their number cubed.
+    """
+    left = [base.parameters[k] for k in base.kept]
+    n, states = body.n, 3 * len(left) // max(len(joints), 1) + 10
+    x = np.random.default_rng(0).normal(size=(states, 3 * n))
+    for k, position in held.items():
+        x[:, k], x[:, n + k], x[:, 2 * n + k] = position, 0.0, 0.0
+    W = sampled_regressor(body, left, robot.gravity_vector, states=x).reshape(states, n, len(left))[:, list(joints)]
+    further = from_regressor(W.reshape(-1, len(left)), left)
+    grouping = further.grouping @ base.grouping
+    links = {base.parameters[k].link for k in np.flatnonzero(grouping.any(axis=0)).tolist()}
+    kept = [base.kept[k] for k in further.kept]
+    listed = [k for k, parameter in enumerate(base.parameters) if parameter.link in links]
+    return BaseParameters(tuple(base.parameters[k] for k in listed), tuple(listed.index(k) for k in kept), grouping[:, listed])
+
+
+def _without_joint_terms(model: Model) -> Model:
+    bare = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry", "load_dependent"), 0.0)
+    return replace(model, links=tuple(replace(link, term=replace(link.term, **bare)) for link in model.links))
+
+
+def _prior_std(base: BaseParameters, prior_values: np.ndarray) -> np.ndarray:
+    """Return standard deviations (b,) of base parameters about the URDF's. A URDF has no rotors: the robot's inertia."""
+    size = np.maximum(np.abs(base.grouping) @ np.abs(prior_values), 1e-3 * np.abs(prior_values).max(initial=1e-3))
+    rotors = np.array([base.parameters[k].kind == ROTOR for k in base.kept])
+    inertias = size[[unit in ("kg m^2", "kg") for unit in base.units]]
+    return PRIOR_STD * np.where(rotors, inertias.max(initial=0.0), size)
+
+
+# ---------------------------------------------------------------------- joints in other units
+
+def _exclude_contradictory(robot: Robot, problem: Problem, rows: Rows, prior: np.ndarray,
+                           prior_std: np.ndarray) -> tuple[Problem, Rows, tuple[Exclusion, ...]]:
+    """Exclude one after another the joint that is not explained, or without which the error of another one is far smaller.
+
+    A joint alone is explained by some bodies, whatever its unit; these bodies then contradict the other joints. Among several
+    suspects it is the one whose torques differ most from the URDF's in scale.
+    """
+    excluded: list[Exclusion] = []
+    while len(problem.joints) > 1:
+        models = [initial_model(speed) for speed in problem.max_speeds]
+        together = solve(rows, models, prior, prior_std)
+        errors = together.errors(together.x)
+        relative = errors / np.maximum(np.sqrt(np.mean(rows.tau**2, axis=0)), np.finfo(float).tiny)
+        gains = np.zeros((len(errors), len(errors)))  # of the joint of a column, without that of the row
+        for k in range(len(errors)):
+            rest = [j for j in range(len(errors)) if j != k]
+            alone = solve(rows.without(k), [models[j] for j in rest], prior, prior_std)
+            gains[k, rest] = np.log(errors[rest] / alone.errors(alone.x))
+        suspects = (relative > MAX_ERROR) | (gains.max(axis=1) > CONTRADICTION)
+        if not suspects.any():
+            break
+        scale = np.log(np.abs(initial_gains(rows, models, prior)))
+        worst = int(np.argmax(np.where(suspects, np.abs(scale - np.median(scale)) + np.maximum(gains.max(axis=1), 0.0), -1.0)))
+        names = [robot.joint_names[k] for k in problem.joints]
+        other = int(np.argmax(gains[worst]))
+        excluded.append(Exclusion(names[worst], float(relative[worst]), (float(np.exp(gains[worst, other])), names[other])))
+        problem, rows = problem.without(worst), rows.without(worst)
+    return problem, rows, tuple(excluded)
+
+
+def _of(joints: tuple[int, ...], signs: np.ndarray, robot: Robot, given: list[Measurements]) -> np.ndarray:
+    """Return the signs of the joints that are left."""
+    before = checked(robot, given[0])[0]
+    return signs[[before.index(k) for k in joints]]
+
+
+# ---------------------------------------------------------------------- efforts
+
+def _with_signs(robot: Robot, joints: tuple[int, ...], signs: np.ndarray) -> Robot:
+    """Return the robot with the measured efforts of some joints reversed."""
+    measured = robot.model.efforts.measured
+    per_unit = np.array(measured.per_unit or np.ones(robot.n))
+    per_unit[list(joints)] *= signs
+    efforts = robot.model.efforts._replace(measured=measured._replace(per_unit=tuple(per_unit.tolist())))
+    body = unified(robot.model, tuple(robot.payloads.values()))
+    return Robot(replace(body, efforts=efforts), robot.backend, robot.gravity_vector)
+
+
+def _effort_signs(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
+    """Return -1 for joints whose effort acts against the URDF's torque, and against dissipative friction; 1 for others."""
+    from scipy.optimize import lsq_linear
+
+    found = []
+    for k, model in enumerate(models):
+        W = np.column_stack((rows.Y[:, k] @ prior, rows.friction(k, model)))
+        length = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
+        lower = np.where([False, *(kind == OFFSET for kind in model.kinds)], -np.inf, 0.0)
+        costs = [lsq_linear(W / length, sign * rows.tau[:, k], (lower, np.inf)).cost for sign in (1.0, -1.0)]
+        follows = np.linalg.lstsq(W / length, rows.tau[:, k], rcond=None)[0][0] >= 0.0
+        found.append(1.0 if follows or costs[0] <= costs[1] else -1.0)
+    return np.array(found)
 
 
 def _efforts(robot: Robot, joints: tuple[int, ...], gains: Gains | None) -> Efforts:
-    """What efforts mean, by the gains that were found."""
+    """Return the effort convention with the gains that were found."""
     if not gains:
         return robot.model.efforts
     per_unit = np.ones(robot.n)
@@ -169,65 +368,68 @@ def _in_torques(rows: Rows, gains: Gains | None) -> Rows:
     return rows._replace(tau=rows.tau * gains.values) if gains else rows
 
 
-def _with_gains(data: Prepared, joints: tuple[int, ...], gains: Gains) -> Prepared:
-    """The recording in torques."""
-    tau = data.tau.copy()
-    tau[:, list(joints)] *= gains.values
-    return replace(data, tau=tau)
+def _with_gains(problem: Problem, gains: Gains) -> Problem:
+    """Return the problem with its recordings in torques."""
+    factor = np.ones(problem.recordings[0].data.tau.shape[1])
+    factor[list(problem.joints)] = gains.values
+    return replace(problem, recordings=tuple(replace(of, data=replace(of.data, tau=of.data.tau * factor))
+                                             for of in problem.recordings))
 
 
-def _judged(found: Robot, given: Recorded, models: list[FrictionModel], whole: BaseParameters, prior: np.ndarray,
-            least: WeightedFit, near: NearestValues) -> Fit:
-    """The robot beside the recording."""
-    data, split, joints = given.data, given.split, list(given.joints)
-    tau, possible = data.tau[:, joints], whole.grouping @ near.parameters
-    error = tau - found.inverse_dynamics(data.q, data.qd, data.qdd)[:, joints]
-    unbound = tau[split:] - foretold(given, models, least.x)
-    cost = float(np.mean(np.log(least.errors(possible) / least.errors(least.x))))
-    before = np.concatenate((prior, np.full(len(whole) - len(prior), np.nan)))
-    return Fit(found, whole, before, least.x, np.sqrt(np.diagonal(least.covariance)), possible, tuple(models), given.joints,
-               _rms(tau), _rms(error[:split]), _rms(error[split:]), _rms(unbound), cost, near.thin, least.information, data,
-               split, least.tau.size)
+# ---------------------------------------------------------------------- friction
+
+def _with_load_friction(problem: Problem, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
+                        prior_std: np.ndarray) -> tuple[list[FrictionModel], WeightedFit]:
+    """Select friction by load where it predicts better. Loads are those of the bodies found: both are solved in turn."""
+    least, b = solve(rows, models, prior, prior_std), len(prior)
+    rows = with_loads(problem, rows, rate, least.x[:b])
+    torques = np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()
+    others = [list(loaded_candidates(v, torque)) for v, torque in zip(problem.max_speeds, torques, strict=True)]
+    models = select(rows, others, models, prior, prior_std)
+    least = solve(rows, models, prior, prior_std)
+    if (simpler := _significant(models, least, b)) != models:
+        models, least = simpler, solve(rows, simpler, prior, prior_std)
+    for _ in range(LOAD_ROUNDS if any(model.load_smoothing for model in models) else 0):
+        least = solve(with_loads(problem, rows, rate, least.x[:b]), models, prior, prior_std)
+    return models, least
 
 
-def _without_friction(model: Model) -> Model:
-    bare = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry", "load_dependent"), 0.0)
-    return replace(model, links=tuple(replace(link, term=replace(link.term, **bare)) for link in model.links))
+def _significant(models: list[FrictionModel], least: WeightedFit, b: int) -> list[FrictionModel]:
+    """Return the models without the terms whose estimate is within SIGNIFICANCE standard deviations of zero."""
+    found, start = [], b
+    for model in models:
+        place = {kind: start + k for k, kind in enumerate(model.kinds)}
+        start += len(model.kinds)
 
+        def is_significant(plus: str, minus: str | None = None, place: dict[str, int] = place) -> bool:
+            row = np.zeros(len(least.x))
+            row[place[plus]] = 1.0
+            if minus:
+                row[place[minus]] = -1.0
+            return bool(abs(row @ least.x) > SIGNIFICANCE * np.sqrt(row @ least.covariance @ row))
 
-def _weak(base: BaseParameters, prior: np.ndarray) -> np.ndarray:
-    """(b,) Standard deviations of base parameters about the URDF's. Of rotors a URDF knows nothing: the robot's inertia."""
-    size = np.maximum(np.abs(base.grouping) @ np.abs(prior), 1e-3 * np.abs(prior).max(initial=1e-3))
-    rotors = np.array([base.parameters[k].kind == ROTOR for k in base.kept])
-    inertias = size[[unit in ("kg m^2", "kg") for unit in base.units]]
-    return WEAK * np.where(rotors, inertias.max(initial=0.0), size)
-
-
-def _with_rotors(base: BaseParameters, prior: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The URDF's parameters, with rotors as least squares found them, where that has found any."""
-    found = prior.copy()
-    for k, value in zip(base.kept, x, strict=False):
-        if base.parameters[k].kind == ROTOR:
-            found[k] = max(float(value), prior[k])
+        if model.load_smoothing and not is_significant(LOAD):
+            model = model.unloaded
+        if model.stribeck_velocity and not is_significant("breakaway", "coulomb"):
+            model = model._replace(stribeck_velocity=None)
+        if model.asymmetric and not is_significant("forwards", "backwards"):
+            model = model._replace(asymmetric=False)
+        found.append(model)
     return found
 
 
-def _rms(x: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.mean(x**2, axis=0)) if len(x) else np.full(x.shape[1], np.nan)
+def _dissipative(models: list[FrictionModel], found: np.ndarray) -> np.ndarray:
+    """Return friction coefficients by least squares, the negative ones replaced."""
+    kinds = [kind for model in models for kind in model.kinds]
+    return np.where(np.array(kinds) == OFFSET, found, np.maximum(found, 1e-3 * np.abs(found).max(initial=1e-3)))
 
 
-def _likely(path: list[NearestValues], base: BaseParameters, least: WeightedFit) -> NearestValues:
-    """The first on the way from the URDF to the measurement that explains the recording nearly as well as the last."""
-    scores = [float(np.mean(np.log(least.errors(base.grouping @ step.parameters)))) for step in path]
-    return next(step for step, score in zip(path, scores, strict=True) if score <= min(scores) + WORSE)
-
-
-def _with_friction(robot: Robot, given: Recorded, models: list[FrictionModel]) -> BaseParameters:
-    """Base parameters and friction terms in one list."""
-    base = given.base
+def _with_friction(robot: Robot, problem: Problem, models: list[FrictionModel]) -> BaseParameters:
+    """Return base parameters and friction terms in one list."""
+    base = problem.base
     numbers = {link.joint: k for k, link in enumerate(robot.model.links) if link.joint}
     more = []
-    for joint, model in zip(given.joints, models, strict=True):
+    for joint, model in zip(problem.joints, models, strict=True):
         name = robot.joint_names[joint]
         force, speed = ("N", "m/s") if robot.joint_types[joint] == "prismatic" else ("N m", "rad/s")
         units = {LOAD: "", **dict.fromkeys(BY_SPEED, f"{force}/({speed})")}
@@ -238,24 +440,102 @@ def _with_friction(robot: Robot, given: Recorded, models: list[FrictionModel]) -
     return BaseParameters((*base.parameters, *more), (*base.kept, *range(count, count + terms)), grouping)
 
 
-def _brakes(models: list[FrictionModel], found: np.ndarray) -> np.ndarray:
-    """Friction to begin with: what least squares found, where it is none that drives."""
-    kinds = [kind for model in models for kind in model.kinds]
-    return np.where(np.array(kinds) == OFFSET, found, np.maximum(found, 1e-3 * np.abs(found).max(initial=1e-3)))
+# ---------------------------------------------------------------------- physical parameters
+
+def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFit) -> np.ndarray:
+    """Return the parameters (p,) that the physical ones are drawn to: the URDF's bodies, and rotors as the recordings show
+    them.
+
+    Often only the sum of a rotor's inertia and of a link's about the same axis is determined. Rotors are the maximum a
+    posteriori estimate with bodies that deviate from the URDF's by BODY_STD of their size, and rotors of any size that is
+    not negative.
+    """
+    from scipy.optimize import lsq_linear
+
+    b, rotors = len(base), np.array([parameter.kind == ROTOR for parameter in base.parameters])
+    if not rotors.any():
+        return prior_values
+    scale = parameter_scales(base.parameters, prior_values)
+    inertias = [parameter.unit in ("kg m^2", "kg") for parameter in base.parameters]
+    std = np.where(rotors, PRIOR_STD * (np.abs(base.grouping) @ np.abs(prior_values)).max(initial=scale[inertias].max()),
+                   BODY_STD * scale)
+    half = np.linalg.cholesky(np.linalg.inv(least.covariance[:b, :b])).T  # information = half^T half
+    A = np.vstack((half @ base.grouping * std, np.eye(len(std))))
+    y = np.concatenate((half @ (least.x[:b] - base.grouping @ prior_values), np.zeros(len(std))))
+    lower = np.where(rotors, -prior_values / std - 1e-12, -np.inf)
+    found = prior_values + std * lsq_linear(A, y, (lower, np.inf)).x
+    return np.where(rotors, np.maximum(found, 0.0), prior_values)
 
 
-def _model(model: Model, given: Recorded, models: list[FrictionModel], found: np.ndarray) -> Model:
-    """With bodies and rotors (the first of what was found) and friction (the rest)."""
+def _nearest_to_reference(path: list[NearestValues], base: BaseParameters, least: WeightedFit) -> NearestValues:
+    """Return the first on the path from the reference to the measurement that explains it nearly as well as the best.
+
+    Points between two physical robots are physical: the last step is shortened by bisection.
+    """
+    def score(parameters: np.ndarray) -> float:
+        return float(np.mean(np.log(least.errors(base.grouping @ parameters))))
+
+    scores = [score(step.parameters) for step in path]
+    limit = min(scores) + MAX_LOSS
+    k = next(k for k, value in enumerate(scores) if value <= limit)
+    if k == 0:
+        return path[0]
+    before, after = path[k - 1].parameters, path[k].parameters
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if score(before + middle * (after - before)) <= limit else (middle, high)
+    return path[k]._replace(parameters=before + high * (after - before))
+
+
+def _model(robot: Robot, problem: Problem, models: list[FrictionModel], found: np.ndarray) -> Model:
+    """Return the model with the bodies and rotors (first in `found`) and the friction (the rest) that were found."""
+    body, listed = unified(robot.model, tuple(robot.payloads.values())), problem.base.parameters
     by_link: dict[int, dict[str, float]] = {}
-    for parameter, value in zip(given.base.parameters, found, strict=False):
+    for parameter, value in zip(listed, found, strict=False):
         by_link.setdefault(parameter.link, {})[parameter.kind] = float(value)
-    friction, rest = {}, found[len(given.base.parameters):]
-    for joint, choice in zip(given.joints, models, strict=True):
+    friction, rest = {}, found[len(listed):]
+    for joint, choice in zip(problem.joints, models, strict=True):
         own, rest = rest[:len(choice.kinds)], rest[len(choice.kinds):]
-        friction[model.joint_names[joint]] = choice.terms(own)
-    links = list(model.links)
-    for number, values_ in by_link.items():
-        link, (m, ms, J) = links[number], inertia(values_)
-        term = replace(link.term, rotor_inertia=values_[ROTOR] / link.term.gear_ratio**2, **friction.get(link.joint, {}))
-        links[number] = replace(link, m=float(m), ms=frozen(ms), J=frozen(J), term=term)
-    return replace(model, links=tuple(links))
+        friction[body.joint_names[joint]] = choice.terms(own)
+    links = list(body.links)
+    bare = _without_joint_terms(body).links
+    for number, given in by_link.items():
+        link = links[number]
+        if INERTIAL[0] in given:
+            m, ms, J = inertia(given)
+            link = replace(link, m=float(m), ms=frozen(ms), J=frozen(J))
+        term = bare[number].term if link.joint in friction else link.term
+        rotor = given[ROTOR] / term.gear_ratio**2 if ROTOR in given else term.rotor_inertia
+        links[number] = replace(link, term=replace(term, rotor_inertia=rotor, **friction.get(link.joint, {})))
+    return replace(body, links=tuple(links))
+
+
+# ---------------------------------------------------------------------- verdict
+
+def _judged(before: Robot, found: Robot, problem: Problem, models: list[FrictionModel], whole: BaseParameters,
+            prior: np.ndarray, least: WeightedFit, near: NearestValues) -> Fit:
+    """Return the robot found with its errors."""
+    joints = list(problem.joints)
+    tau = [of.data.tau[:, joints] for of in problem.recordings]
+    residuals = [_residuals(found, of)[:, joints] for of in problem.recordings]
+    urdf = [_residuals(before, of)[:, joints] for of in problem.recordings]
+    fitted = np.concatenate([error[:of.split] for of, error in zip(problem.recordings, residuals, strict=True)])
+    validated = np.concatenate([error[of.split:] for of, error in zip(problem.recordings, residuals, strict=True)])
+    urdf_error = np.concatenate([error[of.split if len(validated) else 0:] for of, error
+                                 in zip(problem.recordings, urdf, strict=True)])
+    values_ = whole.grouping @ near.parameters
+    cost = float(np.mean(np.log(least.errors(values_) / least.errors(least.x))))
+    return Fit(found, before, whole, (), np.concatenate((prior, np.full(len(whole) - len(prior), np.nan))), least.x,
+               np.sqrt(np.diagonal(least.covariance)), values_, tuple(models), problem.joints, _rms(np.concatenate(tau)),
+               _rms(urdf_error), _rms(fitted), _rms(validated), _rms(validation_residuals(problem, models, least.x)), cost,
+               near.thin, least.information, problem.recordings, least.tau.size)
+
+
+def _residuals(robot: Robot, of: FitRecording) -> np.ndarray:
+    data: Prepared = of.data
+    return data.tau - _carrying(robot, of.payloads).inverse_dynamics(data.q, data.qd, data.qdd)
+
+
+def _rms(x: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(x**2, axis=0)) if len(x) else np.full(x.shape[1], np.nan)

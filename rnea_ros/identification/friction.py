@@ -1,15 +1,16 @@
-"""Friction models of a joint: which terms, at which speeds, as columns of equations that are linear in what is unknown.
+"""Friction models of a joint: which terms, at which speeds, as columns of equations that are linear in the unknowns.
 
     s = tanh(qd / v)     e = 1 - tanh^2(qd / vs)     as in algorithms/joint_dynamics.py
 
-    coulomb     s (1 - e)    Coulomb friction at speed; without Stribeck's term e is zero
-    breakaway   s e          Coulomb friction near rest
-    forwards    qd (1 + s)/2 viscous friction, the one way and the other; qd where both are the same
-    backwards   qd (1 - s)/2
-    load_dependent  s sqrt(X^2 + l^2)   by the torque X of links and rotor
-    offset      1            constant torque; with it Coulomb friction may differ between both ways too
+    coulomb         s (1 - e)             Coulomb friction at speed; e is zero without the Stribeck term
+    breakaway       s e                   Coulomb friction near zero velocity
+    viscous         qd                    viscous friction, equal in both directions
+    forwards        qd (1 + s)/2          viscous friction for positive velocity
+    backwards       qd (1 - s)/2          viscous friction for negative velocity
+    load_dependent  s sqrt(X^2 + l^2)     X: torque of links and rotor
+    offset          1                     constant torque; with it Coulomb friction may differ between the directions
 
-Each but the offset is not negative, exactly where friction never drives.
+Every column but the offset has a coefficient that is not negative, exactly when friction dissipates energy.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ import numpy as np
 
 OFFSET, LOAD, BY_SPEED = "offset", "load_dependent", ("viscous", "forwards", "backwards")
 SMOOTHING = (0.003, 0.01, 0.02, 0.04, 0.07, 0.12, 0.2)  # v, as shares of the largest speed
-STRIBECK = (0.04, 0.08, 0.15, 0.3, 0.6, 1.2)  # vs
-UNLOADED = 0.02  # l, as a share of the torque
-MOST_LOAD = 0.999  # of the load: the largest share that friction can be
-ABOVE = 1.9  # vs / v at least: nearer ones cannot be told apart
+STRIBECK = (0.04, 0.08, 0.15, 0.3, 0.6, 1.2)  # vs, as shares of the largest speed
+LOAD_SMOOTHING = 0.02  # l, as a share of the RMS torque
+MAX_LOAD_SHARE = 0.999  # of load_dependent
+MIN_SPEED_RATIO = 1.9  # vs / v: closer speeds cannot be distinguished
 
 
 class FrictionModel(NamedTuple):
-    """smoothing, stribeck_velocity (None: no such term) [rad/s, m/s]; asymmetric: viscous friction by direction;
-    load_smoothing [N m, N], 0: friction does not depend on the load."""
+    """Terms of the friction of one joint.
+
+    smoothing         : v [rad/s, m/s]
+    stribeck_velocity : vs [rad/s, m/s]; None: no Stribeck term
+    asymmetric        : viscous friction differs between the directions
+    load_smoothing    : l [N m, N]; 0: friction does not depend on the load
+    """
 
     smoothing: float
     stribeck_velocity: float | None = None
@@ -38,24 +44,25 @@ class FrictionModel(NamedTuple):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Names of its columns."""
-        low = ("breakaway",) if self.stribeck_velocity else ()
+        """Names of the columns."""
+        stribeck = ("breakaway",) if self.stribeck_velocity else ()
         by_speed = ("forwards", "backwards") if self.asymmetric else ("viscous",)
-        return ("coulomb", *low, *by_speed, *((LOAD,) if self.load_smoothing else ()), OFFSET)
+        return ("coulomb", *stribeck, *by_speed, *((LOAD,) if self.load_smoothing else ()), OFFSET)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
+        """Names of the terms, for reports."""
         terms = ["Coulomb", "viscous"] + ["Stribeck"] * bool(self.stribeck_velocity) + ["asymmetric"] * self.asymmetric
         terms += ["load"] * bool(self.load_smoothing)
         return ", ".join(terms)
 
     @property
     def unloaded(self) -> FrictionModel:
-        """Without dependence on the load."""
+        """The model without dependence on the load."""
         return self._replace(load_smoothing=0.0)
 
     def columns(self, qd: np.ndarray, X: np.ndarray | float = 0.0) -> np.ndarray:
-        """(samples, terms) of speeds (samples,), and loads where the model has them."""
+        """Return the columns (samples, terms) at speeds qd (samples,) and loads X (samples,)."""
         s = np.tanh(qd / self.smoothing)
         e = 1.0 - np.tanh(qd / self.stribeck_velocity) ** 2 if self.stribeck_velocity else 0.0 * qd
         found = {"coulomb": s * (1.0 - e), "breakaway": s * e, "viscous": qd, "forwards": qd * (1.0 + s) / 2.0,
@@ -63,11 +70,11 @@ class FrictionModel(NamedTuple):
         return np.column_stack([found[kind] for kind in self.kinds])
 
     def terms(self, values: Sequence[float] | np.ndarray) -> dict[str, float]:
-        """Friction of JointDynamics from the values of its columns."""
+        """Return the friction arguments of JointDynamics for the coefficients of the columns."""
         given = {kind: float(value) for kind, value in zip(self.kinds, values, strict=True)}
         found = {"coulomb": given["coulomb"], "offset": given[OFFSET], "smoothing": self.smoothing}
         if self.load_smoothing:
-            found |= {LOAD: min(given[LOAD], MOST_LOAD), "load_smoothing": self.load_smoothing}
+            found |= {LOAD: min(given[LOAD], MAX_LOAD_SHARE), "load_smoothing": self.load_smoothing}
         if self.stribeck_velocity:
             found |= {"stribeck": given["breakaway"] - given["coulomb"], "stribeck_velocity": self.stribeck_velocity}
         if not self.asymmetric:
@@ -76,31 +83,28 @@ class FrictionModel(NamedTuple):
         return found | {"viscous": (forwards + backwards) / 2.0, "asymmetry": (forwards - backwards) / 2.0}
 
 
-def loaded(speed: float, torque: float) -> Iterator[FrictionModel]:
-    """The same with friction by load, for a joint of this torque (rms)."""
+def candidates(speed: float) -> Iterator[FrictionModel]:
+    """Yield the models for a joint of this largest speed, those with fewer terms first."""
+    for stribeck in ((None,), STRIBECK):
+        for asymmetric in (False, True):
+            yield from (FrictionModel(_three_digits(v * speed), vs and _three_digits(vs * speed), asymmetric)
+                        for v in SMOOTHING for vs in stribeck if vs is None or vs > MIN_SPEED_RATIO * v)
+
+
+def loaded_candidates(speed: float, torque: float) -> Iterator[FrictionModel]:
+    """Yield the models with friction by load for a joint of this RMS torque."""
     return (model._replace(load_smoothing=load_smoothing(torque)) for model in candidates(speed))
 
 
 def load_smoothing(torque: float) -> float:
-    """l for a joint of this torque (rms)."""
-    return _plain(UNLOADED * torque)
+    """Return l for a joint of this RMS torque."""
+    return _three_digits(LOAD_SMOOTHING * torque)
 
 
-def candidates(speed: float) -> Iterator[FrictionModel]:
-    """Models for a joint whose largest speed this is, those with fewer terms first."""
-    for stribeck in ((None,), STRIBECK):
-        for asymmetric in (False, True):
-            yield from (FrictionModel(_plain(v * speed), vs and _plain(vs * speed), asymmetric) for v in SMOOTHING
-                        for vs in stribeck if vs is None or vs > ABOVE * v)
+def initial_model(speed: float) -> FrictionModel:
+    """Return the model that the selection starts from."""
+    return FrictionModel(_three_digits(SMOOTHING[2] * speed))
 
 
-def first(speed: float) -> FrictionModel:
-    """The model to begin with."""
-    return FrictionModel(_plain(SMOOTHING[2] * speed))
-
-
-def _plain(speed: float) -> float:
-    """Three digits: a speed of a list is not known better."""
+def _three_digits(speed: float) -> float:
     return float(f"{speed:.3g}")
-
-

@@ -7,7 +7,7 @@ solved by least_squares.py; each joint's torque, and each rate, is a channel wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,7 +34,8 @@ class Measurements:
     """What was measured, in the robot's coordinates: t (samples,) [s], the others (samples, n).
 
     tau and tau_rate are the torques of the joints [N m, N] and, where there is a sensor for them, their rates. Derivatives
-    that are None are estimated from those that are not; without tau_rate, qddd is not needed.
+    that are None are estimated from those that are not; without tau_rate, qddd is not needed. payloads: link -> (mass, com,
+    inertia) that the robot carries in this recording only, as of Robot.with_payload; used by fitting.fit.
     """
 
     t: Any
@@ -44,6 +45,7 @@ class Measurements:
     qdd: Any = None
     qddd: Any = None
     tau_rate: Any = None
+    payloads: Mapping[str, tuple[Any, ...]] | None = None
 
 
 @dataclass(frozen=True, eq=False)

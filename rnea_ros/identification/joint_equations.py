@@ -1,9 +1,14 @@
-"""The equations of a recording, joint by joint: rows of the regressor, columns of friction models, torques; low-passed."""
+"""Identification equations, joint by joint: regressor rows, friction columns and torques, low-passed and decimated.
+
+Torques, friction and rotors are those of the motors where a transmission couples joints: with motor velocities v = G qd the
+equations of the joints are multiplied by G^-T, so that the friction of a motor stays in one equation (model/couplings.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,96 +22,150 @@ from .identification import CHUNK, Measurements
 from .parallel_filter import filtered, low_pass
 from .regressor_kernel import Regressor
 
-MOST = 20_000  # equations of a joint
+MAX_EQUATIONS = 20_000  # for each joint and recording
 
 
-class Recorded(NamedTuple):
-    """A recording beside a robot without friction.
+@dataclass(frozen=True, eq=False)
+class FitRecording:
+    """One recording as the fit uses it.
 
-    base  : its base parameters, regressor: of those that are kept
-    split : the first sample that is not used
-    joints: numbers of those whose torques were measured
+    data     : samples with velocity and acceleration; tau: joint torques [N m, N]
+    split    : first sample of the validation set
+    carried  : (samples, n) torque of the payloads of this recording alone [N m, N]
+    payloads : link -> (mass, com, inertia) of these
+    """
+
+    data: Prepared
+    split: int
+    carried: np.ndarray
+    payloads: Mapping[str, tuple[Any, ...]]
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the part that is fitted [s]."""
+        return float(self.data.t[max(self.split - 1, 0)] - self.data.t[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Recordings beside a robot without friction.
+
+    base, regressor : base parameters, and the regressor of those that are kept
+    joints          : numbers of the measured joints
+    coupling        : G (n, n), motor velocities by joint velocities; the identity without coupled transmissions
     """
 
     base: BaseParameters
     regressor: Regressor
-    data: Prepared
-    split: int
+    recordings: tuple[FitRecording, ...]
     joints: tuple[int, ...]
+    coupling: np.ndarray
 
     @property
-    def speeds(self) -> np.ndarray:
-        """(joints,) the largest speed of each, above zero."""
-        speeds = np.abs(self.data.qd[:self.split, self.joints]).max(axis=0, initial=0.0)
-        return np.maximum(speeds, np.finfo(float).eps)
+    def max_speeds(self) -> list[float]:
+        """Largest motor speed of each measured joint, above zero [rad/s, m/s]."""
+        speeds = [np.abs(self.motor_speeds(of.data.qd[:of.split])).max(axis=0, initial=0.0) for of in self.recordings]
+        return np.maximum(np.max(speeds, axis=0), np.finfo(float).eps).tolist()
+
+    def motor_speeds(self, qd: np.ndarray) -> np.ndarray:
+        """Return motor speeds (samples, joints) of the measured joints."""
+        return (qd @ self.coupling.T)[:, list(self.joints)]
+
+    def motor_torques(self, tau: np.ndarray) -> np.ndarray:
+        """Return motor torques (samples, joints, ...) of the measured joints, of joint torques (samples, n, ...)."""
+        if np.array_equal(self.coupling, np.eye(len(self.coupling))):
+            return tau[:, list(self.joints)]
+        return np.einsum("ij,sj...->si...", np.linalg.inv(self.coupling).T[list(self.joints)], tau)
+
+    def rows(self, data: Prepared, part: slice) -> np.ndarray:
+        """Return the regressor (samples, joints, b) of some samples."""
+        return self.motor_torques(self.regressor(data.q[part], data.qd[part], data.qdd[part]))
+
+    def without(self, joint: int) -> Problem:
+        """The same without the torque of a joint, by its place among the measured ones."""
+        return replace(self, joints=(*self.joints[:joint], *self.joints[joint + 1:]))
 
 
 class Rows(NamedTuple):
-    """Y (m, joints, b), tau (m, joints), and for each joint the columns (m, terms) of every friction model that no load
-    changes; loads: for each joint the column of friction by load (m,), by smoothing, where loads are known."""
+    """Filtered equations of all recordings.
+
+    Y       : (m, joints, b)
+    tau     : (m, joints)
+    columns : for each joint the columns (m, terms) of every friction model without load
+    loads   : for each joint the column (m,) of friction by load, by its smoothing, where loads are known
+    """
 
     Y: np.ndarray
     tau: np.ndarray
     columns: list[dict[FrictionModel, np.ndarray]]
-    loads: list[dict[float, np.ndarray]] = []  # noqa: RUF012  # nothing is ever added
+    loads: list[dict[float, np.ndarray]] = []  # noqa: RUF012  # never changed
 
     def of(self, joint: int, model: FrictionModel) -> np.ndarray:
-        """(m, b + terms) of one joint."""
+        """Return (m, b + terms) of one joint."""
         return np.column_stack((self.Y[:, joint], self.friction(joint, model)))
 
     def friction(self, joint: int, model: FrictionModel) -> np.ndarray:
-        """(m, terms) of one joint."""
+        """Return (m, terms) of one joint."""
         columns = self.columns[joint][model.unloaded]
         if not model.load_smoothing:
             return columns
         return np.insert(columns, model.kinds.index(LOAD), self.loads[joint][model.smoothing], axis=1)
 
+    def without(self, joint: int) -> Rows:
+        """The same without the equations of a joint."""
+        return Rows(np.delete(self.Y, joint, axis=1), np.delete(self.tau, joint, axis=1),
+                    [*self.columns[:joint], *self.columns[joint + 1:]], [*self.loads[:joint], *self.loads[joint + 1:]])
 
-def measured(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
-    """Numbers of the joints with torques, q and tau (samples, n). InputError for shapes, and where no joint has torques."""
+
+def checked(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """Return the numbers of the measured joints, q and tau (samples, n). InputError for wrong shapes or no torques."""
     q = validation.coordinates("q", recording.q, robot.joint_names)
     tau = np.asarray(recording.tau, dtype=float)
     if q.ndim != 2 or tau.shape != q.shape or np.shape(recording.t) != q.shape[:1]:
-        raise InputError(f"q is {q.shape}, tau {tau.shape}, t {np.shape(recording.t)}; (samples, {robot.n}) twice and "
-                         "(samples,) are needed")
+        raise InputError(f"recording: q has shape {q.shape}, tau {tau.shape}, t {np.shape(recording.t)}; (samples, {robot.n}) "
+                         "for q and tau and (samples,) for t are needed")
     joints = tuple(np.flatnonzero(np.isfinite(tau).all(axis=0)).tolist())
     if not joints:
-        raise InputError("no joint has a finite torque at every sample")
+        raise InputError("recording: no joint has a finite torque at every sample")
     if still := [robot.joint_names[k] for k in joints if not np.ptp(tau[:, k])]:
-        raise InputError(f"the torque of {some(still)} never changes; leave out (NaN) what is not measured")
+        raise InputError(f"recording: the torque of {some(still)} never changes; a joint whose torque was not measured is "
+                         f"excluded with --no-torque {still[0]} (in Python: a column of NaN)")
     return joints, q, tau
 
 
-def equations(given: Recorded, rate: float) -> Rows:
-    """Of the samples before the split, `rate` of them in a second."""
-    data, joints, low = given.data, list(given.joints), _LowPass.of(given, rate)
-    if low.equations * len(joints) <= 2 * len(given.base):
-        raise InputError(f"{low.equations} equations for each joint are too few for {len(given.base)} parameters; a longer "
-                         f"recording, or a rate above {rate:g} is needed")
+def equations(problem: Problem, rate: float) -> Rows:
+    """Return `rate` equations per second and joint, of the samples before each split."""
+    filters = [_LowPass.of(recording, rate) for recording in problem.recordings]
+    count = sum(low.n_equations for low in filters)
+    if count * len(problem.joints) <= 2 * len(problem.base):
+        raise InputError(f"recording: {count} equations for each of {len(problem.joints)} joints are too few for "
+                         f"{len(problem.base)} parameters; a longer recording, or a rate above {rate:g} is needed")
     Y, tau = [], []
-    columns: list[dict[FrictionModel, list]] = [{model: [] for model in candidates(v)} for v in given.speeds.tolist()]
-    for part in low.parts():
-        Y.append(low(given.regressor(data.q[part], data.qd[part], data.qdd[part])[:, joints]))
-        tau.append(low(data.tau[part][:, joints]))
-        for joint, kept in zip(joints, columns, strict=True):
-            for model, found in kept.items():
-                found.append(low(model.columns(data.qd[part, joint])))
+    columns: list[dict[FrictionModel, list]] = [{model: [] for model in candidates(v)} for v in problem.max_speeds]
+    for recording, low in zip(problem.recordings, filters, strict=True):
+        data = recording.data
+        for part in low.parts():
+            Y.append(low(problem.rows(data, part)))
+            tau.append(low(problem.motor_torques(data.tau[part] - recording.carried[part])))
+            for speed, kept in zip(problem.motor_speeds(data.qd[part]).T, columns, strict=True):
+                for model, found in kept.items():
+                    found.append(low(model.columns(speed)))
     return Rows(np.concatenate(Y), np.concatenate(tau),
                 [{model: np.concatenate(found) for model, found in kept.items()} for kept in columns])
 
 
 class _LowPass(NamedTuple):
-    """What equations pass before they are thinned: taps, every how manieth is kept, and samples before the split."""
+    """Low-pass of the equations: taps, decimation, and the number of samples before the split."""
 
     taps: np.ndarray
     decimate: int
     split: int
 
     @classmethod
-    def of(cls, given: Recorded, rate: float) -> _LowPass:
-        t, split = given.data.t, given.split
+    def of(cls, recording: FitRecording, rate: float) -> _LowPass:
+        t, split = recording.data.t, recording.split
         sampled = (split - 1) / max(t[split - 1] - t[0], 1e-9)
-        decimate = max(round(sampled / rate), -(-split // MOST), 1)
+        decimate = max(round(sampled / rate), -(-split // MAX_EQUATIONS), 1)
         return cls(low_pass(decimate), decimate, split)
 
     @property
@@ -115,12 +174,11 @@ class _LowPass(NamedTuple):
         return np.arange(reach, self.split - reach, self.decimate)
 
     @property
-    def equations(self) -> int:
-        """Of what is kept."""
+    def n_equations(self) -> int:
         return len(self._centres)
 
     def parts(self) -> Iterator[slice]:
-        """Samples that are worked at together."""
+        """Yield ranges of samples that are filtered together."""
         centres, reach, per_part = self._centres, len(self.taps) // 2, max(CHUNK // self.decimate, 1)
         for begin in range(0, len(centres), per_part):
             chosen = centres[begin:begin + per_part]
@@ -130,27 +188,35 @@ class _LowPass(NamedTuple):
         return filtered(x, self.taps, self.decimate)
 
 
-def with_loads(given: Recorded, rows: Rows, rate: float, beta: np.ndarray) -> Rows:
-    """With columns of friction by load: by the torques of links and rotors, of base parameters beta (b,)."""
-    data, low, joints = given.data, _LowPass.of(given, rate), list(given.joints)
-    least = [load_smoothing(torque) for torque in np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()]
+def with_loads(problem: Problem, rows: Rows, rate: float, beta: np.ndarray) -> Rows:
+    """Return the equations with columns of friction by load, for the torques of links and rotors of base parameters beta."""
+    smoothing = [load_smoothing(torque) for torque in np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()]
     loads: list[dict[float, list]] = [{model.smoothing: [] for model in kept} for kept in rows.columns]
-    for part in low.parts():
-        X = given.regressor(data.q[part], data.qd[part], data.qdd[part])[:, joints] @ beta
-        for k, (joint, kept) in enumerate(zip(joints, loads, strict=True)):
-            for smoothing, found in kept.items():
-                found.append(low(np.tanh(data.qd[part, joint] / smoothing) * np.hypot(X[:, k], least[k])))
+    for recording in problem.recordings:
+        data, low = recording.data, _LowPass.of(recording, rate)
+        for part in low.parts():
+            X = problem.rows(data, part) @ beta + problem.motor_torques(recording.carried[part])
+            for k, (speed, kept) in enumerate(zip(problem.motor_speeds(data.qd[part]).T, loads, strict=True)):
+                for v, found in kept.items():
+                    found.append(low(np.tanh(speed / v) * np.hypot(X[:, k], smoothing[k])))
     return rows._replace(loads=[{v: np.concatenate(found) for v, found in kept.items()} for kept in loads])
 
 
-def foretold(given: Recorded, models: Sequence[FrictionModel], x: np.ndarray) -> np.ndarray:
-    """Torques (samples, joints) after the split. x: base parameters, and friction joint after joint."""
-    data, rest = given.data, x[len(given.base):]
-    parts = [slice(k, k + CHUNK) for k in range(given.split, len(data.t), CHUNK)]
-    rigid = [given.regressor(data.q[part], data.qd[part], data.qdd[part])[:, list(given.joints)] @ x[:len(given.base)]
-             for part in parts]
-    tau = np.concatenate([np.zeros((0, len(given.joints))), *rigid])
-    for k, (joint, model) in enumerate(zip(given.joints, models, strict=True)):
-        tau[:, k] += model.columns(data.qd[given.split:, joint], tau[:, k]) @ rest[:len(model.kinds)]
-        rest = rest[len(model.kinds):]
-    return tau
+def validation_residuals(problem: Problem, models: Sequence[FrictionModel], x: np.ndarray) -> np.ndarray:
+    """Return measured less predicted motor torques (samples, joints) of all validation sets.
+
+    x: base parameters, then friction coefficients joint after joint
+    """
+    b = len(problem.base)
+    found = [np.zeros((0, len(problem.joints)))]
+    for recording in problem.recordings:
+        data = recording.data
+        for begin in range(recording.split, len(data.t), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            load = problem.rows(data, part) @ x[:b] + problem.motor_torques(recording.carried[part])
+            left, rest = problem.motor_torques(data.tau[part]) - load, x[b:]
+            for k, (speed, model) in enumerate(zip(problem.motor_speeds(data.qd[part]).T, models, strict=True)):
+                left[:, k] -= model.columns(speed, load[:, k]) @ rest[:len(model.kinds)]
+                rest = rest[len(model.kinds):]
+            found.append(left)
+    return np.concatenate(found)

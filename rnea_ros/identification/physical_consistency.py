@@ -108,7 +108,7 @@ def nearer(prior: np.ndarray, base: BaseParameters, beta: np.ndarray, covariance
     (p,) values that they are drawn to, less and less.
     """
     b = len(beta)
-    size = _sizes(base.parameters, prior)
+    size = parameter_scales(base.parameters, prior)
     barrier = _Barrier(base.parameters, prior, size)
     rounding = ROUNDING * np.maximum(np.abs(beta), np.abs(base.grouping) @ size)
     L = np.linalg.cholesky(covariance + np.diag(rounding**2))
@@ -154,8 +154,9 @@ def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.nda
         mu *= FALL
 
 
-def _sizes(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarray:
-    """A scale above zero for every parameter: its own, or one made of mass and extent of its link, or of the whole robot."""
+def parameter_scales(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarray:
+    """Return a scale above zero for every parameter: its own value, or one made of the mass and extent of its link or
+    robot."""
     kinds = np.array([parameter.kind for parameter in listed])
     masses = np.maximum(prior[kinds == "m"], 0.0)
     spread = prior[np.isin(kinds, ("Jxx", "Jyy", "Jzz"))].sum() / 2.0

@@ -1,4 +1,7 @@
-"""Least squares over joints that share base parameters and have friction of their own, weighted by what is left of each."""
+"""Weighted least squares over joints that share base parameters and have friction terms of their own.
+
+The weight of a joint follows from the size of its residuals and from their correlation time.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,21 @@ import numpy as np
 from .friction import FrictionModel
 from .joint_equations import Rows
 
-ROUNDS = 8  # of weighting, by the size of residuals alone, and as many again
-LONGEST = 0.25  # of the equations: over how many of them residuals may stay alike
-LOOSE = 1e-9  # relative: holds friction terms that nothing shows
-FLOOR = 1e-14  # of the torque's square: perfect data must not divide by zero
+N_ROUNDS = 8  # of weighting by the variance of the residuals alone, and as many by variance and correlation
+MAX_LAG = 0.25  # of the number of equations: largest lag of the correlation
+WEAK_PRIOR = 1e-9  # relative: regularizes friction terms that the data do not determine
+MIN_VARIANCE = 1e-14  # relative to the mean squared torque: perfect data must not divide by zero
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedFit:
-    """x: base parameters, then friction joint after joint; its covariance; information: of the recording alone, inverse."""
+    """Least-squares estimate.
+
+    x           : base parameters, then friction coefficients joint after joint
+    covariance  : of x
+    information : inverse covariance by the recording alone, without the prior
+    blocks, tau : equations of each joint (m, len(x)), and the torques (m, joints)
+    """
 
     x: np.ndarray
     covariance: np.ndarray
@@ -28,21 +37,22 @@ class WeightedFit:
 
     @property
     def torques(self) -> np.ndarray:
-        """(m, joints) of x."""
+        """Predicted torques (m, joints)."""
         return np.column_stack([W @ self.x for W in self.blocks])
 
     def errors(self, x: np.ndarray) -> np.ndarray:
-        """(joints,) rms of what x leaves of the torques it was fitted to."""
+        """Return the RMS errors (joints,) of other parameters x over the fitted equations."""
         left = self.tau - np.column_stack([W @ x for W in self.blocks])
-        return np.sqrt(np.mean(left**2, axis=0) + FLOOR * np.mean(self.tau**2))
+        return np.sqrt(np.mean(left**2, axis=0) + MIN_VARIANCE * np.mean(self.tau**2))
 
 
-def solve(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, weak: np.ndarray,
+def solve(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
           more: tuple[np.ndarray, float, np.ndarray] | None = None) -> WeightedFit:
-    """prior, weak (b,): base parameters to stay near, and the standard deviations of that.
+    """Solve for base parameters and friction.
 
-    more: (m, joints) a further column for each joint, at the end of x, the standard deviation of its factor, and
-           about what (joints,)
+    prior, prior_std : (b,) base parameters before the recording, and their standard deviations
+    more             : (m, joints) an additional column for each joint, at the end of x; standard deviation and (joints,) mean
+                       of its coefficient before the recording
     """
     b, starts = len(prior), np.cumsum([len(prior), *(len(model.kinds) for model in models)])
     count = int(starts[-1]) + (len(models) if more else 0)
@@ -54,27 +64,27 @@ def solve(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, weak: 
             W[:, starts[-1] + k] = more[0][:, k]
         blocks.append(W)
     grams = [(W.T @ W, W.T @ rows.tau[:, k]) for k, W in enumerate(blocks)]
-    own = np.max([np.diagonal(gram) for gram, _ in grams], axis=0)
-    hold, pull = LOOSE * np.where(own > 0.0, own, own.max()), np.zeros(count)
-    hold[:b], pull[:b] = 1.0 / weak**2, prior / weak**2
+    largest = np.max([np.diagonal(gram) for gram, _ in grams], axis=0)
+    weight, pull = WEAK_PRIOR * np.where(largest > 0.0, largest, largest.max()), np.zeros(count)
+    weight[:b], pull[:b] = 1.0 / prior_std**2, prior / prior_std**2
     if more:
-        hold[starts[-1]:], pull[starts[-1]:] = 1.0 / more[1] ** 2, more[2] / more[1] ** 2
-    floor = FLOOR * np.mean(rows.tau**2) + np.finfo(float).tiny
+        weight[starts[-1]:], pull[starts[-1]:] = 1.0 / more[1] ** 2, more[2] / more[1] ** 2
+    floor = MIN_VARIANCE * np.mean(rows.tau**2) + np.finfo(float).tiny
     variance = np.mean(rows.tau**2, axis=0) + floor
-    for k in range(2 * ROUNDS):
+    for k in range(2 * N_ROUNDS):
         H = sum(gram / v for (gram, _), v in zip(grams, variance, strict=True))
-        x = np.linalg.solve(H + np.diag(hold), sum(y / v for (_, y), v in zip(grams, variance, strict=True)) + pull)
+        x = np.linalg.solve(H + np.diag(weight), sum(y / v for (_, y), v in zip(grams, variance, strict=True)) + pull)
         left = [rows.tau[:, k] - W @ x for k, W in enumerate(blocks)]
-        variance = np.array([np.mean(r**2) * (alike(r) if k >= ROUNDS else 1.0) + floor for r in left])
-    return WeightedFit(x, np.linalg.inv(H + np.diag(hold)), H, blocks, rows.tau)
+        variance = np.array([np.mean(r**2) * (correlation_factor(r) if k >= N_ROUNDS else 1.0) + floor for r in left])
+    return WeightedFit(x, np.linalg.inv(H + np.diag(weight)), H, blocks, rows.tau)
 
 
-def alike(left: np.ndarray) -> float:
-    """By how much fewer independent values there are in a series than it has: 1 + 2 sum of its correlations, 1 for noise."""
-    if not left.any():
+def correlation_factor(residuals: np.ndarray) -> float:
+    """Return the number of values over the number of independent values: 1 + 2 sum of correlations; 1 for white noise."""
+    if not residuals.any():
         return 1.0
-    spectrum = np.abs(np.fft.rfft(left, 2 * len(left))) ** 2
-    correlation = np.fft.irfft(spectrum)[:max(int(LONGEST * len(left)), 1)]
+    spectrum = np.abs(np.fft.rfft(residuals, 2 * len(residuals))) ** 2
+    correlation = np.fft.irfft(spectrum)[:max(int(MAX_LAG * len(residuals)), 1)]
     correlation /= correlation[0]
     ends = np.flatnonzero(correlation <= 0.0)
     return float(max(1.0 + 2.0 * correlation[1:ends[0] if len(ends) else None].sum(), 1.0))

@@ -217,10 +217,11 @@ def from_regressor(W: np.ndarray, listed: Sequence[Parameter], tolerance: float 
 
 
 def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: ArrayLike = GRAVITY, free_root: bool = False,
-                      seed: int = 0) -> np.ndarray:
-    """Regressors at random states, stacked, with enough rows for from_regressor.
+                      seed: int = 0, states: np.ndarray | None = None) -> np.ndarray:
+    """Return regressors at random states, stacked, with enough rows for from_regressor.
 
-    Coulomb friction jumps with the sign of the speed: what only its smoothing tells apart is not told apart.
+    states: (samples, 3 n) q, qd, qdd instead of random ones. Coulomb friction jumps with the sign of the speed: what only
+    its smoothing tells apart is not told apart.
     """
     n, g = model.n, np.asarray(gravity, dtype=float)
     links = tuple(replace(link, term=replace(link.term, smoothing=JUMP)) for link in model.links)
@@ -231,6 +232,7 @@ def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: ArrayL
         moving = BaseMotion(w=base[:3], wd=base[3:6], a=base[6:])
         return regressor(unknown, len(listed), q, qd, qdd, q * 0.0, g, moving, free_root)[:1]
 
-    states = int(np.ceil(STATES * len(listed) / max(n + 6 * free_root, 1))) + 2
-    x = np.random.default_rng(seed).normal(size=(states, sum(blocks.values())))
-    return np.concatenate(kernel.build(function, blocks, "python")(x)[0])
+    if states is None:
+        count = int(np.ceil(STATES * len(listed) / max(n + 6 * free_root, 1))) + 2
+        states = np.random.default_rng(seed).normal(size=(count, sum(blocks.values())))
+    return np.concatenate(kernel.build(function, blocks, "python")(states)[0])

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -121,8 +122,9 @@ def estimation_notes(blocks: Sequence[RecordedMotion], joint_names: Sequence[str
 
 def _check_held(wanted: Wanted) -> None:
     for name, _ in wanted.reading.held:
-        if name not in wanted.joint_names:
-            raise InputError(f"--hold {name}: the joints are {some(wanted.joint_names)}{near(name, wanted.joint_names)}")
+        if not any(fnmatchcase(joint, name) for joint in wanted.joint_names):
+            raise InputError(f"--hold {name}: no such joint; the joints are {some(wanted.joint_names)}"
+                             f"{near(name, wanted.joint_names)}")
     if wanted.reading.held and not wanted.names:
         raise InputError("--hold: every joint is held; at least one has to be in the recording")
 

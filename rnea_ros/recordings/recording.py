@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -64,7 +65,7 @@ class Reading(NamedTuple):
 
     topic     : of the joint states in a bag; None: the usual one
     rename    : parts (old, new) of the names of columns, or of joints in a bag
-    held      : (joint, position): joints that it does not have, at rest [rad, m]
+    held      : (joint, position): joints that it does not have, at rest [rad, m]; names may be patterns: wheel_*
     columns   : names of the columns of a CSV without a header
     rate      : sampling rate of a CSV without times [Hz]
     time_unit : of the column t of a CSV: one of TIME_UNITS; None: s, refused where that cannot be
@@ -89,6 +90,10 @@ class Reading(NamedTuple):
         """Whether options are given that a bag does not have."""
         return bool(self.columns or self.rate or self.time_unit or self.unit)
 
+    def held_joints(self, joint_names: Sequence[str]) -> dict[str, float]:
+        """Return the positions of the held joints by name; later entries replace earlier ones."""
+        return {name: position for pattern, position in self.held for name in joint_names if fnmatchcase(name, pattern)}
+
 
 class Wanted(NamedTuple):
     """What is to be read, and how: blocks of these joints; of the blocks, what no recording can do without."""
@@ -107,7 +112,7 @@ class Wanted(NamedTuple):
     @property
     def there(self) -> list[int]:
         """Numbers of the joints that the recording has to have."""
-        held = dict(self.reading.held)
+        held = self.reading.held_joints(self.joint_names)
         return [k for k, name in enumerate(self.joint_names) if name not in held]
 
     @property
@@ -121,7 +126,7 @@ class Wanted(NamedTuple):
             return columns
         found = np.full((*columns.shape[:-1], len(self.joint_names)), np.nan if block == "tau" else 0.0)
         found[..., self.there] = columns
-        for name, position in self.reading.held if block == "q" else ():
+        for name, position in self.reading.held_joints(self.joint_names).items() if block == "q" else ():
             found[..., self.joint_names.index(name)] = position
         return found
 

@@ -17,8 +17,9 @@ def _convention(model: Model, file: RobotFile, section: str) -> EffortConvention
     contains = given.get("contains", file.content.get("effort_convention", "total"))
     quantity, reversed_joints = given.get("quantity", "joint_torque"), given.get("reversed", ())
     per_unit = []
+    of = given.get("joints", model.joint_names)
     for name in model.joint_names:
-        drive = drives.get(name, {}) if quantity in ("motor_torque", "current") else {}
+        drive = drives.get(name, {}) if name in of and quantity in ("motor_torque", "current") else {}
         constant = drive.get("torque_constant", 1.0) if quantity == "current" else 1.0
         sign = -1.0 if name in reversed_joints else 1.0
         per_unit.append(sign * constant * drive.get("gear_ratio", 1.0) * drive.get("efficiency", 1.0))

@@ -17,6 +17,7 @@ from support.recorded_robot import URDF
 def arguments(*words):
     parser = argparse.ArgumentParser()
     excite_cli.add_arguments(parser)
+    parser.set_defaults(command="excite")
     return parser.parse_args([str(word) for word in words])
 
 
@@ -29,7 +30,7 @@ def test_motion_and_trajectory(tmp_path, capsys):
     given = (*given, "--iterations", 0, "--rate", 100, "--period", 5)
     limited = (*given, "--limits", tmp_path / "limits.yaml", "--trajectory", tmp_path / "motion.yaml", "--periods", 3)
     assert show(excite_cli.run(arguments(*limited))) == 0
-    assert "condition number" in (printed := capsys.readouterr().out) and "collisions are not looked at" in printed
+    assert "condition number" in (printed := capsys.readouterr().out) and "collisions are not checked" in printed
     with open(tmp_path / "motion.csv") as file:
         names = file.readline().strip().split(",")
     table = dict(zip(names, np.loadtxt(tmp_path / "motion.csv", delimiter=",", skiprows=1).T))

@@ -318,7 +318,7 @@ def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
     for k in range(3):
         slope = difference(lambda h, k=k: found.motion([1.0 + h])[k][0])
         assert slope == pytest.approx(found.motion([1.0])[k + 1][0], abs=1e-8)
-    assert found.condition_number < found.first
+    assert found.prediction_std < found.first
 
 
 def test_torques_and_rates_are_within_limits_too():

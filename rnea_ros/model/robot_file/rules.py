@@ -157,7 +157,8 @@ def _efforts(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
     for section in ("commanded_effort", "measured_effort"):
         quantity = content[section].get("quantity", "joint_torque")
         needed = {"motor_torque": ("gear_ratio",), "current": ("gear_ratio", "torque_constant")}.get(quantity, ())
-        for joint in (joint for model in models for joint in model.joint_names):
+        of = content[section].get("joints", [joint for model in models for joint in model.joint_names])
+        for joint in of:
             for key in needed:
                 if key not in drives.get(joint, {}):
                     yield Problem((section, "quantity"), f"is {quantity}, which needs drives.{joint}.{key}")

@@ -232,6 +232,9 @@ def _effort(text: str, note: str = "", *others: str) -> Schema:
         "quantity": _word("joint_torque (default), or what the motor does before the gear: its torque or its current. These "
                           f"need drives.<joint>.gear_ratio, a current also torque_constant.{note}",
                           *EFFORT_QUANTITIES, *others),
+        "joints": {"type": "array", "items": _name("joint", "A joint."), "minItems": 1,
+                   "description": "Joints whose effort is that quantity; efforts of others are joint torques. Default: all "
+                                  "joints."},
         "reversed": {"type": "array", "items": _name("joint", "A joint."),
                      "description": "Joints whose effort counts the other way than the URDF's axis."}})
 
