@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rename", nargs="+", default=[], metavar="OLD=NEW",
                         help="parts to replace, of the names of columns, or of joints in a bag: effort_=tau_ fer_=panda_")
     parser.add_argument("--hold", nargs="+", default=[], metavar="JOINT[=POSITION]",
-                        help="joints that the recording does not have, at rest at a position, default 0 [rad, m]; names may be "
-                             "patterns: 'wheel_*' 'head_?_joint=0.1'")
+                        help="joints that the recording does not have, at rest at a position, default 0 [rad, m]; "
+                             "names may be patterns: 'wheel_*' 'head_?_joint=0.1'")
     parser.add_argument("--columns", nargs="+", default=[], metavar="NAME",
                         help="names of all columns of a CSV without a header row: t q_joint1 q_joint2 tau_joint1 ...")
     parser.add_argument("--sample-rate", type=float, metavar="HZ",
@@ -83,7 +83,10 @@ def measurements(path: str | Path, robot: Robot, reading: Reading, no_torque: Se
     measured = tuple(name for name in names if name not in missing and name not in held)
     if not measured:
         raise InputError(f"{path}: no joint with a torque is left; the joints are {some(names)}")
-    motion = read(path, Wanted(names, ("q", "qd", "qdd"), ("q",), reading, robot.joint_types))
+    motion, notes = files.read(path, Wanted(names, ("q", "qd", "qdd"), ("q",), reading, robot.joint_types))
+    for line in notes:
+        if not line.startswith("columns not used"):  # as the torques, which are read below
+            print(line, file=sys.stderr)
     _check_units(path, robot, reading, motion)
     types = tuple(robot.joint_types[names.index(name)] for name in measured)
     torques, _ = files.read(path, Wanted(measured, ("q", "tau"), ("q", "tau"), reading._replace(held=()), types))
