@@ -57,7 +57,7 @@ def test_state_is_read_by_name_and_the_map_follows_the_names():
 @pytest.mark.parametrize(("message", "reason", "detail"), [
     (state((), (), ()), "empty", "names no joints"),
     (state("abb"), "duplicate_joint", "b"),
-    (state("xyz"), "other_joints", "none of this robot's joints: x, y, z"),
+    (state("xyz"), "other_joints", "none of this robot's joints: x, y, z; needed are a, b, c. Rename"),
     (state(position=()), "wrong_size", "position has 0 entries for 3 names"),
     (state(velocity=(1.0, 2.0)), "wrong_size", "velocity has 2 entries for 3 names"),
     (state(position=(1.0, math.nan, -math.inf)), "position_not_finite", "b = nan, c = -inf"),

@@ -105,8 +105,8 @@ class StateReader:
         unknown = np.where(rests, np.isnan(self.held), self._since == UNKNOWN)
         if unknown.any():
             strange = f"; not of this robot: {some(others)}" if others else ""
-            raise Rejected("joint_missing", f"no message names {some(self._names(np.flatnonzero(unknown)))} (parameters "
-                                            f"hold_joints.* hold what nobody publishes){strange}", passing=True)
+            raise Rejected("joint_missing", f"no message names {some(self._names(np.flatnonzero(unknown)))} (set "
+                                            f"hold_joints.<joint> for joints that are not published){strange}", passing=True)
         newest = int(self._stamps.max())
         late = ~rests & (newest - self._since > self.age * 1e9)
         if late.any():
@@ -127,7 +127,9 @@ class StateReader:
     def _meet(self, layout: Layout, sender: bytes) -> Part:
         """Somebody new, or with other joints. Raises Rejected."""
         if not layout.joints:
-            raise Rejected("other_joints", f"none of this robot's joints: {some(layout.others)}", passing=True)
+            raise Rejected("other_joints", f"none of this robot's joints: {some(layout.others)}; needed are "
+                                           f"{some(self._map.joint_names)}. Rename the joints of the URDF, or remap "
+                                           "joint_states to this robot's driver", passing=True)
         if len(self._parts) >= SENDERS:
             self.forget()
             self._parts.clear()
