@@ -213,9 +213,10 @@ class FilterBank:
         if phase_std > _AT:
             deviation = np.sqrt(deviation * deviation + (phase_std * motion[1:]) ** 2)
         if rate_std:
-            deviation += rate_std * _ORDER * np.abs(motion[:ORDERS])
+            deviation += (rate_std * _ORDER) * np.abs(motion[:ORDERS])
         ahead = time - self._times[place]
-        shown = motion[:ORDERS] if abs(ahead) < _AT else transition(ahead)[:ORDERS, :SHOWN] @ motion
+        near = abs(ahead) < _AT
+        shown = motion[:ORDERS] + ahead * motion[1:] if near else transition(ahead)[:ORDERS, :SHOWN] @ motion
         return Estimate(shown, deviation)
 
     def _mixed(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
@@ -268,9 +269,13 @@ class FilterBank:
         self._calibration.update(late[:ORDERS] - early[:ORDERS], claimed, position != self._compared)
         self._compared = position.copy()
 
+    def transition(self, step: float) -> np.ndarray:
+        """Return the transition (6, 6) of a state over a time [s]."""
+        return self._even if abs(step - self.period) < _AT else transition(step)
+
     def _moved(self, step: float) -> np.ndarray:
         """Return the states (6, m, n) after a time [s]."""
-        F = self._even if abs(step - self.period) < _AT else transition(step)
+        F = self.transition(step)
         return (F @ self._x.reshape(STATES, -1)).reshape(self._x.shape)
 
     def _place(self, time: float) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import Rejected
-from .chain import transition
 from .encoder import Readings
 from .filter_bank import DeviationCalibration, Estimate, FilterBank
 from .position_noise import PositionNoise, SensorLearning
@@ -24,11 +23,13 @@ _ODD, _ODD_REMEMBERED = 3.0, 0.2  # after a stamp out of line, deviations are la
 _LOOSE, _LOOSELY = 0.15, 10.0  # of a period: for each of the jitter beyond that, deviations are larger by so much
 _UNSEEN = 0.15  # of an encoder's step
 _STANDING, _STANDING_PERIODS = 0.03, 8.0  # s and periods without a change of position, from which on joints are slow
+_NOTHING = np.zeros((4, 1))
 _RECEIVED = 256  # positions kept at least, and as many more
 _NEARBY = 2.5  # of the longest step between stamps lately: positions of so long before and after an instant are near it
 _STEPS_REMEMBERED = 0.3  # s
 _SPEED, _SPEED_SAMPLES = 3.0, 8  # times the mean speed of so many samples on both sides: without a limit, no joint is faster
-_LIMITS = 1.5  # velocity limits that no joint passes: controllers overshoot
+_LATE = 0.5  # of the longest step between stamps lately: a stamp may be later, but joints seldom move at their limit then
+_LIMITS = 1.1  # velocity limits that no joint passes
 _SPREAD = 6.0  # standard deviations of a position
 _RETUNE = 0.01  # of the period: gains are computed again for another one
 
@@ -75,32 +76,37 @@ class ReceivedPositions:
     def unseen(self, time: float, period: float) -> np.ndarray:
         """(4, n) what joints may move, and the derivatives of that, without their encoders' changing by a step."""
         standing = time - self._changed
+        if time - float(self._changed.min(initial=time)) <= max(_STANDING, _STANDING_PERIODS * period):
+            return _NOTHING
         slow = (self._least < np.inf) & (standing > max(_STANDING, _STANDING_PERIODS * period))
         step, seconds = np.where(slow, _UNSEEN * self._least, 0.0), np.where(slow, standing, 1.0)
         found: np.ndarray = step / seconds ** np.arange(4)[:, None]
         return found
 
-    def outside(self, time: float, q: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """(n,) whether positions are outside the range of those received within a few steps of an instant [s], by more than
-        `spread` (n,) and what joints move from the nearest one until then."""
+    def outside(self, time: float, q: np.ndarray, qd: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """Return whether each joint (n,) cannot have such a position and velocity at an instant [s]: the position is outside
+        the range of those received within a few steps, by more than `spread` (n,) and what the joint moves from the nearest
+        one until then; or the velocity is a multiple of the limit and of the speed received."""
         stamps, positions = self._stamps[:self._end], self._positions[:self._end]
         reach = _NEARBY * self._longest
-        first, last = np.searchsorted(stamps, (time - reach, time + reach)).tolist()
-        near = min(max(int(np.searchsorted(stamps, time)), 1), self._end - 1)
+        first, near, last = stamps.searchsorted((time - reach, time, time + reach)).tolist()
+        near = min(max(near, 1), self._end - 1)
         first, last = max(min(first, near - 1), 0), max(last, near + 1)
         around = positions[first:last]
         away: np.ndarray = np.maximum(around.min(axis=0) - q, q - around.max(axis=0)) - spread
-        if not (away <= 0.0).all():
+        fast = (self._limits > 0.0) & ~(np.abs(qd) <= _SPEED * self._limits)
+        if fast.any() or not (away <= 0.0).all():
             wide = slice(max(first - _SPEED_SAMPLES, 0), min(last + _SPEED_SAMPLES, self._end))
             seconds = float(stamps[wide][-1] - stamps[wide][0])
             speed = np.maximum(self._limits, _SPEED * np.ptp(positions[wide], axis=0) / max(seconds, 1e-9))
+            fast &= ~(np.abs(qd) <= _SPEED * speed)
             away -= speed * float(np.abs(stamps[first:last] - time).min())
             away -= self._moved  # at least a step of the encoder, which may not be known yet
         nearest = near if abs(stamps[near] - time) < abs(stamps[near - 1] - time) else near - 1
         step = np.where(np.isfinite(self._least), self._least, 0.0)
-        cone = _LIMITS * self._limits * (abs(float(stamps[nearest]) - time) + self._longest) + spread + 2.0 * step
+        cone = _LIMITS * self._limits * (abs(float(stamps[nearest]) - time) + _LATE * self._longest) + spread + 2.0 * step
         beyond = (self._limits > 0.0) & ~(np.abs(q - positions[nearest]) <= cone)
-        outside: np.ndarray = ~(away <= 0.0) | beyond  # NaN is outside
+        outside: np.ndarray = ~(away <= 0.0) | beyond | fast  # NaN is outside
         return outside
 
 
@@ -195,8 +201,8 @@ class MotionEstimator:
         found = self._filters.at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
         if time > newest:  # others have been heard since; nothing tells how these went on
             found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
-        spread = _SPREAD * np.sqrt(self.noise.variance(np.zeros(len(self._turned))))
-        outside = self._received.outside(time, found.motion[0], spread)
+        spread = _SPREAD * self.noise.std_at_rest
+        outside = self._received.outside(time, found.motion[0], found.motion[1], spread)
         if outside.any():
             self._diverged(found, int(outside.argmax()))
         found = found._replace(deviation=self._consistent(time, found))
@@ -218,10 +224,11 @@ class MotionEstimator:
         """Deviations (4, n) of an estimate that are no smaller than what the last ones were off each other."""
         made = self._newest
         before, self._before = self._before, (time, made, found.motion)
+        assert self._filters
         if before is not None and made != before[1]:
             step = time - before[0]
             if abs(step - (made - before[1]) * 1e-9) < 1e-6:
-                change = np.abs(found.motion - transition(step)[:4, :4] @ before[2])
+                change = np.abs(found.motion - self._filters.transition(step)[:4, :4] @ before[2])
                 self._change = np.maximum(change, self._change * math.exp(-step / _REMEMBERED))
         loose = max(self.clock.jitter / self.clock.period - _LOOSE, 0.0)
         wider = 1.0 + _LOOSELY * loose + _ODD * math.exp(-max(self.clock.time - self._odd, 0.0) / _ODD_REMEMBERED)

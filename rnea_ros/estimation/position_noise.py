@@ -37,6 +37,11 @@ class PositionNoise:
         self._sums = np.zeros((5, len(resolution)))
         self._add_up()
 
+    @property
+    def std_at_rest(self) -> np.ndarray:
+        """Standard deviations (n,) of positions at rest."""
+        return self._std_at_rest
+
     def variance(self, velocity: np.ndarray) -> np.ndarray:
         """(n,) or (k, n) of positions measured at these velocities."""
         blur = self.jitter * self.jitter + self.drift_std * self.drift_std
@@ -65,6 +70,7 @@ class PositionNoise:
     def _add_up(self) -> None:
         encoder = np.where(self.resolution > 0.0, self.resolution / math.sqrt(12.0), _LEAST)
         self._still = encoder**2 + self.deviation**2
+        self._std_at_rest = np.sqrt(self._still)
         self.known = (self.resolution > 0.0) | (self._sums[0] > _KNOWN)
 
 

@@ -232,7 +232,17 @@ def test_the_cone_widens_by_the_velocity_limit_or_by_what_was_received(limits, r
         received.push(0.01 * k, np.array([0.01 * k]))
     for off, outside in ((0.98 * reach, False), (reach + 0.02, True)):
         for side in (0.39 + off, 0.365 - off):
-            assert received.outside(0.49, np.array([side]), np.zeros(1))[0] == outside
+            assert received.outside(0.49, np.array([side]), np.ones(1), np.zeros(1))[0] == outside
+
+
+@pytest.mark.parametrize(("limit", "speed", "outside"), [(2.0, 1.2, False), (2.0, 5.9, False), (2.0, 20.0, True),
+                                                         (0.1, 1.2, False), (np.nan, 20.0, False)])
+def test_a_velocity_beyond_limit_and_data_is_outside_the_cone(limit, speed, outside):
+    """1 rad/s received: a limit in the URDF that is too low refuses nothing."""
+    received = ReceivedPositions(1, np.array([limit]))
+    for k in range(40):
+        received.push(0.01 * k, np.array([0.01 * k]))
+    assert received.outside(0.39, np.array([0.39]), np.array([speed]), np.zeros(1))[0] == outside
 
 
 def test_a_gap_begins_anew_and_lost_samples_do_not():

@@ -28,6 +28,7 @@ START = 0.5  # s; deviations are checked from then on
 LATELY = 0.35  # s; stamps of messages received since then say which instants an estimate may be of
 APART = 0.1  # s; errors of stamps that differ by more are those of two clocks
 TENTH = 10.0  # errors may be so many standard deviations
+UNLIMITED = 3.0  # times the speed of a joint, where its limit is not known
 ROUNDING = 1e-9
 
 
@@ -220,8 +221,8 @@ def _error(stream: Sender, motion: np.ndarray, instants: np.ndarray, recent: np.
 
 def _outside(stream: Sender, q: np.ndarray, instant: float, recent: np.ndarray, late: np.ndarray,
              moved: np.ndarray | None) -> float:
-    """How far positions are outside the cone, over its width there; without limits it is wider by what positions `moved` from
-    one message to the next."""
+    """How far positions are outside the cone, over its width there; without limits that of three times the speed, and by what
+    positions `moved` from one message to the next."""
     stamps = (stream.stamps[recent] - EPOCH) * 1e-9
     near = int(np.abs(stamps - instant).argmin())
     around = np.abs(stamps - stamps[near]) < APART
@@ -229,7 +230,8 @@ def _outside(stream: Sender, q: np.ndarray, instant: float, recent: np.ndarray, 
     away = np.abs(q - stream.positions[recent[near]])
     if "wraps" in stream.kinds:
         away = np.abs((away + np.pi) % (2.0 * np.pi) - np.pi)
-    width = 1.1 * stream.motion.limits * (abs(stamps[near] - instant) + unsure) + 3.0 * stream.noise + 1e-6
+    speed = (1.1 if moved is None else UNLIMITED) * stream.motion.limits
+    width = speed * (abs(stamps[near] - instant) + unsure) + 3.0 * stream.noise + 1e-6
     if moved is not None:
         width = width + moved
     return float(np.max(away / width))
