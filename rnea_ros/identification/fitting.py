@@ -227,7 +227,7 @@ def _problem(robot: Robot, given: list[Measurements], options: FitOptions) -> tu
         base = _of_moving(base, body, robot, joints, held)
     prior_values = values(body, base.parameters)
     regressor = Regressor(rigid, [base.parameters[k] for k in base.kept])
-    return Problem(base, regressor, recordings, joints, np.eye(robot.n)), prior_values, unseen
+    return Problem(base, regressor, recordings, joints), prior_values, unseen
 
 
 def _read(robot: Robot, rigid: Robot, recording: Measurements, q: np.ndarray, tau: np.ndarray,

@@ -1,8 +1,4 @@
-"""Identification equations, joint by joint: regressor rows, friction columns and torques, low-passed and decimated.
-
-Torques, friction and rotors are those of the motors where a transmission couples joints: with motor velocities v = G qd the
-equations of the joints are multiplied by G^-T, so that the friction of a motor stays in one equation (model/couplings.py).
-"""
+"""Identification equations, joint by joint: regressor rows, friction columns and torques, low-passed and decimated."""
 
 from __future__ import annotations
 
@@ -52,34 +48,22 @@ class Problem:
 
     base, regressor : base parameters, and the regressor of those that are kept
     joints          : numbers of the measured joints
-    coupling        : G (n, n), motor velocities by joint velocities; the identity without coupled transmissions
     """
 
     base: BaseParameters
     regressor: Regressor
     recordings: tuple[FitRecording, ...]
     joints: tuple[int, ...]
-    coupling: np.ndarray
 
     @property
     def max_speeds(self) -> list[float]:
-        """Largest motor speed of each measured joint, above zero [rad/s, m/s]."""
-        speeds = [np.abs(self.motor_speeds(of.data.qd[:of.split])).max(axis=0, initial=0.0) for of in self.recordings]
+        """Largest speed of each measured joint, above zero [rad/s, m/s]."""
+        speeds = [np.abs(of.data.qd[:of.split, list(self.joints)]).max(axis=0, initial=0.0) for of in self.recordings]
         return np.maximum(np.max(speeds, axis=0), np.finfo(float).eps).tolist()
-
-    def motor_speeds(self, qd: np.ndarray) -> np.ndarray:
-        """Return motor speeds (samples, joints) of the measured joints."""
-        return (qd @ self.coupling.T)[:, list(self.joints)]
-
-    def motor_torques(self, tau: np.ndarray) -> np.ndarray:
-        """Return motor torques (samples, joints, ...) of the measured joints, of joint torques (samples, n, ...)."""
-        if np.array_equal(self.coupling, np.eye(len(self.coupling))):
-            return tau[:, list(self.joints)]
-        return np.einsum("ij,sj...->si...", np.linalg.inv(self.coupling).T[list(self.joints)], tau)
 
     def rows(self, data: Prepared, part: slice) -> np.ndarray:
         """Return the regressor (samples, joints, b) of some samples."""
-        return self.motor_torques(self.regressor(data.q[part], data.qd[part], data.qdd[part]))
+        return self.regressor(data.q[part], data.qd[part], data.qdd[part])[:, list(self.joints)]
 
     def without(self, joint: int) -> Problem:
         """The same without the torque of a joint, by its place among the measured ones."""
@@ -146,8 +130,8 @@ def equations(problem: Problem, rate: float) -> Rows:
         data = recording.data
         for part in low.parts():
             Y.append(low(problem.rows(data, part)))
-            tau.append(low(problem.motor_torques(data.tau[part] - recording.carried[part])))
-            for speed, kept in zip(problem.motor_speeds(data.qd[part]).T, columns, strict=True):
+            tau.append(low((data.tau[part] - recording.carried[part])[:, list(problem.joints)]))
+            for speed, kept in zip(data.qd[part][:, list(problem.joints)].T, columns, strict=True):
                 for model, found in kept.items():
                     found.append(low(model.columns(speed)))
     return Rows(np.concatenate(Y), np.concatenate(tau),
@@ -195,15 +179,15 @@ def with_loads(problem: Problem, rows: Rows, rate: float, beta: np.ndarray) -> R
     for recording in problem.recordings:
         data, low = recording.data, _LowPass.of(recording, rate)
         for part in low.parts():
-            X = problem.rows(data, part) @ beta + problem.motor_torques(recording.carried[part])
-            for k, (speed, kept) in enumerate(zip(problem.motor_speeds(data.qd[part]).T, loads, strict=True)):
+            X = problem.rows(data, part) @ beta + recording.carried[part][:, list(problem.joints)]
+            for k, (speed, kept) in enumerate(zip(data.qd[part][:, list(problem.joints)].T, loads, strict=True)):
                 for v, found in kept.items():
                     found.append(low(np.tanh(speed / v) * np.hypot(X[:, k], smoothing[k])))
     return rows._replace(loads=[{v: np.concatenate(found) for v, found in kept.items()} for kept in loads])
 
 
 def validation_residuals(problem: Problem, models: Sequence[FrictionModel], x: np.ndarray) -> np.ndarray:
-    """Return measured less predicted motor torques (samples, joints) of all validation sets.
+    """Return measured less predicted torques (samples, joints) of all validation sets.
 
     x: base parameters, then friction coefficients joint after joint
     """
@@ -213,9 +197,9 @@ def validation_residuals(problem: Problem, models: Sequence[FrictionModel], x: n
         data = recording.data
         for begin in range(recording.split, len(data.t), CHUNK):
             part = slice(begin, begin + CHUNK)
-            load = problem.rows(data, part) @ x[:b] + problem.motor_torques(recording.carried[part])
-            left, rest = problem.motor_torques(data.tau[part]) - load, x[b:]
-            for k, (speed, model) in enumerate(zip(problem.motor_speeds(data.qd[part]).T, models, strict=True)):
+            load = problem.rows(data, part) @ x[:b] + recording.carried[part][:, list(problem.joints)]
+            left, rest = data.tau[part][:, list(problem.joints)] - load, x[b:]
+            for k, (speed, model) in enumerate(zip(data.qd[part][:, list(problem.joints)].T, models, strict=True)):
                 left[:, k] -= model.columns(speed, load[:, k]) @ rest[:len(model.kinds)]
                 rest = rest[len(model.kinds):]
             found.append(left)
