@@ -1,14 +1,16 @@
-"""`rnea doctor`: what is installed, what that enables, what to install for the rest; and whether kernels compute."""
+"""`rnea doctor`: what is installed, what that enables, what to install; whether kernels compute and windows open."""
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import platform
 import subprocess
 import sys
 import warnings
 from importlib import metadata, util
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +39,7 @@ class Part(NamedTuple):
 
 RCLPY = Part("rclpy", "rclpy", "the nodes, demo", "source ROS 2's setup file, or " + PIP.format("ros"))
 MESSAGES = Part("rnea_msgs", "rnea_msgs", "the nodes, demo", "build the workspace with colcon and source it, or `make env`")
+PYSIDE = Part("PySide6", "PySide6-Essentials", "rqt plugin in a window of its own", "pip install './rnea_rqt[qt]'")
 PARTS = (
     Part("llvmlite", "llvmlite", "kernels as machine code, in milliseconds", "pip install 'llvmlite>=0.45'"),
     Part("matplotlib", "matplotlib", "--plot, pictures of reports, demos", PIP.format("plot")),
@@ -45,16 +48,21 @@ PARTS = (
     Part("rosbags", "rosbags", "ROS 2 bags as recordings, without ROS", PIP.format("bags")),
     Part("pyarrow", "pyarrow", "Parquet as output of torque", PIP.format("bags")),
     Part("distributed", "distributed", "torque --dask: a cluster", PIP.format("dask")),
-    Part("mujoco", "mujoco", "robots that move by themselves", PIP.format("sim")),
+    Part("mujoco", "mujoco", "simulation", PIP.format("sim")),
     Part("toppra", "toppra", "demo --plant: timing to compare with", PIP.format("sim")),
     Part("xacro", "xacro", ".xacro in place of a URDF", "pip install xacro, or ros-<distro>-xacro"),
     Part("argcomplete", "argcomplete", "completion in the shell", "pip install argcomplete"),
     RCLPY, MESSAGES,
     Part("control_msgs", "control_msgs", "the action of scaling_node, a controller's references", "ros-<distro>-control-msgs"),
-    Part("rnea_rqt", "rnea_rqt", "the window", "build the workspace with colcon, or pip install ./rnea_rqt"),
-    Part("PySide6", "PySide6-Essentials", "the window without rqt", "pip install './rnea_rqt[qt]'"),
-    Part("python_qt_binding", "python_qt_binding", "the window in rqt", "ros-<distro>-rqt"),
+    Part("rnea_rqt", "rnea_rqt", "rqt plugin", "build the workspace with colcon, or pip install ./rnea_rqt"),
+    PYSIDE,
+    Part("python_qt_binding", "python_qt_binding", "rqt plugin in rqt", "ros-<distro>-rqt"),
 )
+X11_LIBRARIES = {  # that Qt 6 loads for windows on X11: packages of Debian and Ubuntu
+    "libxcb-cursor.so.0": "libxcb-cursor0", "libxcb-icccm.so.4": "libxcb-icccm4", "libxcb-image.so.0": "libxcb-image0",
+    "libxcb-keysyms.so.1": "libxcb-keysyms1", "libxcb-render-util.so.0": "libxcb-render-util0",
+    "libxcb-xkb.so.1": "libxcb-xkb1", "libxcb-shape.so.0": "libxcb-shape0",
+    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0", "libEGL.so.1": "libegl1"}
 WORDS = {"llvm": "machine code by llvmlite", "c": "machine code by the C compiler",
          "python": "Python, the same numbers about 100 times slower: pip install 'llvmlite>=0.45'"}
 ENVIRONMENT = ("ROS_DISTRO", "RMW_IMPLEMENTATION", "ROS_DOMAIN_ID", disk.FOLDER)
@@ -79,6 +87,9 @@ def run(args: argparse.Namespace) -> Outcome:
              *(f"{name}={os.environ[name]}" for name in ENVIRONMENT if name in os.environ), ""]
     lines += table(("", "package", "version", "enables"), [("ok" if found else "--", part.module, found or "", part.enables)
                                                           for part, found in parts.items()], "<<<<", terminal_width())
+    window = qt_on_x11() if parts[PYSIDE] else "no PySide6"
+    if parts[PYSIDE]:
+        lines += ["", f"window: {window or 'Qt can open windows on X11'}"]
     missing: dict[str, list[str]] = {}
     for part in (part for part, found in parts.items() if not found):
         missing.setdefault(part.install, []).append(part.module)
@@ -86,7 +97,7 @@ def run(args: argparse.Namespace) -> Outcome:
         lines += ["", "for what is missing:", *(f"  {', '.join(names)}: {install}" for install, names in missing.items())]
     return Outcome("\n".join(lines), {
         "well": well, "python": platform.python_version(), "numpy": np.__version__, "backend": backend,
-        "deviation": deviation, "c_compiler": compiler or None, "kernel_folder": folder, "ros": ros,
+        "deviation": deviation, "c_compiler": compiler or None, "kernel_folder": folder, "ros": ros, "window": window or "ok",
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
         "packages": {part.module: {"version": found or None, "enables": part.enables, "install": part.install}
                      for part, found in parts.items()}}, int(not well))
@@ -109,6 +120,33 @@ def self_test() -> tuple[str, float]:
         found, expected = (np.array(Robot.from_urdf(SELF_TEST, backend=one).torque_and_rate(*state))
                            for one in (backend, "reference"))
     return backend, float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def qt_on_x11() -> str:
+    """Return what Qt lacks to open windows on X11, and the line that installs it; empty if it lacks nothing.
+
+    Without these libraries Qt aborts the process ("could not load the Qt platform plugin xcb").
+    """
+    missing = [package for library, package in X11_LIBRARIES.items() if not loads(library)]
+    if missing:
+        return f"Qt CANNOT open windows: libraries are missing. Install them: sudo apt install {' '.join(missing)}"
+    spec = util.find_spec("PySide6")
+    plugin = Path(spec.origin or "").parent / "Qt" / "plugins" / "platforms" / "libqxcb.so" if spec else Path()
+    problem = loading_error(str(plugin)) if plugin.is_file() else ""  # Qt of the distribution comes with all it needs
+    return f"Qt CANNOT open windows on X11: {problem}" if problem else ""
+
+
+def loads(library: str) -> bool:
+    return not loading_error(library)
+
+
+def loading_error(library: str) -> str:
+    """Return why a shared library cannot be loaded; empty if it can."""
+    try:
+        ctypes.CDLL(library)
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def ros_2(there: bool) -> str:

@@ -135,3 +135,13 @@ def test_the_doctor_says_what_is_missing(monkeypatch, capsys):
     assert "ROS 2: asked, True" in text and text.endswith("for what is missing:\n  mujoco: pip install 'rnea_ros[sim]'\n")
     monkeypatch.setattr(doctor, "self_test", lambda: ("llvm", 1e-3))
     assert main(["doctor"]) == 1 and "NOT WELL" in capsys.readouterr().out
+
+
+def test_the_doctor_names_the_packages_without_which_qt_aborts(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "installed", lambda package, module="": "1.0")
+    monkeypatch.setattr(doctor, "ros_2", lambda there: "")
+    absent = {"libxcb-cursor.so.0"}
+    monkeypatch.setattr(doctor, "loading_error", lambda library: "cannot open" if library in absent else "")
+    assert main(["doctor"]) == 0 and "sudo apt install libxcb-cursor0\n" in capsys.readouterr().out
+    absent.clear()
+    assert main(["doctor"]) == 0 and "window: Qt can open windows on X11" in capsys.readouterr().out
