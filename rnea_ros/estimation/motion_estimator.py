@@ -73,6 +73,11 @@ class ReceivedPositions:
         """The clock was set by a step [s] before the last samples."""
         self._stamps[:max(self._end - samples, 0)] += step
 
+    @property
+    def moved(self) -> np.ndarray:
+        """Largest distance (n,) between two positions in a row lately."""
+        return self._moved
+
     def unseen(self, time: float, period: float) -> np.ndarray:
         """(4, n) what joints may move, and the derivatives of that, without their encoders' changing by a step."""
         standing = time - self._changed
@@ -273,7 +278,8 @@ class MotionEstimator:
         if self._last is not None:
             before, expected, speed = self._last
             if self._filters:
-                expected = self._filters.position(stamp)
+                reach = 2.0 * self._received.moved  # filters that are astray must not turn a joint
+                expected = np.clip(self._filters.position(stamp), expected - reach, expected + reach)
             if qd is not None and speed is not None:
                 mean = 0.5 * (qd + speed)
                 expected = np.where(np.isfinite(mean), self._last[1] + (stamp - before) * mean, expected)

@@ -267,6 +267,16 @@ def test_a_joint_that_wraps_is_followed_across_the_turn():
     assert np.mean(np.abs(found[0, late] - received) < 1e-3) > 0.995
 
 
+def test_a_filter_that_is_astray_does_not_turn_a_joint(monkeypatch):
+    t = np.arange(0.0, 1.0, DT)
+    q = (3.0 + np.sin(t)[:, None] + np.pi) % TURN - np.pi
+    estimator = MotionEstimator(1, turning=[0])
+    stream(estimator, t[:-20], q[:-20])
+    monkeypatch.setattr(FilterBank, "position", lambda *_: np.array([50.0]))
+    _, found, _ = stream(estimator, t[-20:], q[-20:])
+    np.testing.assert_allclose(found[1, :, 0], np.cos(t[-20:] - estimator.lag), atol=0.02)
+
+
 def test_velocities_tell_how_far_a_joint_has_turned_between_slow_samples():
     t = np.arange(60) * 0.1
     q = 40.0 * t - 1.0 * t**2  # two thirds of a turn each time
