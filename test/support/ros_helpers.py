@@ -200,8 +200,8 @@ class Diagnostics:
 
     @property
     def status(self) -> DiagnosticStatus:
-        mine = [s for message in self.messages for s in message.status if s.name == self._name]
-        return mine[-1] if mine else DiagnosticStatus()
+        latest = (s for message in reversed(self.messages) for s in message.status if s.name == self._name)
+        return next(latest, DiagnosticStatus())
 
     @property
     def values(self) -> dict[str, str]:
