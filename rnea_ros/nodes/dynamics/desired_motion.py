@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,7 +13,9 @@ import numpy as np
 from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.dynamics.joint_layouts import JointMap, not_finite
+from rnea_ros.nodes.dynamics.pairing import check_age, extrapolated, interpolated
 
+KEPT = 512  # motions: joint states may be held or late by a quarter of a second at 2 kHz
 FIELDS = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")  # of JointMotion; those from snap on may be empty
 
 
@@ -20,7 +23,7 @@ class StampedMotions:
     """The latest motions by stamp: fields of a message by joint, a row each."""
 
     def __init__(self, joint_names: Sequence[str], fields: Sequence[str], clock: Callable[[], int] = time.time_ns,
-                 optional: Sequence[str] = (), lacking: Sequence[str] = (), kept: int = 16):
+                 optional: Sequence[str] = (), lacking: Sequence[str] = (), kept: int = KEPT):
         """optional: joints that need not be named, NaN then; lacking: fields that may be empty, NaN then; so many are kept."""
         self._map, self._timeline = JointMap(joint_names, optional), Timeline(clock)
         self._needed, self._fields, self._lacking, self._most = len(joint_names), tuple(fields), tuple(lacking), kept
@@ -79,7 +82,43 @@ class DesiredReader(StampedMotions):
         """order: of the highest derivative of position that is read."""
         super().__init__(joint_names, FIELDS[:order - 1], clock, optional, lacking=FIELDS[2:])
 
-    def at(self, stamp: int) -> np.ndarray | None:
-        """Acceleration, jerk ... of the last motion that is not after this stamp, else of the nearest; None if none came."""
+    def last(self, stamp: int) -> np.ndarray | None:
+        """Return the last motion that is not after a stamp [ns], else the first one, as it came; None if none came."""
         found = self.before(stamp) or (self._kept[0] if self._kept else None)
         return None if found is None else found[1]
+
+    def reaches(self, stamp: int, tolerance: float) -> bool:
+        """Return whether `at` has a motion."""
+        try:
+            return self.at(stamp, tolerance) is not None
+        except Rejected:
+            return False
+
+    def at(self, stamp: int, tolerance: float = math.inf) -> np.ndarray | None:
+        """Return acceleration, jerk ... at a stamp [ns]: of the message with this stamp, interpolated between its neighbours,
+        or extrapolated from the nearest one; None if none came.
+
+        tolerance: largest time between the stamp and the nearest message [s]. Raises Rejected beyond it.
+        """
+        before = self.before(stamp)
+        if before is None:
+            if not self._kept:
+                return None
+            before = self._kept[0]
+        elif before[0] != stamp and before is not self._kept[-1]:
+            after = next(kept for kept in self._kept if kept[0] > stamp)
+            check_age("desired_motion", "~/desired_motion", min(stamp - before[0], after[0] - stamp) * 1e-9, tolerance)
+            span, seconds = (after[0] - before[0]) * 1e-9, (stamp - before[0]) * 1e-9
+            return _of_known(before[1], lambda rows: interpolated(rows, after[1][:len(rows)], span, seconds),
+                             np.isfinite(after[1]).any(axis=1))
+        check_age("desired_motion", "~/desired_motion", (stamp - before[0]) * 1e-9, tolerance)
+        if before[0] == stamp:
+            return before[1]
+        return _of_known(before[1], lambda rows: extrapolated(rows, (stamp - before[0]) * 1e-9))
+
+
+def _of_known(rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], also: Any = True) -> np.ndarray:
+    """Apply a function to the leading rows that hold numbers; the others, not in the message, are NaN."""
+    known = np.isfinite(rows).any(axis=1) & also
+    count = len(rows) if known.all() else int(np.argmin(known))
+    return np.concatenate((function(rows[:count]), np.full_like(rows[count:], np.nan)))

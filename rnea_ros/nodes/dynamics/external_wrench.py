@@ -39,6 +39,7 @@ class ExternalWrench:
         self._read, self._timeline = Reader(WrenchStamped), Timeline(clock)
         self._trend, self._frame = LinearTrend(6), ""
         self._latest: deque[tuple[int, str, np.ndarray]] = deque(maxlen=KEPT)  # arrival, frame, as it came
+        self._apart = 0.0  # between the stamps of the last joint state and the last message [s]
         self._zeros: dict[str, np.ndarray] = {}  # by frame: a sensor's offset turns with the sensor
 
     def setting(self, name: str):
@@ -128,10 +129,10 @@ class ExternalWrench:
             raise Rejected("wrench_timeout", f"wrench '{self.name}': {self._lateness(age)}")
         if not len(self._trend) or policy == "drop":
             return NONE
-        value, rate = self._trend.newest, NONE[1]
+        value, rate, self._apart = self._trend.newest, NONE[1], abs(stamp - self._trend.stamp) * 1e-9
         if not policy and self.setting("rate") == "estimated":
             rate = self._trend.slope()
-            if abs(stamp - self._trend.stamp) * 1e-9 <= timeout:  # else the stamps are of different clocks
+            if self._apart <= timeout:  # else the stamps are of different clocks
                 value = self._trend.at(stamp)
         value = value - self._zeros.get(self._frame, 0.0)
         sign = SIGNS[self.setting("sign")]
@@ -146,6 +147,10 @@ class ExternalWrench:
             meaning = {"drop": "it counts as zero", "stop": "joint states are refused",
                        "hold": "it counts as zero" if math.isinf(age) else "its last value is held"}
             return [f"wrench '{self.name}': {self._lateness(age)}: {meaning[self.setting('on_timeout')]}"]
+        if self._apart > self.setting("timeout"):
+            return [f"wrench '{self.name}': its stamps and those of the joint states are {self._apart:.3f} s apart, "
+                    f"wrenches.{self.name}.timeout is {self.setting('timeout'):g} s: the newest value counts, at whatever "
+                    "instant. Use one clock for both"]
         if self.setting("rate") == "estimated" and len(self._trend) == 1 < self.stream.received:
             return [f"wrench '{self.name}' comes so rarely that wrenches.{self.name}.window holds a single message: its rate "
                     "counts as zero"]

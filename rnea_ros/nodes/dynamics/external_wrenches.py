@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from rnea_ros.nodes.common.parameter_table import WRENCHES
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, ServedRobot
+from rnea_ros.nodes.dynamics.pairing import PairedInput
 
 NAMES = WRENCHES[0]
 
@@ -46,8 +48,9 @@ def wrench_names(node: Node) -> list[str]:
 class ExternalWrenches:
     """All external wrenches of a node; there is at least one."""
 
-    def __init__(self, node: Node, parameters: ParameterSet, names: Sequence[str], qos: QoSProfile):
-        """Raises InputError for a wrench without link."""
+    def __init__(self, node: Node, parameters: ParameterSet, names: Sequence[str], qos: QoSProfile,
+                 received: Callable[[], None] = lambda: None):
+        """received() is called after each message. Raises InputError for a wrench without link."""
         idle = [name for name in names if not parameters.values[f"wrenches.{name}.link"]]
         if idle:
             raise InputError("; ".join(f"wrenches.{name}.link is empty; it names the link that it acts on" for name in idle))
@@ -55,7 +58,11 @@ class ExternalWrenches:
         self._all = [ExternalWrench(name, parameters, lambda: node.get_clock().now().nanoseconds, self._workers)
                      for name in names]
         self._links = tuple(dict.fromkeys(wrench.link for wrench in self._all))
-        self._topics = [node.create_subscription(WrenchStamped, wrench.setting("topic"), wrench.on_message, qos, raw=True)
+        def receive(wrench: ExternalWrench, data: bytes) -> None:
+            wrench.on_message(data)
+            received()
+
+        self._topics = [node.create_subscription(WrenchStamped, wrench.setting("topic"), partial(receive, wrench), qos, raw=True)
                         for wrench in self._all]
         node.create_service(Trigger, "~/tare", self._tare)
         node.get_logger().info("; ".join(self.descriptions()))
@@ -64,6 +71,11 @@ class ExternalWrenches:
     def streams(self) -> list[Stream]:
         """What was counted, of each."""
         return [wrench.stream for wrench in self._all]
+
+    def paired(self) -> list[PairedInput]:
+        """Return the wrenches as inputs to be paired with joint states."""
+        return [PairedInput(wrench.setting("topic").replace("<wrench>", wrench.name), wrench.stream,
+                            partial(wrench.setting, "timeout")) for wrench in self._all]
 
     def check(self, robot: ServedRobot) -> None:
         """Raise InputError for a link that the robot does not have."""

@@ -48,6 +48,7 @@ class StateReader:
     Optional joints are read where somebody publishes them; q_all, qd_all have them behind the others.
 
     stamp, when : of the newest message that they come from, in nanoseconds and as it had it
+    spread      : how much older than that the oldest joint is [s]
     age         : a joint must not be older than that [s]
     held        : where joints rest that nobody publishes (n,), NaN where that is not known
     """
@@ -55,7 +56,7 @@ class StateReader:
     def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = ()):
         n = len(joint_names)
         self.age, self.held = math.inf, np.full(n, np.nan)
-        self.stamp, self.when = 0, Time()
+        self.stamp, self.when, self.spread = 0, Time(), 0.0
         self.has_velocity = False
         self._map, self._clock = JointMap(joint_names, optional), clock
         self._timelines: dict[tuple[int, ...], Timeline] = {}  # one for all senders: results never go back
@@ -92,7 +93,7 @@ class StateReader:
         self._unpublished[part.columns] = False
         part.layout = layout
         if layout.whole:
-            self.stamp, self.when = part.stamp, message.header.stamp
+            self.stamp, self.when, self.spread = part.stamp, message.header.stamp, 0.0
         self.has_velocity = (known and layout.whole) or bool(np.isfinite(self.qd).all())
         return part
 
@@ -108,6 +109,7 @@ class StateReader:
             raise Rejected("joint_missing", f"no message names {some(self._names(np.flatnonzero(unknown)))} (set "
                                             f"hold_joints.<joint> for joints that are not published){strange}", passing=True)
         newest = int(self._stamps.max())
+        self.spread = (newest - int(self._since[~rests].min(initial=newest))) * 1e-9
         late = ~rests & (newest - self._since > self.age * 1e9)
         if late.any():
             oldest = (newest - int(self._since[late].min())) * 1e-9

@@ -218,8 +218,8 @@ class MotionSource:
     def _desired(self, age: float) -> np.ndarray:
         """Return acceleration, jerk ... of the desired motion, or by on_desired_timeout where there is none."""
         policy = self._values["on_desired_timeout"]
-        chosen = self.desired.at(self.state.stamp)
-        late = age > self._values["desired_timeout"]
+        stamp, late = self.state.stamp, age > self._values["desired_timeout"]
+        chosen = self.desired.last(stamp) if late else self.desired.at(stamp, self._values["input_tolerance"])
         if chosen is None and not late:
             raise Rejected("desired_forgotten", "those from before the stamps jumped say nothing about now", passing=True)
         if late and policy == "stop":

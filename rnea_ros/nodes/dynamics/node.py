@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from typing import Any
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
@@ -45,6 +46,7 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.marks.publisher import MarkerPublisher, Shown
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Results
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
+from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput
 from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder
@@ -55,7 +57,7 @@ from rnea_ros.robots.robot import Dynamics
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of the watchdog
-SHOWN = ("frame_id", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling", "joint_age")
+SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling", "joint_age")
 ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.", "contact.")
 
 
@@ -82,11 +84,12 @@ class DynamicsNode(Node):
         self._markers = MarkerPublisher(self, self._shown)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
-        self._topics = Topics(self, QUEUE, SENSOR, self._on_moved)
+        self._pairing, self._answered_stamp = InputPairing(self, self._evaluate), 0
+        self._topics = Topics(self, QUEUE, SENSOR, self._on_moved, self._pairing.release)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
         # wrenches, desired motion first: of messages that wait together, these are taken before the state that needs them
-        self._wrenches = ExternalWrenches(self, self._settings, names, SENSOR) if names else None
+        self._wrenches = ExternalWrenches(self, self._settings, names, SENSOR, self._pairing.release) if names else None
         self._health.streams += self._wrenches.streams if self._wrenches else []
         self._external = ExternalEfforts(self, QUEUE) if self._settings.values["publish_external_effort"] else None
         self._health.streams += [self._external.stream] if self._external else []
@@ -126,11 +129,15 @@ class DynamicsNode(Node):
             stream.accept(time.monotonic_ns(), read(self._model()[1]))
         except Exception as error:  # whatever a message contains, the node stays up and says so
             self._refused(stream, error)
+        self._pairing.release()
 
     def _on_state(self, data: bytes, info: MessageInfo) -> None:
-        began = time.monotonic_ns()
+        self._health.states.received += 1
+        self._pairing.on_state(data, info)
+
+    def _evaluate(self, data: bytes, info: MessageInfo, began: int) -> None:
+        """Evaluate a joint state that arrived at `began` [ns] and is due."""
         stream = self._health.states
-        stream.received += 1
         try:
             robot, source = self._model()
             if robot.told_by:
@@ -166,6 +173,9 @@ class DynamicsNode(Node):
 
     def _answer(self, began: int, when: Time, motion: Motion, result: Dynamics, std: TorqueDeviations | None = None) -> None:
         out = self._out
+        out.input_age[0] = 0.0 if self._model()[0].told_by else self._motion.state.spread
+        self._answered_stamp = when.sec * SECOND + when.nanosec
+        out.input_age[1:] = self._pairing.ages(self._answered_stamp)
         robot, friction = self._model()[0], self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
         source = robot.told_by or self._motion.name
         if source != self._motion_source:
@@ -197,6 +207,7 @@ class DynamicsNode(Node):
             self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 
     def _on_jump(self, jump: TimeJump) -> None:
+        self._pairing.clear()
         for part in (self._robot and self._motion, self._robot, self._wrenches, self._external):
             if part:
                 part.forget()
@@ -232,15 +243,34 @@ class DynamicsNode(Node):
         self._health.streams = [*self._streams, *robot.streams]
         self._health.findings = lambda: {
             "kind": robot.kind, **self._conventions, "motion_source": self._motion_source,
-            "motion_source.changes": self._source_changes, **robot.findings(), **self._motion.findings(),
-            **self._out.deviations(), **(self._external.findings() if self._external else {})}
+            "motion_source.changes": self._source_changes, **self._pairing.findings(self._answered_stamp),
+            **robot.findings(), **self._motion.findings(), **self._out.deviations(),
+            **(self._external.findings() if self._external else {})}
         self._arrange()
         process.model_is_ready(self._settings.values)
 
     def _configure(self) -> None:
         if self._robot is not None:
-            self._motion.configure(self._settings.values)
-            self._robot.configure(self._settings.values)
+            values = self._settings.values
+            self._motion.configure(values)
+            self._robot.configure(values)
+            self._pairing.wait_s = 0.0 if self._robot.told_by else values["input_wait"]
+            self._pairing.lag_s = values["estimator.lag"] if values["motion_source"] == "estimated" else 0.0
+
+    def _inputs(self, robot: ServedRobot) -> list[PairedInput]:
+        """Return the inputs of a robot beside its joint states."""
+        def parameter(name: str) -> Any:
+            return self._settings.values[name]
+
+        def timeout() -> float:
+            return float(parameter("desired_timeout"))
+
+        inputs = [
+            PairedInput("~/desired_motion", self._health.desired, timeout,
+                        lambda: not robot.told_by and parameter("motion_source") == "desired"),
+            PairedInput(references.TOPICS[parameter("reference.source")].name, self._health.reference, timeout,
+                        lambda: parameter("motion_source") == "reference" and parameter("reference.source") != "trajectory")]
+        return [*inputs, *robot.paired(), *(self._wrenches.paired() if self._wrenches else [])]
 
     def _refuse(self, reason: str) -> None:
         self._health.model_error = reason
@@ -252,7 +282,9 @@ class DynamicsNode(Node):
             self._limits = joint_limits(values, self._robot, self._settings.given)
             commanded, measured = efforts(self._robot, values)
             self._drives = DriveUse(self._robot.model, self._robot.joint_names, self._robot.springs, self._drives)
-            self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"], commanded, self._drives)
+            self._pairing.inputs = self._inputs(self._robot)
+            names = ["joint_states", *(one.topic for one in self._pairing.inputs)]
+            self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"], commanded, self._drives, names)
             self._health.watch(self._out.watched)
             tree = self._robot.differentiable
             self._friction = tree.friction if tree is not None and commanded.needs_friction else None

@@ -14,7 +14,6 @@ from rnea_ros.nodes.dynamics.desired_motion import StampedMotions
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 
 FIELDS = ("position", "velocity", "acceleration", "jerk")
-KEPT = 512  # motions: joint states may be a quarter of a second late at the highest control rate
 MISSING = "reference_missing"
 
 
@@ -23,7 +22,7 @@ class ReferenceMotions(StampedMotions):
 
     def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, lacking: Sequence[str] = ()):
         """lacking: fields that a message need not have."""
-        super().__init__(joint_names, FIELDS, clock, lacking=lacking, kept=KEPT)
+        super().__init__(joint_names, FIELDS, clock, lacking=lacking)
         self._ended = UNKNOWN  # the stamp of the end of the last motion, if none has begun since
 
     def motion(self, state: StateReader, timeout: float, count: int) -> list[np.ndarray]:

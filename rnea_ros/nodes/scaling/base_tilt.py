@@ -32,7 +32,7 @@ class ToldTilt(BaseTilt):
 
     def now(self, gravity: np.ndarray) -> BaseState:
         self.topic.check()
-        return BaseState(quaternion=self.topic.newest(self.topic.last or 0)[1].state.quaternion)
+        return BaseState(quaternion=self.topic.newest()[1].state.quaternion)
 
 
 class ImuTilt(BaseTilt):
@@ -42,7 +42,7 @@ class ImuTilt(BaseTilt):
         self.topic: BaseImu = imu
 
     def now(self, gravity: np.ndarray) -> BaseState:
-        stamp, newest = self.topic.newest(self.topic.last or 0)
+        stamp, newest = self.topic.newest()
         if newest.quaternion is not None:
             return BaseState(quaternion=newest.quaternion)
         felt = np.mean([sample.signals[:3] for sample in self.topic.since(stamp - MEAN)], axis=0)

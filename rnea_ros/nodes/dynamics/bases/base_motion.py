@@ -8,6 +8,9 @@ import numpy as np
 
 from rnea_msgs.msg import BaseState as BaseStateMessage
 from rnea_ros import BaseState
+from rnea_ros.algebra.vectors import cross
+from rnea_ros.nodes.dynamics.pairing import extrapolated, interpolated
+from rnea_ros.robots.sensed_base import inverse, product
 
 NOWHERE = np.full(3, np.nan)
 
@@ -45,6 +48,52 @@ class BaseMotion(NamedTuple):
             _fill(six.angular, angular[3:])
         return told
 
+
+# ---------------------------------------------------------------------- between messages
+
+def between(first: BaseMotion, second: BaseMotion, span: float, seconds: float) -> BaseMotion:
+    """Return the motion `seconds` after the first one, `span` [s] before the second one: Hermite polynomials of position and
+    quaternion with three derivatives each."""
+    (p, q), (p_end, q_end) = map(_rows, (first, second))
+    q_end = q_end if q[0] @ q_end[0] >= 0.0 else -q_end
+    return _motion(interpolated(p, p_end, span, seconds), interpolated(q, q_end, span, seconds))
+
+
+def carried(motion: BaseMotion, seconds: float) -> BaseMotion:
+    """Return the motion so long after [s], by the Taylor series of position and quaternion."""
+    return _motion(*(extrapolated(rows, seconds) for rows in _rows(motion)))
+
+
+def _rows(motion: BaseMotion) -> tuple[np.ndarray, np.ndarray]:
+    """Position in the world (4, 3) and quaternion (4, 4), each with its first three time derivatives."""
+    state, q = motion.state, motion.state.quaternion
+    w, wd = state.velocity[3:], motion.acceleration[3:]
+    wdd = motion.jerk[3:] - cross(w, wd)  # of the components
+    qd = 0.5 * _times(q, w)
+    qdd = 0.5 * (_times(qd, w) + _times(q, wd))
+    qddd = 0.5 * (_times(qdd, w) + 2.0 * _times(qd, wd) + _times(q, wdd))
+    rates = [state.into_world(six[:3]) for six in (state.velocity, motion.acceleration, motion.jerk)]
+    return np.array([state.position, *rates]), np.array([q, qd, qdd, qddd])
+
+
+def _motion(p: np.ndarray, q: np.ndarray) -> BaseMotion:
+    """The inverse of `_rows`; the quaternion's length may differ from 1 by the error of interpolation."""
+    q = q / np.linalg.norm(q[0])
+    back = inverse(q[0])
+    w, wd, third = (2.0 * product(back, rate)[:3] for rate in q[1:])
+    wdd = third + 0.25 * (w @ w) * w - 0.5 * cross(w, wd)
+    turned = BaseState(quaternion=q[0])
+    v, a, j = map(turned.into_base, p[1:])
+    return BaseMotion(BaseState(p[0], q[0], np.concatenate((v, w))), np.concatenate((a, wd)),
+                      np.concatenate((j, wdd + cross(w, wd))))
+
+
+def _times(q: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Product of a quaternion and a vector (3,), taken for one without a scalar part."""
+    return product(q, np.append(w, 0.0))
+
+
+# ---------------------------------------------------------------------- from messages
 
 def six(message: Any) -> tuple[float, ...]:
     """Of a Twist or an Accel."""

@@ -10,6 +10,7 @@ from rnea_ros.errors import Rejected, near, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.dynamics.pairing import check_age
 from rnea_ros.robots.sensed_base import Mount, mounts
 
 LATE = 0.1  # s; a joint state may come so long after messages of the sensor that are newer than it
@@ -36,7 +37,8 @@ class BaseSensor(BaseTopic[SensedSample]):
     def use(self, model: Model) -> None:
         self._robot, self._root, self._mounts = model.name, model.links[0].name, mounts(model)
 
-    def configure(self, lag: float) -> None:
+    def configure(self, lag: float, tolerance: float) -> None:
+        super().configure(lag, tolerance)
         if lag != self._lag:
             self._lag, self._estimator = lag, MotionEstimator(6, lag + LATE)
 
@@ -68,13 +70,22 @@ class BaseSensor(BaseTopic[SensedSample]):
         self.check_clock(stamp)
         return self._estimator.estimate(stamp).motion[:3]
 
+    def signals(self, stamp: int) -> np.ndarray:
+        """Return the signals (6,) at a stamp [ns]: linear between two messages of the same mount, else the nearest."""
+        found = self.neighbours(stamp)
+        if len(found) == 2 and found[0][1].mount is found[1][1].mount:
+            (before, first), (after, second) = found
+            share = (stamp - before) / (after - before)
+            return np.asarray(first.signals + share * (second.signals - first.signals))
+        return np.asarray(self.nearest(stamp)[1].signals)
+
     def check_clock(self, stamp: int) -> None:
-        """Raise Rejected where a stamp [ns] is not among those of the messages: it is by another clock."""
-        ahead = (stamp - self._kept[-1][0]) * 1e-9
-        if not -self._lag - LATE <= ahead <= self._timeout:
-            raise Rejected(f"{self.name}_apart", f"the motion is for an instant {abs(ahead):.3f} s "
-                                                 f"{'after' if ahead > 0.0 else 'before'} the newest message on "
+        """Raise Rejected where a stamp [ns] is too long after the messages, or before them: it is by another clock."""
+        age = (stamp - self._kept[-1][0]) * 1e-9
+        if age < -self._lag - LATE:
+            raise Rejected(f"{self.name}_apart", f"the motion is for an instant {-age:.3f} s before the newest message on "
                                                  f"{self.topic}: are stamps of both by the same clock?")
+        check_age(self.name, self.topic, max(age, 0.0), self.tolerance)
 
     def findings(self) -> dict[str, object]:
         """For people: what the estimator has found out."""

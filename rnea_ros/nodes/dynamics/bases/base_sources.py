@@ -47,14 +47,14 @@ class BaseSource:
 
 
 class ToldBase(BaseSource):
-    """All of it from ~/base_state: the newest that is not after the instant."""
+    """The whole motion from ~/base_state."""
 
     def __init__(self, states: BaseStates):
         super().__init__([states])
         self._states = states
 
     def at(self, stamp: int) -> BaseMotion:
-        return self._states.newest(stamp)[1]
+        return self._states.at(stamp)
 
 
 class OdometryBase(BaseSource):
@@ -66,9 +66,8 @@ class OdometryBase(BaseSource):
 
     def at(self, stamp: int) -> BaseMotion:
         if self._desired:
-            when, sample = self._odometry.newest(stamp)
-            wanted = self._desired.newest(stamp)[1]
-            return BaseMotion(carried_on(sample.state, (stamp - when) * 1e-9), wanted.acceleration, wanted.jerk)
+            wanted = self._desired.at(stamp)
+            return BaseMotion(self._odometry.pose(stamp), wanted.acceleration, wanted.jerk)
         where, (_, sample) = self._odometry.pose(stamp), self._odometry.nearest(stamp)
         found = from_twist(sample.mount.r, self._odometry.rates(stamp))
         return BaseMotion(BaseState(where.position, where.quaternion, found.velocity), found.acceleration, found.jerk)
@@ -87,7 +86,7 @@ class ImuBase(BaseSource):
         self._astray = ""  # why odometry does not tell where the base is
 
     def at(self, stamp: int) -> BaseMotion:
-        when, sample = self._imu.newest(stamp) if self._desired else self._imu.nearest(stamp)
+        when, sample = self._imu.nearest(stamp)
         found = self._measured(stamp, sample)
         state, oriented, placed = self._where(stamp, found.velocity[3:], when, sample.quaternion)
         down = np.concatenate((state.into_base(self._gravity), np.zeros(3)))
@@ -96,8 +95,8 @@ class ImuBase(BaseSource):
     def _measured(self, stamp: int, sample: ImuSample) -> SensedMotion:
         if not self._desired:
             return from_imu(sample.mount.r, self._imu.rates(stamp))
-        wanted = self._desired.newest(stamp)[1]
-        sensed, w = np.split(sample.signals, 2)
+        wanted = self._desired.at(stamp)
+        sensed, w = np.split(self._imu.signals(stamp), 2)
         acceleration = np.concatenate((sensed, wanted.acceleration[3:]))
         acceleration, _ = of_place(-sample.mount.r, w, acceleration, wanted.jerk)
         return SensedMotion(np.concatenate((np.full(3, np.nan), w)), acceleration, wanted.jerk)

@@ -1,4 +1,4 @@
-"""The whole motion of a base as somebody who knows it says it: ~/base_state."""
+"""The whole motion of a base, measured or planned: ~/base_state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from rnea_msgs.msg import BaseStateStamped
 from rnea_ros import BaseState, InputError
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, four, six, three
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried, four, six, three
 from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
 
 
@@ -28,3 +28,12 @@ class BaseStates(BaseTopic[BaseMotion]):
             raise Rejected(f"{self.name}_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is "
                                                     "not finite")
         return BaseMotion(state, acceleration, jerk, as_told=given)
+
+    def at(self, stamp: int) -> BaseMotion:
+        """Return the motion at a stamp [ns]. Raises Rejected."""
+        found = self.neighbours(stamp)
+        if len(found) == 2:
+            (before, first), (after, second) = found
+            return between(first, second, (after - before) * 1e-9, (stamp - before) * 1e-9)
+        (when, sample), = found
+        return sample if when == stamp else carried(sample, (stamp - when) * 1e-9)

@@ -13,6 +13,7 @@ from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.dynamics.pairing import PairedInput, check_age
 from rnea_ros.nodes.fastpath.raw_messages import Reader
 
 KEPT = 1024  # messages: an estimated motion is for an instant that lies up to half a second back
@@ -32,6 +33,7 @@ class BaseTopic(Generic[Sample]):
         self.topic, self.name, self._kind, self._timeout = topic, topic.removeprefix("~/"), kind, timeout
         self.stream, self._read = Stream(self.name), Reader(kind)
         self._kept: deque[tuple[int, Sample]] = deque(maxlen=KEPT)
+        self.tolerance = math.inf
         self.then: Callable[[int], None] | None = None  # called after each message that is kept, with its arrival [ns]
 
     def connect(self, topics: Topics) -> None:
@@ -41,8 +43,10 @@ class BaseTopic(Generic[Sample]):
     def use(self, model: Model) -> None:
         """Another model."""
 
-    def configure(self, lag: float) -> None:
-        """Estimated motions are for an instant so long before the newest joint state [s]."""
+    def configure(self, lag: float, tolerance: float) -> None:
+        """Set the time before the newest joint state for which motions are estimated, and the largest time between an instant
+        and the nearest message [s]."""
+        self.tolerance = tolerance
 
     def forget(self) -> None:
         """The clock was set: nothing of the past says anything about now."""
@@ -51,6 +55,9 @@ class BaseTopic(Generic[Sample]):
 
     def _clear(self) -> None:
         self._kept.clear()
+
+    def paired(self) -> PairedInput:
+        return PairedInput(self.topic, self.stream, lambda: self._timeout)
 
     # ------------------------------------------------------------------ in
 
@@ -103,20 +110,30 @@ class BaseTopic(Generic[Sample]):
         return self._kept[-1][0] if self._kept else None
 
     def since(self, stamp: int) -> list[Sample]:
-        """Those whose stamps [ns] are not before this."""
+        """Return the samples whose stamps [ns] are not before this one."""
         return [sample for when, sample in self._kept if when >= stamp]
 
-    def newest(self, stamp: int) -> tuple[int, Sample]:
-        """The newest that is not after the stamp [ns], with its own. Raises Rejected."""
+    def newest(self) -> tuple[int, Sample]:
+        """Return the newest sample and its stamp [ns]. Raises Rejected."""
         self.check()
-        return next((found for found in reversed(self._kept) if found[0] <= stamp), self._kept[0])
+        return self._kept[-1]
+
+    def neighbours(self, stamp: int) -> list[tuple[int, Sample]]:
+        """Return the samples before and after a stamp [ns], with their own stamps; one alone if it has this stamp, or if the
+        other one does not exist. Raises Rejected where the nearer one is further away than the tolerance."""
+        self.check()
+        after = None
+        for kept in reversed(self._kept):
+            if kept[0] <= stamp:
+                found = [kept] if after is None or kept[0] == stamp else [kept, after]
+                break
+            after = kept
+        else:
+            found = [self._kept[0]]
+        age = min((stamp - when for when, _ in found), key=abs) * 1e-9
+        check_age(self.name, self.topic, age, self.tolerance)
+        return found
 
     def nearest(self, stamp: int) -> tuple[int, Sample]:
-        """The one whose stamp [ns] is nearest, with that. Raises Rejected."""
-        self.check()
-        found, away = self._kept[-1], math.inf
-        for kept in reversed(self._kept):
-            if abs(kept[0] - stamp) >= away:
-                break
-            found, away = kept, abs(kept[0] - stamp)
-        return found
+        """Return the sample whose stamp [ns] is nearest, with that. Raises Rejected."""
+        return min(self.neighbours(stamp), key=lambda kept: abs(kept[0] - stamp))

@@ -25,6 +25,8 @@ class PlatformSource:
     desired  : ~/platform_state, of which acceleration and jerk are taken; None where these are estimated
     """
 
+    whole = False  # whether the measured topic has the whole motion
+
     def __init__(self, measured: Sequence[BaseTopic[Any]], desired: PlatformStates | None):
         self.measured, self._desired = tuple(measured), desired
         self.topics = self.measured if desired is None else (desired, *measured)
@@ -36,11 +38,12 @@ class PlatformSource:
         for topic in self.topics:
             topic.use(model)
 
-    def configure(self, lag: float) -> None:
-        """What is estimated is for an instant so long before the measurement [s]."""
-        self._lag = 0.0 if self._desired else lag
-        for topic in self.measured:
-            topic.configure(self._lag)
+    def configure(self, lag: float, tolerance: float) -> None:
+        """Set the time before the measurement for which motions are estimated, and the largest time between an instant and the
+        nearest message [s]."""
+        self._lag = 0.0 if self.whole or self._desired else lag
+        for topic in self.topics:
+            topic.configure(self._lag, tolerance)
 
     def connect(self, topics: Topics) -> None:
         for topic in self.measured:
@@ -72,14 +75,13 @@ class PlatformSource:
 
 
 class ToldPlatform(PlatformSource):
-    """All of it from ~/platform_state."""
+    """The whole motion from ~/platform_state."""
+
+    whole = True
 
     def __init__(self, states: PlatformStates):
         super().__init__([states], None)
         self._states = states
-
-    def configure(self, lag: float) -> None:
-        """Nothing is estimated."""
 
     def _at(self, stamp: int) -> PlatformMotion:
         return self._states.motion(stamp)
@@ -112,7 +114,7 @@ class TwistedPlatform(PlatformSource):
             velocity, acceleration, jerk = self._twists.rates(stamp)
         else:
             *_, acceleration, jerk = self._desired.motion(stamp)
-            velocity = self._twists.nearest(stamp)[1].signals
+            velocity = self._twists.signals(stamp)
         there = BaseState(pose.position, pose.quaternion, pose.into_base(velocity))
         there = carried_on(there, (stamp - when) * 1e-9)
         return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)

@@ -36,8 +36,8 @@ class PlatformStates(BaseStates):
         return super()._sample(message)
 
     def motion(self, stamp: int) -> PlatformMotion:
-        """Of the newest message that is not after a stamp [ns]. Raises Rejected."""
-        state, acceleration, jerk, *_ = self.newest(stamp)[1]
+        """Return the platform's motion at a stamp [ns]. Raises Rejected."""
+        state, acceleration, jerk, *_ = self.at(stamp)
         return PlatformMotion(state.position, state.rotation, *map(state.into_world, (state.velocity, acceleration, jerk)))
 
 
@@ -54,7 +54,8 @@ class PlatformPoses(BaseTopic[BaseState]):
         self._root, self._home, self._reach = root, home, reach
         self._lag, self._estimator = 0.0, MotionEstimator(6, 0.0, turning=TURNS)
 
-    def configure(self, lag: float) -> None:
+    def configure(self, lag: float, tolerance: float) -> None:
+        super().configure(lag, tolerance)
         if lag != self._lag:
             self._lag, self._estimator = lag, MotionEstimator(6, lag, turning=TURNS)
 

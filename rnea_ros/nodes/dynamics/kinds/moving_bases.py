@@ -17,6 +17,7 @@ from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobo
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.marks.body import Body, carried
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
+from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.robots.floating import PrescribedBase
 from rnea_ros.robots.robot import Dynamics
 
@@ -41,10 +42,13 @@ class ServedMovingBase(ServedRobot):
         super().describe(info)
         info.base = "floating"
 
+    def paired(self) -> list[PairedInput]:
+        return [topic.paired() for topic in self._source.topics]
+
     def configure(self, values: Values) -> None:
         lag = values["estimator.lag"] if values["motion_source"] in ESTIMATING else 0.0
         for topic in self._source.topics:
-            topic.configure(lag)
+            topic.configure(lag, values["input_tolerance"])
 
     def connect(self, topics: Topics) -> None:
         self._source.use(self.model, self.gravity_vector)

@@ -16,6 +16,7 @@ from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.marks.body import Body
+from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.robots import kinds
 from rnea_ros.robots.robot import Dynamics
 
@@ -131,6 +132,10 @@ class ServedRobot:
                 return tree
         self.model.frame(link)  # tells the links that there are
         raise AssertionError
+
+    def paired(self) -> list[PairedInput]:
+        """Return the inputs beside the joint states that only this kind of robot has."""
+        return []
 
     # ------------------------------------------------------------------ what it does
 

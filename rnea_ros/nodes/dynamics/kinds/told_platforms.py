@@ -12,6 +12,7 @@ from rnea_ros.nodes.dynamics.kinds.loops import followed
 from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Moved, ServedRobot
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.dynamics.pairing import PairedInput
 
 
 class ServedToldPlatform(ServedPlatform):
@@ -32,8 +33,11 @@ class ServedToldPlatform(ServedPlatform):
         assert isinstance(self.robot, ParallelRobot)
         self.robot.tracker().carry(PlatformMotion(*self.robot.home))
 
+    def paired(self) -> list[PairedInput]:
+        return [topic.paired() for topic in self._source.topics]
+
     def configure(self, values: Values) -> None:
-        self._source.configure(values["estimator.lag"])
+        self._source.configure(values["estimator.lag"], values["input_tolerance"])
 
     def connect(self, topics: Topics) -> None:
         super().connect(topics)

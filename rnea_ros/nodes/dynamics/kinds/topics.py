@@ -15,9 +15,11 @@ from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
 class Topics:
     """Of one node. Whoever asks for a topic that is there already gets that one."""
 
-    def __init__(self, node: Node, outgoing: int, incoming: QoSProfile, moved: Callable[[Stream, int], None]):
-        """moved(stream, arrival [ns]) is to be called when a message of a stream has told how the robot moves."""
-        self.moved = moved
+    def __init__(self, node: Node, outgoing: int, incoming: QoSProfile, moved: Callable[[Stream, int], None],
+                 received: Callable[[], None] = lambda: None):
+        """moved(stream, arrival [ns]) is to be called when a message of a stream gives the robot's motion; received() is called
+        after each message."""
+        self.moved, self._received = moved, received
         self._node, self._outgoing, self._incoming = node, outgoing, incoming
         self._publishers: dict[str, RawPublisher] = {}
         self._heard: dict[str, Callable[[bytes], None]] = {}
@@ -29,8 +31,12 @@ class Topics:
 
     def hear(self, kind: Any, name: str, callback: Callable[[bytes], None]) -> None:
         """The bytes of every message go to this callback from now on, and to no other."""
+        def receive(data: bytes) -> None:
+            self._heard[name](data)
+            self._received()
+
         if name not in self._heard:
-            self._node.create_subscription(kind, name, lambda data: self._heard[name](data), self._incoming, raw=True)
+            self._node.create_subscription(kind, name, receive, self._incoming, raw=True)
         self._heard[name] = callback
 
     def clock(self) -> int:

@@ -1,0 +1,171 @@
+"""Pairing of inputs by stamp: each joint state is evaluated with the other inputs as they are at its own stamp.
+
+A joint state is held while an input that is being received has not reached its stamp, `input_wait` at most. Then each input
+counts at that stamp: interpolated between its two neighbouring messages, else extrapolated from the nearest one by its own
+derivatives. A message further than `input_tolerance` from the stamp is not used, and the joint state is rejected.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.diagnostics import Stream
+
+CHECK_PERIOD_S = 0.002  # between two checks whether the wait of a held joint state is over
+MAX_HELD = 1000  # joint states; beyond that, the oldest are evaluated at once
+STAMP = struct.Struct("<4xiI")  # of a header, after the four bytes of the encapsulation
+
+
+class PairedInput(NamedTuple):
+    """Input beside the joint states.
+
+    topic   : as in JointDynamics.input_names
+    stream  : counts of its messages, with the stamp and arrival of the last usable one
+    timeout : without a message for so long, by arrival, no joint state waits for it [s]
+    used    : return whether the present parameters use it
+    """
+
+    topic: str
+    stream: Stream
+    timeout: Callable[[], float]
+    used: Callable[[], bool] = lambda: True
+
+
+class InputPairing:
+    """Joint states in the order of their arrival, each held until the other inputs have reached its stamp.
+
+    inputs        : to be paired with joint states
+    wait_s, lag_s : longest time that a joint state is held; time before its stamp for which it is evaluated
+    waited, expired : counts of joint states that were held; of those whose wait ended without the input
+    """
+
+    def __init__(self, node: Node, evaluate: Callable[[bytes, Mapping[str, Any], int], None]):
+        """evaluate(message, what is known of it, arrival [ns]) is called for each joint state when it is due."""
+        self.inputs: list[PairedInput] = []
+        self.wait_s = self.lag_s = 0.0
+        self.waited = self.expired = 0
+        self._evaluate = evaluate
+        self._held: deque[tuple[bytes, Mapping[str, Any], int, int]] = deque()
+        self._timer = node.create_timer(CHECK_PERIOD_S, self.release, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer.cancel()
+
+    def on_state(self, data: bytes, info: Mapping[str, Any]) -> None:
+        """Evaluate a joint state, or hold it."""
+        arrival = time.monotonic_ns()
+        if self._held:
+            self.release()
+        stamp = self._instant(data)
+        if self._held or self._awaited(stamp, arrival):
+            self.waited += 1
+            self._held.append((data, info, arrival, stamp))
+            if len(self._held) == 1:
+                self._timer.reset()
+            elif len(self._held) > MAX_HELD:
+                self._evaluate(*self._held.popleft()[:3])
+        else:
+            self._evaluate(data, info, arrival)
+
+    def release(self) -> None:
+        """Evaluate the held joint states that need not wait any longer."""
+        now = time.monotonic_ns()
+        while self._held:
+            data, info, arrival, stamp = self._held[0]
+            awaited = self._awaited(stamp, now)
+            if awaited and now - arrival < self.wait_s * 1e9:
+                return
+            self.expired += awaited
+            self._held.popleft()
+            self._evaluate(data, info, arrival)
+        self._timer.cancel()
+
+    def clear(self) -> None:
+        """Drop what is held: the clock was set."""
+        self._held.clear()
+
+    def ages(self, stamp: int) -> list[float]:
+        """Return how much older than a stamp [ns] the newest message of each input is [s]; NaN where it is not used."""
+        return [max(0.0, (stamp - one.stream.stamp) * 1e-9) if one.stream.arrival is not None and one.used() else math.nan
+                for one in self.inputs]
+
+    def findings(self, stamp: int) -> dict[str, object]:
+        """Return what diagnostics report."""
+        ages = zip(self.inputs, self.ages(stamp))
+        return {"inputs.states_held": len(self._held), "inputs.states_waited": self.waited,
+                "inputs.waits_expired": self.expired, **{f"{one.stream.name}.input_age_s": f"{age:.4f}" for one, age in ages if age == age}}
+
+    def _instant(self, data: bytes) -> int:
+        """Return the stamp for which a joint state is evaluated [ns]; 0, which no input is behind, for a broken message."""
+        if len(data) < STAMP.size:
+            return 0
+        seconds, nanoseconds = STAMP.unpack_from(data)
+        return int(seconds * 1_000_000_000 + nanoseconds - round(self.lag_s * 1e9))
+
+    def _awaited(self, stamp: int, now: int) -> bool:
+        """Return whether an input that is being received is behind a stamp by no more than the wait."""
+        return any(0 < stamp - one.stream.stamp <= self.wait_s * 1e9 and one.used() and one.stream.age(now) <= one.timeout()
+                   for one in self.inputs)
+
+
+def check_age(name: str, topic: str, age_s: float, tolerance_s: float) -> None:
+    """Raise Rejected where the message of an input that is nearest to an instant is further from it than the tolerance.
+
+    age_s : time from that message to the instant, negative where it is later [s]
+    """
+    if abs(age_s) <= tolerance_s:
+        return
+    if age_s > 0.0:
+        raise Rejected(f"{name}_late", f"the newest message on {topic} is {age_s:.3f} s older than the joint state; "
+                                       f"input_tolerance is {tolerance_s:g} s. Messages that come so late are waited for with "
+                                       f"input_wait above {age_s:.2g} s; if they come seldom, raise input_tolerance")
+    raise Rejected(f"{name}_apart", f"the joint state is {-age_s:.3f} s older than the messages on {topic} that are kept; "
+                                    f"input_tolerance is {tolerance_s:g} s. Are stamps of both by the same clock?")
+
+
+# ---------------------------------------------------------------------- continuous motions between two messages
+
+def extrapolated(rows: np.ndarray, seconds: float) -> np.ndarray:
+    """Return a value and its derivatives, rows (m, ...), so long after, by their Taylor series."""
+    m = len(rows)
+    return np.array([sum(rows[k] * (seconds ** (k - i) / math.factorial(k - i)) for k in range(i, m)) for i in range(m)])
+
+
+def interpolated(first: np.ndarray, second: np.ndarray, span: float, seconds: float) -> np.ndarray:
+    """Return a value and its derivatives (m, ...) `seconds` after `first`, where they are `second` after `span` [s].
+
+    Row k is the two-point Hermite polynomial of rows k .. m - 1 of both ends; the last row is the derivative of the cubic of
+    the last two. So rounding errors are not divided by more than one power of the span.
+    """
+    m, s = len(first), seconds / span
+    if m == 1:
+        return first + s * (second - first)
+    found = [_hermite(first[k:], second[k:], span) for k in range(m - 1)]
+    values = [sum(c * s**j for j, c in enumerate(coefficients)) for coefficients in found]
+    slope = sum(j * c * s ** (j - 1) for j, c in enumerate(found[-1]) if j) / span
+    return np.array([*values, slope])
+
+
+def _hermite(first: np.ndarray, second: np.ndarray, span: float) -> Sequence[np.ndarray]:
+    """Return the coefficients of the polynomial of degree 2 m - 1, in powers of the share of the span."""
+    m = len(first)
+    scales = span ** np.arange(m)
+    low = [first[k] * (scales[k] / math.factorial(k)) for k in range(m)]
+    left = [second[k] * scales[k] - sum(low[j] * math.perm(j, k) for j in range(k, m)) for k in range(m)]
+    return [*low, *np.tensordot(_ends(m), np.array(left), axes=1)]
+
+
+@cache
+def _ends(m: int) -> np.ndarray:
+    """Return the matrix from derivatives at 1 to the coefficients of the powers m .. 2 m - 1."""
+    found: np.ndarray = np.linalg.inv(np.array([[math.perm(j, k) for j in range(m, 2 * m)] for k in range(m)], dtype=float))
+    return found
