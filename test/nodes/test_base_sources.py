@@ -107,6 +107,33 @@ def test_with_rates_that_are_given_all_is_exact(ship, source):
         assert worst(desk.base.jerk, base_at(t, PACE)[2]) < 1e-12
 
 
+def test_base_states_between_joint_states_are_interpolated(ship):
+    """Base states every 10 ms: torques between them by Pinocchio; beyond the newest one for a few milliseconds."""
+    desk = Desk(ship)
+    for t in np.arange(0.0, 0.3, 0.01):
+        desk.hear_all(t)
+    found = [desk.errors(t) for t in (0.1, 0.1013, 0.155, 0.2381)]
+    assert np.max(found, axis=0)[0] < 1e-6 and np.max(found, axis=0)[1] < 1e-3
+    assert worst(desk.base.state.position, base_at(0.2381, PACE)[0].position) < 1e-12
+    torque, rate = desk.errors(0.294)
+    assert torque < 2e-3 and rate < 0.1
+
+
+@pytest.mark.parametrize("source", ["state", "imu", "odometry"])
+def test_a_base_that_is_late_by_more_than_the_tolerance_is_rejected_with_the_remedy(ship, source):
+    desk = Desk(ship, **{"base.source": source, "motion_source": "desired"})
+    for t in np.arange(0.0, 1.0, STEP):
+        desk.hear_all(t)
+    with pytest.raises(Rejected, match=r"is 0.0\d+ s older than the joint state.* input_wait above 0.08") as refused:
+        desk.dynamics(t + 0.08)
+    name = {"state": "base_state", "imu": "base_imu", "odometry": "base_odometry"}[source]
+    assert refused.value.reason == f"{name}_late"
+    wider = Desk(ship, **{"base.source": source, "motion_source": "desired", "input_tolerance": 0.1})
+    for t in np.arange(0.0, 1.0, STEP):
+        wider.hear_all(t)
+    wider.dynamics(t + 0.08)
+
+
 def test_a_five_bar_on_a_ship():
     ship = FiveBarOnShip()
     robot = load(ship.bar.urdf.encode(), ship.file_content())

@@ -62,8 +62,8 @@ class ExternalWrenches:
             wrench.on_message(data)
             received()
 
-        self._topics = [node.create_subscription(WrenchStamped, wrench.setting("topic"), partial(receive, wrench), qos, raw=True)
-                        for wrench in self._all]
+        self._topics = [node.create_subscription(WrenchStamped, wrench.setting("topic"), partial(receive, wrench), qos,
+                                                 raw=True) for wrench in self._all]
         node.create_service(Trigger, "~/tare", self._tare)
         node.get_logger().info("; ".join(self.descriptions()))
 

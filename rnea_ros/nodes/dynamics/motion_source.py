@@ -128,10 +128,16 @@ class MotionSource:
         self.deviation = deviation
         return tuple(found)
 
+    def lag(self, desired_age: float) -> int:
+        """Return how long before the next joint state the motion will be [ns], as far as that is known beforehand."""
+        source = self._values["motion_source"]
+        late = source == "auto" and desired_age > self._values["desired_timeout"]
+        return round(self._lag * 1e9) if source == "estimated" or late else 0
+
     def _usable(self, desired_age: float) -> bool:
         """Return whether the state can be completed by a desired motion that is up to date."""
         return (desired_age <= self._values["desired_timeout"] and self.state.has_velocity
-                and self.desired.at(self.state.stamp) is not None)
+                and self.desired.reaches(self.state.stamp, self._values["input_tolerance"]))
 
     def _estimate(self, stamp: int) -> np.ndarray:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""

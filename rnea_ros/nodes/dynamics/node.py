@@ -57,7 +57,8 @@ from rnea_ros.robots.robot import Dynamics
 QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
 SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of the watchdog
-SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling", "joint_age")
+SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling",
+         "joint_age")
 ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.", "contact.")
 
 
@@ -84,7 +85,7 @@ class DynamicsNode(Node):
         self._markers = MarkerPublisher(self, self._shown)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
-        self._pairing, self._answered_stamp = InputPairing(self, self._evaluate), 0
+        self._pairing, self._answered_stamp = InputPairing(self, self._evaluate, self._lag), 0
         self._topics = Topics(self, QUEUE, SENSOR, self._on_moved, self._pairing.release)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
@@ -134,6 +135,10 @@ class DynamicsNode(Node):
     def _on_state(self, data: bytes, info: MessageInfo) -> None:
         self._health.states.received += 1
         self._pairing.on_state(data, info)
+
+    def _lag(self) -> int:
+        """Return how long before a joint state the instant is for which it is evaluated [ns]."""
+        return self._motion.lag(self._health.desired.age(time.monotonic_ns())) if self._robot is not None else 0
 
     def _evaluate(self, data: bytes, info: MessageInfo, began: int) -> None:
         """Evaluate a joint state that arrived at `began` [ns] and is due."""
@@ -255,7 +260,6 @@ class DynamicsNode(Node):
             self._motion.configure(values)
             self._robot.configure(values)
             self._pairing.wait_s = 0.0 if self._robot.told_by else values["input_wait"]
-            self._pairing.lag_s = values["estimator.lag"] if values["motion_source"] == "estimated" else 0.0
 
     def _inputs(self, robot: ServedRobot) -> list[PairedInput]:
         """Return the inputs of a robot beside its joint states."""
@@ -267,7 +271,7 @@ class DynamicsNode(Node):
 
         inputs = [
             PairedInput("~/desired_motion", self._health.desired, timeout,
-                        lambda: not robot.told_by and parameter("motion_source") == "desired"),
+                        lambda: not robot.told_by and parameter("motion_source") in ("desired", "auto")),
             PairedInput(references.TOPICS[parameter("reference.source")].name, self._health.reference, timeout,
                         lambda: parameter("motion_source") == "reference" and parameter("reference.source") != "trajectory")]
         return [*inputs, *robot.paired(), *(self._wrenches.paired() if self._wrenches else [])]

@@ -23,6 +23,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
 
 CHECK_PERIOD_S = 0.002  # between two checks whether the wait of a held joint state is over
+OTHER_CLOCK_S = 1.0  # an input that is older than that is by another clock, not late
 MAX_HELD = 1000  # joint states; beyond that, the oldest are evaluated at once
 STAMP = struct.Struct("<4xiI")  # of a header, after the four bytes of the encapsulation
 
@@ -45,17 +46,19 @@ class PairedInput(NamedTuple):
 class InputPairing:
     """Joint states in the order of their arrival, each held until the other inputs have reached its stamp.
 
-    inputs        : to be paired with joint states
-    wait_s, lag_s : longest time that a joint state is held; time before its stamp for which it is evaluated
+    inputs          : to be paired with joint states
+    wait_s          : longest time that a joint state is held [s]
     waited, expired : counts of joint states that were held; of those whose wait ended without the input
     """
 
-    def __init__(self, node: Node, evaluate: Callable[[bytes, Mapping[str, Any], int], None]):
-        """evaluate(message, what is known of it, arrival [ns]) is called for each joint state when it is due."""
+    def __init__(self, node: Node, evaluate: Callable[[bytes, Mapping[str, Any], int], None],
+                 lag: Callable[[], int] = lambda: 0):
+        """evaluate(message, what is known of it, arrival [ns]) is called for each joint state when it is due; lag() returns
+        the time before its stamp for which it is evaluated [ns]."""
         self.inputs: list[PairedInput] = []
-        self.wait_s = self.lag_s = 0.0
+        self.wait_s = 0.0
         self.waited = self.expired = 0
-        self._evaluate = evaluate
+        self._evaluate, self._lag = evaluate, lag
         self._held: deque[tuple[bytes, Mapping[str, Any], int, int]] = deque()
         self._timer = node.create_timer(CHECK_PERIOD_S, self.release, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._timer.cancel()
@@ -100,16 +103,17 @@ class InputPairing:
 
     def findings(self, stamp: int) -> dict[str, object]:
         """Return what diagnostics report."""
-        ages = zip(self.inputs, self.ages(stamp))
-        return {"inputs.states_held": len(self._held), "inputs.states_waited": self.waited,
-                "inputs.waits_expired": self.expired, **{f"{one.stream.name}.input_age_s": f"{age:.4f}" for one, age in ages if age == age}}
+        counts: dict[str, object] = {"inputs.states_held": len(self._held), "inputs.states_waited": self.waited,
+                                     "inputs.waits_expired": self.expired}
+        return counts | {f"{one.stream.name}.input_age_s": f"{age:.4f}"
+                         for one, age in zip(self.inputs, self.ages(stamp)) if age == age}
 
     def _instant(self, data: bytes) -> int:
         """Return the stamp for which a joint state is evaluated [ns]; 0, which no input is behind, for a broken message."""
         if len(data) < STAMP.size:
             return 0
         seconds, nanoseconds = STAMP.unpack_from(data)
-        return int(seconds * 1_000_000_000 + nanoseconds - round(self.lag_s * 1e9))
+        return int(seconds * 1_000_000_000 + nanoseconds - self._lag())
 
     def _awaited(self, stamp: int, now: int) -> bool:
         """Return whether an input that is being received is behind a stamp by no more than the wait."""
@@ -124,11 +128,12 @@ def check_age(name: str, topic: str, age_s: float, tolerance_s: float) -> None:
     """
     if abs(age_s) <= tolerance_s:
         return
-    if age_s > 0.0:
+    if 0.0 < age_s <= OTHER_CLOCK_S:
         raise Rejected(f"{name}_late", f"the newest message on {topic} is {age_s:.3f} s older than the joint state; "
                                        f"input_tolerance is {tolerance_s:g} s. Messages that come so late are waited for with "
                                        f"input_wait above {age_s:.2g} s; if they come seldom, raise input_tolerance")
-    raise Rejected(f"{name}_apart", f"the joint state is {-age_s:.3f} s older than the messages on {topic} that are kept; "
+    order = "older" if age_s > 0.0 else "newer"
+    raise Rejected(f"{name}_apart", f"the nearest message on {topic} is {abs(age_s):.3f} s {order} than the joint state; "
                                     f"input_tolerance is {tolerance_s:g} s. Are stamps of both by the same clock?")
 
 

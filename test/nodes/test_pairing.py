@@ -1,0 +1,150 @@
+"""Pairing of inputs with joint states by stamp, without a node: interpolation, tolerance, and the bounded wait."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from builtin_interfaces.msg import Time
+
+from rnea_msgs.msg import JointMotion
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.dynamics import pairing
+from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
+from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput, extrapolated, interpolated
+
+MS = 1_000_000
+
+
+def rows_of(polynomial, t, count):
+    return np.array([polynomial.deriv(k)(t) if k else polynomial(t) for k in range(count)])[:, None] * [1.0, -2.0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 6])
+def test_a_polynomial_between_two_messages_is_found_exactly(count):
+    """Each row of as high a degree as two messages determine."""
+    rng = np.random.default_rng(count)
+    p = np.polynomial.Polynomial(rng.normal(size=4 if count > 1 else 2))
+    if count == 2:
+        p = np.polynomial.Polynomial(rng.normal(size=4))
+    first, second = (rows_of(p, t, count) for t in (0.3, 0.35))
+    np.testing.assert_allclose(interpolated(first, second, 0.05, 0.02), rows_of(p, 0.32, count), rtol=1e-9, atol=1e-9)
+    if count > 3:
+        np.testing.assert_allclose(extrapolated(first, 0.02), rows_of(p, 0.32, count), rtol=1e-12, atol=1e-12)
+
+
+def desired(t, w=(7.0, 5.0)):
+    """Acceleration and jerk of sines."""
+    w = np.array(w)
+    return -np.sin(w * t) * w**2, -np.cos(w * t) * w**3
+
+
+def read(reader, t):
+    acceleration, jerk = desired(t)
+    nanoseconds = round((100.0 + t) * 1e9)
+    reader.read(JointMotion(header=_header(nanoseconds), joint_names=["a", "b"], acceleration=acceleration, jerk=jerk))
+    return nanoseconds
+
+
+def _header(nanoseconds):
+    from std_msgs.msg import Header
+
+    return Header(stamp=Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9))
+
+
+def test_desired_motion_is_taken_at_the_stamp_of_the_state():
+    reader = DesiredReader(["a", "b"])
+    stamps = [read(reader, t) for t in np.arange(0.0, 0.1, 0.01)]
+    for t in (0.03, 0.034, 0.0871):
+        found, (acceleration, jerk) = reader.at(round((100.0 + t) * 1e9), 0.02), desired(t)
+        np.testing.assert_allclose(found[0], acceleration, rtol=1e-6, atol=1e-5)
+        np.testing.assert_allclose(found[1], jerk, rtol=1e-3, atol=5e-2)
+    late = reader.at(stamps[-1] + 5 * MS, 0.02)
+    np.testing.assert_allclose(late[0], desired(0.095)[0], rtol=1e-2)
+    with pytest.raises(Rejected, match=r"is 0.080 s older than the joint state; input_tolerance is 0.02 s") as refused:
+        reader.at(stamps[-1] + 80 * MS, 0.02)
+    assert refused.value.reason == "desired_motion_late" and "input_wait above 0.08" in refused.value.detail
+    assert not reader.reaches(stamps[-1] + 80 * MS, 0.02) and reader.reaches(stamps[-1] + 80 * MS, 0.1)
+    with pytest.raises(Rejected, match="same clock"):
+        reader.at(stamps[0] - 80 * MS, 0.02)
+
+
+class Clocked:
+    """Pairing whose clock and messages the test sets; joint states are their stamps."""
+
+    def __init__(self, monkeypatch, wait_s=0.05):
+        self.now, self.evaluated, self.stream = 1_000 * MS, [], Stream("base_state")
+        monkeypatch.setattr(pairing.time, "monotonic_ns", lambda: self.now)
+        timer = SimpleNamespace(cancel=lambda: None, reset=lambda: None)
+        node = SimpleNamespace(create_timer=lambda *args, **options: timer)
+        self.pairing = InputPairing(node, lambda data, info, arrival: self.evaluated.append(self.stamp_of(data)))
+        self.pairing.inputs, self.pairing.wait_s = [PairedInput("~/base_state", self.stream, lambda: 0.1)], wait_s
+
+    @staticmethod
+    def stamp_of(data):
+        seconds, nanoseconds = struct.unpack_from("<4xiI", data)
+        return seconds * 1000 + nanoseconds // MS
+
+    def state(self, stamp_ms):
+        self.pairing.on_state(struct.pack("<4xiI", stamp_ms // 1000, stamp_ms % 1000 * MS), {})
+
+    def base(self, stamp_ms):
+        self.stream.accept(self.now, stamp_ms * MS)
+        self.pairing.release()
+
+    def after(self, milliseconds):
+        self.now += milliseconds * MS
+        self.pairing.release()
+
+
+def test_states_wait_for_an_input_that_is_behind_and_are_evaluated_in_order(monkeypatch):
+    it = Clocked(monkeypatch)
+    it.base(100)
+    it.state(100)
+    for stamp in (110, 120, 130):
+        it.state(stamp)
+    assert it.evaluated == [100]
+    it.base(120)
+    assert it.evaluated == [100, 110, 120]
+    it.base(130)
+    assert it.evaluated == [100, 110, 120, 130] and (it.pairing.waited, it.pairing.expired) == (3, 0)
+
+
+def test_the_wait_is_bounded_and_counted(monkeypatch):
+    it = Clocked(monkeypatch)
+    it.base(100)
+    it.state(110)
+    it.after(49)
+    assert not it.evaluated
+    it.after(1)
+    assert it.evaluated == [110] and it.pairing.expired == 1 and it.pairing.ages(110 * MS) == [pytest.approx(0.01)]
+
+
+@pytest.mark.parametrize("why", ["silent", "far behind", "not used", "no wait"])
+def test_nothing_waits_for_an_input_that_cannot_come_in_time(monkeypatch, why):
+    it = Clocked(monkeypatch, 0.0 if why == "no wait" else 0.05)
+    it.base(100)
+    if why == "silent":
+        it.after(101)
+    if why == "not used":
+        it.pairing.inputs = [it.pairing.inputs[0]._replace(used=lambda: False)]
+    it.state(200 if why == "far behind" else 110)
+    assert len(it.evaluated) == 1 and not it.pairing.waited
+
+
+def test_held_states_are_bounded(monkeypatch):
+    it = Clocked(monkeypatch)
+    it.base(100)
+    for _ in range(pairing.MAX_HELD + 5):
+        it.state(101)
+    assert len(it.evaluated) == 5
+    it.pairing.clear()
+    it.after(1000)
+    assert len(it.evaluated) == 5
