@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
+from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.joint_layouts import SENDERS
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.dynamics.senders import OFTEN, Senders, with_info
@@ -42,7 +44,8 @@ def told(senders, reader, infos, names=("abc",)):
         joints = names[k % len(names)]
         message = JointState(name=list(joints), position=[0.0] * len(joints), velocity=[0.0] * len(joints))
         message.header.stamp = Time(sec=k)
-        reader.read(message, senders.sender(info))
+        with suppress(Rejected):  # of another sender than the one in use
+            reader.read(message, senders.sender(info))
     return senders.warnings(reader)
 
 
@@ -51,7 +54,8 @@ def test_identities_are_named():
     senders = Senders(graph(one, two, "third"), "/joint_states")
     assert told(senders, StateReader("abc"), [identified(one)] * 5) == []
     assert told(senders, StateReader("abc"), [identified(one), identified(two)] * 5) == [
-        "2 senders tell of a, b, c on /joint_states: /driver, /other"]
+        "2 senders publish a, b, c on /joint_states: /driver, /other; the first is used, messages of the others are "
+        "rejected (other_sender): stop them, or remap their topic"]
 
 
 def test_numbers_tell_as_well():
@@ -59,7 +63,8 @@ def test_numbers_tell_as_well():
     assert told(senders, StateReader("abc"), [numbered(k) for k in (5, 6, 7, 9, 20, 21)]) == []  # some were lost
     mixed = [numbered(k) for pair in zip(range(1000, 1020), range(3, 23)) for k in pair]
     assert told(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), mixed) == [
-        "2 senders tell of a, b, c on /joint_states: /driver, /other"]
+        "2 senders publish a, b, c on /joint_states: /driver, /other; the first is used, messages of the others are "
+        "rejected (other_sender): stop them, or remap their topic"]
     parts = told(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), mixed, ("ab", "c"))
     assert parts == []  # each of its own joints
 
@@ -88,8 +93,9 @@ def test_who_begins_anew_for_ever_is_forgotten():
 
 def test_where_nothing_is_known_the_graph_is_asked():
     """Two publish, but all messages are of one kind."""
-    question = ["this ROS does not say who sent a message: does more than one of /driver, /other tell of the same joints on "
-                "/joint_states?"]
+    question = ["this ROS distribution does not identify the sender of a message: if more than one of /driver, /other "
+                "publishes the same joints on /joint_states, their messages are mixed and torques are wrong; stop all but "
+                "one, or remap their topics"]
     assert told(Senders(graph("driver"), "/joint_states"), StateReader("abc"), [{}] * 6) == []
     assert told(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), [{}] * 6) == question
     assert told(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), [{}] * 6, ("ab", "c")) == []
@@ -101,7 +107,8 @@ def test_stamps_that_jump_again_and_again_are_a_sign():
     for _ in range(OFTEN):
         senders.jumped()
     assert senders.warnings(StateReader("abc")) == [
-        "stamps jump again and again: does more than one of /driver, /other tell of the same joints on /joint_states?"]
+        "stamps jump repeatedly: if more than one of /driver, /other publishes the same joints on /joint_states, their "
+        "messages are mixed and torques are wrong; stop all but one, or remap their topics"]
 
 
 def test_a_callback_gets_what_this_rclpy_has(monkeypatch):

@@ -21,7 +21,8 @@ from rnea_ros.nodes.common.stamps import UNKNOWN, Jumped, Timeline
 from rnea_ros.nodes.dynamics.joint_layouts import SENDERS, JointMap, Layout, not_finite
 
 NO_JOINTS = np.zeros((2, 0))
-LATELY = 2_000_000_000  # ns; who sent within this time is a sender
+LATELY = 2_000_000_000  # ns; a publisher that sent within this time is reported as a sender
+HANDOVER_NS = 500_000_000  # of silence of the sender in use, after which another sender of the same joints is used
 
 
 class Part:
@@ -32,7 +33,8 @@ class Part:
         self.joints, self.columns = layout.joints, layout.columns
         self.values = np.zeros((2, len(layout.joints)))
         self.q, self.qd = self.values
-        self.stamp, self.arrival = UNKNOWN, 0  # arrival by the steady clock [ns]
+        self.stamp, self.arrival = UNKNOWN, 0  # arrival of the last message that was used, by the steady clock [ns]
+        self.received = 0  # arrival of the last message, used or not [ns]
         self.pushed, self.history = UNKNOWN, cast("MotionEstimator | None", None)  # the last stamp in the history
         self.rivals: list[Part] = []  # of other senders, with joints of this one
 
@@ -74,6 +76,8 @@ class StateReader:
         """What was said. Raises Rejected; nothing has changed then, unless time jumped, which makes all joints unknown."""
         layout = self._map.locate(message.name)
         part = self._parts.get((layout.joints, sender)) or self._meet(layout, sender)
+        if part.rivals:
+            self._check_sender(part)
         if not layout.read(message.position, "position", part.q):
             raise Rejected("position_not_finite", not_finite(self._names(layout.joints), part.q))
         known = len(message.velocity) > 0
@@ -87,7 +91,7 @@ class StateReader:
             self._stamps.fill(UNKNOWN)
             part.clear()
             raise
-        part.arrival = part.timeline.arrival
+        part.arrival = part.received = part.timeline.arrival
         self._values[:, part.columns] = part.values
         self._stamps[part.columns] = part.stamp
         self._unpublished[part.columns] = False
@@ -96,6 +100,18 @@ class StateReader:
             self.stamp, self.when, self.spread = part.stamp, message.header.stamp, 0.0
         self.has_velocity = (known and layout.whole) or bool(np.isfinite(self.qd).all())
         return part
+
+    def _check_sender(self, part: Part) -> None:
+        """Raise Rejected where another sender of the same joints is in use: messages of two are never mixed into one motion.
+
+        The first sender is used until it has been silent for HANDOVER_NS; one that sends all joints is preferred.
+        """
+        part.received = now = time.monotonic_ns()
+        for rival in part.rivals:
+            if rival.arrival and now - rival.arrival < HANDOVER_NS and (rival.layout.whole or not part.layout.whole):
+                shared = [joint for joint in part.joints if joint in rival.joints]
+                raise Rejected("other_sender", f"another sender of {some(self._names(shared))} is in use: stop one of them, "
+                                               "or remap its topic joint_states to another name")
 
     def merge(self, part: Part) -> None:
         """Make a state of this, which was read last, and of what others said. Raises Rejected if not every joint is known."""
@@ -149,13 +165,14 @@ class StateReader:
         return tuple(self._parts.values())
 
     def lately(self) -> list[Part]:
-        """The parts that are being sent."""
+        """Return the parts that are in use."""
         now = time.monotonic_ns()
         return [part for part in self.parts if now - part.arrival < LATELY and part.arrival]
 
     def rivals(self) -> tuple[set[bytes], list[str]]:
-        """Senders who lately named the same joints, and these."""
-        at_it = self.lately()
+        """Return the senders that lately named the same joints, and these joints."""
+        now = time.monotonic_ns()
+        at_it = [part for part in self.parts if now - part.received < LATELY and part.received]
         pairs = [(part, rival) for part in at_it for rival in part.rivals if rival in at_it]
         joints = {joint for part, rival in pairs for joint in part.joints if joint in rival.joints}
         return {part.sender for part, _ in pairs}, self._names(sorted(joints))
@@ -169,6 +186,7 @@ class StateReader:
         for part in self.parts:
             part.timeline.forget()
             part.clear()
+            part.arrival = 0
         self._stamps.fill(UNKNOWN)
 
     def _names(self, joints: Iterable[int]) -> list[str]:

@@ -71,12 +71,14 @@ class Senders:
         """Whether, and from whom, the joint states of the same joints come more than once."""
         senders, joints = state.rivals()
         if senders:
-            return [f"{len(senders)} senders tell of {some(joints)} on {self._topic}: {some(self._names(senders))}"]
+            return [f"{len(senders)} senders publish {some(joints)} on {self._topic}: {some(self._names(senders))}; the first "
+                    "is used, messages of the others are rejected (other_sender): stop them, or remap their topic"]
         jumping = len(self._jumps) == OFTEN and time.monotonic() - self._jumps[0] < LATELY
         unknown = not (self._identified or self._numbered) and len(self._names()) > len(state.lately())
         if len(self._names()) > 1 and (jumping or unknown):
-            why = "stamps jump again and again" if jumping else "this ROS does not say who sent a message"
-            return [f"{why}: does more than one of {some(self._names())} tell of the same joints on {self._topic}?"]
+            why = "stamps jump repeatedly" if jumping else "this ROS distribution does not identify the sender of a message"
+            return [f"{why}: if more than one of {some(self._names())} publishes the same joints on {self._topic}, their "
+                    "messages are mixed and torques are wrong; stop all but one, or remap their topics"]
         return []
 
     def _names(self, senders: set[bytes] | None = None) -> list[str]:
