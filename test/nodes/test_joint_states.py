@@ -223,7 +223,7 @@ def test_auto_uses_the_desired_motion_while_it_arrives_and_mixes_it_with_no_esti
         late = 0.0 if source.name == "desired_motion" else LAG
         assert source.stamp == round((100.0 + t - late) * 1e9) and (source.deviation is None) == (not late)
         expected = motion(t - late) + np.array([0.0, 0.0, 0.0 if late else wrong, 0.0])[:, None]
-        np.testing.assert_allclose(given[:3], expected[:3], atol=0.05 if late else 1e-12)
+        np.testing.assert_allclose(given[:3], expected[:3], atol=0.05 if late else 0.01)  # carried on for 10 ms
         found.append((source.stamp, source.name))
     assert [name for name, _ in groupby(name for _, name in found)] == ["estimated", "desired_motion", "estimated"]
     assert (np.diff([stamp for stamp, _ in found]) > 0).all()  # nothing is published back in time
@@ -323,10 +323,10 @@ def test_a_desired_motion_from_before_a_jump_is_not_used():
     with pytest.raises(Rejected) as caught:
         source.at_state(0.01)
     assert caught.value.reason == "desired_forgotten"
-    wanted.header.stamp = when(90.11)
+    wanted.header.stamp = when(90.09)
     with pytest.raises(Rejected):
         source.desired.read(wanted)
-    wanted.header.stamp = when(90.12)
+    wanted.header.stamp = when(90.1)
     source.desired.read(wanted)
     assert source.at_state(0.01)[3].tolist() == [2.0] * 3
 

@@ -63,17 +63,21 @@ def test_desired_motion_is_taken_at_the_stamp_of_the_state():
     reader = DesiredReader(["a", "b"])
     stamps = [read(reader, t) for t in np.arange(0.0, 0.1, 0.01)]
     for t in (0.03, 0.034, 0.0871):
-        found, (acceleration, jerk) = reader.at(round((100.0 + t) * 1e9), 0.02), desired(t)
+        found, (acceleration, jerk) = reader.at(round((100.0 + t) * 1e9), 0.001, 0.1), desired(t)
         np.testing.assert_allclose(found[0], acceleration, rtol=1e-6, atol=1e-5)
         np.testing.assert_allclose(found[1], jerk, rtol=1e-3, atol=5e-2)
     late = reader.at(stamps[-1] + 5 * MS, 0.02)
     np.testing.assert_allclose(late[0], desired(0.095)[0], rtol=1e-2)
     with pytest.raises(Rejected, match=r"is 0.080 s older than the joint state; input_tolerance is 0.02 s") as refused:
         reader.at(stamps[-1] + 80 * MS, 0.02)
-    assert refused.value.reason == "desired_motion_late" and "input_wait above 0.08" in refused.value.detail
-    assert not reader.reaches(stamps[-1] + 80 * MS, 0.02) and reader.reaches(stamps[-1] + 80 * MS, 0.1)
-    with pytest.raises(Rejected, match="same clock"):
-        reader.at(stamps[0] - 80 * MS, 0.02)
+    assert refused.value.reason == "desired_motion_late" and "input_wait, of about 0.16 s" in refused.value.detail
+    assert not reader.reaches(stamps[-1] + 80 * MS, 0.02, 1.0) and reader.reaches(stamps[-1] + 80 * MS, 0.1, 1.0)
+    for seconds, reason in ((0.08, "desired_motion_missing"), (80.0, "desired_motion_apart")):
+        with pytest.raises(Rejected) as refused:
+            reader.at(stamps[0] - round(seconds * 1e9), 0.02)
+        assert refused.value.reason == reason
+    with pytest.raises(Rejected, match="is 0.004 s older"):  # neighbours too far apart to interpolate
+        reader.at(stamps[3] + 4 * MS, 0.001, 0.005)
 
 
 class Clocked:

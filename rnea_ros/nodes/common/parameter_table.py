@@ -78,11 +78,11 @@ DYNAMICS = (
           "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
     Entry("state_timeout", 0.5, "Without a usable joint state for this long the node reports STALE and forgets the "
           "motion so far", "s", 1e-3, 10.0),
-    Entry("input_wait", 0.02, "Longest time that a joint state waits for the other inputs (desired motion or reference, base, "
+    Entry("input_wait", 0.03, "Longest time that a joint state waits for the other inputs (desired motion or reference, base, "
           "wrenches) to reach its stamp. 0: never", "s", 0.0, 0.5),
-    Entry("input_tolerance", 0.02, "Largest time between the stamp of a joint state and the nearest message of "
-          "~/desired_motion or of the base's or platform's motion. Within it, inputs are interpolated, or extrapolated by "
-          "their own derivatives; beyond it, the joint state is rejected", "s", 0.0, 1.0),
+    Entry("input_tolerance", 0.01, "Longest time over which ~/desired_motion and the motion of a base or platform are "
+          "extrapolated by their own derivatives, to the stamp of a joint state that is not between two messages; beyond it, "
+          "the joint state is rejected", "s", 0.0, 1.0),
     Entry("joint_age", 0.5, "Joint states may come in parts, each naming some of the joints. While the stamp of a joint is "
           "older than the newest one by more than this, nothing is computed", "s", 1e-3, 10.0),
     Entry("missing_velocity", "refuse", "With motion_source desired, what to do with a joint state without velocities: drop "

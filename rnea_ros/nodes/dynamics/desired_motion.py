@@ -87,30 +87,34 @@ class DesiredReader(StampedMotions):
         found = self.before(stamp) or (self._kept[0] if self._kept else None)
         return None if found is None else found[1]
 
-    def reaches(self, stamp: int, tolerance: float) -> bool:
+    def reaches(self, stamp: int, tolerance: float, span: float) -> bool:
         """Return whether `at` has a motion."""
         try:
-            return self.at(stamp, tolerance) is not None
+            return self.at(stamp, tolerance, span) is not None
         except Rejected:
             return False
 
-    def at(self, stamp: int, tolerance: float = math.inf) -> np.ndarray | None:
+    def at(self, stamp: int, tolerance: float = math.inf, span: float = math.inf) -> np.ndarray | None:
         """Return acceleration, jerk ... at a stamp [ns]: of the message with this stamp, interpolated between its neighbours,
         or extrapolated from the nearest one; None if none came.
 
-        tolerance: largest time between the stamp and the nearest message [s]. Raises Rejected beyond it.
+        tolerance : largest time over which a message is extrapolated [s]. Raises Rejected beyond it
+        span      : largest time between two messages that are interpolated [s]
         """
+        if not self._kept:
+            return None
         before = self.before(stamp)
         if before is None:
-            if not self._kept:
-                return None
             before = self._kept[0]
         elif before[0] != stamp and before is not self._kept[-1]:
             after = next(kept for kept in self._kept if kept[0] > stamp)
-            check_age("desired_motion", "~/desired_motion", min(stamp - before[0], after[0] - stamp) * 1e-9, tolerance)
-            span, seconds = (after[0] - before[0]) * 1e-9, (stamp - before[0]) * 1e-9
-            return _of_known(before[1], lambda rows: interpolated(rows, after[1][:len(rows)], span, seconds),
-                             np.isfinite(after[1]).any(axis=1))
+            seconds = (after[0] - before[0]) * 1e-9
+            if seconds <= span:
+                return _of_known(before[1], lambda rows: interpolated(rows, after[1][:len(rows)], seconds,
+                                                                      (stamp - before[0]) * 1e-9),
+                                 np.isfinite(after[1]).any(axis=1))
+            if after[0] - stamp < stamp - before[0]:
+                before = after
         check_age("desired_motion", "~/desired_motion", (stamp - before[0]) * 1e-9, tolerance)
         if before[0] == stamp:
             return before[1]

@@ -137,7 +137,8 @@ class MotionSource:
     def _usable(self, desired_age: float) -> bool:
         """Return whether the state can be completed by a desired motion that is up to date."""
         return (desired_age <= self._values["desired_timeout"] and self.state.has_velocity
-                and self.desired.reaches(self.state.stamp, self._values["input_tolerance"]))
+                and self.desired.reaches(self.state.stamp, self._values["input_tolerance"],
+                                         self._values["desired_timeout"]))
 
     def _estimate(self, stamp: int) -> np.ndarray:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
@@ -224,8 +225,9 @@ class MotionSource:
     def _desired(self, age: float) -> np.ndarray:
         """Return acceleration, jerk ... of the desired motion, or by on_desired_timeout where there is none."""
         policy = self._values["on_desired_timeout"]
-        stamp, late = self.state.stamp, age > self._values["desired_timeout"]
-        chosen = self.desired.last(stamp) if late else self.desired.at(stamp, self._values["input_tolerance"])
+        stamp, tolerance, timeout = self.state.stamp, self._values["input_tolerance"], self._values["desired_timeout"]
+        late = age > timeout
+        chosen = self.desired.last(stamp) if late else self.desired.at(stamp, tolerance, timeout)
         if chosen is None and not late:
             raise Rejected("desired_forgotten", "those from before the stamps jumped say nothing about now", passing=True)
         if late and policy == "stop":

@@ -2,7 +2,7 @@
 
 A joint state is held while an input that is being received has not reached its stamp, `input_wait` at most. Then each input
 counts at that stamp: interpolated between its two neighbouring messages, else extrapolated from the nearest one by its own
-derivatives. A message further than `input_tolerance` from the stamp is not used, and the joint state is rejected.
+derivatives. Where that is further than `input_tolerance` from the stamp, the joint state is rejected.
 """
 
 from __future__ import annotations
@@ -128,13 +128,16 @@ def check_age(name: str, topic: str, age_s: float, tolerance_s: float) -> None:
     """
     if abs(age_s) <= tolerance_s:
         return
-    if 0.0 < age_s <= OTHER_CLOCK_S:
-        raise Rejected(f"{name}_late", f"the newest message on {topic} is {age_s:.3f} s older than the joint state; "
-                                       f"input_tolerance is {tolerance_s:g} s. Messages that come so late are waited for with "
-                                       f"input_wait above {age_s:.2g} s; if they come seldom, raise input_tolerance")
-    order = "older" if age_s > 0.0 else "newer"
-    raise Rejected(f"{name}_apart", f"the nearest message on {topic} is {abs(age_s):.3f} s {order} than the joint state; "
-                                    f"input_tolerance is {tolerance_s:g} s. Are stamps of both by the same clock?")
+    if abs(age_s) > OTHER_CLOCK_S:
+        order = "older" if age_s > 0.0 else "newer"
+        raise Rejected(f"{name}_apart", f"the nearest message on {topic} is {abs(age_s):.3f} s {order} than the joint state: "
+                                        "are stamps of both by the same clock?")
+    if age_s < 0.0:
+        raise Rejected(f"{name}_missing", f"no message on {topic} that is as old as the joint state is kept; this is normal "
+                                          "for an instant after a start", passing=True)
+    raise Rejected(f"{name}_late", f"the newest message on {topic} is {age_s:.3f} s older than the joint state; "
+                                   f"input_tolerance is {tolerance_s:g} s. Late messages are waited for with a longer "
+                                   f"input_wait, of about {2.0 * age_s:.2g} s; if they come seldom, raise input_tolerance")
 
 
 # ---------------------------------------------------------------------- continuous motions between two messages

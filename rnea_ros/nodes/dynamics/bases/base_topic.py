@@ -120,19 +120,22 @@ class BaseTopic(Generic[Sample]):
 
     def neighbours(self, stamp: int) -> list[tuple[int, Sample]]:
         """Return the samples before and after a stamp [ns], with their own stamps; one alone if it has this stamp, or if the
-        other one does not exist. Raises Rejected where the nearer one is further away than the tolerance."""
+        other one does not exist or is more than the timeout away. Raises Rejected where that one is further from the stamp
+        than the tolerance."""
         self.check()
         after = None
-        for kept in reversed(self._kept):
-            if kept[0] <= stamp:
-                found = [kept] if after is None or kept[0] == stamp else [kept, after]
+        for before in reversed(self._kept):
+            if before[0] <= stamp:
                 break
-            after = kept
+            after = before
         else:
-            found = [self._kept[0]]
-        age = min((stamp - when for when, _ in found), key=abs) * 1e-9
-        check_age(self.name, self.topic, age, self.tolerance)
-        return found
+            before, after = self._kept[0], None
+        if after is not None and before[0] != stamp and after[0] - before[0] <= self._timeout * 1e9:
+            return [before, after]
+        if after is not None and after[0] - stamp < stamp - before[0]:
+            before = after
+        check_age(self.name, self.topic, (stamp - before[0]) * 1e-9, self.tolerance)
+        return [before]
 
     def nearest(self, stamp: int) -> tuple[int, Sample]:
         """Return the sample whose stamp [ns] is nearest, with that. Raises Rejected."""
