@@ -76,7 +76,7 @@ def test_desired_motion_is_taken_at_the_stamp_of_the_state():
         with pytest.raises(Rejected) as refused:
             reader.at(stamps[0] - round(seconds * 1e9), 0.02)
         assert refused.value.reason == reason
-    with pytest.raises(Rejected, match="is 0.004 s older"):  # neighbours too far apart to interpolate
+    with pytest.raises(Rejected, match=r"is 0\.004 s older"):  # neighbours too far apart to interpolate
         reader.at(stamps[3] + 4 * MS, 0.001, 0.005)
 
 

@@ -103,22 +103,16 @@ class DesiredReader(StampedMotions):
         """
         if not self._kept:
             return None
-        before = self.before(stamp)
-        if before is None:
-            before = self._kept[0]
-        elif before[0] != stamp and before is not self._kept[-1]:
-            after = next(kept for kept in self._kept if kept[0] > stamp)
-            seconds = (after[0] - before[0]) * 1e-9
-            if seconds <= span:
-                return _of_known(before[1], lambda rows: interpolated(rows, after[1][:len(rows)], seconds,
-                                                                      (stamp - before[0]) * 1e-9),
-                                 np.isfinite(after[1]).any(axis=1))
-            if after[0] - stamp < stamp - before[0]:
-                before = after
-        check_age("desired_motion", "~/desired_motion", (stamp - before[0]) * 1e-9, tolerance)
-        if before[0] == stamp:
-            return before[1]
-        return _of_known(before[1], lambda rows: extrapolated(rows, (stamp - before[0]) * 1e-9))
+        when, rows = self.before(stamp) or self._kept[0]
+        if when < stamp < self._kept[-1][0]:
+            then, others = next(kept for kept in self._kept if kept[0] > stamp)
+            if (then - when) * 1e-9 <= span:
+                return _of_known(rows, lambda known: interpolated(known, others[:len(known)], (then - when) * 1e-9,
+                                                                  (stamp - when) * 1e-9), np.isfinite(others).any(axis=1))
+            if then - stamp < stamp - when:
+                when, rows = then, others
+        check_age("desired_motion", "~/desired_motion", (stamp - when) * 1e-9, tolerance)
+        return rows if when == stamp else _of_known(rows, lambda known: extrapolated(known, (stamp - when) * 1e-9))
 
 
 def _of_known(rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], also: Any = True) -> np.ndarray:
