@@ -331,6 +331,26 @@ def test_a_desired_motion_from_before_a_jump_is_not_used():
     assert source.at_state(0.01)[3].tolist() == [2.0] * 3
 
 
+def test_a_late_desired_motion_is_named_and_counted_or_stops():
+    """80 ms after its stamp: on_desired_timeout applies, whatever arrives."""
+    for policy in ("zero_jerk", "hold", "stop"):
+        source = MotionSource(NAMES, VALUES | {"on_desired_timeout": policy})
+        wanted = JointMotion(joint_names=list(NAMES), acceleration=[1.0] * 3, jerk=[2.0] * 3)
+        wanted.header.stamp = when(100.0)
+        source.desired.read(wanted)
+        source.read(state(sec=100.0))
+        source.at_state(0.01)
+        assert source.name == "desired_motion" and source.lateness is None
+        source.read(state(sec=100.08))
+        if policy == "stop":
+            with pytest.raises(Rejected, match=r"is 0\.080 s older than the joint state"):
+                source.at_state(0.01)
+            continue
+        found = source.at_state(0.01)
+        assert found[2].tolist() == [1.0] * 3 and found[3].tolist() == [2.0 * (policy == "hold")] * 3
+        assert source.name == "desired_motion_late" and source.lateness.reason == "desired_motion_late"
+
+
 # --- senders ---------------------------------------------------------------------------------------------------------
 
 

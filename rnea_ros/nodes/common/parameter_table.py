@@ -71,8 +71,9 @@ DYNAMICS = (
     Entry("reference.source", "scaled_motion", "Who knows the reference: scaling_node, on ~/scaled_motion; a "
           "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or whoever sends it trajectories, on "
           "~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
-    Entry("on_desired_timeout", "zero_jerk", "With motion_source desired, while no desired motion arrives: keep the "
-          "acceleration with zero jerk, hold both, or stop publishing. Before the first one both are zero",
+    Entry("on_desired_timeout", "zero_jerk", "With motion_source desired, while no desired motion arrives "
+          "(desired_timeout) or it is late (input_tolerance): keep the acceleration with zero jerk, hold both, or stop "
+          "publishing. Before the first one both are zero",
           choices=("zero_jerk", "hold", "stop")),
     Entry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date; a scaled motion "
           "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
@@ -82,7 +83,7 @@ DYNAMICS = (
           "wrenches) to reach its stamp. 0: never", "s", 0.0, 0.5),
     Entry("input_tolerance", 0.01, "Longest time over which ~/desired_motion and the motion of a base or platform are "
           "extrapolated by their own derivatives, to the stamp of a joint state that is not between two messages; beyond it, "
-          "the joint state is rejected", "s", 0.0, 1.0),
+          "a joint state is rejected, or on_desired_timeout says what to do", "s", 0.0, 1.0),
     Entry("joint_age", 0.5, "Joint states may come in parts, each naming some of the joints. While the stamp of a joint is "
           "older than the newest one by more than this, nothing is computed", "s", 1e-3, 10.0),
     Entry("missing_velocity", "refuse", "With motion_source desired, what to do with a joint state without velocities: drop "

@@ -53,6 +53,7 @@ class MotionSource:
         self._estimated: tuple[object, ...] = ()
         self.stamp, self.when, self.name = 0, Time(), ""
         self.deviation: np.ndarray | None = None
+        self.lateness: Rejected | None = None  # why the desired motion is not that of the last state, but one that is held
         self._desired_until = 0  # stamp of the last motion with a desired acceleration: with `auto` no estimate is before it
         self._standing: Rejected | None = None
         self.configure(values)
@@ -98,7 +99,7 @@ class MotionSource:
         """Return the motion at the state just received, or the estimator's lag before it; desired_age is the time since the
         last desired motion arrived [s]."""
         state, source = self.state, self._values["motion_source"]
-        self.stamp, self.when, self.deviation = state.stamp, state.when, None
+        self.stamp, self.when, self.deviation, self.lateness = state.stamp, state.when, None, None
         if source == "reference":
             self.name = "reference"
             return self.references.motion(self._values["reference.source"], self._values["desired_timeout"])
@@ -227,7 +228,12 @@ class MotionSource:
         policy = self._values["on_desired_timeout"]
         stamp, tolerance, timeout = self.state.stamp, self._values["input_tolerance"], self._values["desired_timeout"]
         late = age > timeout
-        chosen = self.desired.last(stamp) if late else self.desired.at(stamp, tolerance, timeout)
+        try:
+            chosen = self.desired.last(stamp) if late else self.desired.at(stamp, tolerance, timeout)
+        except Rejected as refusal:
+            if policy == "stop":
+                raise
+            chosen, late, self.lateness = self.desired.last(stamp), True, refusal
         if chosen is None and not late:
             raise Rejected("desired_forgotten", "those from before the stamps jumped say nothing about now", passing=True)
         if late and policy == "stop":

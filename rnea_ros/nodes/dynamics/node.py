@@ -150,6 +150,8 @@ class DynamicsNode(Node):
             message = self._decode_state(data)
             stream.accept(began, source.read(message, self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
+            if source.lateness:
+                self._health.desired.drop(source.lateness)
             result = robot.dynamics(motion, source.optional, self._loads(source.stamp), source.stamp)
             self._answer(began, source.when, motion, result, self._deviations(robot.differentiable, motion, source.deviation))
             if self._external:
