@@ -1,7 +1,7 @@
-"""Who sends joint states: senders are told apart message by message, and named where several tell of the same joints.
+"""Senders of joint states: identified message by message, and named in diagnostics where several publish the same joints.
 
-What rclpy says of a message differs: the newer ones give the sender's identity, those since Iron the number that the sender
-gave the message, Humble's gives nothing.
+What rclpy reports of a message differs: newer ones give the sender's identity, those since Iron the number that the sender gave
+the message, Humble's gives nothing.
 """
 
 from __future__ import annotations
