@@ -131,7 +131,7 @@ raise SystemExit(node.main())
 @pytest.mark.ros
 @pytest.mark.parametrize("known, said", [
     (("publication_sequence_number",), "2 senders publish turn, spin, slide on /joint_states: /driver, /probe"),
-    ((), "this ROS distribution does not identify the sender of a message: if more than one of /driver, /probe publishes")])
+    ((), "this ROS distribution does not identify the sender of a message: if more than one of /driver, /probe pub")])
 def test_two_senders_are_noticed_without_identities(tmp_path, known, said):
     with world(tmp_path) as ros:
         program = tmp_path / "program.py"
