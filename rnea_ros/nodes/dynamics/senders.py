@@ -1,7 +1,7 @@
 """Senders of joint states: identified message by message, and named in diagnostics where several publish the same joints.
 
-What rclpy reports of a message differs: newer ones give the sender's identity, those since Iron the number that the sender gave
-the message, Humble's gives nothing.
+What rclpy reports of a message differs: newer ones give the sender's identity, those since Iron the number that the sender
+gave the message, Humble's gives nothing.
 """
 
 from __future__ import annotations
