@@ -87,7 +87,8 @@ class SampleClock:
     @property
     def phase_std(self) -> float:
         """Standard deviation of the error that all times have in common [s]: phase of a line through the stamps."""
-        return self.share * math.hypot(2.0 * self.jitter / math.sqrt(self._age), self._offset)
+        running_away = max(abs(self._offset), abs(self.deviation) - _UNLIKELY * self.jitter)
+        return self.share * math.hypot(2.0 * self.jitter / math.sqrt(self._age), running_away)
 
     @property
     def rate_std(self) -> float:
