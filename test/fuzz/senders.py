@@ -194,8 +194,9 @@ def judge(stream: Sender, rng: np.random.Generator, lag: float, limits: np.ndarr
             moved = np.abs(np.diff(stream.positions[kept[max(since - 1, 0):count]], axis=0)).max(axis=0)
         instant = (stream.stamps[k] - EPOCH) * 1e-9 - lag
         error = _error(stream, motion, instant - late[recent], recent)
-        verdict.outside = max(verdict.outside, _outside(stream, motion[0], instant, recent, late[recent],
-                                                        moved))
+        if error[0].any():  # a position that the robot had is inside of any cone
+            verdict.outside = max(verdict.outside, _outside(stream, motion[0], instant, recent, late[recent],
+                                                            moved))
         if stream.arrival[k] > stream.arrival[0] + START:
             off = (error / (deviation + ROUNDING)).max(axis=1)
             verdict.when = np.where(off > verdict.deviations, stream.arrival[k], verdict.when)
