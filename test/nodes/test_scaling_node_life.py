@@ -66,8 +66,7 @@ def test_a_joint_that_nobody_publishes_is_held(ros):
 
 
 def test_no_limits_at_all(ros):
-    bench = Bench(ros, description=False, robot_description=_without_limits(TEXT),
-                  **{f"joint_limits.{name}.has_effort_rate_limits": False for name in NAMES}).ready()
+    bench = Bench(ros, own=True, robot_description=_without_limits(TEXT)).ready()
     bench.send()
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "limits") == 1)
     assert "not one limit is known" in bench.diagnostics.values["trajectory.last_drop"]
