@@ -1,6 +1,6 @@
 """Try the package without a robot: a demo robot moves the joints of a URDF, the dynamics node tells their torques.
 
-    ros2 launch rnea_ros demo.launch.py                        the Stanford arm on the motion of guarino-gfd
+    ros2 launch rnea_ros demo.launch.py                        a Franka Emika Panda
     ros2 launch rnea_ros demo.launch.py rviz:=true
     ros2 launch rnea_ros demo.launch.py urdf:=robot.urdf       any robot, swept through the middle of its range
 
@@ -24,8 +24,7 @@ OWN = [
     DeclareLaunchArgument(
         "urdf",
         default_value="",
-        description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run. Without any, the "
-        "Stanford arm of guarino-gfd.",
+        description="Robot: path to a .urdf or .xacro file. Default: the Panda.",
     ),
     DeclareLaunchArgument(
         "params_file",
@@ -54,7 +53,9 @@ def generate_launch_description():
 def start(context):
     """The nodes, all of them with the robot's own parameters."""
     given = context.launch_configurations
-    dynamics.default_robot(given, SHARE / "urdf" / "stanford.urdf")
+    dynamics.default_robot(given, SHARE / "urdf" / "panda.urdf")
+    if given["urdf"] == str(SHARE / "urdf" / "panda.urdf"):
+        given["robot_file"] = given["robot_file"] or str(SHARE / "urdf" / "panda.robot.yaml")
     given["params_file"] = given["params_file"] or str(own_parameters(dynamics.urdf_path(given)))
     actions = dynamics.start(context)
     motion = {"motion": given["motion"], **{name: dynamics.number(given, name) for name in ("rate", "duration")}}

@@ -43,13 +43,16 @@ SUBCOMMANDS = {
     "gait": "predicts how a human walks",
     "query": "any of the robot's dynamics, as JSON",
     "doctor": "what is installed, what that enables, and what to install for the rest",
+    "watch": "live joint torques of a running node, in the terminal",
     "demo": "a robot, the dynamics node and a live table over ROS 2",
 }
+
+ELSEWHERE = {"demo": "rnea_ros.demo.run", "watch": "rnea_ros.demo.watch"}  # modules that start or read nodes
 
 
 def subcommand(name: str) -> Subcommand:
     """Imported when it is asked for: no command waits for what another one needs."""
-    module = import_module("rnea_ros.demo.run" if name == "demo" else f"rnea_ros.cli.{name.replace('-', '_')}")
+    module = import_module(ELSEWHERE.get(name, f"rnea_ros.cli.{name.replace('-', '_')}"))
     return cast(Subcommand, module)
 
 

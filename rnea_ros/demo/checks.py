@@ -112,4 +112,4 @@ def papers_figure(robot: Robot) -> Verdict:
     largest = np.abs(tau_rate[1:] - np.diff(tau, axis=0) / PAPERS_STEP).max(axis=0)[0]
     agrees = abs(largest - PAPERS_FIGURE) < 0.5e-5  # half of its last digit
     return Verdict(bool(agrees), f"joint 1, exact rate against backward difference at {PAPERS_STEP:g} s: at most "
-                   f"{largest:.5e} N m/s; guarino-gfd prints {PAPERS_FIGURE:.3e}")
+                   f"{largest:.5e} N m/s; Guarino Lo Bianco (2009) prints {PAPERS_FIGURE:.3e}")

@@ -11,8 +11,11 @@ from .checks import Verdict
 
 
 def ended(how: str, verdicts: Sequence[Verdict], picture: str, draw: Callable[[str], None],
-          data: Mapping[str, Any] = {}) -> Outcome:
-    """How it went; draws, if a picture is named. Exit code 0 if every check passed. data: what --json says besides."""
+          data: Mapping[str, Any] = {}, next_commands: Mapping[str, str] = {}) -> Outcome:
+    """Return the result of a demo; draw the picture if one is named. Exit code 0 if every check passed.
+
+    data : further items of --json; next_commands : {command: what it does}, printed last
+    """
     lines = [f"\n{how}", *(f"  {'ok    ' if verdict.passed else 'FAILED'}  {verdict.text}" for verdict in verdicts)]
     drawn = None
     if picture:
@@ -23,6 +26,9 @@ def ended(how: str, verdicts: Sequence[Verdict], picture: str, draw: Callable[[s
         else:
             drawn = picture
             lines.append(f"  picture: {picture}")
+    if next_commands:
+        width = max(map(len, next_commands))
+        lines += ["\nnext:", *(f"  {command:<{width}}  {effect}" for command, effect in next_commands.items())]
     checks = [{"passed": verdict.passed, "text": verdict.text} for verdict in verdicts]
     return Outcome("\n".join(lines), {"how": how, **data, "checks": checks, "picture": drawn},
                    0 if all(verdict.passed for verdict in verdicts) else 1)

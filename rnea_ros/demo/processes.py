@@ -53,9 +53,12 @@ def shared(name: str | Path) -> Path:
     raise RneaError(f"{name} is not installed beside {package}; give a robot with --urdf")
 
 
-def free_domain() -> int:
-    """So that messages of other robots do not come here, nor ours there."""
-    return random.randrange(1, 102)
+def demo_domain() -> int:
+    """Return ROS_DOMAIN_ID where it is set, so that other terminals see the demo; else a random ID, away from other robots."""
+    given = os.environ.get("ROS_DOMAIN_ID", "")
+    if given and not given.isdecimal():
+        raise RneaError(f"ROS_DOMAIN_ID is '{given}'; a number from 0 to 232 is needed, or no such variable")
+    return int(given) if given else random.randrange(1, 102)
 
 
 @contextmanager

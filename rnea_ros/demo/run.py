@@ -19,7 +19,7 @@ from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from . import plot, scaling
 from .ending import ended
-from .processes import explain, free_domain, processes, ros_environment, signals
+from .processes import demo_domain, explain, processes, ros_environment, signals
 from .recording import DemoRecording, Heard, played
 from .robot_demo import RobotDemo
 from .robots import any_tree
@@ -30,6 +30,9 @@ from .timings.arms import SOURCES
 
 Found = tuple[DemoRecording, "Heard | None", str]  # the last one: how it was found
 PATIENCE = 60.0  # s, for two processes to start and find each other, and for a kernel to compile
+NEXT = {"rnea demo --urdf ROBOT.urdf": "your robot on a generated motion",
+        "dynamics_node --urdf ROBOT.urdf": "your robot's torques from its /joint_states",
+        "rnea watch": "live torques of a running node, in this terminal"}
 NO_ROS = """rnea demo needs ROS 2: {reason}.
   With a ROS 2 installation: source its setup file, build this package with colcon, source the workspace.
   Without one: `make env` in this package's repository sets up everything, ROS 2 wheels from PyPI included.
@@ -48,11 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--motions", type=int, metavar="COUNT", help="with --plant: random paths, default 8, with --live 4")
     parser.add_argument("--seed", type=int, default=0, help="with --plant: of paths, masses and friction; default 0")
     parser.add_argument("--movie", metavar="PATH.gif", help="with --plant: the first path as an animated picture")
-    parser.add_argument("--robot", choices=sorted(DEMOS), help="another kind of robot, on a motion of its own")
+    parser.add_argument("--robot", choices=sorted({*DEMOS, *any_tree.TREES}),
+                        help="robot of the demo; default panda")
     parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot: a URDF, or a .xacro file and its arguments NAME:=VALUE; "
-                                                             "default: the Stanford arm of guarino-gfd, with --scaling a 7R "
-                                                             "arm")
+                                                             "default: the Panda, with --scaling a 7R arm")
     parser.add_argument("--robot-file", metavar="FILE", help="robot file or profile of that robot: limits, drives, friction")
     parser.add_argument("--seconds", type=_seconds, help="how long to listen, default 8; not with --scaling")
     parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png, demo_ROBOT.png; "
@@ -91,7 +94,7 @@ def _run(args: argparse.Namespace) -> Outcome | int:
         return scaling.run(args)
     if args.plant:
         return timings.run(args)
-    demo = DEMOS[args.robot] if args.robot else any_tree.demo(args.urdf, args.robot_file)
+    demo = DEMOS[args.robot] if args.robot in DEMOS else any_tree.demo(args.urdf, args.robot_file, args.robot or "panda")
     robot = demo.load()
     if args.robot_file and not isinstance(robot, Robot):
         raise RneaError(f"{args.robot_file} makes a {type(robot).__name__}; rnea demo --urdf shows fixed trees (Robot). `rnea "
@@ -117,7 +120,7 @@ def _run(args: argparse.Namespace) -> Outcome | int:
     return ended(how, demo.checks(robot, recording, heard), args.plot, draw,
                  {"robot": robot.name, "joints": robot.joint_names, "samples": len(recording.t),
                   "seconds": recording.seconds[-1], "peak_torque": abs(recording.tau).max(axis=0),
-                  "peak_torque_rate": abs(recording.tau_rate).max(axis=0)})
+                  "peak_torque_rate": abs(recording.tau_rate).max(axis=0)}, NEXT if demo.name == "auto" else {})
 
 
 # --- without ROS ----------------------------------------------------------------------------------------------------
@@ -140,15 +143,15 @@ def _listen(demo: RobotDemo, robot: AnyRobot, seconds: float) -> Found | None:
     except ImportError as error:
         print(NO_ROS.format(reason=error), file=sys.stderr)
         return None
-    domain = free_domain()
-    table = LiveTable(robot, sys.stdout)
+    domain = demo_domain()
+    table = LiveTable(robot.joint_names, robot.joint_types, sys.stdout)
     parameters = {f"/**/{node}": {"ros__parameters": settings} for node, settings in demo.settings().items()}
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as folder:
         with (signals() as caught, ros_environment(domain, folder),
               processes(Path(folder), demo.nodes, parameters) as started):
             pids = " and ".join(str(process.pid) for process in started)
             print(f"{robot.name}: {' and '.join(demo.nodes)} run as processes {pids}", flush=True)
-            print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
+            print(f"to inspect from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
             received = dynamics_recorder.record(
                 domain, seconds, PATIENCE, table.show,
                 lambda: not caught and all(process.poll() is None for process in started), demo.heard)

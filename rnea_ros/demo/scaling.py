@@ -19,7 +19,7 @@ from ..robots.robot import Robot
 from . import scaling_plot
 from .checks import same_as_library
 from .ending import ended
-from .processes import explain, free_domain, own, processes, ros_environment, shared, signals
+from .processes import demo_domain, explain, own, processes, ros_environment, shared, signals
 from .scaling_checks import Played, arrived, inside, on_path
 from .table import LiveTable
 from .task import Task, parameters, too_fast
@@ -60,12 +60,12 @@ def _listen(robot: Robot, text: str, task: Task) -> Played | None:
     except ImportError as error:
         print(NO_ROS.format(reason=error), file=sys.stderr)
         return None
-    domain, table = free_domain(), _Live(robot, task)
+    domain, table = demo_domain(), _Live(robot, task)
     settings = {"/**": {"ros__parameters": {"robot_description": text, **parameters(robot, task.limits)}}}
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as folder:
         with signals() as caught, ros_environment(domain, folder), processes(Path(folder), NODES, settings) as started:
             print(f"{robot.name}: scaling_node runs as process {started[0].pid}", flush=True)
-            print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
+            print(f"to inspect from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
             received = scaling_recorder.record(
                 domain, scaling_recorder.trajectory(robot.joint_names, task.points, task.times),
                 [scaling_recorder.Act(*act) for act in ACTS], PATIENCE, table.show,
@@ -83,7 +83,7 @@ class _Live(LiveTable):
     """The table of `rnea demo`, below a line about the motion."""
 
     def __init__(self, robot: Robot, task: Task):
-        super().__init__(robot, sys.stdout)
+        super().__init__(robot.joint_names, robot.joint_types, sys.stdout)
         self._task = task
 
     def lines(self, message: Any) -> list[str]:

@@ -1,12 +1,11 @@
-"""The demo's live table: torques, their rates, and how much of both limits they use."""
+"""Live table of joint torques, torque rates and the utilization of both limits, for `rnea demo` and `rnea watch`."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any, TextIO
-
-from ..robots.protocol import AnyRobot
 
 
 class LiveTable:
@@ -14,13 +13,13 @@ class LiveTable:
 
     BAR = 10
 
-    def __init__(self, robot: AnyRobot, out: TextIO):
+    def __init__(self, joint_names: Sequence[str], joint_types: Sequence[str], out: TextIO):
         self._out, self._live = out, out.isatty()
         self._interval = 0.1 if self._live else 1.7  # s; no divisor of the motion's period, to show different instants
         self._next = 0.0
         self._drawn = 0
-        self._units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
-        self._width = max(map(len, (*robot.joint_names, "joint")))
+        self._units = ["N" if kind == "prismatic" else "N m" for kind in joint_types]
+        self._width = max(map(len, (*joint_names, "joint")))
 
     def show(self, message: Any) -> None:
         """message: rnea_msgs/JointDynamics."""

@@ -256,7 +256,7 @@ def test_a_robot_of_ours_comes_with_its_parameters_and_no_other_does(start, tmp_
     theirs.write_text(Path(RR).read_text())
     package = {"urdf_package": "theirs", "urdf_package_path": "stanford.urdf"}
     shared = {**ALONE, "theirs": ()}
-    for given, file in [({}, "stanford"), ({"urdf": STANFORD}, "stanford"), ({"urdf": RR}, "dynamics_node"),
+    for given, file in [({}, "dynamics_node"), ({"urdf": STANFORD}, "stanford"), ({"urdf": RR}, "dynamics_node"),
                         ({"urdf": str(theirs)}, "dynamics_node"),
                         ({"params_file": str(CONFIG / "scaling_node.yaml")}, "scaling_node")]:
         result = start("demo", query_node="true", **given)

@@ -65,7 +65,7 @@ IMPORTERS = {
 LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "toppra", "rosbags", "pyarrow", "distributed",
         "argcomplete")
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
-WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling", "demo/timings/live")}  # starts nodes, where there is ROS
+WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling", "demo/timings/live", "demo/watch")}  # where there is ROS
 
 
 class Import(NamedTuple):

@@ -41,7 +41,7 @@ from rnea_ros.nodes.common.stamps import duration, nanoseconds
 PARAMETERS = (
     Entry("robot_description", "", "URDF as XML text", read_only=True),
     Entry("robot_file", "", "Path of the robot file", read_only=True),
-    Entry("motion", "elastic", "What is wanted of it: the sines of hua-mixed-joints, section V", choices=("elastic",),
+    Entry("motion", "elastic", "What is wanted of it: the sines of Hua et al., section V", choices=("elastic",),
           read_only=True),
     Entry("held", False, "Whether the brakes hold until somebody listens who says so on demo_listens", read_only=True),
     Entry("rate", 500.0, "Commands for each second", "Hz", 250.0, 2000.0, read_only=True),
@@ -61,7 +61,7 @@ class ElasticPlantNode(Node):
         values = ParameterSet(self, PARAMETERS).values
         robot = load(values["robot_description"].encode(), values["robot_file"])
         if not isinstance(robot, ElasticRobot) or robot.n != len(START):
-            raise InputError(f"the plant is the arm of hua-mixed-joints, with elastic joints; '{robot.name}' is another robot")
+            raise InputError(f"this plant simulates urdf/hua_arm.urdf; '{robot.name}' is another robot")
         elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
         start = START, START[elastic], 0.0 * START, 0.0 * START[elastic]
         self._plant, self._step = ElasticPlant(robot, start, 1.0 / values["rate"]), round(SECOND / values["rate"])

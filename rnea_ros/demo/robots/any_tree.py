@@ -1,4 +1,4 @@
-"""The demo without a name: the Stanford arm on the motion of guarino-gfd, or any URDF, swept through its middle range."""
+"""Demos of trees: the Panda or any URDF, swept through the middle of its range; the Stanford arm on its paper's motion."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ..checks import Verdict, papers_figure, rate_is_derivative, same_as_library
 from ..processes import own
 from ..recording import DemoRecording, Heard
 from ..robot_demo import Player, RobotDemo
+
+TREES = {name: (f"urdf/{name}.urdf", f"urdf/{name}.robot.yaml") for name in ("panda", "stanford")}
 
 
 def tree_player(robot: Robot, name: str = "auto", duration: float | None = None) -> Player:
@@ -30,15 +32,15 @@ def checks(stanford: bool, robot: AnyRobot, recording: DemoRecording, heard: Hea
     return [*over_ros, rate_is_derivative(recording, robot.joint_names), *printed]
 
 
-def demo(path: str | None, robot_file: str | None = None) -> RobotDemo:
-    """Return the demo of a URDF or .xacro file and a robot file or profile; without a path, of the Stanford arm."""
+def demo(path: str | None, robot_file: str | None = None, name: str = "panda") -> RobotDemo:
+    """Return the demo of a URDF or .xacro file and a robot file or profile; without a path, of the robot `name` of TREES."""
 
     def player() -> Player:
         robot = made.load()
         assert isinstance(robot, Robot)
         return tree_player(robot)
 
-    stanford = path is None
-    file = Path(profiles.located(robot_file)) if robot_file else "urdf/stanford.robot.yaml" if stanford else None
-    made = RobotDemo("auto", own(path) if path else "urdf/stanford.urdf", file, player, partial(checks, stanford))
+    urdf, file = (own(path), None) if path else TREES[name]
+    chosen = Path(profiles.located(robot_file)) if robot_file else file
+    made = RobotDemo("auto", urdf, chosen, player, partial(checks, not path and name == "stanford"))
     return made

@@ -22,7 +22,7 @@ import numpy as np
 from ...errors import RneaError
 from ...motion.retime import Retimed
 from ...sim.tracking import Tracked
-from ..processes import explain, free_domain, processes, ros_environment, signals
+from ..processes import demo_domain, explain, processes, ros_environment, signals
 from .arms import Arm
 from .recorded import Recording, duration
 from .trials import OURS, SHARE, Outcome, Task, Timing, outcome, planned_times
@@ -118,13 +118,13 @@ def plant_session() -> ModuleType:
 @contextmanager
 def live_arm(args: argparse.Namespace, arm: Arm, masses: np.ndarray, timings: Mapping[str, Timing]) -> Iterator[LiveArm]:
     """Raises RneaError without ROS, and where the processes do not answer; what they wrote is then printed."""
-    node, domain = plant_session(), free_domain()
+    node, domain = plant_session(), demo_domain()
     with tempfile.TemporaryDirectory(prefix="rnea_demo_") as name:
         folder = Path(name)
         parameters = settings(args, arm, masses, folder)
         with signals() as caught, ros_environment(domain, name), processes(folder, NODES, parameters) as started:
             print(f"{' and '.join(NODES)} run as processes {' and '.join(str(process.pid) for process in started)}")
-            print(f"to look in from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
+            print(f"to inspect from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
 
             def still_there() -> bool:
                 return not caught and all(process.poll() is None for process in started)
