@@ -32,7 +32,7 @@ def same_as_library(robot: AnyRobot, motion: demo_motion.MotionSample, tau: np.n
     wrong = (expected.tau != tau) | (expected.tau_rate != tau_rate)
     samples, joints = tau.shape
     if not wrong.any():
-        return Verdict(True, f"{samples} samples of {joints} joints equal the library's to the last bit")
+        return Verdict(True, f"{samples} samples of {joints} joints: identical to the Python library (bitwise)")
     return Verdict(False, f"{np.count_nonzero(wrong)} of {wrong.size} values differ from the library's")
 
 
@@ -99,8 +99,8 @@ def rate_is_derivative(recording: DemoRecording, joint_names: tuple[str, ...]) -
     largest = np.abs(recording.tau_rate).max(axis=0).clip(min=1e-6)
     error = np.abs(quotients - recording.tau_rate[inner]).max(axis=0) / largest
     worst = int(error.argmax())
-    return Verdict(bool(error[worst] < AGREEMENT), f"rates match difference quotients of the torques to {error[worst]:.1e} "
-                   f"of the largest rate ({joint_names[worst]}, {len(inner)} samples; allowed {AGREEMENT:g})")
+    return Verdict(bool(error[worst] < AGREEMENT), "torque rate agrees with finite differences of the torque: error "
+                   f"{error[worst]:.2g} of the peak ({joint_names[worst]}, {len(inner)} samples; tolerance {AGREEMENT:g})")
 
 
 def papers_figure(robot: Robot) -> Verdict:

@@ -60,7 +60,7 @@ def _draw_joint(row, robot: AnyRobot, recording: DemoRecording, joint: int) -> N
     torque.plot(t, recording.tau[:, joint], color=TORQUE, linewidth=1.6)
     rate.plot(t, _gaps_at_jumps(recording, joint), color=RATE, linewidth=1.6, label="exact, from the model")
     rate.plot(t[inner[dots]], quotients[dots, joint], ".", color=DOT, markersize=3.5, zorder=3,
-              label="difference quotient of the torque")
+              label="finite differences of the torque")
     torque.set_ylabel(f"{robot.joint_names[joint]}\n[{unit}]")
     rate.set_ylabel(f"[{unit}/s]")
     for axis in row:
@@ -92,7 +92,7 @@ def _jumps(recording: DemoRecording) -> np.ndarray:
 def _label(figure, axes, recording: DemoRecording) -> None:
     jumps = ", which jumps where the motion's jerk does" if _jumps(recording).any() else ""
     axes[0, 0].set_title("torque (force of prismatic joints)", loc="left", fontsize=10, color=TORQUE)
-    axes[0, 1].set_title(f"its rate{jumps}", loc="left", fontsize=10, color=RATE)
+    axes[0, 1].set_title(f"torque rate{jumps}", loc="left", fontsize=10, color=RATE)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     figure.align_ylabels(axes)

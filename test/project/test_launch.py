@@ -399,9 +399,9 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world):
         name = one.executable
         if name != "demo_robot":
             heard[name] = world.listen(ModelInfo, f"{name}/model_info", LATCHED)
-            world.start(name, one.parameters, "", *(word for file in one.files for word in ("--params-file", file)))
-    world.until(lambda: all(heard.values()))
-    robot = Robot.from_urdf(STANFORD)
+            node = world.start(name, one.parameters, "", *(word for file in one.files for word in ("--params-file", file)))
+    world.until(lambda: all(heard.values()), of=node)
+    robot = Robot.from_urdf(URDF / "panda.urdf")
     ids = {name: messages[-1].model_id for name, messages in heard.items()}
     assert len(set(ids.values())) == 1 and robot.model_id not in ids.values()
 

@@ -34,7 +34,7 @@ from rnea_ros.nodes.common.run import run
 PARAMETERS = (
     Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used",
           read_only=True),
-    Entry("motion", "auto", "What to play. auto: the motion of Guarino Lo Bianco (2009) on the Stanford arm, a sweep elsewhere",
+    Entry("motion", "auto", "What to play. auto: the paper's motion on the Stanford arm, a sweep elsewhere",
           choices=("auto", "stanford", "sweep", *PLAYERS), read_only=True),
     Entry("rate", 500.0, "Joint states for each second", "Hz", 1.0, 2000.0, read_only=True),
     Entry("duration", 0.0, "Time for one way; 0: as the motion has it", "s", 0.0, 3600.0, read_only=True),
