@@ -45,12 +45,11 @@ endfunction()
 cmake_language(DEFER CALL drop_missing_include_directories)
 
 # Without a sourced ROS installation the only users are rclpy and the middleware that comes with its wheels, Fast DDS: the C++
-# messages and the introspection type supports are left out, and the rest is compiled in few translation units. That takes a
-# third of the time. With a sourced installation everything is generated.
+# messages are left out, and the rest is compiled in few translation units. That takes half of the time. Fast DDS needs the
+# introspection type support too. With a sourced installation everything is generated.
 macro(generate_for_python_only)
   if(DEFINED ros_wheels)
-    list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "cpp|introspection")
-    set(STATIC_ROSIDL_TYPESUPPORT_C rosidl_typesupport_fastrtps_c)
+    list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "cpp")
     set(CMAKE_C_FLAGS_RELEASE "-O1 -DNDEBUG")
     set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
     cmake_language(DEFER CALL join_translation_units)
@@ -58,7 +57,7 @@ macro(generate_for_python_only)
 endmacro()
 
 function(join_translation_units)
-  foreach(part generator_c typesupport_fastrtps_c typesupport_c generator_py)
+  foreach(part generator_c typesupport_fastrtps_c typesupport_introspection_c typesupport_c generator_py)
     set(target ${PROJECT_NAME}__rosidl_${part})
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
     get_target_property(sources ${target} SOURCES)
