@@ -61,7 +61,7 @@ def draw(path: Path, robot: Robot, plan: PlannedMotion) -> None:
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     robot = Robot.from_urdf(URDF, gravity=(0.0, 0.0, 0.0))  # the thesis has none; it would show in the joint forces alone
-    plan = plan_motion(robot, START, GOAL)
+    plan = plan_motion(robot, START, GOAL, time_tolerance=0.0)
     draw(Path(out_dir) / "minimum_time_rr.png", robot, plan)
     t = np.linspace(0.0, plan.duration, 20001)
     tau = robot.inverse_dynamics(*plan(t)[:3])

@@ -26,7 +26,8 @@ SHOWN = (200.0, 500.0, 2500.0)
 
 
 def planned(robot: Robot, limit: float) -> PlannedMotion:
-    return plan_motion(robot, START, GOAL, limits=replace(robot.limits, effort_rate=np.full(robot.n, limit)))
+    limits = replace(robot.limits, effort_rate=np.full(robot.n, limit))
+    return plan_motion(robot, START, GOAL, limits=limits, time_tolerance=0.0)
 
 
 def largest_rate(robot: Robot, plan: PlannedMotion) -> float:

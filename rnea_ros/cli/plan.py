@@ -1,4 +1,4 @@
-"""`rnea plan ROBOT.urdf --from Q .. --to Q ..`: the fastest motion between two poses, or the best trade of time and effort."""
+"""`rnea plan ROBOT.urdf --from Q .. --to Q ..`: a smooth, nearly fastest motion, or the best trade of time and effort."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..motion import clearance_file
-from ..motion.plan import plan_motion
+from ..motion.plan import TIME_TOLERANCE, plan_motion
 from ..planning import Settings, SolverProgress
 from ..robots.link_side import level, link_side
 from . import motion_output, robots
@@ -37,6 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     motion_output.add_arguments(parser)
     parser.add_argument("--weights", nargs=2, type=float, default=(1.0, 0.0), metavar=("TIME", "EFFORT"),
                         help="what is minimised: integral of TIME + EFFORT * sum of squared torques; default 1 0, the fastest")
+    parser.add_argument("--time-tolerance", type=float, default=TIME_TOLERANCE, metavar="SHARE",
+                        help="where time alone is minimised: plan the smoothest motion (least squared jerk of all joints) "
+                             "among those that take at most this share longer than the fastest; 0: the fastest itself; "
+                             f"default {TIME_TOLERANCE:g}")
     parser.add_argument("--duration", nargs="+", type=float, metavar="S", help="given, or shortest and longest [s]")
     parser.add_argument("--degree", type=int, default=DEFAULT.degree, help=f"of the B-splines, default {DEFAULT.degree}")
     parser.add_argument("--spans", type=int, default=DEFAULT.spans, help=f"to begin with, default {DEFAULT.spans}")
@@ -49,12 +53,15 @@ def run(args: argparse.Namespace) -> Outcome:
     robot, limits, forces = motion_output.robot_and_limits(args)
     settings = Settings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
     clearance = clearance_file.read(args.clearance, robot) if args.clearance else None
-    watch = ProgressLine()
-    plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1],
-                       limits=limits.share(*args.limits_share),
-                       joint_force=forces, duration=args.duration, settings=settings, report=lambda now: watch(_said(now)),
-                       base=level(robot), waypoints=_waypoints(args), guess=args.guess, clearance=clearance)
-    watch.close()
+    watch = ProgressLine(work="planning")
+    try:
+        plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1],
+                           limits=limits.share(*args.limits_share), joint_force=forces, duration=args.duration,
+                           settings=settings, report=lambda now: watch(_progress(now)), base=level(robot),
+                           waypoints=_waypoints(args), guess=args.guess, clearance=clearance,
+                           time_tolerance=args.time_tolerance)
+    finally:
+        watch.close()
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
     written = motion_output.write(args, robot, plan, limits)
@@ -82,6 +89,6 @@ def _waypoints(args: argparse.Namespace) -> list[list[float]] | dict[float, list
     return dict(zip(shares, poses))
 
 
-def _said(now: SolverProgress) -> str:
+def _progress(now: SolverProgress) -> str:
     return (f"{now.stage}: iteration {now.iteration}, {now.duration:.5g} s, {now.control_points} control points, "
             f"limits within {max(now.violation, 0.0):.1e}")

@@ -15,11 +15,14 @@ RARELY = 10.0  # s between two lines of progress where no terminal overwrites th
 
 
 class ProgressLine:
-    """A line on stderr that appears only when the work takes longer than a moment; on a terminal it stays one line."""
+    """Line on stderr that appears only when the work takes longer than a moment; on a terminal it stays one line.
 
-    def __init__(self, pause: float = PAUSE) -> None:
+    work : name of the work; given, a single line "WORK took N s" replaces all lines where stderr is no terminal
+    """
+
+    def __init__(self, pause: float = PAUSE, work: str = "") -> None:
         self.start, self.last = time.monotonic(), -math.inf
-        self.pause, self.shown = pause, False
+        self.pause, self.work, self.shown = pause, work, False
 
     def __call__(self, text: str) -> None:
         now = time.monotonic()
@@ -28,7 +31,7 @@ class ProgressLine:
             if sys.stderr.isatty():
                 width = shutil.get_terminal_size().columns - 1
                 print(f"\r{text[:width]:<{width}}", end="", file=sys.stderr, flush=True)
-            else:
+            elif not self.work:
                 print(text, file=sys.stderr, flush=True)
 
     def samples(self, what: str, done: int, total: int) -> None:
@@ -37,6 +40,8 @@ class ProgressLine:
     def close(self) -> None:
         if self.shown and sys.stderr.isatty():
             print(file=sys.stderr)
+        elif self.shown and self.work:
+            print(f"{self.work} took {time.monotonic() - self.start:.1f} s", file=sys.stderr)
 
 
 @contextmanager

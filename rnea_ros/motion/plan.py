@@ -1,6 +1,7 @@
 """Planning a robot's motion: its limits, torques and sensitivities as the callables that planning/ takes.
 
-    plan = plan_motion(robot, start, goal)                            fastest, inside the limits of the URDF
+    plan = plan_motion(robot, start, goal)                            smooth, at most 0.5 % longer than the fastest
+    plan = plan_motion(robot, start, goal, time_tolerance=0.0)        fastest, inside the limits of the URDF
     plan = plan_motion(robot, start, goal, time=0.99, effort=0.01)    thesis (4.18) with u = 0.01
     q, qd, qdd, qddd = plan(np.arange(0.0, plan.duration, 1e-3))
 """
@@ -20,7 +21,7 @@ from ..model.tree import JointDynamics, Limits
 from ..model.velocity_limits import VelocityLimits
 from ..planning.planner import PlannedMotion, plan
 from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, of_motion
-from ..planning.settings import Report, Settings
+from ..planning.settings import Report, Settings, Smoothing
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.validation import Wrenches
@@ -34,14 +35,16 @@ from .limit_use import own_limits, rate_notes, velocity_limits
 from .waypoints import along, passing, through
 
 FORCE = slice(0, 3)  # of a joint wrench
+TIME_TOLERANCE = 0.005  # share of the fastest motion's duration that the smoothest one may take longer
 
 
 def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
                 joint_force: Mapping[str, float] | None = None, duration: float | tuple[float, float] | None = None,
                 wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, settings: Settings = Settings(),
                 report: Report = lambda progress: None, base: BaseState | None = None, waypoints: Any = None,
-                guess: Any = None, clearance: Clearance | None = None, quantities: Sequence[Quantity] = ()) -> PlannedMotion:
-    """The motion from start to goal that minimises the integral of  time + sum effort_j tau_j^2  inside all known limits.
+                guess: Any = None, clearance: Clearance | None = None, quantities: Sequence[Quantity] = (),
+                time_tolerance: float = TIME_TOLERANCE) -> PlannedMotion:
+    """Plan the motion from start to goal that minimises the integral of  time + sum effort_j tau_j^2  inside all known limits.
 
     Of robots of all kinds the joints with motors are moved; torques are those of robots.link_side: where a joint is elastic,
     that of its spring.
@@ -62,6 +65,9 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     guess       : (k, n) poses or a PlannedMotion, near which to look first
     clearance   : what stays apart: obstacles, parts of the robot
     quantities  : further ones with limits, functions of q and its derivatives
+    time_tolerance : where time alone is minimised, the plan is the smoothest motion (least integral of squared jerk over all
+                  joints, relative to their velocity limits) that takes at most this share longer than the fastest one found.
+                  0: the fastest, in which joints that do not bind may oscillate
     Raises InputError for what makes no sense and PlanningError where no motion is found; both say why.
     """
     if not robot.n:
@@ -73,6 +79,7 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     weights = np.broadcast_to(validation.numbers("effort", effort), (moved.n,)) if np.size(effort) in (1, moved.n) else None
     if weights is None:
         raise InputError(f"effort has {np.size(effort)} weights; one, or one for each of {some(moved.joint_names)}")
+    smoothing = _smoothing(moved, limits, time_tolerance)
     rates = np.fmin(limits.effort_rate, limits.commanded_effort_rate)
     smooth = np.isfinite(rates).any() or any(limit.effort_rate for limit in moved.drive_limits)
     ends = _state(moved, "start", start, smooth), _state(moved, "goal", goal, smooth)
@@ -81,7 +88,8 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     problem = Problem(*ends, [*limited, *extra, *quantities, *([] if way is None else passing(moved, way))],
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
-    found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess))
+    found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess),
+                 smoothing=None if weights.any() else smoothing)
     return replace(found, notes=(*found.notes, *unkept(robot), *rate_notes(moved, limits, trees_only=True)))
 
 
@@ -195,6 +203,21 @@ def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mappin
         return [np.einsum("sjc,sjcn->sjn", force, table[..., FORCE, :]) for table in tables]
 
     return Quantity("squared joint force", robot.moving_joints, 2, value, slope, np.full(len(upper), -np.inf), upper**2)
+
+
+def _smoothing(robot: LinkSideRobot, limits: Limits, tolerance: float) -> Smoothing | None:
+    """Return the search for the least squared jerk, each joint's relative to its velocity limit; None if it is turned off.
+
+    A joint without a velocity limit counts as one with the mean limit of the others.
+    """
+    share = float(validation.vector("time_tolerance", [tolerance], 1)[0])
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"time_tolerance is {share:g}; a share of the fastest motion's duration from 0 to 1 is needed")
+    known = np.isfinite(limits.velocity) & (limits.velocity > 0.0)
+    scale = np.where(known, limits.velocity, limits.velocity[known].mean() if known.any() else 1.0)
+    unlimited = np.full(robot.n, np.inf)
+    jerk = of_motion(3, robot.joint_names, -unlimited, unlimited)
+    return Smoothing(share, Cost(0.0, 1.0 / scale**2, jerk)) if share else None
 
 
 def _state(robot: LinkSideRobot, name: str, given: Any, smooth: bool) -> EndState:

@@ -23,8 +23,8 @@ from .guess import Way, guesses, paced
 from .ipopt import NlpSolution, casadi
 from .problem import LONGEST, SAME, SHORTEST, Cost, Problem
 from .result import PlannedMotion
-from .settings import Report, Settings, SolverProgress
-from .solve import COLD, HOT, WARM, Nearness, Try, ours, solved
+from .settings import Report, Settings, Smoothing, SolverProgress
+from .solve import COLD, HOT, SMOOTHING, WARM, Nearness, Try, ours, solved
 from .transcription import Transcription
 
 TIGHTENINGS = 10
@@ -42,9 +42,10 @@ REMEDY = "Wider limits, a longer duration or more guesses (best_of)"
 
 
 def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None,
-         guess: Curve | Way | None = None, remedy: str = REMEDY) -> PlannedMotion:
-    """The motion of least cost, looked for from a curve or near a way where one is given. remedy: what to say to him who gets
-    none.
+         guess: Curve | Way | None = None, remedy: str = REMEDY, smoothing: Smoothing | None = None) -> PlannedMotion:
+    """Return the motion of least cost, or with smoothing the smoothest of those that take little longer than it.
+
+    The search starts from a curve or near a way where one is given. remedy: advice in the message where no motion is found.
 
     InputError: the problem makes no sense. PlanningError: no motion was found, and why.
     """
@@ -56,7 +57,7 @@ def plan(problem: Problem, settings: Settings = Settings(), report: Report = lam
         return PlannedMotion(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
     starts = (iter([guess]) if isinstance(guess, Curve) else
               guesses(problem, _breaks(problem, settings), settings.degree, guess))
-    return _Planner(problem, settings, report, remedy).plan(starts, notes)
+    return _Planner(problem, settings, report, remedy).plan(starts, notes, smoothing)
 
 
 def _breaks(problem: Problem, settings: Settings) -> np.ndarray:
@@ -101,13 +102,15 @@ class _Planner:
         self.problem, self.settings, self.report, self.remedy = problem, settings, report, remedy
         self.iterations = 0
 
-    def plan(self, guesses: Iterator[Curve], notes: list[str]) -> PlannedMotion:
+    def plan(self, guesses: Iterator[Curve], notes: list[str], smoothing: Smoothing | None) -> PlannedMotion:
         drafts = _different(self._coarse(guesses))[:FINER]
         for draft in drafts:
             if self.settings.instants is None:
                 self._refine(draft)
             self._keep_limits_between_nodes(draft)
         best, excess = self._best(drafts)
+        if smoothing is not None:
+            best, excess = self._smoothed(best, excess, smoothing)
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         worst = max(excess.values(), default=0.0)
         if worst > max(self.settings.tolerance, TOO_FAR) and ours(best.program, self.settings):
@@ -188,6 +191,36 @@ class _Planner:
             program = self._program(draft.curve, peaks)
             if not self._improved(draft, f"limits between nodes {number}", program, draft.curve, HOT):
                 break
+
+    def _smoothed(self, fast: _Draft, excess: dict[str, float], smoothing: Smoothing) -> tuple[_Draft, dict[str, float]]:
+        """Return the smoothest motion near a draft, of a duration within the tolerance, and its excess over each limit.
+
+        Return the draft itself, with a note, where none is found that keeps the limits as well as it does.
+        """
+        longest = max(fast.curve.duration, self.problem.duration[1])
+        T = min(longest, fast.curve.duration * (1.0 + smoothing.tolerance))
+        curve = replace(fast.curve, duration=T)
+        program = self._program(curve, problem=replace(self.problem, cost=smoothing.cost, duration=(T, T)))
+        value = program.objective(program.variables(curve)) or 1.0  # scaled to 1: the solver's tolerances are absolute
+        cost = replace(smoothing.cost, effort=smoothing.cost.effort / value)
+        smoother = _Planner(replace(program.problem, cost=cost), self.settings, self.report, self.remedy)
+        program = smoother._program(curve)
+        solution = smoother._solved("smoothing", program, curve, SMOOTHING, turn=Try.FIRST)
+        draft, reason = _Draft(program, program.curve(solution.x), solution.multipliers, 0.0), ""
+        if solution.converged:
+            smoother._keep_limits_between_nodes(draft)
+            _, found = smoother._best([draft])
+            if max(found.values(), default=0.0) > max(self.settings.tolerance, *excess.values()):
+                reason = "it is beyond limits between the nodes"
+        else:
+            reason = _reason(solution)
+        self.iterations += smoother.iterations
+        if reason:
+            fast.notes.append(f"smoothing left out, the plan is the fastest motion: {reason}")
+            return fast, excess
+        draft.objective = self._program(draft.curve).objective(draft.program.variables(draft.curve))
+        draft.notes = fast.notes + draft.notes
+        return draft, found
 
     def _best(self, drafts: list[_Draft]) -> tuple[_Draft, dict[str, float]]:
         """The cheapest of those that keep their limits, or else of all; and its excess over each."""

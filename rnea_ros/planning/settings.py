@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..errors import InputError
+from .problem import Cost
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,17 @@ class Settings:
 
 def _rise_from_0_to_1(values: Sequence[float]) -> bool:
     return len(values) > 1 and values[0] == 0.0 and values[-1] == 1.0 and all(a <= b for a, b in pairwise(values))
+
+
+class Smoothing(NamedTuple):
+    """Search for the smoothest motion that takes little longer than the best one.
+
+    tolerance : share of the best motion's duration by which the smoothest one may be longer
+    cost      : what is least in the smoothest motion; time has no weight in it
+    """
+
+    tolerance: float
+    cost: Cost
 
 
 class SolverProgress(NamedTuple):

@@ -40,6 +40,7 @@ HOT = Nearness(Start(1e-8, 1e-6), TIGHT, {  # and from its multipliers as well
     "mu_init": 1e-7, "constr_viol_tol": 1e-8, "warm_start_init_point": "yes",
     **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                "mult_bound_push")}}, known=True)
+SMOOTHING = Nearness(Start(1e-3, 1e-2), LOOSE, {"mu_init": 1e-3})  # from a curve that is right under another cost,
 TIED = Start(1e-5, 0.3), Start(1e-5, 1e-3)  # far fewer variables: from where limits are nearly kept, and from multipliers
 
 

@@ -43,7 +43,7 @@ def retime(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
 
 
 def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> Answer:
-    """request: the fields of rnea_msgs/action/PlanMotion. What report raises ends the planning."""
+    """Plan a motion. request: the fields of rnea_msgs/action/PlanMotion. An exception that report raises ends the planning."""
     base, rate = level(robot), _rate(request)
     (start, state), (goal, _) = (_end(robot, request, end) for end in ("start", "goal"))
     loads = state.loads

@@ -24,7 +24,7 @@ def planned(name: str, swing: float | None = 0.1, effort: float = 0.0):
     start, goal = rng.uniform(low, high, (2, arm.n))
     rate = np.full(arm.n, np.nan) if swing is None else 2.0 * arm.limits.effort / swing
     limits = replace(arm.limits, effort_rate=rate)
-    plan = plan_motion(arm, start, goal, time=1.0 - effort, effort=effort, limits=limits, settings=COARSE)
+    plan = plan_motion(arm, start, goal, time=1.0 - effort, effort=effort, limits=limits, settings=COARSE, time_tolerance=0.0)
     return arm, limits, plan, start, goal
 
 
@@ -66,9 +66,36 @@ def test_fewer_limits_cost_less_and_effort_is_saved():
     assert saving.objective < 0.9999 * limited.duration + 1e-4 * spent[0]
 
 
+def test_joints_that_do_not_bind_move_with_nearly_the_least_jerk():
+    """Joint 1 has a long way under limits that bind, the others have a short one.
+
+    Oracle: the least integral of squared jerk from rest to rest without accelerations at the ends is 720 d^2 / T^5 (Flash and
+    Hogan 1985); limits by Pinocchio.
+    """
+    oracles, arm = pytest.importorskip("support.oracles"), robot("seven_r")
+    start, way = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0]), np.array([1.2, 0.3, -0.3, 0.3, 0.3, -0.3, 0.3])
+    limits = replace(arm.limits, effort_rate=np.where(np.arange(7) < 3, 20.0 * arm.limits.effort, np.nan))
+    shares, durations = [], []
+    for tolerance in ({"time_tolerance": 0.0}, {}):
+        plan = plan_motion(arm, start, start + way, limits=limits, settings=Settings(spans=6, refinements=0), **tolerance)
+        t = np.linspace(0.0, plan.duration, 2001)
+        shares.append(np.trapezoid(plan(t)[3] ** 2, t, axis=0) / (720.0 * way**2 / plan.duration**5))
+        durations.append(plan.duration)
+    assert durations[0] < durations[1] <= 1.005 * durations[0] * (1.0 + 1e-9)
+    assert shares[0][1:].min() > 5.0 and shares[1][1:].max() < 1.2
+    t = both_sides(plan, 20)
+    motion = plan(t)
+    oracle = oracles.PinocchioOracle(urdf("seven_r"), arm)
+    tau, rate = np.swapaxes([oracle.torque_and_rate(*state) for state in zip(*motion)], 0, 1)
+    for values, limit in ((tau, limits.effort), (rate, limits.effort_rate), (motion[1], limits.velocity)):
+        assert np.nanmax(np.abs(values) / limit) <= 1.0 + 1e-5
+    assert (motion[0] >= limits.lower - 1e-6).all() and (motion[0] <= limits.upper + 1e-6).all()
+    np.testing.assert_allclose([motion[0][0], motion[0][-1]], [start, start + way], atol=1e-8)
+
+
 def test_planning_again_gives_the_same():
     arm, limits, plan, start, goal = planned("stanford", None)
-    again = plan_motion(arm, start, goal, limits=limits, settings=COARSE)
+    again = plan_motion(arm, start, goal, limits=limits, settings=COARSE, time_tolerance=0.0)
     assert np.array_equal(again.curve.points, plan.curve.points) and again.iterations == plan.iterations
 
 

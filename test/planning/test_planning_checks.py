@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, RneaError, Robot, plan_motion
-from rnea_ros.planning import Cost, Ends, EndState, PlanningError, Problem, Settings, plan
+from rnea_ros.planning import Cost, Ends, EndState, PlanningError, Problem, Settings, plan, planner
 from rnea_ros.planning.problem import both, of_motion, tied
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot
 
@@ -139,14 +139,14 @@ def test_velocity_acceleration_and_jerk_limits_alone():
 
 def test_times_of_a_plan_are_checked():
     found = rr()
-    for t in (np.array([-0.1]), np.array([1.1 * found.duration]), np.array([np.nan]), 0.1):
-        with pytest.raises(InputError, match=r"times .samples,. from 0 to"):
+    for t in (np.array([-0.1]), np.array([1.1 * found.duration]), np.array([np.nan]), -0.1):
+        with pytest.raises(InputError, match=r"times .samples,., from 0 to"):
             found(t)
 
 
 def test_progress_is_reported():
     said = []
-    found = rr(settings=Settings(refinements=1), report=said.append)
+    found = rr(settings=Settings(refinements=1), report=said.append, time_tolerance=0.0)
     stages = list(dict.fromkeys(now.stage for now in said))
     assert stages[:2] == ["guess 1", "refinement 1"] and all(stage.startswith("limits between nodes") for stage in stages[2:])
     for stage in stages:
@@ -154,6 +154,26 @@ def test_progress_is_reported():
     assert len(said) >= found.iterations
     assert said[-1].duration == pytest.approx(found.duration, rel=1e-6) and said[-1].violation < 1e-6
     assert said[-1].control_points == found.control_points
+
+
+def test_a_plan_that_cannot_be_smoothed_is_the_fastest_with_a_note(monkeypatch):
+    fastest, solved = rr(time_tolerance=0.0), planner.solved
+
+    def stuck(program, x, near, *given, **options):
+        found = solved(program, x, near, *given, **options)
+        return found._replace(converged=False, status="stuck") if near is planner.SMOOTHING else found
+
+    monkeypatch.setattr(planner, "solved", stuck)
+    found = rr()
+    assert np.array_equal(found.curve.points, fastest.curve.points) and found.duration == fastest.duration
+    assert found.notes[:-1] == fastest.notes and found.notes[-1] == (
+        "smoothing left out, the plan is the fastest motion: no motion near the starting guess keeps all limits")
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, np.nan])
+def test_a_time_tolerance_that_is_no_share_is_refused(share):
+    with pytest.raises(InputError, match="time_tolerance"):
+        rr(time_tolerance=share)
 
 
 def test_what_a_watcher_raises_comes_out():

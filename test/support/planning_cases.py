@@ -68,7 +68,7 @@ def rr_plan(rate: float | None = None, spans: int = 12) -> PlannedMotion:
     """The fastest motion of the thesis's two-link arm, by default settings."""
     arm = robot("rr")
     limits = arm.limits if rate is None else replace(arm.limits, effort_rate=np.full(2, rate))
-    return plan_motion(arm, RR_START, RR_GOAL, limits=limits, settings=Settings(spans=spans))
+    return plan_motion(arm, RR_START, RR_GOAL, limits=limits, settings=Settings(spans=spans), time_tolerance=0.0)
 
 
 def both_sides(plan: PlannedMotion, per_span: int) -> np.ndarray:
