@@ -86,7 +86,7 @@ setup(
         ],
         "bags": ["pyarrow", "rosbags"],  # recordings of ROS 2, without ROS; results as Parquet
         "dask": ["distributed"],
-        "docs": ["furo", "myst-parser", "sphinx", "sphinx-copybutton"],
+        "docs": ["furo", "myst-parser", "sphinx", "sphinx-copybutton", "sphinx-mathjax-offline"],
         "planning": ["casadi", "scipy"],
         "plot": ["matplotlib"],
         "sim": ["example-robot-data", "mujoco>=3.3", "toppra"],  # robots that move by themselves, and others' timing

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ root_doc = "docs/site"
 include_patterns = ["docs/**.md", "docs/**.rst", "benchmark/*.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.rst",
                     "QUALITY_DECLARATION.md"]
 exclude_patterns = ["docs/api/templates"]
-html_static_path, html_css_files = ["static"], ["gallery.css"]
+html_static_path, html_css_files, html_js_files = ["static"], ["site.css"], ["tables.js"]
+html_extra_path = ["root"]  # index.html, which opens the front page
 
 html_theme = "furo"
 html_title = "rnea_ros"
@@ -40,6 +42,11 @@ python_use_unqualified_type_names = True
 templates_path = ["api/templates"]
 autosummary_ignore_module_all = False
 default_role = "code"
+
+# One file of MathJax 3 beside the pages: equations need no network. Without the package it is loaded from a CDN.
+if (mathjax := find_spec("sphinx-mathjax-offline")) and mathjax.submodule_search_locations:
+    html_static_path.append(str(Path(mathjax.submodule_search_locations[0]) / "static" / "mathjax" / "tex-svg.js"))
+    mathjax_path = "tex-svg.js"
 
 ENTRY = re.compile(r"^(\s*)(\*{0,2}\w[\w., /*]{0,40}?)\s+: (\S.*)$")
 CODE = re.compile(r"(`[^`]*`)")

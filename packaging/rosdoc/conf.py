@@ -22,5 +22,5 @@ gallery.PAGES, gallery_run = HERE / "docs" / "gallery", False  # noqa: F405
 root_doc = "index"
 include_patterns = ["index.rst", *include_patterns]  # noqa: F405
 extensions = [name for name in extensions if name != "sphinx_copybutton"]  # noqa: F405  the build farm has neither that nor furo
-html_theme_options, html_static_path = {}, ["docs/static"]
+html_theme_options, html_extra_path, html_static_path = {}, [], ["docs/static", *html_static_path[1:]]  # noqa: F405
 templates_path = ["docs/api/templates"]
