@@ -135,7 +135,7 @@ campaign: env
 
 docs: env
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto --conf-dir docs . build/docs
-	@echo 'build/docs/docs/site.html'
+	@echo 'build/docs/index.html'
 
 bench: env
 	@$(call locked,'.[bench]')

@@ -72,7 +72,7 @@ class MissingPackage(RneaError):
         self.need, self.extra, self.otherwise = need, extra, otherwise
 
     def __str__(self) -> str:
-        return f"{self.need}: pip install 'rnea_ros[{self.extra}]'{self.otherwise and f', or {self.otherwise}'}"
+        return f"{self.need}: pip install '.[{self.extra}]' in a clone of rnea_ros{self.otherwise and f', or {self.otherwise}'}"
 
 
 class PoseError(InputError):

@@ -8,6 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const cell of cells) {
       const title = titles[cell.cellIndex];
       if (title) cell.dataset.title = title;
+      if (!cell.textContent.trim() && !cell.querySelector("img")) cell.classList.add("blank");
     }
   }
 });

@@ -21,7 +21,7 @@ from ..robots.robot import Robot
 from .outcome import Outcome
 from .tables import table, terminal_width
 
-PIP = "pip install 'rnea_ros[{}]'"
+PIP = "pip install '.[{}]' in a clone of rnea_ros"
 SELF_TEST = """<robot name="self_test"><link name="base"/><link name="arm"><inertial><origin xyz="0.2 0.1 0"/><mass value="2"/>
 <inertia ixx="0.1" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="turn" type="continuous">
 <parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""

@@ -1,4 +1,4 @@
-"""Calls IPOPT (Waechter and Biegler 2006) through CasADi: pip install 'rnea_ros[planning]'."""
+"""Calls IPOPT (Waechter and Biegler 2006) through CasADi: pip install '.[planning]' in a clone."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_errors_name_the_next_command(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(robots, "loaded", missing)
     assert main(["check", RR]) == 2
-    assert "rnea_ros[plot]', or leave it out\nnext: `rnea doctor`" in capsys.readouterr().err
+    assert "'.[plot]' in a clone of rnea_ros, or leave it out\nnext: `rnea doctor`" in capsys.readouterr().err
     monkeypatch.setattr("rnea_ros.cli.main.subcommand", missing)  # what a command needs is imported before its words are read
     assert main(["demo"]) == 2
     assert capsys.readouterr().err.startswith("rnea demo: this needs that")
@@ -132,7 +132,7 @@ def test_the_doctor_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "ros_2", lambda there: f"asked, {there}")
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
-    assert "ROS 2: asked, True" in text and text.endswith("for what is missing:\n  mujoco: pip install 'rnea_ros[sim]'\n")
+    assert "ROS 2: asked, True" in text and text.endswith("for what is missing:\n  mujoco: pip install '.[sim]' in a clone of rnea_ros\n")
     monkeypatch.setattr(doctor, "self_test", lambda: ("llvm", 1e-3))
     assert main(["doctor"]) == 1 and "NOT WELL" in capsys.readouterr().out
 

@@ -29,7 +29,7 @@ ROBOT_FILE_MARK = MARK.replace("parameters", "keys of the robot file")
 END = "<!-- end -->"
 EXPECTED = {"index", "install", "dynamics_node", "scaling_node", "query_node", "systems", "library", "command_line",
             "planning", "gait", "correctness_and_speed", "architecture", "glossary", "robot_file", "simulation",
-            "identification"}
+            "identification", "troubleshooting"}
 
 
 @cache
@@ -63,7 +63,7 @@ def library(page: Path) -> list[str]:
 def parameter_tables() -> dict[Path, str]:
     from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, SCALING, markdown_table
 
-    tables = (("dynamics_node", MARK, DYNAMICS_TABLE), ("scaling_node", SCALING_MARK, SCALING))
+    tables = (("dynamics_node_parameters", MARK, DYNAMICS_TABLE), ("scaling_node_parameters", SCALING_MARK, SCALING))
     return {DOCS[page]: f"{mark}\n\n{markdown_table(entries)}{END}" for page, mark, entries in tables}
 
 
@@ -74,6 +74,19 @@ def test_the_readme_is_short_and_every_page_is_in_the_index():
     assert set(re.findall(r"\]\(tasks/(\w+)\.md\)", text(DOCS["index"]))) == {page.stem for page in TASKS}
     for page in ("index", "systems"):
         assert set(re.findall(r"\]\(systems/(\w+)\.md\)", text(DOCS[page]))) == {page.stem for page in SYSTEMS}
+
+
+@pytest.mark.parametrize("words", ["computed torque", "gravity compensation", "end effector", "tcp", "payload", "getting started",
+                                   "troubleshooting", "faq", "impedance control", "inverse dynamics"])
+def test_words_that_users_search_for_are_on_a_page(words):
+    """The search of the site finds words, not meanings."""
+    assert [page.stem for page in PAGES if re.search(rf"\b{words}\b", " ".join(text(page).lower().split()))]
+
+
+def test_node_pages_begin_with_a_quick_start_and_stay_short():
+    for name in ("dynamics_node", "scaling_node", "query_node"):
+        assert re.findall(r"^## (.*)", text(DOCS[name]), flags=re.MULTILINE)[0] == "Quick start"
+        assert len(text(DOCS[name]).split()) < 2000
 
 
 def test_pages_with_python_are_known():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +27,12 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "exact time derivatives along the motion" in (tmp_path / "docs/api/generated/rnea_ros.Robot.html").read_text()
     assert (tmp_path / "searchindex.js").stat().st_size > 10_000
+    (front,) = re.findall(r'url=([^"]+)"', (tmp_path / "index.html").read_text())
+    assert "demo_plant.gif" in (tmp_path / front).read_text()
+    if importlib.util.find_spec("sphinx-mathjax-offline"):  # equations without a network
+        scripts = re.findall(r'<script[^>]* src="([^"]+)"', (tmp_path / "docs/systems/torque_rate.html").read_text())
+        assert any("tex-svg.js" in script for script in scripts) and not [script for script in scripts if "//" in script]
+        assert (tmp_path / "_static/tex-svg.js").stat().st_size > 1_000_000
 
 
 def own(cls: type) -> Iterator[tuple[str, object]]:
