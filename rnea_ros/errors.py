@@ -72,7 +72,8 @@ class MissingPackage(RneaError):
         self.need, self.extra, self.otherwise = need, extra, otherwise
 
     def __str__(self) -> str:
-        return f"{self.need}: pip install '.[{self.extra}]' in a clone of rnea_ros{self.otherwise and f', or {self.otherwise}'}"
+        otherwise = self.otherwise and f", or {self.otherwise}"
+        return f"{self.need}: pip install '.[{self.extra}]' in a clone of rnea_ros{otherwise}"
 
 
 class PoseError(InputError):

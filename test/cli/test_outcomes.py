@@ -132,7 +132,8 @@ def test_the_doctor_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "ros_2", lambda there: f"asked, {there}")
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
-    assert "ROS 2: asked, True" in text and text.endswith("for what is missing:\n  mujoco: pip install '.[sim]' in a clone of rnea_ros\n")
+    assert "ROS 2: asked, True" in text
+    assert text.endswith("for what is missing:\n  mujoco: pip install '.[sim]' in a clone of rnea_ros\n")
     monkeypatch.setattr(doctor, "self_test", lambda: ("llvm", 1e-3))
     assert main(["doctor"]) == 1 and "NOT WELL" in capsys.readouterr().out
 

@@ -76,8 +76,8 @@ def test_the_readme_is_short_and_every_page_is_in_the_index():
         assert set(re.findall(r"\]\(systems/(\w+)\.md\)", text(DOCS[page]))) == {page.stem for page in SYSTEMS}
 
 
-@pytest.mark.parametrize("words", ["computed torque", "gravity compensation", "end effector", "tcp", "payload", "getting started",
-                                   "troubleshooting", "faq", "impedance control", "inverse dynamics"])
+@pytest.mark.parametrize("words", ["computed torque", "gravity compensation", "end effector", "tcp", "payload",
+                                   "getting started", "troubleshooting", "faq", "impedance control", "inverse dynamics"])
 def test_words_that_users_search_for_are_on_a_page(words):
     """The search of the site finds words, not meanings."""
     assert [page.stem for page in PAGES if re.search(rf"\b{words}\b", " ".join(text(page).lower().split()))]
