@@ -54,7 +54,7 @@ def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> A
     motion = plan_motion(
         robot, start, goal, time=request["time_weight"], effort=request["effort_weight"], limits=limits,
         duration=duration, wrenches=loads.wrenches, world_wrenches=loads.world_wrenches,
-        settings=Settings(best_of=int(request["best_of"])), report=report, base=base)
+        settings=Settings(best_of=int(request["best_of"])), report=report, base=base, time_tolerance=request["time_tolerance"])
     sampled = _sampled(link_side(robot, base), motion, rate, state)
     return {**sampled, "objective": motion.objective, "notes": _notes(robot, motion)}
 

@@ -129,6 +129,8 @@ def test_a_motion_is_planned_with_feedback(asker, planner, oracle):
     np.testing.assert_allclose(q[[0, -1]], POINTS[:2], rtol=0, atol=1e-9)
     assert told and all(one.stage and one.duration > 0.0 for one in told)
     assert found.result.objective == pytest.approx(found.result.duration)
+    fastest = result(asker, sent(asker, planner, goal(time_tolerance=0.0))).result
+    assert fastest.duration < found.result.duration <= 1.005 * fastest.duration * (1.0 + 1e-9)
 
 
 def test_a_goal_that_is_cancelled_ends_and_the_next_one_is_planned(asker, planner):
@@ -150,6 +152,7 @@ def test_a_goal_that_is_cancelled_ends_and_the_next_one_is_planned(asker, planne
     ({"joint_names": ["turn", "spin"]}, "start: joint_names lacks 'slide'"),
     ({"duration": [1.0, 2.0, 3.0]}, "one number, or shortest and longest"),
     ({"best_of": 0}, "best_of is 0; 1 to 1000 is allowed"),
+    ({"time_tolerance": 2.0}, "time_tolerance is 2; a share"),
     ({"wrenches": [LinkWrench(link="tool", wrench=[Wrench()], rate=[Wrench()])]}, "wrenches on tool have rates")])
 def test_goals_that_make_no_sense_are_aborted_with_a_reason(asker, planner, more, words):
     found = result(asker, sent(asker, planner, goal(**more)))
