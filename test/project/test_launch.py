@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rnea_ros import Robot
 from rnea_ros.demo.processes import MODULES, shared
@@ -389,7 +390,7 @@ def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
 
 @ros
 @pytest.mark.ros
-def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world):
+def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_path):
     pytest.importorskip("rnea_msgs")
     from rnea_msgs.msg import ModelInfo
     from support.ros_helpers import LATCHED
@@ -399,11 +400,14 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world):
         name = one.executable
         if name != "demo_robot":
             heard[name] = world.listen(ModelInfo, f"{name}/model_info", LATCHED)
-            node = world.start(name, one.parameters, "", *(word for file in one.files for word in ("--params-file", file)))
+            own = tmp_path / f"{name}.yaml"  # comes after the files, as launch has it
+            own.write_text(yaml.safe_dump({"/**": {"ros__parameters": one.parameters}}))
+            files = [word for file in (*one.files, str(own)) for word in ("--params-file", file)]
+            node = world.start(name, {}, "", *files)
     world.until(lambda: all(heard.values()), of=node)
-    robot = Robot.from_urdf(URDF / "panda.urdf")
-    ids = {name: messages[-1].model_id for name, messages in heard.items()}
-    assert len(set(ids.values())) == 1 and robot.model_id not in ids.values()
+    models = {name: messages[-1] for name, messages in heard.items()}
+    assert {model.model_id for model in models.values()} == {Robot.from_urdf(URDF / "panda.urdf").model_id}
+    assert all(list(model.effort_rate_limit) == [1000.0] * 7 for model in models.values())  # those of the robot file
 
 
 # --- for real ---------------------------------------------------------------------------------------------------------
