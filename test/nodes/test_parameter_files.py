@@ -79,7 +79,7 @@ def test_two_robots_in_one_file_are_refused(tmp_path, text, named):
 
 def test_a_file_that_is_no_yaml_is_named(tmp_path):
     (tmp_path / "mine.yaml").write_text("/**: {ros__parameters")
-    with pytest.raises(RneaError, match=r"mine\.yaml: is not YAML"):
+    with pytest.raises(RneaError, match=r"mine\.yaml: line 1, column 22: is not YAML"):
         given(tmp_path / "mine.yaml", NODES[0])
 
 

@@ -35,7 +35,7 @@ yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "config"
 NODE = "dynamics_node"
-ROBOT = [entry for entry in QUERY_TABLE if entry is not ROBOT_FILE]  # what one section says for all nodes
+ROBOT = QUERY_TABLE  # what one section says for all nodes
 TABLES = {"dynamics_node": DYNAMICS_TABLE, "query_node": QUERY_TABLE, "scaling_node": SCALING_TABLE}
 
 # What rviz_default_plugins and rviz_common read from a file, by display; from their sources.
@@ -271,7 +271,7 @@ def test_the_stanford_arms_actuators_are_the_demos():
 
 
 def test_the_papers_motion_keeps_the_stanford_arms_limits_and_uses_them():
-    robot = any_tree.demo(None).load()
+    robot = any_tree.demo(None, name="stanford").load()
     motion = demo_motion.stanford()
     recording = played(robot, motion, 2 * motion.duration, 500.0)
     effort = np.abs(recording.tau).max(axis=0) / robot.limits.effort

@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rnea_ros import Robot
+from rnea_ros import Robot, load
 from rnea_ros.demo.processes import MODULES, shared
 from rnea_ros.demo.robots.catalogue import DEMOS
 from rnea_ros.demo.task import parameters, too_fast
 from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, module_of, prefixes, workspace
-
-yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH, CONFIG, URDF = ROOT / "launch", ROOT / "config", ROOT / "urdf"
@@ -406,7 +404,7 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_pat
             node = world.start(name, {}, "", *files)
     world.until(lambda: all(heard.values()), of=node)
     models = {name: messages[-1] for name, messages in heard.items()}
-    assert {model.model_id for model in models.values()} == {Robot.from_urdf(URDF / "panda.urdf").model_id}
+    assert {model.model_id for model in models.values()} == {load(URDF / "panda.urdf", URDF / "panda.robot.yaml").model_id}
     assert all(list(model.effort_rate_limit) == [1000.0] * 7 for model in models.values())  # those of the robot file
 
 

@@ -17,9 +17,13 @@ LARGEST = 1e9  # of whatever a joint does, in SI units: beyond any machine, yet 
 JOINT, WRENCH = "<joint>", "<wrench>"
 DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate", "commanded_effort_rate")
 
+ROBOT_FILE = Entry("robot_file", "", "Path of the robot file (.yaml, .yml), or the name of a profile; it says what a URDF "
+                   "cannot: loops, a platform, springs, motors, drives, limits, payloads, whether the base moves. Setting it "
+                   "reads it again; one that cannot be used is refused and the old model stays")
 MODEL = (
     Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used. Setting "
           "it swaps the model; one that cannot be used is refused and the old model stays"),
+    ROBOT_FILE,
     Entry("backend", "llvm", "How the equations run. llvm compiles them; without llvmlite, c or python does",
           choices=("llvm", "c", "python", "reference"), read_only=True),
     Entry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity in the root link's frame", "m/s^2", -1e3, 1e3, size=3),
@@ -43,12 +47,9 @@ BASE_TOPICS = (
     Entry("base.timeout", 0.1, "Where the newest message about how the base moves is older than this, by arrival, what needs "
           "it is refused; the same of the desired motion of a platform", "s", 1e-3, 10.0, read_only=True),
 )
-ROBOT_FILE = Entry("robot_file", "", "Path of the robot file (.yaml, .yml), or the name of a profile; it says what a URDF "
-                   "cannot: loops, a platform, springs, motors, drives, limits, payloads, whether the base moves. Setting it "
-                   "reads it again; one that cannot be used is refused and the old model stays")
+
 
 DYNAMICS = (
-    ROBOT_FILE,
     Entry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before that is "
           "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
     Entry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state, ~/base_imu, "
@@ -140,7 +141,6 @@ PROCESS = (
 )
 
 SCALING = (
-    ROBOT_FILE,
     Entry("base.source", "level", "Of a robot whose base something carries (base: prescribed): what tells how it is turned "
           "when a trajectory comes: nothing, it is level; or the topic ~/base_state, ~/base_imu, ~/base_odometry",
           choices=("level", "state", "imu", "odometry"), read_only=True),
@@ -285,7 +285,7 @@ WRENCHES = (
           "with rate zero, or joint states are refused", choices=("drop", "hold", "stop")),
 )
 DYNAMICS_TABLE = MODEL + LOCK + DYNAMICS + WRENCHES + HOLD + CONTACT + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS
-QUERY_TABLE = MODEL + LOCK + (ROBOT_FILE,) + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
+QUERY_TABLE = MODEL + LOCK + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
 SCALING_TABLE = MODEL + LOCK + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
 

@@ -35,7 +35,7 @@ LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability
 TOGETHER = frozenset(("robot_description", ROBOT_FILE.name))
 ATOMIC = ("; to change robot and robot file, set robot_description and robot_file in one call of the service "
           "~/set_parameters_atomically")
-MODEL_NAMES = frozenset(entry.name for entry in (*MODEL, ROBOT_FILE))
+MODEL_NAMES = frozenset(entry.name for entry in MODEL)
 SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
 
 
