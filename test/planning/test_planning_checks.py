@@ -100,7 +100,7 @@ def test_without_casadi_it_says_what_to_install(monkeypatch):
         return imported(name, *others, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(RneaError, match=r"planning needs CasADi.*pip install 'rnea_ros\[planning\]'"):
+    with pytest.raises(RneaError, match=r"planning needs CasADi.*pip install '\.\[planning\]'"):
         rr()
 
 
