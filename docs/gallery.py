@@ -21,7 +21,7 @@ from matplotlib import image
 ROOT = Path(__file__).resolve().parents[1]
 PAGES, DRAWN = ROOT / "docs" / "gallery", ROOT / "build" / "gallery"
 WIDTH = 480  # of pictures in the overview [pixels]
-AT_ONCE, PATIENCE = 2, 300.0  # processes, s
+MAX_PROCESSES, TIMEOUT_S = 2, 1800.0
 
 
 def build(app: Any) -> None:
@@ -29,7 +29,7 @@ def build(app: Any) -> None:
     PAGES.mkdir(exist_ok=True)
     DRAWN.mkdir(parents=True, exist_ok=True)
     examples = sorted((ROOT / "examples").glob("*.py"))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_PROCESSES) as pool:
         said = list(pool.map(run, examples)) if app.config.gallery_run else [""] * len(examples)
     cards = [page(example, text) for example, text in zip(examples, said)]
     (PAGES / "index.md").write_text("# Gallery\n\nThe files of `examples/`, run when this site was built.\n\n"
@@ -43,7 +43,7 @@ def run(example: Path) -> str:
     sources = [example, *(ROOT / "rnea_ros").rglob("*.py")]
     if not text.exists() or text.stat().st_mtime < max(source.stat().st_mtime for source in sources):
         done = subprocess.run([sys.executable, str(example), str(DRAWN)], cwd=ROOT, capture_output=True, text=True,
-                              timeout=PATIENCE, env={**os.environ, "PYTHONPATH": str(ROOT)})
+                              timeout=TIMEOUT_S, env={**os.environ, "PYTHONPATH": str(ROOT)})
         if done.returncode or not picture.exists():
             raise RuntimeError(f"{example.name} drew no picture: {done.stderr}")
         text.write_text(done.stdout, encoding="utf-8")
