@@ -312,10 +312,11 @@ def with_wrenches(entries: Iterable[Entry], names: Iterable[str]) -> Iterable[En
 
 
 def markdown_table(entries: Iterable[Entry]) -> str:
-    """As the pages of docs/ show it."""
+    """Return the table of parameters for the pages of docs/."""
     lines = ["| parameter | type, default | allowed | unit | at run time | meaning |", "|---|---|---|---|---|---|"]
     for e in entries:
         default = "unknown" if e.default != e.default else f"`{json.dumps(e.default)}`"
         change = "no" if e.read_only else "yes"
-        lines.append(f"| `{e.name}` | {e.type}, {default} | {e.bounds} | {e.unit} | {change} | {e.text}. |")
+        text = e.text.replace("*", r"\*")  # two names such as payload.* would make what is between them italic
+        lines.append(f"| `{e.name}` | {e.type}, {default} | {e.bounds} | {e.unit} | {change} | {text}. |")
     return "\n".join(lines) + "\n"
