@@ -83,6 +83,13 @@ def test_words_that_users_search_for_are_on_a_page(words):
     assert [page.stem for page in PAGES if re.search(rf"\b{words}\b", " ".join(text(page).lower().split()))]
 
 
+def test_parameter_files_that_a_page_names_are_shown_on_it():
+    named = [(page, name) for page in PAGES for name in set(re.findall(r"params_file:=([\w.]+)", text(page)))]
+    assert len(named) >= 3
+    for page, name in named:
+        assert any(block.startswith(f"# {name}") for block in blocks("yaml", page)), f"{page.name}: {name}"
+
+
 def test_node_pages_begin_with_a_quick_start_and_stay_short():
     for name in ("dynamics_node", "scaling_node", "query_node"):
         assert re.findall(r"^## (.*)", text(DOCS[name]), flags=re.MULTILINE)[0] == "Quick start"
