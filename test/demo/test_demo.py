@@ -418,7 +418,7 @@ def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
 def test_a_node_that_ends_is_quoted(monkeypatch, capfd):
     pytest.importorskip("rnea_msgs.msg")
     made = replace(any_tree.demo(None), nodes=("no_such_node", "demo_robot"))
-    monkeypatch.setattr(demo.any_tree, "demo", lambda path: made)
+    monkeypatch.setattr(demo.any_tree, "demo", lambda *arguments: made)
     monkeypatch.setitem(MODULES, "no_such_node", "rnea_ros.nodes.no_such_node")
     assert main.main(["demo", "--plot", ""]) == 1
     error = capfd.readouterr().err
