@@ -18,7 +18,6 @@ from rnea_ros.gait.step import Conditions, Step
 from rnea_ros.gait.walk import JOINTS, Walk, mirrored
 from rnea_ros.gait.walker import Walker
 from rnea_ros.planning.checks import PlanningError
-from rnea_ros.recordings.motion_csv import _header
 
 pytest.importorskip("casadi")
 pytest.importorskip("matplotlib")
@@ -46,8 +45,8 @@ def written(tmp_path_factory):
     patch.setattr(gait, "walk", lambda *args, **options: kept.append(walking.walk(*args, **options)) or kept[0])
     assert main(["gait", "-o", str(folder), "--legs"]) == 0
     patch.undo()
-    table = np.loadtxt(folder / "stride.csv", delimiter=",", skiprows=1)
-    columns = dict(zip(_header(folder / "stride.csv"), table.T))
+    header, *rows = (folder / "stride.csv").read_text().splitlines()
+    columns = dict(zip(header.split(","), np.loadtxt(rows, delimiter=",").T, strict=True))
     names = Robot.from_urdf(folder / "human.urdf", backend="python").joint_names
     return Written(folder, kept[0], columns, names, (folder / "report.txt").read_text())
 

@@ -272,7 +272,7 @@ def test_a_class_never_passes_over_a_section():
 # --- the files of the package --------------------------------------------------------------------------------------------
 
 KINDS = {"branched": FloatingRobot, "five_bar": ClosedLoopRobot, "hua_arm": ElasticRobot, "palletiser": ClosedLoopRobot,
-         "seven_r": Robot, "stanford": Robot, "stewart": ParallelRobot}
+         "panda": Robot, "seven_r": Robot, "stanford": Robot, "stewart": ParallelRobot}
 
 
 def test_every_robot_file_is_known():
