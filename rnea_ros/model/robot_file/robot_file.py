@@ -27,7 +27,7 @@ HINT = ("a robot file is needed there that says, for instance, 'version: 1' and 
         "name of a profile, which `rnea robot-file --list` prints")
 DEEPEST = 32
 JOINTS = ("limits", "drives", "friction")  # sections that name the joints of a profile
-FORMAT = ("version", "robot")  # keys that say nothing of the robot itself
+FORMAT = ("version", "robot", "accepted_warnings")  # keys that change nothing of the robot, which every class may pass over
 
 
 @dataclass(frozen=True, eq=False)
