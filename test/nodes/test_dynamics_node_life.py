@@ -103,8 +103,9 @@ def test_joints_that_nobody_publishes_are_held(ros):
     ros.until(lambda: bench.info and bench.states.get_subscription_count() and bench.desired.get_subscription_count())
 
     def tell() -> JointDynamics | None:
-        bench.desired.publish(JointMotion(joint_names=NAMES[:2], acceleration=[1.0, 2.0], jerk=[3.0, 4.0]))
-        ros.spin(0.01)
+        desired = JointMotion(joint_names=NAMES[:2], acceleration=[1.0, 2.0], jerk=[3.0, 4.0])
+        desired.header.stamp = stamp(bench.clock, -bench.dt)  # of the joint state that follows
+        bench.desired.publish(desired)
         bench.state(name=NAMES[:2], position=[0.1, 0.2], velocity=[0.3, 0.4])
         answer = bench.answer(stamp(bench.clock), timeout=2.0)
         return answer if answer and answer.jerk[0] else None  # zero: the desired motion was out of date already

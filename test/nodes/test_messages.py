@@ -16,7 +16,7 @@ from rnea_ros import Robot, load
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.model_info import model_info
-from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
+from rnea_ros.nodes.dynamics.desired_motion import KEPT, DesiredReader
 from rnea_ros.nodes.dynamics.marks.markers import Markers
 from rnea_ros.nodes.dynamics.marks.shapes import GREY, heat
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
@@ -63,10 +63,16 @@ def desired(sec, value, names=NAMES):
 def test_desired_motion_is_chosen_by_stamp():
     reader = DesiredReader(NAMES)
     assert reader.at(5) is None
-    for sec in range(100, 140):
+    for sec in range(100, 101 + KEPT):  # one more than is kept: the first one is forgotten
         reader.read(desired(sec, float(sec)))
-    for sec, expected in ((139, 139), (500, 139), (130, 130), (1, 124)):  # 16 are kept
-        assert reader.at(sec * 10**9 + 5).tolist() == [[expected] * 3, [-expected] * 3]
+    for sec in (101, 130, 100 + KEPT):
+        assert reader.at(sec * 10**9, tolerance=0.0).tolist() == [[sec] * 3, [-sec] * 3]
+    for sec, nearest, reason in ((100, 101, "missing"), (101 + KEPT, 100 + KEPT, "late")):  # from the nearest one, by its jerk
+        np.testing.assert_allclose(reader.at(sec * 10**9, tolerance=1.0),
+                                   [[nearest - nearest * (sec - nearest)] * 3, [-nearest] * 3])
+        with pytest.raises(Rejected) as caught:
+            reader.at(sec * 10**9, tolerance=0.5)
+        assert caught.value.reason == f"desired_motion_{reason}"
     reader.forget()
     assert reader.at(139 * 10**9) is None
 
@@ -78,7 +84,7 @@ def test_a_bad_desired_motion_leaves_the_last_one():
         with pytest.raises(Rejected) as caught:
             reader.read(bad)
         assert len(str(caught.value)) < 1000
-    assert reader.at(3 * 10**9).tolist() == [[1.0] * 3, [-1.0] * 3]
+    assert reader.last(3 * 10**9).tolist() == reader.at(10**9).tolist() == [[1.0] * 3, [-1.0] * 3]
 
 
 def test_desired_motions_from_before_a_jump_of_their_stamps_are_forgotten():
@@ -88,7 +94,7 @@ def test_desired_motions_from_before_a_jump_of_their_stamps_are_forgotten():
         reader.read(desired(50, 2.0))
     assert caught.value.reason == "stamp_went_back" and reader.at(101 * 10**9) is None
     reader.read(desired(51, 3.0))
-    assert reader.at(101 * 10**9).tolist() == [[3.0] * 3, [-3.0] * 3]
+    assert reader.last(101 * 10**9).tolist() == reader.at(51 * 10**9).tolist() == [[3.0] * 3, [-3.0] * 3]
 
 
 def test_joints_that_are_held_need_no_desired_motion():
