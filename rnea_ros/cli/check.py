@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check the trees of a robot of any kind. Loading it has checked that its loops close and its motors move something."""
-    robot = robots.loaded(args)
+    robot = robots.loaded(args, print_warnings=False)  # the result holds all warnings
     parts = kinds.trees(robot)
     found = list(dict.fromkeys(warning for part in parts for warning in (*part.warnings, *_missing_inertia(part))))
     notes = [warning for warning in found if warning.name in plausibility.NOTES and warning.name not in args.accept]

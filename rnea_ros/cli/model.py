@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    robot = robots.loaded(args)
+    robot = robots.loaded(args, print_warnings=False)  # the result holds all warnings
     text, what = as_table(kinds.tree(robot), terminal_width()), kinds.described(robot)
     if len(what) > 1 or not isinstance(robot, Robot):
         text += "\n\n" + "\n".join(what)

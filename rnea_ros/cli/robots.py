@@ -57,11 +57,14 @@ def add_dynamics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", choices=("llvm", "c", "python", "reference"), default="llvm")
 
 
-def loaded(args: argparse.Namespace, urdf: str | bytes | None = None) -> AnyRobot:
-    """The robot that URDF, robot file and options make, of whatever kind. urdf: text, or a path, instead of args.urdf."""
+def loaded(args: argparse.Namespace, urdf: str | bytes | None = None, *, print_warnings: bool = True) -> AnyRobot:
+    """Return the robot of any kind that URDF, robot file and options describe.
+
+    urdf: text, or a path, instead of args.urdf; print_warnings: of implausible numbers, to stderr.
+    """
     options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
     robot = load(urdf or args.urdf, declared(args.robot_file) if args.robot_file else None, **options)
-    if args.command not in ("check", "model"):  # which print all warnings
+    if print_warnings:
         warn_of_implausible(robot)
     return robot
 

@@ -61,11 +61,11 @@ def run(args: argparse.Namespace) -> Outcome:
         return many.run(args)
     path, output = Path(args.recordings[0]), Path(args.output)
     kind = output.suffix[1:]
+    output_files.check_files(output, args.plot)
     if kind not in results.FORMATS:
         raise InputError(f"-o {output}: the name must end in {', '.join(f'.{name}' for name in results.FORMATS)}")
     if args.deviations and kind == results.MCAP:
         raise InputError(f"-o {output}: joint states in a bag have no deviations; --deviations needs .csv or .parquet")
-    output_files.check_files(output, args.plot)
     results.check_kind(kind)
     if args.plot:
         figures.check_format(args.plot)

@@ -25,7 +25,7 @@ STANFORD, RR = str(ROOT / "urdf" / "stanford.urdf"), str(ROOT / "urdf" / "rr.urd
 MOTION, TABLE = str(ROOT / "test" / "data" / "stanford_motion.csv"), str(ROOT / "test" / "data" / "stanford_table.csv")
 AS_JSON = {
     "model": ([RR], {"joints", "links", "kind"}),
-    "check": ([STANFORD], {"robot", "joints", "doubts"}),
+    "check": ([STANFORD], {"robot", "joints", "warnings"}),
     "robot-file": ([str(ROOT / "urdf" / "ur5.robot.yaml")], {"notes", "content"}),
     "from-dh": ([TABLE], {"convention", "urdf"}),
     "torque": ([STANFORD, MOTION, "-o", "out.csv"], {"samples", "limits", "files"}),
@@ -101,7 +101,7 @@ def test_errors_name_the_next_command(tmp_path, monkeypatch, capsys):
     assert main(["check", str(tmp_path / "arm.urdf"), "--robot-file", str(tmp_path / "wrong.yaml")]) == 2
     assert f"next: `rnea robot-file {tmp_path / 'wrong.yaml'} --urdf {tmp_path / 'arm.urdf'}`" in capsys.readouterr().err
 
-    def missing(*_):
+    def missing(*_, **__):
         raise MissingPackage("this needs that", "plot", "leave it out")
 
     monkeypatch.setattr(robots, "loaded", missing)

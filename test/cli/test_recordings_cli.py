@@ -106,7 +106,7 @@ def test_every_command_reads_other_names_and_holds_joints_that_are_missing(files
     np.testing.assert_array_equal(q, reading.measurements(bag, Robot.from_urdf(robot), OTHERS).q)
     assert (q[:, 1] == 0.5).all() and np.ptp(q[:, 0]) > 0.1
     code, _, err = run(capsys, "torque", robot, bag, "-o", tmp_path / "bag.csv", "--hold", "j1", "arm1", *PYTHON)
-    assert code == 2 and "--hold j1: the joints are arm1, j2" in err
+    assert code == 2 and "--hold j1: no such joint; the joints are arm1, j2" in err
     code, _, err = run(capsys, "torque", robot, bag, "-o", tmp_path / "bag.csv", "--hold", "j2", "arm1", *PYTHON)
     assert code == 2 and "every joint is held" in err
 

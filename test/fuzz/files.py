@@ -82,15 +82,26 @@ def _csv(folder: Path) -> Try:
 
     def attempt(data: bytes) -> str:
         path.write_bytes(data)
-        whole, _ = _or_none(lambda: motion_csv.columns_of(path, NAMES, wanted.blocks, wanted.needed)) or ({}, ())
+        whole = _or_none(lambda: motion_csv.columns_of(path, NAMES, wanted.blocks, wanted.needed)[0])
         recording = files.open_recording(path, wanted)
         (piece,) = recording.pieces((-np.inf, np.inf))
-        for name, block in piece.items():
-            if not np.isfinite(block).all() or (name in whole and not np.array_equal(block, whole[name])):
-                raise WrongNumber(f"{name}: {block} read in pieces, {whole.get(name)} at once")
+        if not all(np.isfinite(block).all() for block in piece.values()):
+            raise WrongNumber("no number in a recording")
+        if whole is not None:
+            _check_samples(piece, whole, recording.left_out.total())
         return "read"
 
     return attempt
+
+
+def _check_samples(piece: dict[str, np.ndarray], whole: dict[str, np.ndarray], left_out: int) -> None:
+    """Check that a recording has all rows of the file in their order, except rows left out to make time increase."""
+    rows, kept = (np.column_stack(list(blocks.values())).tolist() for blocks in (whole, piece))
+    remaining = iter(rows)
+    increasing = (np.diff(whole["t"]) > 0.0).all()
+    if (piece.keys() != whole.keys() or not (np.diff(piece["t"]) > 0.0).all() or not all(row in remaining for row in kept)
+            or left_out != len(rows) - len(kept) or bool(left_out) == increasing):
+        raise WrongNumber(f"{kept} read in pieces, {left_out} samples left out; {rows} at once")
 
 
 def _or_none(act):
