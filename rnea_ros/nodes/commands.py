@@ -42,11 +42,22 @@ Without --urdf the node waits for the topic robot_description. All parameters: {
 
 
 def start(name: str) -> int:
-    """Run a node; return its exit code. Until its main() runs, Ctrl-C ends the process at once, as it does programs in C++."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the parent process ignores it
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Run a node of COMMANDS with the options of its command line; return its exit code."""
+    _end_at_interrupt()
     with ros_arguments(name, sys.argv):
         return importlib.import_module(COMMANDS[name].module).main()
+
+
+def start_module(module: str) -> int:
+    """Run main() of a module, a node without options beside those of ROS; return its exit code."""
+    _end_at_interrupt()
+    return importlib.import_module(module).main()
+
+
+def _end_at_interrupt() -> None:
+    """Let Ctrl-C end the process at once, as it ends programs in C++, until main() of the node handles signals."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the parent process ignores it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

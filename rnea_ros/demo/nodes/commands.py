@@ -1,25 +1,25 @@
-"""The commands of the demo's nodes, as those of the others."""
+"""Commands that start the nodes of the demo."""
 
 from __future__ import annotations
 
-from rnea_ros.nodes.commands import start
+from rnea_ros.nodes.commands import start_module
 
 
 def demo_robot() -> int:
-    return start("rnea_ros.demo.nodes.demo_robot")
+    return start_module("rnea_ros.demo.nodes.demo_robot")
 
 
 def demo_plant() -> int:
-    return start("rnea_ros.demo.nodes.demo_plant")
+    return start_module("rnea_ros.demo.nodes.demo_plant")
 
 
 def demo_follower() -> int:
-    return start("rnea_ros.demo.nodes.demo_follower")
+    return start_module("rnea_ros.demo.nodes.demo_follower")
 
 
 def elastic_plant() -> int:
-    return start("rnea_ros.demo.nodes.elastic_plant")
+    return start_module("rnea_ros.demo.nodes.elastic_plant")
 
 
 def elastic_controller() -> int:
-    return start("rnea_ros.demo.nodes.elastic_controller")
+    return start_module("rnea_ros.demo.nodes.elastic_controller")

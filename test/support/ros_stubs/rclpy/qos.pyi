@@ -19,3 +19,5 @@ class QoSPolicyKind(IntEnum):
 class QoSProfile:
     def __init__(self, *, depth: int = ..., reliability: ReliabilityPolicy = ...,
                  durability: DurabilityPolicy = ...) -> None: ...
+
+qos_profile_sensor_data: QoSProfile
