@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
@@ -24,6 +25,8 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from rnea_ros.nodes.common.failures import Failures, refusal
+from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.shutdown import graceful_shutdown
 from rnea_ros.nodes.fastpath.executor import LeanExecutor, trigger
 from support import scaling_bench
@@ -257,6 +260,25 @@ def test_a_parameter_of_no_type_is_refused_and_the_node_goes_on(ros, module, nam
     assert ros.get(node, name) == (0.0 if module == "query_node" else 0.7)
     assert process.log.count("Traceback") == 2  # one for each service
     assert process.stop() == 0
+
+
+@pytest.mark.ros
+def test_parameters_of_a_request_are_applied_together_beside_one_of_no_type_alone(ros):
+    node = Node("together", context=ros.context, automatically_declare_parameters_from_overrides=True)
+    applied = []
+    table = [Entry(name, 0.0, "a number") for name in ("a", "b", "c")]
+    ParameterSet(node, table, applied.append)
+    Failures(node)
+    (service,) = (one for one in node.services if one.srv_type is SetParameters)
+
+    def successful(*parameters):
+        answer = asyncio.run(service.callback(SetParameters.Request(parameters=parameters), SetParameters.Response()))
+        return [result.successful for result in answer.results]
+
+    assert successful(*(number(name, 1.0) for name in "abc")) == [True] * 3 and applied == [{"a", "b", "c"}]
+    assert successful(number("a", 2.0), number("b", 2.0, NO_TYPE), number("c", 2.0)) == [True, False, True]
+    assert applied[1:] == [{"a"}, {"c"}]
+    node.destroy_node()
 
 
 BROKEN = """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from contextlib import suppress
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
@@ -52,14 +53,17 @@ class Failures:
                 self.add(what, error)
                 return refusal(service.srv_type.Response(), f"{what.rpartition('/')[2]} failed: {error!r:.300}")
 
-        async def answer_for_each(request: Any, response: Any) -> Any:
-            """A parameter that fails costs neither the others nor their answer."""
+        async def answer_together(request: Any, response: Any) -> Any:
+            """Serve all parameters in one call; where it fails, each alone, so that a wrong one does not affect the others."""
+            if len(request.parameters) > 1:
+                with suppress(Exception):  # answer() counts it
+                    return await await_or_execute(serve, request, SetParameters.Response())
             for parameter in request.parameters:
                 one = await answer(SetParameters.Request(parameters=[parameter]), SetParameters.Response())
                 response.results += one.results
             return response
 
-        service.callback = answer_for_each if service.srv_type is SetParameters else answer
+        service.callback = answer_together if service.srv_type is SetParameters else answer
 
 
 def refusal(response: Any, why: str) -> Any:

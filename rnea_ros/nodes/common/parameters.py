@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
-from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -136,25 +135,29 @@ class ParameterSet:
             raise InputError(problem)
 
     def _on_set_parameters(self, request: SetParameters.Request, response: SetParameters.Response) -> SetParameters.Response:
-        """Apply all parameters of a request together: hundreds of them cost what one costs."""
+        """Apply all parameters of a request together: hundreds of them cost what one costs.
+
+        Raises ValueError for a value of an unknown type, before any parameter is set.
+        """
+        parameters = [*map(Parameter.from_parameter_msg, request.parameters)]
         if self.lock.on:  # what it refuses is counted once
-            response.results = [result for message in request.parameters for result in self._set_together([message])]
+            response.results = [result for parameter in parameters for result in self._set_together([parameter])]
         else:
-            response.results = self._set_together(request.parameters)
+            response.results = self._set_together(parameters)
         return response
 
-    def _set_together(self, messages: Sequence[ParameterMessage]) -> list[SetParametersResult]:
+    def _set_together(self, parameters: Sequence[Parameter]) -> list[SetParametersResult]:
         """Set parameters in one call; where they are refused, set each half, so that only the wrong ones are left out."""
-        if not messages:
+        if not parameters:
             return []
         try:
-            result = self._node.set_parameters_atomically([*map(Parameter.from_parameter_msg, messages)])
-        except Exception as error:  # not declared, of no type that there is
+            result = self._node.set_parameters_atomically([*parameters])
+        except Exception as error:  # not declared
             result = SetParametersResult(successful=False, reason=str(error))
-        if result.successful or len(messages) == 1:
-            return [result] * len(messages)
-        half = len(messages) // 2
-        return self._set_together(messages[:half]) + self._set_together(messages[half:])
+        if result.successful or len(parameters) == 1:
+            return [result] * len(parameters)
+        half = len(parameters) // 2
+        return self._set_together(parameters[:half]) + self._set_together(parameters[half:])
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
         if self._ours:
