@@ -104,10 +104,10 @@ class Case:
             seen = ticked(scaler, self.dt, max(2, int(np.ceil(self.dt / LOOK))))
             if scaler.constraints is not before:
                 played.allowed = excess(scaler)
-            inside = scaler.constraints.limits
+            inside = PathLimits(*scaler.constraints.limits[:5])
             force = inside if scaler._most >= 1.0 else PathLimits(*(a * b for a, b in zip(inside, played.allowed)))
             played.seen += seen
-            played.force += [np.array(force)] * len(seen)
+            played.force += [np.array(force[:5])] * len(seen)
         return played
 
 
@@ -132,7 +132,7 @@ def excess(scaler: TrajectoryScaler) -> np.ndarray:
     law, constraints = scaler.current.law, scaler.constraints
     s, v, a, u = law(np.arange(scaler.time_scaling.sigma, law.duration, 1e-4))
     used = np.max([constraints.utilization(np.stack((s, v * k, a * k**2, u * k**3))).max(axis=0) for k in RATES], axis=0)
-    found = np.ones((len(QUANTITIES), constraints.path.n))
+    found = np.ones((5, constraints.path.n))
     for (joint, quantity), most in zip(constraints.labels, used):
         found[QUANTITIES.index(quantity), joint] = max(1.0, most / PASS)
     return found
@@ -160,7 +160,7 @@ def looked_at(seed: int) -> tuple[np.ndarray, list[float], float]:
     used = np.nan_to_num(values / np.array(played.force)).max(axis=(0, 2))
     outside = []
     for (since, limits), (until, _) in pairwise([*played.asked, (np.inf, None)]):
-        beyond = t[(t > since) & (t < until) & (np.nan_to_num(values / np.array(limits)).max(axis=(1, 2)) > 1.0)]
+        beyond = t[(t > since) & (t < until) & (np.nan_to_num(values / np.array(limits[:5])).max(axis=(1, 2)) > 1.0)]
         outside.append(float(beyond.max(initial=since) - since))
     return used, outside, played.seen[-1].t
 
