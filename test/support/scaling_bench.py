@@ -56,6 +56,7 @@ class Bench:
         robot = {} if own else {**({"robot_description": TEXT} if description else {}), **limits()}
         self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, **robot, **parameters}, namespace)
         self.heard: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
+        self.ended = 0  # number of the last motion whose end was heard
         self.diagnostics = Diagnostics(ros, self.node, "scaling")
         self.trajectories = ros.node.create_publisher(JointTrajectory, f"{self.node}/joint_trajectory", 10)
         self.states = ros.node.create_publisher(JointState, f"{prefix}/joint_states", 10)
@@ -104,10 +105,11 @@ class Bench:
         self.ros.until(lambda: self.heard[-1].phase == ScaledMotion.PAUSED and not np.abs(self.heard[-1].velocity).any())
 
     def end(self) -> Samples:
-        """Of the motion under way, when it has ended; what is heard next is another's."""
-        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED, timeout=120.0,
-                       what="no end", of=self.process)
-        samples = Samples(self.heard)
+        """Of the motion under way, when it has ended; late messages of an earlier one, on a busy machine, are left out."""
+        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED and self.heard[-1].motion > self.ended,
+                       timeout=120.0, what="no end", of=self.process)
+        samples = Samples([message for message in self.heard if message.motion > self.ended])
+        self.ended = self.heard[-1].motion
         self.heard.clear()
         return samples
 
