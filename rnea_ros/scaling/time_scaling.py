@@ -13,8 +13,6 @@ values of it tell its peak, wherever that is.
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 
 from .law import TimeLaw, divided
@@ -67,7 +65,6 @@ class CoefficientTable:
         self.law, H = law, horizon(constraints)
         self.kept = np.array([quantity != "velocity" for _, quantity in constraints.labels])
         self.constraints, self._offset = constraints, constraints.offset[self.kept]
-        self._excess = np.ones(len(self._offset))  # see `widened`
         self._largest = np.array([1.0, 1.0, 1.0, 2.0 / H, 1.0, 2.0 / H, 6.0 / H**2])  # that the basis may be
         breaks = constraints.path.breaks
         cuts = law.time_at(breaks[(breaks > law.start) & (breaks < law.end)])
@@ -96,23 +93,12 @@ class CoefficientTable:
         flat = (PARABOLA @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(len(rows), *self.flat.shape[1:])
         flat[:, 0] -= self._offset * (1.0 - VERIFIED)  # VERIFIED of both limits is then as far from zero
         end[-1] = ends[-1]
-        self.edges, self.flat = np.append(self.edges, end), np.concatenate((self.flat, self._wider(flat, self._excess)))
+        self.edges, self.flat = np.append(self.edges, end), np.concatenate((self.flat, flat))
 
     def _sampled(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Coefficients at five places of each part (parts, 5, 7, constraints)."""
         rows = self.constraints.rows_on_law(*self.law.within(start, end, 4).reshape(4, -1))[..., self.kept]
         return rows.reshape(len(start), 5, *rows.shape[1:])
-
-    def widened(self, excess: np.ndarray) -> CoefficientTable:
-        """The same with each limit, (constraints,), that much wider."""
-        other = copy(self)
-        other._excess, other.flat = excess[self.kept], self._wider(self.flat, excess[self.kept])
-        return other
-
-    def _wider(self, flat: np.ndarray, excess: np.ndarray) -> np.ndarray:
-        found = flat / excess
-        found[:, 0] += self._offset * (1.0 - 1.0 / excess)
-        return found
 
     def utilization(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:
         """(spans, samples, constraints), at (spans, samples) of each; each span is on one part. Beyond the end as there, where
@@ -197,33 +183,37 @@ class TimeScaling:
         else:
             self._step = max(CUT * self._step, LEAST_STEP)
 
-    def brake(self, table: CoefficientTable, most: float) -> None:
+    def brake(self, table: CoefficientTable, most: float) -> bool:
         """Use the coefficients of other constraints, and slow down to `most`, the largest constant rate inside them.
 
-        The transition is inside the limits if one of BRAKES is, else it is that which exceeds them least. Limits are then
-        wider, by just as much, until `rebase`.
+        The transition is inside the limits if one of BRAKES is, else it is that which exceeds them least. Whatever follows it
+        is verified with the limits as they are. Return whether there is one: none is while the rate is near 0 or 1 and
+        changes, which is over before the transition under way is; then nothing has changed.
         """
-        self.table = table
         if self.k <= most and self.steady:
-            return
-        best = None
+            self.table = table
+            return True
+        before, self.table, best = self.table, table, None
+        if not self.steady and self.end <= most and within(self._utilization(self._cubic, self.left)[1], VERIFIED):
+            return True  # the transition under way is inside them
         for share, length in BRAKES:
             end, H = share * min(self.k, most), min(length * self.horizon, LONGEST_BRAKE)
             cubic = self._cubic_to(end, H)
             if cubic is None:
                 continue
             t, values = self._utilization(cubic, H)
-            worst = np.abs(values).max(axis=2)
-            excess = np.maximum(worst - VERIFIED, 0.0)  # cost: of the peak, and of how long
+            excess = np.maximum(np.abs(values).max(axis=2) - VERIFIED, 0.0)  # cost: of the peak, and of how long
             cost = float(2.0 * excess.max() + ((t[:, 2] - t[:, 0]) * excess.mean(axis=1)).sum() / self.horizon)
             if best is None or cost < best[0]:
-                best = cost, end, H, cubic, float(worst.max())
+                best = cost, end, H, cubic
             if within(values, VERIFIED):
+                best = cost, end, H, cubic
                 break
-        if best is not None:
-            _, self.end, self.left, self._cubic, peak = best
-            if peak > VERIFIED:
-                self.table = table.widened(np.full(len(table.kept), (1.0 + SKEW) * peak / VERIFIED))
+        if best is None:
+            self.table = before
+            return False
+        _, self.end, self.left, self._cubic = best
+        return True
 
     def _verified(self, end: float) -> bool:
         """Begin the transition that ends there, if it keeps to the limits at every instant; whether it does."""

@@ -7,8 +7,8 @@ another payload are dealt with off the tick:
 1. The new constraints are evaluated along what is left of the law, and the closed form gives the largest constant rate inside
    them, with a little room.
 2. Braking to that rate begins at once: by a transition inside the new limits if one of a family is, else by that which exceeds
-   them least and for the shortest time. Meanwhile each limit is wider by this excess. As soon as the rate is small enough, and
-   its transition can be verified with the limits as they are, they are in force.
+   them least and for the shortest time. Each transition after it is verified with the new limits as they are. As soon as the
+   rate is small enough the law slowed to that rate takes over.
 3. Then the rest of the motion is solved for anew, from a place a little ahead; of a long one first the next moment, which does
    not take long. Both laws pass that place with the same sd and sdd, so the new one takes over there without a step, whatever
    the rate is.
@@ -151,13 +151,13 @@ class TrajectoryScaler:
         self.collect()
         scaling = self.time_scaling
         if self._new is not None:
-            self.constraints, (self._most, table, self._slower) = self._new
-            self._new = None
+            constraints, (most, table, slower) = self._new
             if scaling.steady and scaling.sigma == 0.0:
                 scaling.table = table
-            else:
-                scaling.brake(table, self._most)
-            if self._slower is None:
+            elif not scaling.brake(table, most):
+                return  # the transition under way is about to end
+            self.constraints, self._most, self._slower, self._new = constraints, most, slower, None
+            if slower is None:
                 self._ask_for_law()
         if scaling.steady and scaling.sigma == 0.0:
             scaling.k = scaling.end = self._wanted  # at rest any rate will do

@@ -51,9 +51,6 @@ def test_a_table_is_the_rows_along_the_law(plan):
         np.testing.assert_allclose(table_use(table, sigma, k, kappa, w), wanted, atol=3e-4)
     duration = np.array([plan.law.duration])
     np.testing.assert_array_equal(table_use(table, duration + 1.0, 1.0, 0.0, 0.0), table_use(table, duration, 1.0, 0.0, 0.0))
-    excess = np.array([1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
-    np.testing.assert_allclose(table_use(table.widened(excess), sigma, 0.7, -3.0, 20.0) * excess[kept],
-                               table_use(table, sigma, 0.7, -3.0, 20.0), rtol=1e-12, atol=1e-15)
 
 
 def test_a_table_is_made_as_far_as_it_is_needed(plan):
@@ -62,7 +59,6 @@ def test_a_table_is_made_as_far_as_it_is_needed(plan):
     whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.3, 0.2)
     assert 0.2 < table.edges[0] <= 0.3 and 0.5 <= table.edges[-1] < 0.6 < plan.law.duration
     clocks = [TimeScaling(each, 0.2, 0.3) for each in (whole, table)]
-    wide = table.widened(np.full(6, 1.5))
     for step in range(10_000):
         for clock in clocks:
             clock.steer(1.0 if step // 300 % 2 else 0.3)
@@ -74,8 +70,6 @@ def test_a_table_is_made_as_far_as_it_is_needed(plan):
     first = int(whole.edges.searchsorted(table.edges[0]))
     np.testing.assert_array_equal(table.edges, whole.edges[first:])
     np.testing.assert_array_equal(table.flat, whole.flat[first:])
-    wide.make(np.inf)
-    np.testing.assert_array_equal(wide.flat, table.widened(np.full(6, 1.5)).flat)
 
 
 @pytest.mark.parametrize("where", [0.0, 0.4])

@@ -106,9 +106,9 @@ class Bench:
 
     def end(self) -> Samples:
         """Of the motion under way, when it has ended; late messages of an earlier one, on a busy machine, are left out."""
-        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED and self.heard[-1].motion > self.ended,
-                       timeout=120.0, what="no end", of=self.process)
-        samples = Samples([message for message in self.heard if message.motion > self.ended])
+        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED
+                       and self.heard[-1].motion > self.ended, timeout=120.0, what="no end", of=self.process)
+        samples = Samples([m for m in self.heard if m.motion > self.ended])
         self.ended = self.heard[-1].motion
         self.heard.clear()
         return samples
