@@ -187,8 +187,8 @@ class TimeScaling:
         """Use the coefficients of other constraints, and slow down to `most`, the largest constant rate inside them.
 
         The transition is inside the limits if one of BRAKES is, else it is that which exceeds them least. Whatever follows it
-        is verified with the limits as they are. Return whether there is one: none is while the rate is near 0 or 1 and
-        changes, which is over before the transition under way is; then nothing has changed.
+        is verified with the limits as they are. A transition under way that keeps them goes on. Return whether braking has
+        begun: where no transition keeps the rate from 0 to 1 nothing has changed, until the one under way is about to end.
         """
         if self.k <= most and self.steady:
             self.table = table

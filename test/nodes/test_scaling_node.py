@@ -43,7 +43,7 @@ def bench(shared):
     already = shared.diagnostics.dropped("trajectory", "nowhere_to_go")
     shared.send(START[None], first=0.4)
     shared.ros.until(lambda: shared.diagnostics.dropped("trajectory", "nowhere_to_go") > already or (
-        shared.heard and shared.heard[-1].phase == ScaledMotion.ENDED  # that of this motion, not a late message of the one before
+        shared.heard and shared.heard[-1].phase == ScaledMotion.ENDED  # of this motion, not of the one before
         and np.abs(np.array(shared.heard[-1].position) - START).max() < 1e-6), of=shared.process)
     if shared.heard:
         shared.ended = max(shared.ended, shared.heard[-1].motion)

@@ -215,11 +215,21 @@ def test_braking_exceeds_new_limits_hardly_more_than_going_on_would(plan, since)
     clock = TimeScaling(found.table, 0.2, since * plan.law.duration)
     clock.brake(found.table, found.factor)
     assert not clock.steady and clock.end <= found.factor
+    assert clock.table is found.table  # whatever follows is verified with the new limits, not with wider ones
     peak = 0.0
     while not clock.steady:
         peak = max(peak, np.abs(table_use(found.table, np.array([clock.sigma]), clock.k, clock.kappa, clock.w)).max())
         clock.advance(1e-3)
     assert peak <= np.abs(table_use(found.table, np.linspace(since, 1.0, 999) * plan.law.duration, 1.0, 0.0, 0.0)).max() + 0.05
+
+
+def test_a_pause_under_way_goes_on_when_limits_change(plan):
+    clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.2 * plan.law.duration, 0.005)
+    clock.steer(0.0)
+    clock.advance(0.19)
+    left, tight = clock.left, CoefficientTable(constraints(plan.path, (7.0, 5.0), (50.0, 90.0)), plan.law)
+    assert clock.kappa < 0.0 < clock.k
+    assert clock.brake(tight, 0.7) and clock.table is tight and clock.end == 0.0 and clock.left == left
 
 
 def test_limits_that_leave_room_change_nothing(plan):
