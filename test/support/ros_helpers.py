@@ -35,15 +35,18 @@ PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")
 
 
 def free_domain() -> int:
-    """A ROS domain whose first ports nobody uses; above 101 the ports are those that Linux hands out itself.
+    """A ROS domain whose ports nobody uses; above 101 the ports are those that Linux hands out itself.
 
+    Several participants' ports are tried: a node that outlived its test may hold the second one's while the first is free.
     Workers of pytest-xdist (gw0, gw1 ..) look in every fourth domain, so that two cannot find the same one at once.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     while True:
         domain = random.SystemRandom().randrange(1 + worker % 4, 101, 4)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-            probe.bind(("", 7400 + 250 * domain + 10))
+        with suppress(OSError):
+            for participant in range(10):
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                    probe.bind(("", 7400 + 250 * domain + 10 + 2 * participant))
             return domain
 
 
