@@ -236,9 +236,10 @@ class DynamicsNode(Node):
         """A model is ready. The history of the joints survives if the joints do."""
         before = self._robot
         if before is None or robot.joints_read != before.joints_read:
+            # No velocity limits: robots exceed those of their URDFs, and every estimate would then be rejected as diverged.
+            # Without them the guard takes the speed of the received positions.
             self._motion = MotionSource(robot.joint_names, self._settings.values, robot.joint_types,
-                                        lambda: self.get_clock().now().nanoseconds, robot.optional, robot.order,
-                                        robot.limits.velocity)
+                                        lambda: self.get_clock().now().nanoseconds, robot.optional, robot.order)
         elif before is not robot:
             robot.take_over(before)
         self._robot = robot
