@@ -68,7 +68,7 @@ def test_the_picture(heard, tmp_path):
 
 def test_files_of_example_robot_data_are_shared():
     assert shared("example-robot-data:robots/solo12.urdf").is_file()
-    with pytest.raises(RneaError, match=r"rnea_ros\[sim\]"):
+    with pytest.raises(RneaError, match=r"\.\[sim\]"):
         shared("example-robot-data:robots/solo13.urdf")
 
 

@@ -23,19 +23,19 @@ class Watched(Bench):
 
     def __init__(self, ros, **parameters):
         super().__init__(ros, control_rate=100.0, **parameters)
-        self.off, self.ahead, self.place, self.ended = np.zeros(7), 0.0, START, 0
+        self.off, self.ahead, self.place, self.finished = np.zeros(7), 0.0, START, 0
         ros.node.create_subscription(ScaledMotion, f"{self.node}/scaled_motion", self._follow, 100)
 
     def _follow(self, message):
         if message.phase == ScaledMotion.ENDED:
-            self.ended += 1
+            self.finished += 1
             return
         self.place = np.array(message.position) + self.off
         self.tell(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec + self.ahead)
 
     def arrived(self, motions):
         """So many have ended, and the robot has heard all of them."""
-        self.ros.until(lambda: self.ended >= motions, what="no end", of=self.process)
+        self.ros.until(lambda: self.finished >= motions, what="no end", of=self.process)
 
     def tell(self, time):
         told = JointState(name=NAMES, position=self.place.tolist())

@@ -95,7 +95,7 @@ def test_a_movie_has_its_frames(tmp_path):
 
 def test_without_matplotlib_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(RneaError, match=r"rnea_ros\[plot\]"):
+    with pytest.raises(RneaError, match=r"\.\[plot\]"):
         new_figure(1.0, 1.0)
 
 

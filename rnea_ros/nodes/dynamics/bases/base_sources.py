@@ -66,8 +66,8 @@ class OdometryBase(BaseSource):
 
     def at(self, stamp: int) -> BaseMotion:
         if self._desired:
-            wanted = self._desired.at(stamp)
-            return BaseMotion(self._odometry.pose(stamp), wanted.acceleration, wanted.jerk)
+            pose, wanted = self._odometry.pose(stamp), self._desired.at(stamp)
+            return BaseMotion(pose, wanted.acceleration, wanted.jerk)
         where, (_, sample) = self._odometry.pose(stamp), self._odometry.nearest(stamp)
         found = from_twist(sample.mount.r, self._odometry.rates(stamp))
         return BaseMotion(BaseState(where.position, where.quaternion, found.velocity), found.acceleration, found.jerk)
