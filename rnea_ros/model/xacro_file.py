@@ -37,6 +37,28 @@ import json, resource
 for limit, most in zip((resource.RLIMIT_AS, resource.RLIMIT_FSIZE), sys.argv[3:]):
     resource.setrlimit(limit, (int(most), int(most)))
 import xacro
+from pathlib import Path
+try:
+    from ament_index_python import packages
+    installed = packages.get_package_share_directory
+except ImportError:
+    import types
+    packages, installed = types.ModuleType("ament_index_python.packages"), None
+    sys.modules.update({"ament_index_python": types.ModuleType("ament_index_python"), packages.__name__: packages})
+def share_directory(name, *others):
+    # of an installed package, else the folder of its sources in the repository or workspace around the file
+    try:
+        if installed:
+            return installed(name, *others)
+    except (LookupError, EnvironmentError, ValueError):
+        pass
+    for folder in Path(sys.argv[1]).resolve().parents[:5]:
+        for found in (folder, folder / name, *folder.glob(f"*/{name}")):
+            if found.name == name and (found / "package.xml").is_file():
+                return str(found)
+    raise LookupError(f"package {name!r} is neither installed nor beside the file: source the workspace that has it, or "
+                      "clone its sources next to those of this file")
+packages.get_package_share_directory = share_directory
 class Arguments(dict):
     used = set()
     def __contains__(self, name):
@@ -52,7 +74,7 @@ except Exception as error:
     cause = error
     while getattr(cause, "exc", None) is not None:  # xacro's wrap what happened
         cause = cause.exc
-    sys.exit(f"{type(cause).__name__}: {error}")
+    sys.exit(str(cause) if isinstance(cause, LookupError) else f"{type(cause).__name__}: {error}")
 if Arguments.used and given.keys() - Arguments.used:  # a xacro that copies the mapping leaves none
     sys.exit("it has no argument " + ", ".join(sorted(given.keys() - Arguments.used)))
 sys.stdout.write(text)

@@ -263,6 +263,22 @@ def test_arguments_of_a_xacro_file(tmp_path):
     assert b'xyz="2 0 0"' in xacro_process.expanded(str(path))
 
 
+def test_packages_that_a_xacro_file_names_are_found_in_the_repository_around_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
+    for package in ("arm_description", "arm_meshes"):
+        (tmp_path / package / "urdf").mkdir(parents=True)
+        (tmp_path / package / "package.xml").write_text(f"<package><name>{package}</name></package>")
+    (tmp_path / "arm_meshes" / "length.xacro").write_text(
+        '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="long" value="4.0"/></robot>')
+    path = xacro_file(tmp_path / "arm_description" / "urdf", "${long}")
+    text = path.read_text()
+    path.write_text(text.replace("<xacro:property", '<xacro:include filename="$(find arm_meshes)/length.xacro"/><xacro:property'))
+    assert b'xyz="8.0 0 0"' in xacro_process.expanded(path)
+    path.write_text(path.read_text().replace("arm_meshes", "leg_meshes"))
+    with pytest.raises(ModelError, match="package 'leg_meshes' is neither installed nor beside the file: source"):
+        xacro_process.expanded(path)
+
+
 LOADERS = {
     "Robot": Robot.from_urdf, "FloatingRobot": FloatingRobot.from_urdf, "urdf": urdf.load,
     "ClosedLoopRobot": lambda path, **options: ClosedLoopRobot.from_urdf(path, {}, **options),
