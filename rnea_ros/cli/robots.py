@@ -79,7 +79,7 @@ def check_masses(robot: AnyRobot) -> None:
     """Print warnings about implausible numbers; raise InputError for a robot without mass, whose torques would all be zero."""
     for warning in tree(robot).warnings:
         if warning.name == "massless":
-            raise InputError(f"robot '{tree(robot).name}': {warning}; `rnea check` lists all that is doubtful in a URDF")
+            raise InputError(f"robot '{tree(robot).name}': {warning}; `rnea check` lists all warnings about a URDF")
     warn_of_implausible(robot)
 
 

@@ -37,9 +37,11 @@ class LiveTable:
         head = f"{'joint':<{self._width}}  {'torque':>13}  {'of its limit':<18}  {'rate':>16}  of its limit"
         rows = zip(message.joint_names, self._units, message.effort, message.effort_utilization,
                    message.effort_rate, message.effort_rate_utilization)
+        shares = (*message.effort_utilization, *message.effort_rate_utilization)
+        note = ["unknown: no limit given; URDFs have none for torque rates, a robot file does (docs/robot_file.md)"]
         return [head] + [f"{name:<{self._width}}  {tau:>9.3f} {unit:<3}  {self._used(share)}  "
                          f"{rate:>10.3f} {unit + '/s':<5}  {self._used(rate_share)}".rstrip()
-                         for name, unit, tau, share, rate, rate_share in rows]
+                         for name, unit, tau, share, rate, rate_share in rows] + note * any(map(math.isnan, shares))
 
     def _used(self, share: float) -> str:
         if math.isnan(share):

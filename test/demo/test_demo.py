@@ -122,7 +122,8 @@ def message(robot, share):
 
 
 def test_table_has_a_line_for_each_joint_with_units_and_limits(robot):
-    head, *rows = LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(message(robot, 0.42))
+    head, *rows, note = LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(message(robot, 0.42))
+    assert note.startswith("unknown: no limit given")
     assert [row.split()[0] for row in rows] == list(robot.joint_names)
     assert "-12.346 N m " in rows[0] and "-12.346 N/s" in rows[2] and "[####      ]  42%" in rows[0] and "unknown" in rows[0]
     assert head.startswith("joint")
@@ -136,7 +137,7 @@ def test_table_is_redrawn_in_a_terminal_and_printed_elsewhere(robot, monkeypatch
         table = LiveTable(robot.joint_names, robot.joint_types, out)
         table.show(message(robot, 0.1))
         table.show(message(robot, 0.2))
-        assert out.getvalue().count(f"\x1b[{robot.n + 1}A") == ups
+        assert out.getvalue().count(f"\x1b[{robot.n + 2}A") == ups
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
