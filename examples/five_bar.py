@@ -35,9 +35,9 @@ def motors(robot: ClosedLoopRobot, t: np.ndarray) -> list[np.ndarray]:
     """Position .. jerk of the motors that let the tip draw the eight."""
     urdf = (ROOT / "urdf" / "five_bar.urdf").read_text().replace("</robot>", CARRIER)
     start = dict(zip(robot.tree.joint_names, robot.start.tolist())) | {"tip_x": CENTRE[0], "tip_z": CENTRE[1]}
-    carried = ClosedLoopRobot.from_urdf(urdf, {"active": ["tip_x", "tip_z"], "start": start, "loops": {
+    carried = ClosedLoopRobot.from_urdf(urdf, {"loops": {"active": ["tip_x", "tip_z"], "start": start, "cut_joints": {
         side: {"type": "point_on_axis", "first": {"link": "tip", "rpy": [np.pi / 2, 0.0, 0.0]},
-               "second": {"link": f"{side}_forearm", "xyz": [length, 0.0, 0.0]}} for side, length in SIDES.items()}})
+               "second": {"link": f"{side}_forearm", "xyz": [length, 0.0, 0.0]}} for side, length in SIDES.items()}}})
     columns = [carried.tree.joint_names.index(joint) for joint in robot.joint_names]
     return [values[:, columns] for values in carried.motion(*eight(t))[:4]]
 

@@ -62,7 +62,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     t = np.linspace(0.0, DURATION, 61 if small else 601)
     motion = swell(robot.home[0], t)
     legs, (force, force_rate) = robot.leg_motion(motion), robot.torque_and_rate(motion=motion)
-    balls = np.array([machine.joints["loops"][f"ball{k}"]["second"]["xyz"] for k in range(1, 7)])
+    balls = np.array([machine.loops["cut_joints"][f"ball{k}"]["second"]["xyz"] for k in range(1, 7)])
     draw(Path(out_dir) / "stewart.png", robot, balls, t, motion, legs.q, force, force_rate)
     slides, h = [robot.legs.joint_names.index(joint) for joint in robot.joint_names], t[1] - t[0]
     quotient = (force[2:] - force[:-2]) / (2.0 * h)

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> Outcome:
                     exclude=not args.keep_all)
     text, written = summary(found, terminal_width()), []
     if args.output:
-        given = dict(robots.declared(args.robot_file).content) if args.robot_file else {}
+        given = dict(robot_file.draft(args.robot_file).content) if args.robot_file else {}
         written = [str(Path(args.output) / name)
                    for name in result_files.write(args.output, found, args.urdf, given, summary(found))]
         text += "\n-> " + ", ".join(written)

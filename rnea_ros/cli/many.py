@@ -15,6 +15,7 @@ from pathlib import Path
 from ..bulk import cluster, job, many
 from ..bulk.many import Outcome as OneOutcome
 from ..errors import InputError, some
+from ..model.robot_file import robot_file
 from ..recordings import files, results, torques
 from ..robots.robot import Robot
 from . import output_files, reading, robots
@@ -103,7 +104,7 @@ def _job(args: argparse.Namespace, kind: str) -> job.Job:
     robot, options = None, {}
     if args.urdf is None:
         options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction")}
-        options["robot_file"] = robots.declared(args.robot_file) if args.robot_file else None
+        options["robot_file"] = robot_file.draft(args.robot_file) if args.robot_file else None
     else:
         served = robots.served(args, *torques.SERVED)
         torques.asked(served)

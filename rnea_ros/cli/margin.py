@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser, base=False)
     parser.add_argument("trajectories", nargs="*", metavar="TRAJECTORY.csv",
                         help=f"paths as of `rnea retime`, which are retimed; default: {PATHS} random ones")
-    parser.add_argument("--limits", metavar="LIMITS.yaml", help="over those of URDF and robot file")
+    parser.add_argument("--limits", metavar="LIMITS.yaml", help="robot file with limits over those of URDF and --robot-file")
     for name, unit, text in (
             ("masses", "SHARE", "each link's mass may be off by this share, independently"),
             ("all-masses", "SHARE", "all masses together may be off by this share"),

@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.csv", required=True,
                         help=f"columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
     parser.add_argument("--limits", metavar="LIMITS.yaml",
-                        help="joint_limits as in ros2_control, max_effort_rate (of the whole joint torque) and "
-                             "max_commanded_effort_rate (of the torque without what the robot's controller adds), over those "
-                             "of URDF and robot file")
+                        help="robot file with limits over those of URDF and --robot-file: max_effort_rate (of the whole "
+                             "joint torque), max_commanded_effort_rate (of the torque without what the robot's controller "
+                             "adds), max_velocity, ...")
     parser.add_argument("--limits-share", nargs=2, type=float, default=(1.0, 1.0), metavar=("TORQUE", "RATE"),
                         help="shares of the limits of torque and torque rate to plan with, as `rnea margin` finds them; "
                              "default 1 1")

@@ -1,4 +1,4 @@
-"""`rnea robot-file FILE`: whether a robot file is right, and what it says; a file of before, in the form of today."""
+"""`rnea robot-file FILE`: check a robot file and print it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .outcome import Outcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a robot file, or a file of loops, elastic joints or limits")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a robot file, or the name of a profile")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="compare it with this robot too, and say what comes of both")
     parser.add_argument("--list", action="store_true", help="print the names of the profiles")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")

@@ -9,7 +9,6 @@ from typing import TypeVar
 from ..errors import InputError, some
 from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
-from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Limits
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.declared_joints import joint_forces, limited
@@ -63,7 +62,7 @@ def loaded(args: argparse.Namespace, urdf: str | bytes | None = None, *, print_w
     urdf: text, or a path, instead of args.urdf; print_warnings: of implausible numbers, to stderr.
     """
     options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
-    robot = load(urdf or args.urdf, declared(args.robot_file) if args.robot_file else None, **options)
+    robot = load(urdf or args.urdf, robot_file.draft(args.robot_file) if args.robot_file else None, **options)
     if print_warnings:
         warn_of_implausible(robot)
     return robot
@@ -97,21 +96,13 @@ def of_kind(args: argparse.Namespace, robot: AnyRobot, *kinds: type[Kind]) -> Ki
     return robot
 
 
-def declared(path: str) -> RobotFile:
-    """A robot file, or one of the files of before, of which stderr hears."""
-    file = robot_file.draft(path)
-    if hint := file.hint():
-        print(f"note: {hint}", file=sys.stderr)
-    return file
-
-
 def limits(robot: AnyRobot, args: argparse.Namespace) -> tuple[Limits, dict[str, float]]:
     """Limits of the joints, and the largest internal joint forces by joint; a file of --limits goes over --robot-file."""
     forces = joint_forces(robot_file.draft(args.robot_file)) if args.robot_file else {}
     if not args.limits:
         return robot.limits, forces
     model = tree(robot).model
-    file = declared(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(
+    file = robot_file.draft(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(
         *(part.model for part in trees(robot)))
     found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
     return found, forces | joint_forces(file)

@@ -51,8 +51,8 @@ def read(path: str | os.PathLike[str], robot: AnyRobot) -> Clearance:
     """ModelError with all that is wrong, each with its line and column, links that the robot does not have among it."""
     document = yaml_file.read(path, HINT)
     content, links = document.content, validation.Names((), {}, kinds.links(robot))
-    file = RobotFile(content, document.where, "", document.places)  # whose problems are told in the same words
-    file.refuse(validation.problems(content, links, SCHEMA))
+    file = RobotFile(content, document.where, document.places)  # it reports problems in the same form
+    file.refuse(validation.schema_problems(content, links, SCHEMA))
     return Clearance([Sphere(**ball) for ball in content["spheres"]],
                      [Obstacle(**stone) for stone in content.get("obstacles", ())], float(content.get("margin", 0.0)),
                      content.get("pairs"))

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..model.robot_file.robot_file import RobotFile
-from ..model.robot_file.rules import position_range
 from ..model.robot_file.schema import QUANTITIES
+from ..model.robot_file.validation import position_range
 from ..model.tree import ContactCalibration, Joint, JointDynamics, Model
 from ..model.velocity_limits import VelocityByPosition
 

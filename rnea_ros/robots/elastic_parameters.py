@@ -38,8 +38,8 @@ from ..algorithms.elastic_joints import Spring
 from ..algorithms.mixed_joints import Motor
 from ..errors import ModelError
 from ..model.robot_file import robot_file
-from ..model.robot_file.problem import Problem
 from ..model.robot_file.robot_file import RobotFile, Source
+from ..model.robot_file.validation import Problem
 from ..model.tree import JointDynamics, Model
 from .inputs.payload import Payload
 
@@ -54,13 +54,12 @@ class Declared(NamedTuple):
 
 
 def beside(urdf: Any) -> Path:
-    """Where the robot file of a URDF is looked for: robot.urdf -> robot.robot.yaml, or the older robot.elastic.yaml."""
+    """Return the path of the robot file beside a URDF: robot.urdf -> robot.robot.yaml."""
     text = os.fspath(urdf) if isinstance(urdf, str | os.PathLike) else ""
     if not text or text.lstrip().startswith("<"):
         raise ModelError("a URDF given as text has no folder to look in: give the parameters too, as a path or a mapping",
                          "robot file")
-    old = Path(text).with_suffix(".elastic.yaml")
-    return old if old.is_file() else Path(text).with_suffix(".robot.yaml")
+    return Path(text).with_suffix(".robot.yaml")
 
 
 def motors(model: Model, source: Source) -> tuple[Declared, RobotFile]:

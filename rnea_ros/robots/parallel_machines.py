@@ -21,17 +21,17 @@ EFFORT, SPEED = 1e4, 10.0  # limits written into the URDFs
 
 
 class Machine(NamedTuple):
-    """legs, platform: URDF texts; joints: see closure/loops.py; home: position (3,) and rotation (3, 3) of the platform."""
+    """legs, platform: URDF texts; loops: section of a robot file; home: position (3,) and rotation (3, 3) of the platform."""
 
     legs: str
     platform: str
-    joints: dict[str, Any]
+    loops: dict[str, Any]
     home: tuple[Any, Any]
 
     def robot(self, **options: Any) -> ParallelRobot:
         """The machine's dynamics; options as in Robot.from_urdf: gravity, backend, joint_dynamics, ..."""
         platform = Robot.from_urdf(self.platform, backend=options.get("backend", "llvm"))
-        return ParallelRobot(Robot.from_urdf(self.legs, **options), platform, self.joints, self.home)
+        return ParallelRobot(Robot.from_urdf(self.legs, **options), platform, {"loops": self.loops}, self.home)
 
     @property
     def urdf(self) -> str:
@@ -48,8 +48,7 @@ class Machine(NamedTuple):
     @property
     def robot_file(self) -> dict[str, Any]:
         """What belongs beside that URDF."""
-        loops = {"active": self.joints["active"], "cut_joints": self.joints["loops"]}
-        return {"version": 1, "platform": {"link": "platform"}, "loops": loops}
+        return {"version": 1, "platform": {"link": "platform"}, "loops": self.loops}
 
 
 def gough_stewart(base_radius: float = 1.0, platform_radius: float = 0.6, height: float = 1.2, spread: float = 0.35,
@@ -63,7 +62,7 @@ def gough_stewart(base_radius: float = 1.0, platform_radius: float = 0.6, height
     """
     _positive(base_radius=base_radius, platform_radius=platform_radius, height=height, platform_mass=platform_mass)
     urdf = _Urdf("gough_stewart_legs", "base")
-    joints: dict[str, Any] = {"active": [f"slide{k}" for k in range(1, 7)], "loops": {}}
+    loops: dict[str, Any] = {"active": [f"slide{k}" for k in range(1, 7)], "cut_joints": {}}
     for k in range(6):
         pair, side = (k + 1) // 2 * (2.0 * np.pi / 3.0), 1.0 if k % 2 else -1.0
         below = _on_circle(base_radius, pair - side * spread, 0.0)
@@ -75,10 +74,10 @@ def gough_stewart(base_radius: float = 1.0, platform_radius: float = 0.6, height
                  _rod(leg_masses[0], 0.55 * length, 0.04, 0.275 * length))
         urdf.add(f"rod{n}", f"cylinder{n}", f"slide{n}", "prismatic", (0, 0, 1), (R, above),
                  _rod(leg_masses[1], 0.55 * length, 0.02, -0.275 * length))
-        joints["loops"][f"ball{n}"] = {"type": "spherical", "first": f"rod{n}",
+        loops["cut_joints"][f"ball{n}"] = {"type": "spherical", "first": f"rod{n}",
                                        "second": {"link": "platform", "xyz": (above - [0.0, 0.0, height]).tolist()}}
     platform = _Urdf("gough_stewart_platform", "platform", _disc(platform_mass, 1.1 * platform_radius, 0.08))
-    return Machine(urdf.text(), platform.text(), joints, ((0.0, 0.0, height), np.eye(3)))
+    return Machine(urdf.text(), platform.text(), loops, ((0.0, 0.0, height), np.eye(3)))
 
 
 def delta(base_radius: float = 0.2, platform_radius: float = 0.05, arm: float = 0.3, forearm: float = 0.7, droop: float = 0.3,
@@ -96,7 +95,7 @@ def delta(base_radius: float = 0.2, platform_radius: float = 0.05, arm: float = 
                          "platform")
     height = -arm * np.sin(droop) - np.sqrt(forearm**2 - (elbow - platform_radius) ** 2)
     urdf = _Urdf("delta_legs", "base")
-    joints: dict[str, Any] = {"active": ["motor1", "motor2", "motor3"], "loops": {}}
+    loops: dict[str, Any] = {"active": ["motor1", "motor2", "motor3"], "cut_joints": {}}
     for n in (1, 2, 3):
         turn = rot_z(*_cos_sin((n - 1) * 2.0 * np.pi / 3.0))  # y is the motor's axis, x points outward
         R = turn @ _along([np.cos(droop), 0.0, -np.sin(droop)])
@@ -108,11 +107,11 @@ def delta(base_radius: float = 0.2, platform_radius: float = 0.05, arm: float = 
             urdf.add(f"fork{n}{side}", f"arm{n}", f"swing{n}{side}", "revolute", (0, 1, 0), pose)
             urdf.add(f"rod{n}{side}", f"fork{n}{side}", f"sway{n}{side}", "revolute", (1, 0, 0), pose,
                      _rod(masses[1], forearm, 0.01, 0.5 * forearm))
-            joints["loops"][f"ball{n}{side}"] = {
+            loops["cut_joints"][f"ball{n}{side}"] = {
                 "type": "spherical", "first": {"link": f"rod{n}{side}", "xyz": [0.0, 0.0, forearm]},
                 "second": {"link": "platform", "xyz": (turn @ (below - [0.0, 0.0, height])).tolist()}}
     platform = _Urdf("delta_platform", "platform", _disc(platform_mass, platform_radius + 0.03, 0.02))
-    return Machine(urdf.text(), platform.text(), joints, ((0.0, 0.0, height), np.eye(3)))
+    return Machine(urdf.text(), platform.text(), loops, ((0.0, 0.0, height), np.eye(3)))
 
 
 def planar_3rrr(base_radius: float = 0.5, platform_radius: float = 0.12, link: float = 0.32, platform_mass: float = 2.0,
@@ -127,7 +126,7 @@ def planar_3rrr(base_radius: float = 0.5, platform_radius: float = 0.12, link: f
         raise InputError(f"planar 3-RRR: two links of {link} m cannot span the {span:.3g} m from base to platform")
     aside = np.arccos(span / (2.0 * link))
     urdf = _Urdf("planar_3rrr_legs", "base")
-    joints: dict[str, Any] = {"active": ["motor1", "motor2", "motor3"], "loops": {}}
+    loops: dict[str, Any] = {"active": ["motor1", "motor2", "motor3"], "cut_joints": {}}
     for n in (1, 2, 3):
         angle = (n - 1) * 2.0 * np.pi / 3.0
         motor = _on_circle(base_radius, angle, 0.0)
@@ -135,11 +134,11 @@ def planar_3rrr(base_radius: float = 0.5, platform_radius: float = 0.12, link: f
         urdf.add(f"upper{n}", "base", f"motor{n}", "revolute", (0, 0, 1), (upper, motor), _bar(masses[0], link))
         urdf.add(f"lower{n}", f"upper{n}", f"elbow{n}", "revolute", (0, 0, 1), (lower, motor + upper @ [link, 0.0, 0.0]),
                  _bar(masses[1], link))
-        joints["loops"][f"pin{n}"] = {
+        loops["cut_joints"][f"pin{n}"] = {
             "type": "revolute", "first": {"link": f"lower{n}", "xyz": [link, 0.0, 0.0]},
             "second": {"link": "platform", "xyz": _on_circle(platform_radius, angle, 0.0).tolist()}}
     platform = _Urdf("planar_3rrr_platform", "platform", _disc(platform_mass, platform_radius, 0.02))
-    return Machine(urdf.text(), platform.text(), joints, ((0.0, 0.0, 0.0), np.eye(3)))
+    return Machine(urdf.text(), platform.text(), loops, ((0.0, 0.0, 0.0), np.eye(3)))
 
 
 # ---------------------------------------------------------------------- URDF text

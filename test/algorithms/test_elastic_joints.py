@@ -158,7 +158,7 @@ def test_a_batch_is_its_samples():
 def test_declared_beside_the_urdf(tmp_path):
     urdf = tmp_path / "fingers.urdf"
     urdf.write_text(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}))
-    (tmp_path / "fingers.elastic.yaml").write_text("springs:\n  j2: {stiffness: 4e1, rest: 0.5}\n")
+    (tmp_path / "fingers.robot.yaml").write_text("version: 1\nsprings:\n  j2: {stiffness: 4e1, rest: 0.5}\n")
     robot = SpringRobot.from_urdf(urdf)
     assert robot.spring_joints == ("j2",)
     assert robot.springs[1] == (40.0, 0.5)
@@ -186,7 +186,7 @@ def test_bad_declarations_are_refused(springs, message):
 
 def test_wrong_section_points_to_the_right_class():
     with pytest.raises(ModelError, match=r"SpringRobot needs springs; it has elastic_joints, drives, of which rnea_ros\.load"):
-        SpringRobot.from_urdf(ARM, {"joints": {"j2": {"stiffness": 1.0, "motor_inertia": 1.0}}})
+        SpringRobot.from_urdf(ARM, {"elastic_joints": {"j2": {"stiffness": 1.0}}, "drives": {"j2": {"rotor_inertia": 1.0}}})
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])

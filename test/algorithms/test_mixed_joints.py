@@ -14,7 +14,7 @@ from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.algorithms import mixed_joints
 from rnea_ros.robots.elastic import ElasticRobot
 from support.oracles import GOLDEN, difference, worst
-from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, arm, random_tree
+from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, arm, motor_file, random_tree
 from support.rotor_trees import RotorTree, declare, four_joints, inertial, polynomial
 
 CASE = GOLDEN["mixed_rigid_elastic_hua"]
@@ -47,11 +47,11 @@ def golden_robot(backend="llvm"):
     joints = {}
     for i, (motor, l) in enumerate(zip(CASE["rotors"], CASE["motor_on_link"], strict=True)):
         joints[f"joint{i + 1}"] = {
-            "gear_ratio": CASE["eta"][i], "motor_inertia": CASE["I_mz"][i], "motor_link": f"frame{l + 1}",
-            "motor_axis": CASE["z_m_in_frame_lm_plus_1"][i], "motor_mass": motor["m"],
-            "motor_transverse_inertia": motor["I_xx_yy"], "motor_position": motor["position_in_frame_lm_plus_1_from_O_lm"]}
+            "gear_ratio": CASE["eta"][i], "rotor_inertia": CASE["I_mz"][i], "link": f"frame{l + 1}",
+            "axis": CASE["z_m_in_frame_lm_plus_1"][i], "mass": motor["m"],
+            "transverse_inertia": motor["I_xx_yy"], "position": motor["position_in_frame_lm_plus_1_from_O_lm"]}
     joints[f"joint{CASE['elastic_joint']}"]["stiffness"] = CASE["K"]
-    return ElasticRobot.from_urdf(tree.text(), {"joints": joints}, backend, CASE["gravity"])
+    return ElasticRobot.from_urdf(tree.text(), motor_file(joints), backend, CASE["gravity"])
 
 
 def golden_torques(**options):
@@ -110,7 +110,7 @@ def grown(seed):
                 if link.joint and link.joint not in rigid.joint_names}
     driven = [joint.name for joint in tree.joints if joint.name in rigid.joint_names]
     joints = declare(rng, tree, driven, followed if seed % 2 else ())
-    robot = ElasticRobot(rigid, {"joints": joints})
+    robot = ElasticRobot(rigid, motor_file(joints))
     return tree, joints, robot, RotorTree(tree, joints, robot)
 
 
@@ -238,7 +238,7 @@ def test_stiffer_springs_approach_the_rigid_robot():
 
 def test_joints_without_a_motor_are_driven_directly():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"kind": "prismatic", "axis": (1, 0, 0)})
-    robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": {"gear_ratio": 2.0}}})
+    robot = ElasticRobot.from_urdf(urdf, motor_file({"j2": {"gear_ratio": 2.0}}))
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 3))
     assert worst(robot.inverse_dynamics(q, qd, qdd), robot.robot.inverse_dynamics(q, qd, qdd)) < 1e-14
 
@@ -246,14 +246,14 @@ def test_joints_without_a_motor_are_driven_directly():
 def test_a_motor_without_a_place_is_a_rotor_inertia():
     """motor_link left out: on a rigid joint as JointDynamics has it, on an elastic one as a motor in the base has it."""
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 0.6, 0.8), "xyz": (0.3, 0, 0), "rpy": (0.3, -0.2, 0.5)})
-    short, motion = {"gear_ratio": 9.0, "motor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
-    rigid = ElasticRobot.from_urdf(urdf, {"joints": {"j1": short, "j2": short}})
+    short, motion = {"gear_ratio": 9.0, "rotor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
+    rigid = ElasticRobot.from_urdf(urdf, motor_file({"j1": short, "j2": short}))
     term = JointDynamics(rotor_inertia=0.01, gear_ratio=9.0)
     robot = Robot.from_urdf(urdf, joint_dynamics={"j1": term, "j2": term})
     assert worst(rigid.inverse_dynamics(*motion[:3]), robot.inverse_dynamics(*motion[:3])) < 1e-13
     assert worst(rigid.torque_and_rate(*motion[:4]), robot.torque_and_rate(*motion[:4])) < 1e-13
-    springs = [{"joints": {"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}}}
-               for place in ({}, {"motor_link": "base", "motor_axis": [0.3, 0.4, 0.5]})]
+    springs = [motor_file({"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}})
+               for place in ({}, {"link": "base", "axis": [0.3, 0.4, 0.5]})]
     placed = [ElasticRobot.from_urdf(urdf, declared) for declared in springs]
     assert placed[0].order == 5
     for one, two in zip(*(each.motor_motion(*motion) for each in placed), strict=True):
@@ -262,11 +262,11 @@ def test_a_motor_without_a_place_is_a_rotor_inertia():
 
 def test_friction_of_joint_and_motor_stand_on_their_sides():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
-    joint = {"stiffness": 50.0, "gear_ratio": 9.0, "motor_inertia": 0.01}
-    rubbing = {"motor_viscous": 0.3, "motor_coulomb": 0.5}
+    joint = {"stiffness": 50.0, "gear_ratio": 9.0, "rotor_inertia": 0.01}
+    rubbing = {"viscous": 0.3, "coulomb": 0.5}
     terms = {"j2": JointDynamics(viscous=0.7, coulomb=0.2, offset=0.1)}
-    smooth = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint}})
-    rough = ElasticRobot.from_urdf(urdf, {"joints": {"j2": joint | rubbing}}, joint_dynamics=terms)
+    smooth = ElasticRobot.from_urdf(urdf, motor_file({"j2": joint}))
+    rough = ElasticRobot.from_urdf(urdf, motor_file({"j2": joint | rubbing}), joint_dynamics=terms)
     q, qd, theta, thetad = np.array([0.3, -0.4]), np.array([0.5, 0.02]), [0.2], [-0.03]
     extra = rough.bias(**state(q, theta, qd, thetad)) - smooth.bias(**state(q, theta, qd, thetad))
     expected = [0.0, 0.7 * 0.02 + 0.2 * math.tanh(0.02 / 1e-2) + 0.1, 0.3 * -0.03 + 0.5 * math.tanh(-0.03 / 1e-2)]
@@ -325,8 +325,8 @@ def test_a_batch_is_its_samples():
 
 def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
-    entry = {"stiffness": 50.0, "motor_inertia": 0.01, "motor_link": "l2", "motor_axis": [0, 1, 0]}
-    robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": entry}})
+    entry = {"stiffness": 50.0, "rotor_inertia": 0.01, "link": "l2", "axis": [0, 1, 0]}
+    robot = ElasticRobot.from_urdf(urdf, motor_file({"j2": entry}))
     with pytest.raises(InputError, match=r"the motor of joint 'j2' rides on what its own spring moves.*use forward_dynamics"):
         robot.inverse_dynamics(*np.zeros((5, 2)))
     assert np.isfinite(robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])).all()
@@ -356,11 +356,11 @@ def test_wrong_sizes_are_named():
 def test_a_joint_without_mass_is_named(backend):
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}).replace(INERTIAL, "").replace('<link name="l1">',
                                                                                       f'<link name="l1">{INERTIAL}')
-    robot = ElasticRobot.from_urdf(urdf, {"joints": {"j2": {"stiffness": 1.0, "motor_inertia": 1.0}}}, backend)
+    robot = ElasticRobot.from_urdf(urdf, motor_file({"j2": {"stiffness": 1.0, "rotor_inertia": 1.0}}), backend)
     with pytest.raises(InputError, match="'j2' moves no mass"):
         robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])
 
 
 def test_a_free_base_is_refused():
     with pytest.raises(InputError, match="base='fixed'"):
-        ElasticRobot(Robot.from_urdf(arm({}), base="floating"), {"joints": {"j1": {"gear_ratio": 2.0}}})
+        ElasticRobot(Robot.from_urdf(arm({}), base="floating"), motor_file({"j1": {"gear_ratio": 2.0}}))

@@ -59,7 +59,8 @@ def test_the_fastest_motion_has_more_jerk_than_the_default(tmp_path):
 
 def test_limits_weights_duration_and_settings(tmp_path, capsys):
     limits = tmp_path / "limits.yaml"
-    limits.write_text("joint_limits: {joint1: {max_effort_rate: 300.0, max_joint_force: 25.0}, joint2: {max_velocity: 6.0}}")
+    limits.write_text("version: 1\nlimits:\n"
+                      "  joint1: {max_effort_rate: 300.0, max_joint_force: 25.0}\n  joint2: {max_velocity: 6.0}\n")
     code, out = run(tmp_path, "--limits", limits, "--refinements", 1, "--rate", 5000)
     said = capsys.readouterr().out
     found = table(out)

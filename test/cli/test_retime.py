@@ -208,7 +208,7 @@ def test_a_recorded_motion_under_the_limits_of_the_urdf(tmp_path, capsys):
 
 def test_a_limits_file_over_those_of_the_urdf(tmp_path):
     limits = tmp_path / "limits.yaml"
-    limits.write_text("joint_limits:\n" + "".join(
+    limits.write_text("version: 1\nlimits:\n" + "".join(
         f"  joint{k}: {{max_effort_rate: 400.0, max_acceleration: 6.0, max_velocity: 1.0}}\n" for k in range(1, 7)))
     code, out = run(tmp_path, "--limits", limits)
     found = table(out)
@@ -305,7 +305,7 @@ def test_names_that_are_no_plain_words(tmp_path, capsys, recwarn):
     text = text.replace('"joint2"', '"a &quot;b/c&quot;"')
     urdf_file.write_text(text, encoding="utf-8")
     given.write_text('"q_a ""b/c""","q_bras, 1$_x^$ {左",t\n0,0,0\n1,1,1\n', encoding="utf-8")
-    limits.write_text("joint_limits: {'bras, 1$_x^$ {左': {max_effort: 5.0}}", encoding="utf-8")
+    limits.write_text("version: 1\nlimits: {'bras, 1$_x^$ {左': {max_effort: 5.0}}", encoding="utf-8")
     picture = tmp_path / "fast.png"
     words = ["-o", str(out), "--limits", str(limits), "--plot", str(picture), "--rate", "100"]
     assert main.main(["retime", str(urdf_file), str(given), *words]) == 0, capsys.readouterr().err

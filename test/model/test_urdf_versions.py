@@ -230,7 +230,7 @@ def test_acceleration_and_jerk_hold_in_a_retimed_motion():
 
 def test_a_limits_file_goes_over_them(tmp_path):
     path = tmp_path / "limits.yaml"
-    path.write_text("joint_limits: {j: {max_jerk: 30.0, has_acceleration_limits: false}}", encoding="utf-8")
+    path.write_text("version: 1\nlimits: {j: {max_jerk: 30.0, has_acceleration_limits: false}}", encoding="utf-8")
     robot = Robot.from_urdf(text("1.2", {"limit": '... acceleration="3" jerk="50"'}))
     assert (robot.limits.acceleration[0], robot.limits.jerk[0]) == (3.0, 50.0)
     limits = load(text("1.2", {"limit": '... acceleration="3" jerk="50"'}), path).limits

@@ -12,7 +12,7 @@ from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = Robot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend="python")
-FIVE_BAR = ROOT / "test" / "data" / "five_bar.loops.yaml"
+FIVE_BAR = ROOT / "urdf" / "five_bar.robot.yaml"
 READERS = {"loops": lambda path: ClosedLoopRobot.from_urdf(ROOT / "urdf" / "five_bar.urdf", path, backend="python"),
            "elastic joints": lambda path: ElasticRobot(ARM, path), "springs": lambda path: SpringRobot(ARM, path),
            "robot file": lambda path: load(ROOT / "urdf" / "five_bar.urdf", path)}

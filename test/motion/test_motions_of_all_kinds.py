@@ -74,7 +74,7 @@ def test_loops_keep_their_limits(name):
     motion = retime_motion(robot, POINTS[name], limits=limits)
     (tau, rate), samples = check(robot, motion, limits)
     content = pytest.importorskip("yaml").safe_load((URDF / f"{name}.robot.yaml").read_text())["loops"]
-    oracle = LoopOracle((URDF / f"{name}.urdf").read_text(), {"active": content["active"], "loops": content["cut_joints"]},
+    oracle = LoopOracle((URDF / f"{name}.urdf").read_text(), {"loops": content},
                         robot.tree.joint_names)
     for k in range(50, LOOKS, LOOKS // 12):
         sample = [x[k] for x in samples]

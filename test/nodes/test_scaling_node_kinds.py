@@ -86,7 +86,7 @@ def test_the_palletisers_motors_keep_their_limits(ros):
     names, efforts = TREE[:4], {"joint1": 400.0, "joint2": 900.0, "joint3": 500.0, "joint4": 20.0}
     bench = started(ros, "palletiser", URDF / "palletiser.robot.yaml", efforts, solve_first=True)
     motion, used = moved(bench, PALLETISER, names, 0.8, efforts)
-    oracle = LoopOracle((URDF / "palletiser.urdf").read_text(), {"active": content["active"], "loops": content["cut_joints"]},
+    oracle = LoopOracle((URDF / "palletiser.urdf").read_text(), {"loops": content},
                         TREE)
     fold = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, -1, 1, 0], [0, 0, -1, 0], [0, -1, 0, 0],
                      [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, -1, 0]])  # opposite sides of parallelograms stay parallel

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from rnea_ros.model.robot_file.schema import SCHEMA
+
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = {page.stem: page for page in sorted((ROOT / "docs").glob("*.md"))}
@@ -248,10 +250,49 @@ def test_topics_of_the_pages_are_the_nodes():
         assert f'"{topic}"' in source, topic
 
 
-def robot_file_table() -> tuple[Path, str]:
-    from rnea_ros.model.robot_file.reference import markdown
+NAME_WORDS = {"joint": "JOINT", "any joint": "JOINT", "link": "LINK", None: "NAME"}
 
-    return DOCS["robot_file"], f"{ROBOT_FILE_MARK}\n\n{markdown()}{END}"
+
+def robot_file_keys():
+    """Return a table of the keys at the top, then one for each section."""
+    properties = SCHEMA["properties"]
+    alone = {key: entry for key, entry in properties.items() if entry.get("type") != "object"}
+    parts = [_key_table(_rows(alone, ""))]
+    parts += [f"### {key}\n\n{entry['description']}\n\n{_key_table(_rows(_inside(entry), _entry(entry)))}"
+              for key, entry in properties.items() if key not in alone]
+    return "\n".join(parts)
+
+
+def _key_table(rows):
+    lines = [f"| `{key}` | {unit} | {text} |" for key, unit, text in rows]
+    return "\n".join(["| key | unit | meaning |", "|---|---|---|", *lines, ""])
+
+
+def _entry(schema):
+    """"Return "JOINT." for a mapping from names of joints."""
+    return f"{NAME_WORDS[schema.get('propertyNames', {}).get('format')]}." if "properties" not in schema else ""
+
+
+def _inside(schema):
+    found = schema if "properties" in schema else schema["additionalProperties"]
+    return found.get("properties", {})
+
+
+def _rows(properties, prefix):
+    for key, entry in properties.items():
+        words, _, unit = entry["description"].rstrip(".]").partition(" [")
+        yield prefix + key, unit, f"{words}." + _choice(entry)
+        if entry.get("not") != {} and (inside := _inside(entry) if "object" in entry.get("type", ()) else {}):
+            yield from _rows(inside, f"{prefix}{key}.{_entry(entry)}")
+
+
+def _choice(schema):
+    words = [f"`{word}`" for word in schema.get("enum", [])]
+    return f" {', '.join(words)}." if len(words) > 1 else ""
+
+
+def robot_file_table() -> tuple[Path, str]:
+    return DOCS["robot_file"], f"{ROBOT_FILE_MARK}\n\n{robot_file_keys()}{END}"
 
 
 def test_keys_of_the_robot_file_are_those_of_its_schema():

@@ -50,7 +50,7 @@ def loop_robot(name):
     urdf, file = ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml"
     robot = load(urdf, file, backend="python")
     declared = yaml.safe_load(file.read_text())
-    loops = {"active": declared["loops"]["active"], "loops": declared["loops"]["cut_joints"]}
+    loops = {"loops": declared["loops"]}
     oracle = LoopOracle(urdf.read_text(), loops, robot.tree.joint_names)
     oracle.body.model.gravity.linear = robot.tree.gravity_vector
     return robot, oracle

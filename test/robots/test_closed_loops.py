@@ -27,9 +27,8 @@ SLIDER = ((0.0, 0.0), (0.12, 0.16), (0.55, 0.05), (0.55, 0.05))  # crank, rod, p
 
 
 def declaration(path):
-    """Of a robot file, in the form from before, in which the tests' own machines are."""
-    loops = pytest.importorskip("yaml").safe_load(Path(path).read_text())["loops"]
-    return {key: value for key, value in loops.items() if key != "cut_joints"} | {"loops": loops["cut_joints"]}
+    """Return the loops of a robot file."""
+    return {"loops": pytest.importorskip("yaml").safe_load(Path(path).read_text())["loops"]}
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +272,7 @@ def test_it_does_not_matter_how_the_pin_is_declared():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     expected = ClosedLoopRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0])
     for kind in ("spherical", "connect", "point_on_axis", "cylindrical"):
-        loops["loops"]["j4"]["type"] = kind
+        loops["loops"]["cut_joints"]["j4"]["type"] = kind
         assert deviation(ClosedLoopRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-12
 
 
@@ -287,7 +286,7 @@ def test_a_joint_can_become_a_weld():
     machine.joints["weld"] = ("base", "pad", "fixed", [0.5, 0.0, 0.0], [0.0, 0.0, 1.0])
     for kind in ("fixed", "weld"):
         urdf, loops = machine.cut_at("weld", active=["j1"])
-        loops["loops"]["weld"]["type"] = kind
+        loops["loops"]["cut_joints"]["weld"]["type"] = kind
         assert deviation(ClosedLoopRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-7
 
 
@@ -502,8 +501,8 @@ def _four_bar_of(crank, rod, rocker, ground, **options):
     ({"active": ["j1", "j9"]}, r"active\.1: joint 'j9' does not exist; the joints are j1, j2, j3"),
     ({"active": ["j1", "j1"]}, "active names a joint twice: j1"),
     ({"active": ["j1", "j2"]}, r"2 active joints \(j1, j2\), but the loops leave 1 of the 3 joints free: name 1 of j1, j2"),
-    ({"loops": {}}, "loops is empty; at least one entry is needed"),
-    ({"loop": {}}, "loop is not known; allowed are active, loops, start; did you mean 'loops'"),
+    ({"cut_joints": {}}, "cut_joints is empty; at least one entry is needed"),
+    ({"cut_joint": {}}, "cut_joint is not known; allowed are active, cut_joints, start; did you mean 'cut_joints'"),
     ({"start": {"j9": 0.0}}, r"start\.j9: joint 'j9' does not exist"),
     ({"start": {"j1": "up"}}, r"start\.j1 is 'up'; a finite number"),
     ({"start": {"j2": 3.0, "j3": 3.0, "j1": 60.0}}, None),
@@ -511,10 +510,10 @@ def _four_bar_of(crank, rod, rocker, ground, **options):
 def test_declarations_are_checked(change, message):
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     if message is None:  # far from closed, but it closes
-        ClosedLoopRobot.from_urdf(urdf, {**loops, **change})
+        ClosedLoopRobot.from_urdf(urdf, {"loops": {**loops["loops"], **change}})
         return
     with pytest.raises(ModelError, match=message):
-        ClosedLoopRobot.from_urdf(urdf, {**loops, **change})
+        ClosedLoopRobot.from_urdf(urdf, {"loops": {**loops["loops"], **change}})
 
 
 @pytest.mark.parametrize("change, message", [
@@ -529,14 +528,14 @@ def test_declarations_are_checked(change, message):
 ])
 def test_cut_joints_are_checked(change, message):
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
-    loops["loops"]["j4"] |= change
+    loops["loops"]["cut_joints"]["j4"] |= change
     with pytest.raises(ModelError, match=message):
         ClosedLoopRobot.from_urdf(urdf, loops)
 
 
 def test_everything_wrong_is_said_at_once():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j7"])
-    loops["loops"]["j4"] |= {"type": "ball", "first": "b8"}
+    loops["loops"]["cut_joints"]["j4"] |= {"type": "ball", "first": "b8"}
     with pytest.raises(ModelError) as error:
         ClosedLoopRobot.from_urdf(urdf, loops)
     assert len(error.value.problems) == 3
@@ -544,7 +543,7 @@ def test_everything_wrong_is_said_at_once():
 
 def test_files_are_checked(tmp_path):
     pytest.importorskip("yaml")
-    path = tmp_path / "a.loops.yaml"
+    path = tmp_path / "a.robot.yaml"
     for content, message in (("active: [", "is not YAML"), ("- 1", "holds list; a robot file is needed there")):
         path.write_text(content)
         with pytest.raises(ModelError, match=message):
@@ -555,14 +554,14 @@ def test_files_are_checked(tmp_path):
 
 def test_loops_that_do_not_close_are_refused():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
-    loops["loops"]["j4"]["second"]["xyz"] = [5.0, 0.0, 0.0]
+    loops["loops"]["cut_joints"]["j4"]["second"]["xyz"] = [5.0, 0.0, 0.0]
     with pytest.raises(ModelError, match=r"do not close near the pose to start from: loop 'j4' is open by .* m at best"):
         ClosedLoopRobot.from_urdf(urdf, loops)
 
 
 def test_motors_that_do_not_determine_the_rest_are_refused(palletiser):
     loops = declaration(PALLETISER[1])
-    loops["active"] = ["joint1", "joint2", "levelling_plate", "joint4"]  # both move the same parallelogram
+    loops["loops"]["active"] = ["joint1", "joint2", "levelling_plate", "joint4"]  # both move the same parallelogram
     with pytest.raises(ModelError, match=r"do not determine .*name other active joints"):
         ClosedLoopRobot(palletiser.tree, loops)
 
@@ -579,10 +578,10 @@ def test_nearly_parallel_axes_are_pointed_out():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     for tilt in ("3.7e-6", "3.7e-4"):
         tilted = urdf.replace('<axis xyz="0.0 1.0 0.0"/>', f'<axis xyz="0.0 1.0 {tilt}"/>', 1)
-        loops["loops"]["j4"]["type"] = "revolute"
+        loops["loops"]["cut_joints"]["j4"]["type"] = "revolute"
         with pytest.raises(ModelError, match=r"leave 0 of the 3 joints free: .* parallel written with rounded angles"):
             ClosedLoopRobot.from_urdf(tilted, loops)
-        loops["loops"]["j4"]["type"] = "point_on_axis"
+        loops["loops"]["cut_joints"]["j4"]["type"] = "point_on_axis"
         ClosedLoopRobot.from_urdf(tilted, loops).close([0.2])
 
 
@@ -619,7 +618,7 @@ def test_massless_motors_have_no_acceleration():
     urdf = ('<robot name="m"><link name="base"/><link name="b1"/><link name="b2"/>'
             '<joint name="j1" type="continuous"><parent link="base"/><child link="b1"/><axis xyz="0 1 0"/></joint>'
             '<joint name="j2" type="continuous"><parent link="base"/><child link="b2"/><axis xyz="0 1 0"/></joint></robot>')
-    loops = {"active": ["j1"], "loops": {"glue": {"type": "fixed", "first": "b1", "second": "b2"}}}
+    loops = {"loops": {"active": ["j1"], "cut_joints": {"glue": {"type": "fixed", "first": "b1", "second": "b2"}}}}
     with pytest.raises(InputError, match="mass matrix is singular: 'j1'"):
         ClosedLoopRobot.from_urdf(urdf, loops).forward_dynamics([0.1], [0.0], [1.0])
 

@@ -1,4 +1,4 @@
-"""Limits from files of before and from robot files, over those of the URDF; everything wrong is said at once."""
+"""Limits of robot files replace those of the URDF; all errors are reported at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def read(path, arm):
 
 
 FULL = """
-joint_limits:
+version: 1
+limits:
   joint2:
     min_position: -1.0
     max_position: 1.5
@@ -54,8 +55,8 @@ def test_all_of_it_over_the_urdf(tmp_path):
     assert not limits.effort.flags.writeable
 
 
-def test_what_yaml_takes_for_text_and_people_for_numbers(tmp_path):
-    limits, _ = read(written(tmp_path, "joint_limits: {joint1: {max_effort: 1e3, max_jerk: '7'}}"), robot("rr"))
+def test_numbers_without_a_dot_are_read(tmp_path):
+    limits, _ = read(written(tmp_path, "version: 1\nlimits: {joint1: {max_effort: 1e3, max_jerk: 7}}"), robot("rr"))
     assert limits.effort[0] == 1000.0 and limits.jerk[0] == 7.0
 
 
@@ -63,48 +64,37 @@ def test_position_limits_that_only_one_side_has(tmp_path):
     text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/><child '
             'link="b"/></joint></robot>')
     with pytest.raises(ModelError, match="of min_position and max_position only one is known"):
-        read(written(tmp_path, "joint_limits: {j: {max_position: 1.0}}"), Robot.from_urdf(text, backend="python"))
-
-
-def test_the_parameter_file_of_a_node_is_one_too(tmp_path):
-    text = "/**:\n  ros__parameters:\n    joint_limits: {joint1: {max_effort: 3.0}}\n    backend: llvm\n"
-    limits, forces = read(written(tmp_path, text), robot("rr"))
-    np.testing.assert_array_equal(limits.effort, [3.0, 10.0])
-    assert forces == {}
-    text = "/**:\n  ros__parameters:\n    joint_limits.joint1.max_effort: 3.0\n    payload.mass: 1.0\n"
-    np.testing.assert_array_equal(read(written(tmp_path, text), robot("rr"))[0].effort, [3.0, 10.0])
-    with pytest.raises(ModelError, match=r"joint 'joint1\.0' does not exist"):
-        read(written(tmp_path, text.replace("joint1", "joint1.0")), robot("rr"))
+        read(written(tmp_path, "version: 1\nlimits: {j: {max_position: 1.0}}"), Robot.from_urdf(text, backend="python"))
 
 
 def test_followers_have_forces_only(tmp_path):
     branched = Robot.from_urdf(ROOT / "urdf" / "branched.urdf", backend="python")
     (follower,) = set(branched.moving_joints) - set(branched.joint_names)
-    given = f"joint_limits: {{{follower}: {{max_joint_force: 7.0}}}}"
+    given = f"version: 1\nlimits: {{{follower}: {{max_joint_force: 7.0}}}}"
     assert read(written(tmp_path, given), branched)[1] == {follower: 7.0}
     with pytest.raises(ModelError, match=r"follows another one .mimic.; only max_joint_force"):
         read(written(tmp_path, given.replace("joint_force", "effort")), branched)
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("joint_limits: {elbow: {max_effort: 1.0}}", "joint 'elbow' does not exist; the joints are joint1, joint2"),
-    ("joint_limits: {joint1: {max_efort: 1.0}}", "max_efort is not known; allowed are .*; did you mean 'max_effort'"),
-    ("joint_limits: {joint1: {max_effort: much}}", "max_effort is 'much'; a number above zero is needed"),
-    ("joint_limits: {joint1: {max_effort: '3 N'}}", "max_effort is '3 N'; a number above zero"),
-    ("joint_limits: {joint1: {min_position: 1.0, max_position: -1.0}}", "min_position 1 is above max_position -1"),
-    ("joint_limits: {joint1: {min_position: 10.0}}", "min_position 10 is above max_position 3.14159"),
-    ("joint_limits: {joint1: {max_effort: .inf}}", "max_effort is inf; a number above zero"),
-    ("joint_limits: {joint1: {max_effort: .nan}}", "max_effort is nan; a number above zero"),
-    ("joint_limits: {joint1: {max_effort: true}}", "max_effort is True; a number above zero"),
-    ("joint_limits: {joint1: {max_jerk: -2}}", "max_jerk is -2; a number above zero"),
-    ("joint_limits: {joint1: {max_jerk: 0.0}}", "max_jerk is 0.0; a number above zero"),
-    ("joint_limits: {joint1: {has_effort_limits: 1}}", "has_effort_limits is 1; true or false is needed"),
-    ("joint_limits: {joint1: 5}", "joint_limits.joint1 is 5; a mapping with min_position"),
-    ("joint_limits: [joint1]", r"joint_limits is \['joint1'\]; a mapping from names to entries"),
+    ("version: 1\nlimits: {elbow: {max_effort: 1.0}}", "joint 'elbow' does not exist; the joints are joint1, joint2"),
+    ("version: 1\nlimits: {joint1: {max_efort: 1.0}}", "max_efort is not known; allowed are .*; did you mean 'max_effort'"),
+    ("version: 1\nlimits: {joint1: {max_effort: much}}", "max_effort is 'much'; a number above zero is needed"),
+    ("version: 1\nlimits: {joint1: {max_effort: '3 N'}}", "max_effort is '3 N'; a number above zero"),
+    ("version: 1\nlimits: {joint1: {min_position: 1.0, max_position: -1.0}}", "min_position 1 is above max_position -1"),
+    ("version: 1\nlimits: {joint1: {min_position: 10.0}}", "min_position 10 is above max_position 3.14159"),
+    ("version: 1\nlimits: {joint1: {max_effort: .inf}}", "max_effort is inf; a number above zero"),
+    ("version: 1\nlimits: {joint1: {max_effort: .nan}}", "max_effort is nan; a number above zero"),
+    ("version: 1\nlimits: {joint1: {max_effort: true}}", "max_effort is True; a number above zero"),
+    ("version: 1\nlimits: {joint1: {max_jerk: -2}}", "max_jerk is -2; a number above zero"),
+    ("version: 1\nlimits: {joint1: {max_jerk: 0.0}}", "max_jerk is 0.0; a number above zero"),
+    ("version: 1\nlimits: {joint1: {has_effort_limits: 1}}", "has_effort_limits is 1; true or false is needed"),
+    ("version: 1\nlimits: {joint1: 5}", "limits.joint1 is 5; a mapping with min_position"),
+    ("version: 1\nlimits: [joint1]", r"limits is \['joint1'\]; a mapping from names to entries"),
     ("limits: {}", "version is missing; allowed are 1"),
     ("[1, 2", "is not YAML"),
     ("", "holds nothing; a robot file is needed there"),
-    ("a: {ros__parameters: {backend: llvm}}", "says nothing of the robot: no 'joint_limits'"),
+    ("joint_limits: {}", "joint_limits is not known; .*did you mean 'limits'"),
 ])
 def test_what_is_wrong_is_said(tmp_path, text, message):
     with pytest.raises(ModelError, match=message) as caught:
@@ -113,7 +103,7 @@ def test_what_is_wrong_is_said(tmp_path, text, message):
 
 
 def test_everything_wrong_at_once(tmp_path):
-    text = "joint_limits: {joint1: {max_effort: -1, max_velocity: x}, elbow: {}}"
+    text = "version: 1\nlimits: {joint1: {max_effort: -1, max_velocity: x}, elbow: {}}"
     with pytest.raises(ModelError) as caught:
         read(written(tmp_path, text), robot("rr"))
     assert all(part in str(caught.value) for part in ("max_effort is -1", "max_velocity is 'x'", "elbow"))

@@ -254,7 +254,8 @@ def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
     machine = gough_stewart()
     robot = machine.robot(gravity=(1.0, -4.0, -9.0), backend="python")
     urdf, loops = as_closed_loop(machine, "ball1", "spherical")
-    closed = ClosedLoopRobot.from_urdf(urdf, {**loops, "start": start_of_pivots(machine, "ball1", "spherical")},
+    loops["loops"]["start"] = start_of_pivots(machine, "ball1", "spherical")
+    closed = ClosedLoopRobot.from_urdf(urdf, loops,
                                        gravity=robot.legs.gravity_vector, backend="python")
     rng = np.random.default_rng(4)
     motion = 0.03 * rng.normal(size=6), 0.2 * rng.normal(size=6), rng.normal(size=6), rng.normal(size=6)

@@ -13,7 +13,7 @@ from rnea_ros import InputError, JointDynamics
 from rnea_ros.robots.elastic import ElasticRobot
 from rnea_ros.robots.elastic_control import InverseDynamicsController, runge_kutta, simulate
 from support.oracles import difference, worst
-from support.robots import arm
+from support.robots import arm, motor_file
 from support.rotor_trees import declare, four_joints, polynomial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,9 +28,9 @@ def rubbing_robot():
     joints = declare(np.random.default_rng(3), None, ["j1", "j2", "j3", "j4"], elastic=0.0,
                      links={"j1": "base", "j2": "l1", "j3": "l2", "j4": "l1"})
     for name, K in (("j3", 900.0), ("j4", 300.0)):
-        joints[name] |= {"stiffness": K, "gear_ratio": 15.0, "motor_viscous": 0.3, "motor_coulomb": 0.2}
+        joints[name] |= {"stiffness": K, "gear_ratio": 15.0, "viscous": 0.3, "coulomb": 0.2}
     terms = {"j2": JointDynamics(viscous=0.5, coulomb=0.4, smoothing=0.1), "j4": JointDynamics(viscous=0.2, offset=0.3)}
-    return ElasticRobot.from_urdf(urdf, {"joints": joints}, joint_dynamics=terms, gravity=(1.0, -2.0, -9.0))
+    return ElasticRobot.from_urdf(urdf, motor_file(joints), joint_dynamics=terms, gravity=(1.0, -2.0, -9.0))
 
 
 ROBOTS = {"friction": rubbing_robot, "all elastic": lambda: four_joints()[0], "rigid": lambda: four_joints(elastic=False)[0]}

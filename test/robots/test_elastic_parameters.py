@@ -9,42 +9,41 @@ import pytest
 
 from rnea_ros import JointDynamics, ModelError
 from rnea_ros.robots.elastic import ElasticRobot
-from support.robots import arm
+from support.robots import arm, motor_file
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})
-GOOD = {"stiffness": 50.0, "gear_ratio": 9.0, "motor_inertia": 0.01}
-PLACED = GOOD | {"motor_link": "l1", "motor_axis": [0, 1, 0]}
-WHOLE = PLACED | {"motor_mass": 1.0, "motor_transverse_inertia": 0.02}
+GOOD = {"stiffness": 50.0, "gear_ratio": 9.0, "rotor_inertia": 0.01}
+PLACED = GOOD | {"link": "l1", "axis": [0, 1, 0]}
+WHOLE = PLACED | {"mass": 1.0, "transverse_inertia": 0.02}
 
 
 def load(**joints):
-    return ElasticRobot.from_urdf(ARM, {"joints": joints})
+    return ElasticRobot.from_urdf(ARM, motor_file(joints))
 
 
 @pytest.mark.parametrize(("entry", "message"), [
-    (GOOD | {"stiffness": -50}, "joints.j2.stiffness is -50; a number above zero is needed"),
-    (GOOD | {"stiffness": 0.0}, "joints.j2.stiffness is 0.0; a number above zero is needed"),
-    (GOOD | {"stiffness": "hard"}, "joints.j2.stiffness is 'hard'; a number above zero is needed"),
-    (GOOD | {"stiffness": True}, "joints.j2.stiffness is True; a number above zero is needed"),
-    (GOOD | {"stiffness": float("nan")}, "joints.j2.stiffness is nan"),
-    (GOOD | {"stiffness": 16**5000}, "joints.j2.stiffness is inf; a number above zero"),
-    (GOOD | {"gear_ratio": 0}, "joints.j2.gear_ratio is 0; a number other than zero is needed"),
-    (GOOD | {"motor_inertia": -1.0}, "joints.j2.motor_inertia is -1.0; a number not below zero is needed"),
-    ({"stiffness": 50.0}, "joints.j2.motor_inertia is missing or zero; an elastic joint needs one above zero"),
-    (GOOD | {"motor_inertia": 0.0}, "joints.j2.motor_inertia is missing or zero; an elastic joint needs one above zero"),
-    (GOOD | {"stifness": 1.0}, "joints.j2.stifness is not known; allowed are stiffness, gear_ratio, motor_inertia"),
-    (PLACED | {"motor_link": "wrist"}, "joints.j2.motor_link: link 'wrist' does not exist; the links are base, l1, l2, l3"),
-    (PLACED | {"motor_link": 3}, "joints.j2.motor_link is 3; the name of a link is needed"),
-    (PLACED | {"motor_axis": [0, 1]}, "joints.j2.motor_axis is [0, 1]; three finite numbers are needed"),
-    (PLACED | {"motor_axis": [0, 0, 0]}, "joints.j2.motor_axis is [0, 0, 0]; a direction is needed"),
-    (GOOD | {"motor_link": "l1"}, "joints.j2.motor_axis is missing; three finite numbers are needed"),
-    (GOOD | {"motor_axis": [0, 1, 0]}, "joints.j2.motor_link is missing; the name of a link is needed"),
-    (GOOD | {"motor_mass": 1.0}, "joints.j2.motor_transverse_inertia is missing, which mass needs"),
-    (PLACED | {"motor_position": [0, 0, 1]}, "joints.j2.motor_mass is missing, which position needs"),
-    (WHOLE | {"motor_transverse_inertia": 0.004}, "transverse_inertia is 0.004, less than half of rotor_inertia, 0.01"),
-    (WHOLE | {"motor_mass": 0}, "joints.j2.motor_mass is 0; a number above zero is needed"),
-    (17, "joints.j2 is 17; a mapping with stiffness, motor_joint is needed"),
+    (GOOD | {"stiffness": -50}, "elastic_joints.j2.stiffness is -50; a number above zero is needed"),
+    (GOOD | {"stiffness": 0.0}, "elastic_joints.j2.stiffness is 0.0; a number above zero is needed"),
+    (GOOD | {"stiffness": "hard"}, "elastic_joints.j2.stiffness is 'hard'; a number above zero is needed"),
+    (GOOD | {"stiffness": True}, "elastic_joints.j2.stiffness is True; a number above zero is needed"),
+    (GOOD | {"stiffness": float("nan")}, "elastic_joints.j2.stiffness is nan"),
+    (GOOD | {"stiffness": 16**5000}, "elastic_joints.j2.stiffness is inf; a number above zero"),
+    (GOOD | {"gear_ratio": 0}, "drives.j2.gear_ratio is 0; a number other than zero is needed"),
+    (GOOD | {"rotor_inertia": -1.0}, "drives.j2.rotor_inertia is -1.0; a number not below zero is needed"),
+    ({"stiffness": 50.0}, "drives.j2.rotor_inertia is missing or zero; an elastic joint needs one above zero"),
+    (GOOD | {"rotor_inertia": 0.0}, "drives.j2.rotor_inertia is missing or zero; an elastic joint needs one above zero"),
+    (GOOD | {"gear_rati": 1.0}, "drives.j2.gear_rati is not known; allowed are gear_ratio, rotor_inertia, viscous"),
+    (PLACED | {"link": "wrist"}, "motors.j2.link: link 'wrist' does not exist; the links are base, l1, l2, l3"),
+    (PLACED | {"link": 3}, "motors.j2.link is 3; the name of a link is needed"),
+    (PLACED | {"axis": [0, 1]}, "motors.j2.axis is [0, 1]; three finite numbers are needed"),
+    (PLACED | {"axis": [0, 0, 0]}, "motors.j2.axis is [0, 0, 0]; a direction is needed"),
+    (GOOD | {"link": "l1"}, "motors.j2.axis is missing; three finite numbers are needed"),
+    (GOOD | {"axis": [0, 1, 0]}, "motors.j2.link is missing; the name of a link is needed"),
+    (GOOD | {"mass": 1.0}, "motors.j2.transverse_inertia is missing, which mass needs"),
+    (PLACED | {"position": [0, 0, 1]}, "motors.j2.mass is missing, which position needs"),
+    (WHOLE | {"transverse_inertia": 0.004}, "transverse_inertia is 0.004, less than half of rotor_inertia, 0.01"),
+    (WHOLE | {"mass": 0}, "motors.j2.mass is 0; a number above zero is needed"),
 ])
 def test_bad_values_are_refused(entry, message):
     with pytest.raises(ModelError) as error:
@@ -53,12 +52,13 @@ def test_bad_values_are_refused(entry, message):
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    ({"joints": {"elbow": GOOD}}, "joints.elbow: joint 'elbow' does not exist; the joints are j1, j2"),
-    ({"joints": {"j3": GOOD}}, "joints.j3: joint 'j3' only follows 'j1' (mimic); name that one"),
-    ({"joints": {}}, "ElasticRobot needs elastic_joints or motors or drives"),
-    ({"joints": [1, 2]}, "joints is [1, 2]; a mapping from names to entries is needed"),
+    (motor_file({"elbow": GOOD}), "elastic_joints.elbow: joint 'elbow' does not exist; the joints are j1, j2"),
+    (motor_file({"j3": GOOD}), "elastic_joints.j3: joint 'j3' only follows 'j1' (mimic); name that one"),
+    (motor_file({}), "ElasticRobot needs elastic_joints or motors or drives"),
+    ({"elastic_joints": [1, 2]}, "elastic_joints is [1, 2]; a mapping from names to entries is needed"),
+    ({"elastic_joints": {"j2": 17}}, "elastic_joints.j2 is 17; a mapping with stiffness, motor_joint is needed"),
     ({"springs": {"j2": {"stiffness": 1.0}}}, "it has springs, of which rnea_ros.load makes the right robot"),
-    ({"joints": {"j2": GOOD}, "joint": 1}, "joint is not known; allowed are joints, springs; did you mean 'joints'?"),
+    (motor_file({"j2": GOOD}) | {"elastic_joint": 1}, "did you mean 'elastic_joints'?"),
 ])
 def test_bad_sections_are_refused(content, message):
     with pytest.raises(ModelError) as error:
@@ -68,28 +68,28 @@ def test_bad_sections_are_refused(content, message):
 
 def test_everything_wrong_is_told_at_once():
     with pytest.raises(ModelError) as error:
-        load(elbow=GOOD, j1=GOOD | {"gear_ratio": 0.0}, j2=PLACED | {"stiffness": -1.0, "motor_link": "wrist"})
-    assert len(error.value.problems) == 4
+        load(elbow=GOOD, j1=GOOD | {"gear_ratio": 0.0}, j2=PLACED | {"stiffness": -1.0, "link": "wrist"})
+    assert len(error.value.problems) == 5  # joint elbow is named in two sections
 
 
 def test_rotor_inertia_is_not_counted_twice():
     with pytest.raises(ModelError, match="rotor inertia among the joint dynamics already"):
-        ElasticRobot.from_urdf(ARM, {"joints": {"j2": GOOD}}, joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)})
+        ElasticRobot.from_urdf(ARM, motor_file({"j2": GOOD}), joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)})
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("joints: {j2: {stiffness: 1", "is not YAML"),
+    ("elastic_joints: {j2: {stiffness: 1", "is not YAML"),
     ("just words", "holds str; a robot file is needed there"),
     ("", "holds nothing; a robot file is needed there"),
-    ("joints:\n  j2: {stiffness: 1.0}\n  j2: {stiffness: 2.0}\n", "line 3, column 3: key 'j2' occurs twice"),
-    ("a: &a [1, 2]\njoints: *a\n", "line 2, column 9: alias *a is not supported; write the values out"),
-    ("joints: !!python/object/apply:os.getcwd []\n", "is not YAML: could not determine a constructor"),
+    ("elastic_joints:\n  j2: {stiffness: 1.0}\n  j2: {stiffness: 2.0}\n", "line 3, column 3: key 'j2' occurs twice"),
+    ("a: &a [1, 2]\nloops: *a\n", "line 2, column 8: alias *a is not supported; write the values out"),
+    ("loops: !!python/object/apply:os.getcwd []\n", "is not YAML: could not determine a constructor"),
     ("[" * 5000, "more than 32 lists and mappings in each other"),
-    ("joints: {j2: {stiffness: \x00}}", "is not YAML"),
+    ("loops: {j2: {stiffness: \x00}}", "is not YAML"),
     ("#" * 1_000_001, "more than 1000000 bytes"),
 ])
 def test_bad_files_are_refused(tmp_path, text, message):
-    path = tmp_path / "arm.elastic.yaml"
+    path = tmp_path / "arm.robot.yaml"
     path.write_text(text)
     with pytest.raises(ModelError) as error:
         ElasticRobot.from_urdf(ARM, path)
@@ -108,15 +108,11 @@ def test_a_missing_file_says_what_to_write(tmp_path):
 def test_the_file_beside_the_urdf_is_found(tmp_path):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(ARM)
-    # YAML 1.1 reads 4e2 as a string; whoever writes it means a number.
-    new = "version: 1\nelastic_joints: {j2: {stiffness: 4e2}}\ndrives: {j2: {gear_ratio: -9, rotor_inertia: 1e-2}}\n"
-    old = "joints:\n  j2: {stiffness: 4e2, gear_ratio: -9, motor_inertia: 1e-2}\n"
-    for name, text in (("arm.robot.yaml", new), ("arm.elastic.yaml", old)):
-        (tmp_path / name).write_text(text)
-        robot = ElasticRobot.from_urdf(urdf)
-        assert robot.elastic_joints == ("j2",) and robot.stiffness == [400.0]
-        assert robot.motors[0].term == JointDynamics(rotor_inertia=0.01, gear_ratio=-9.0)
-        (tmp_path / name).unlink()
+    (tmp_path / "arm.robot.yaml").write_text(  # YAML 1.1 reads 4e2 as a string
+        "version: 1\nelastic_joints: {j2: {stiffness: 4e2}}\ndrives: {j2: {gear_ratio: -9, rotor_inertia: 1e-2}}\n")
+    robot = ElasticRobot.from_urdf(urdf)
+    assert robot.elastic_joints == ("j2",) and robot.stiffness == [400.0]
+    assert robot.motors[0].term == JointDynamics(rotor_inertia=0.01, gear_ratio=-9.0)
 
 
 def test_order_in_the_file_does_not_count():

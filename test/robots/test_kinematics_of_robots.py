@@ -27,7 +27,7 @@ from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import gough_stewart, planar_3rrr
 from support import free_flyer
 from support.oracles import PinocchioOracle, deviation, difference, worst
-from support.robots import arm, random_state, random_tree
+from support.robots import arm, motor_file, random_state, random_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPED = {name: (ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml")
@@ -85,7 +85,7 @@ def test_robots_that_share_links_answer_alike():
     q, qd = np.random.default_rng(1).normal(size=(2, 3))
     link = list(robot.model.frames)[-1]
     springs = SpringRobot(robot, {"springs": {"j2": {"stiffness": 90.0}}})
-    elastic = ElasticRobot(robot, {"joints": {"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "motor_inertia": 1e-4}}})
+    elastic = ElasticRobot(robot, motor_file({"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "rotor_inertia": 1e-4}}))
     loaded = robot.with_payload(link, 2.0)
     for other in (springs, elastic, loaded, springs.with_payload(link, 1.0), copy.deepcopy(robot),
                   pickle.loads(pickle.dumps(elastic))):

@@ -25,7 +25,7 @@ from rnea_ros import (
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.load import SERVED
 from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
-from support.robots import arm
+from support.robots import arm, motor_file
 
 ROOT = Path(__file__).resolve().parents[2]
 URDF = ROOT / "urdf"
@@ -117,10 +117,10 @@ def test_elastic_joints_and_motors():
     assert type(found) is ElasticRobot and found.elastic_joints == ("j2",)
     terms = {"j1": JointDynamics(coulomb=1.0, offset=-0.5), "j2": TERMS["j2"], "j3": TERMS["j3"]}
     robot = Robot.from_urdf(ARM, "fixed", "python", (0.5, 0.0, -9.0), joint_dynamics=terms)
-    expected = ElasticRobot(robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX), {"joints": {
-        "j1": {"gear_ratio": -50.0, "motor_inertia": 1e-4, "motor_viscous": 0.5, "motor_coulomb": 0.25},
-        "j2": {"gear_ratio": 9.0, "motor_inertia": 1e-3, "stiffness": 50.0, "motor_link": "l1", "motor_axis": [0, 1, 0],
-               "motor_mass": 0.5, "motor_transverse_inertia": 1e-3}}})
+    expected = ElasticRobot(robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX), motor_file({
+        "j1": {"gear_ratio": -50.0, "rotor_inertia": 1e-4, "viscous": 0.5, "coulomb": 0.25},
+        "j2": {"gear_ratio": 9.0, "rotor_inertia": 1e-3, "stiffness": 50.0, "link": "l1", "axis": [0, 1, 0],
+               "mass": 0.5, "transverse_inertia": 1e-3}}))
     same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
 
 
@@ -265,7 +265,7 @@ def test_a_platform_of_several_links_on_fixed_joints():
 
 def test_a_class_never_passes_over_a_section():
     whole = file(**loops_of("five_bar"), payloads={"left_forearm": {"mass": 1.0}})
-    with pytest.raises(ModelError, match=r"ClosedLoopRobot reads loops alone, but there is payloads too; rnea_ros\.load"):
+    with pytest.raises(ModelError, match=r"ClosedLoopRobot reads loops only, but the file has payloads too; rnea_ros\.load"):
         ClosedLoopRobot.from_urdf(URDF / "five_bar.urdf", whole)
 
 
@@ -285,9 +285,8 @@ def test_the_robot_files_beside_the_urdfs(name, kind):
     assert type(load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml", backend="python")) is kind
 
 
-def test_the_stanford_file_is_what_the_nodes_are_told():
-    nodes, here = (load(URDF / "stanford.urdf", path, backend="python")
-                   for path in (ROOT / "config" / "stanford.yaml", URDF / "stanford.robot.yaml"))
-    assert nodes.model_id == here.model_id
+def test_limits_and_drives_of_the_stanford_file():
+    """test_config.py compares config/stanford.yaml, the same as parameters of nodes, with this file."""
+    here = load(URDF / "stanford.urdf", URDF / "stanford.robot.yaml", backend="python")
     assert here.limits.effort_rate.tolist() == [180.0, 320.0, 200.0, 2.5, 4.0, 0.4]
     assert here.model.links[1].term == JointDynamics(rotor_inertia=0.953)

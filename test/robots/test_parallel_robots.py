@@ -124,7 +124,7 @@ def test_it_is_the_closed_loop_robot(machines, name, first, kind):
 
 def rps_3(radius=0.5, height=0.8):
     """Three legs R P and a ball: each keeps its ball in a plane. Heave, roll and pitch are free, and drag the rest along."""
-    legs, joints = '<link name="base"/>', {"active": ["slide1", "slide2", "slide3"], "loops": {}}
+    legs, loops = '<link name="base"/>', {"active": ["slide1", "slide2", "slide3"], "cut_joints": {}}
     body = '<inertial><origin xyz="0.01 0.02 {z}"/><mass value="{m}"/><inertia {I}/></inertial>'
     tensor = 'ixx="0.3" ixy="0.01" ixz="0.02" iyy="0.4" iyz="-0.01" izz="0.5"'
     limit = '<limit effort="1" velocity="1"/></joint>'
@@ -136,10 +136,10 @@ def rps_3(radius=0.5, height=0.8):
                  f'<origin xyz="{at[0]} {at[1]} 0" rpy="0 0 {angle}"/><axis xyz="0 1 0"/>{limit}'
                  f'<joint name="slide{n}" type="prismatic"><parent link="tube{n}"/><child link="rod{n}"/>'
                  f'<origin xyz="0 0 {height}"/><axis xyz="0 0 1"/>{limit}')
-        joints["loops"][f"ball{n}"] = {"type": "spherical", "first": f"rod{n}",
-                                       "second": {"link": "platform", "xyz": at.tolist()}}
+        loops["cut_joints"][f"ball{n}"] = {"type": "spherical", "first": f"rod{n}",
+                                           "second": {"link": "platform", "xyz": at.tolist()}}
     platform = f'<robot name="platform"><link name="platform">{body.format(z=0.1, m=8.0, I=tensor)}</link></robot>'
-    return Machine(f'<robot name="legs">{legs}</robot>', platform, joints, ((0.0, 0.0, height), np.eye(3)))
+    return Machine(f'<robot name="legs">{legs}</robot>', platform, loops, ((0.0, 0.0, height), np.eye(3)))
 
 
 def test_freedoms_that_change_with_the_pose():
@@ -206,7 +206,7 @@ def test_gough_stewart_is_equations_65_and_66(machines):
         Ji = pin.getFrameJacobian(model, data, model.getFrameId(f"rod{k}"), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[:3]
         leg = [robot.legs.joint_names.index(joint) for joint in (f"universal{k}_x", f"universal{k}_y", f"slide{k}")]
         Ji = Ji[:, [order[j] for j in leg]]
-        P = motion.rotation @ machine.joints["loops"][f"ball{k}"]["second"]["xyz"]
+        P = motion.rotation @ machine.loops["cut_joints"][f"ball{k}"]["second"]["xyz"]
         Jvi = np.hstack((np.eye(3), -pin.skew(P)))  # (65)
         W = W + Jvi.T @ np.linalg.solve(Ji.T, tau[leg])
         rows.append(np.linalg.solve(Ji, Jvi)[2])
@@ -226,7 +226,7 @@ def test_inverse_kinematics_is_the_distance_between_the_joints(machines):
     pin.framesForwardKinematics(model, data, pin.neutral(model))
     for k in range(1, 7):
         base = data.oMf[model.getFrameId(f"cross{k}")].translation
-        ball = np.array(machine.joints["loops"][f"ball{k}"]["second"]["xyz"])
+        ball = np.array(machine.loops["cut_joints"][f"ball{k}"]["second"]["xyz"])
         lengths = [np.linalg.norm(P + R @ ball - base) for P, R in ((P0, R0), (motion.position, motion.rotation))]
         assert q[f"slide{k}"] == pytest.approx(lengths[1] - lengths[0], abs=1e-12)
 
@@ -536,7 +536,7 @@ def test_motions_that_the_legs_do_not_allow_are_refused(machines, name, forbidde
 
 def declared(**changes):
     machine = planar_3rrr()
-    return machine._replace(joints={**machine.joints, **changes})
+    return machine._replace(loops={**machine.loops, **changes})
 
 
 @pytest.mark.parametrize("machine, message", [
@@ -544,7 +544,7 @@ def declared(**changes):
     (declared(active=[]), "active is empty"),
     (declared(active=["motor1", "motor2", "motor4"]), r"active\.2: joint 'motor4' does not exist; the joints are motor1"),
     (declared(start={"elbow1": 0.0, "motor9": 0.0}), "joint 'motor9' does not exist"),
-    (declared(loops={"pin": {"type": "revolute", "first": "lower1", "second": "plate"}}), "link 'plate' does not exist"),
+    (declared(cut_joints={"pin": {"type": "revolute", "first": "lower1", "second": "plate"}}), "link 'plate' does not exist"),
     (planar_3rrr()._replace(home=((0.9, 0.0, 0.0), np.eye(3))), "do not reach the platform at the home pose: joint 'pin.' is"),
 ])
 def test_declarations_are_checked(machine, message):
@@ -553,21 +553,21 @@ def test_declarations_are_checked(machine, message):
 
 
 def test_a_leg_that_is_not_attached_is_named():
-    loops = {name: cut for name, cut in planar_3rrr().joints["loops"].items() if name != "pin3"}
+    loops = {name: cut for name, cut in planar_3rrr().loops["cut_joints"].items() if name != "pin3"}
     with pytest.raises(ModelError, match="joints motor3, elbow3 move no cut joint; every leg must be attached"):
-        declared(loops=loops).robot()
+        declared(cut_joints=loops).robot()
 
 
 def test_bodies_are_checked():
     machine = planar_3rrr()
     legs, platform = Robot.from_urdf(machine.legs), Robot.from_urdf(machine.platform)
     with pytest.raises(InputError, match=r"platform .* has joints \(motor1.*must be one rigid body"):
-        ParallelRobot(legs, legs, machine.joints, machine.home)
+        ParallelRobot(legs, legs, {"loops": machine.loops}, machine.home)
     same = Robot.from_urdf(machine.platform.replace('name="platform"', 'name="lower1"'))
     with pytest.raises(InputError, match="both have links lower1; names must differ"):
-        ParallelRobot(legs, same, machine.joints, machine.home)
+        ParallelRobot(legs, same, {"loops": machine.loops}, machine.home)
     with pytest.raises(InputError, match="home is one pose"):
-        ParallelRobot(legs, platform, machine.joints, (np.zeros((2, 3)), np.eye(3)))
+        ParallelRobot(legs, platform, {"loops": machine.loops}, (np.zeros((2, 3)), np.eye(3)))
 
 
 @pytest.mark.parametrize("motion, message", [
@@ -645,9 +645,9 @@ def test_gravity_is_that_of_the_legs():
     machine, moon = planar_3rrr(), (0.0, -1.6, 0.0)
     legs, other = Robot.from_urdf(machine.legs, gravity=moon), Robot.from_urdf(machine.platform, gravity=(0.0, 0.0, -3.7))
     with pytest.raises(InputError, match=r"has gravity .*3.7.*the machine's is that of the legs"):
-        ParallelRobot(legs, other, machine.joints, machine.home)
+        ParallelRobot(legs, other, {"loops": machine.loops}, machine.home)
     motion = PlatformMotion(*machine.home)
-    given = [ParallelRobot(legs, Robot.from_urdf(machine.platform, **options), machine.joints, machine.home)
+    given = [ParallelRobot(legs, Robot.from_urdf(machine.platform, **options), {"loops": machine.loops}, machine.home)
              for options in ({}, {"gravity": moon})]
     np.testing.assert_array_equal(*(robot.inverse_dynamics(motion=motion) for robot in given))
 
@@ -675,7 +675,7 @@ def test_a_table_on_crossed_slides(seed, size):
     table = Robot.from_urdf(f'<robot name="table">{link("table", masses[4])}</robot>')
     dust = {"link": "table", "xyz": [2e-17 * size] * 3}  # as CAD systems write zeros
     loops = {f"weld_{leg}": {"type": "fixed", "first": f"{leg}2", "second": dust} for leg in "ab"}
-    machine = ParallelRobot(legs, table, {"active": ["a1", "b1"], "loops": loops}, (at, np.eye(3)))
+    machine = ParallelRobot(legs, table, {"loops": {"active": ["a1", "b1"], "cut_joints": loops}}, (at, np.eye(3)))
     x, xd, xdd = size * rng.normal(size=(3, 2)) @ E[:, :2].T
     motion = PlatformMotion(at + x, np.eye(3), np.concatenate((xd, np.zeros(3))), np.concatenate((xdd, np.zeros(3))))
     a1, a2, b1, b2, m = masses

@@ -27,13 +27,13 @@ from rnea_ros.codegen import kernel
 from rnea_ros.robots.elastic_control import InverseDynamicsController
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import planar_3rrr
-from support.robots import arm
+from support.robots import arm, motor_file
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
 TERMS = {"j1": JointDynamics(1e-4, 50.0, 0.3, 0.2, 0.1)}
 FIVE_BAR = (ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml")
-MOTORS = {"joints": {"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "motor_inertia": 1e-4}}}
+MOTORS = motor_file({"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "rotor_inertia": 1e-4}})
 Q = np.array([[0.3, -0.4, 0.1], [1.0, 0.5, -0.2], [0.3, -0.7, 0.9], [2.0, 1.0, -3.0], [1.0, -2.0, 0.5]])
 
 

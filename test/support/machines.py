@@ -51,7 +51,7 @@ class Mechanism:
             ends = [{"link": body, "xyz": (np.asarray(point) - points[body]).tolist(), "rpy": pointing(axis)}
                     for body in (a, b)]
             loops[name] = {"type": kind, "first": ends[0], "second": ends[1]}
-        return f'<robot name="mechanism">{"".join(parts)}</robot>', {"active": active, "loops": loops}
+        return f'<robot name="mechanism">{"".join(parts)}</robot>', {"loops": {"active": active, "cut_joints": loops}}
 
     def _link(self, name: str, origin: np.ndarray) -> str:
         m, com, inertia = self.bodies[name]
@@ -132,7 +132,7 @@ def _transform(length, twist, theta):
 def as_closed_loop(machine, first, kind):
     """The same machine as a tree: the platform hangs on the link of cut joint `first`, the others close the loops."""
     loops = {name: {**cut, "first": as_frame(cut["first"]), "second": as_frame(cut["second"])}
-             for name, cut in machine.joints["loops"].items()}
+             for name, cut in machine.loops["cut_joints"].items()}
     ends = loops.pop(first)
     xyz = " ".join(map(repr, ends["first"].get("xyz", [0.0] * 3)))
     back = " ".join(repr(-x) for x in ends["second"]["xyz"])
@@ -144,7 +144,7 @@ def as_closed_loop(machine, first, kind):
     body = machine.platform[machine.platform.index(">") + 1:machine.platform.rindex("</robot>")]
     joints += (f'<joint name="held" type="fixed"><parent link="{parent}"/><child link="platform"/><origin xyz="{back}" '
                'rpy="0 0 0"/></joint>')
-    return machine.legs.replace("</robot>", body + joints + "</robot>"), {**machine.joints, "loops": loops}
+    return machine.legs.replace("</robot>", body + joints + "</robot>"), {"loops": {**machine.loops, "cut_joints": loops}}
 
 
 def as_frame(end):
@@ -156,7 +156,7 @@ def start_of_pivots(machine, first, kind):
     model = pin.buildModelFromXML(machine.legs)
     data = model.createData()
     pin.framesForwardKinematics(model, data, pin.neutral(model))
-    R = data.oMf[model.getFrameId(as_frame(machine.joints["loops"][first]["first"])["link"])].rotation.T
+    R = data.oMf[model.getFrameId(as_frame(machine.loops["cut_joints"][first]["first"])["link"])].rotation.T
     if kind == "revolute":
         return {"pivot0": float(np.arctan2(R[1, 0], R[0, 0]))}
     y = np.arcsin(R[0, 2])  # R = Rx Ry Rz
@@ -232,9 +232,9 @@ class LoopOracle:
     def __init__(self, urdf: str, loops: dict, joint_names):
         self.body = Body(urdf)
         self.order = [self.body.number[name] for name in joint_names]  # ours -> Pinocchio's
-        self.active = [list(joint_names).index(name) for name in loops["active"]]
+        self.active = [list(joint_names).index(name) for name in loops["loops"]["active"]]
         self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"]))
-                     for cut in loops["loops"].values()]
+                     for cut in loops["loops"]["cut_joints"].values()]
 
     def _theirs(self, x):
         y = np.zeros(self.body.model.nv)
@@ -278,9 +278,9 @@ class PlatformOracle:
     def __init__(self, machine, joint_names):
         self.legs, self.platform = Body(machine.legs), Body(machine.platform, free=True)
         self.order = [self.legs.number[name] for name in joint_names]
-        self.active = [list(joint_names).index(name) for name in machine.joints["active"]]
+        self.active = [list(joint_names).index(name) for name in machine.loops["active"]]
         self.cuts = []
-        for cut in machine.joints["loops"].values():
+        for cut in machine.loops["cut_joints"].values():
             ends = [{"link": end} if isinstance(end, str) else end for end in (cut["first"], cut["second"])]
             self.cuts.append((cut["type"], self.legs.frame(ends[0]), self.platform.frame(ends[1])))
 
@@ -318,7 +318,7 @@ class FloatingLoopOracle(LoopOracle):
         self.order = [*range(6), *(self.body.number[name] for name in joint_names)]
         self.active = [6 + k for k in self.active]
         self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"]))
-                     for cut in loops["loops"].values()]
+                     for cut in loops["loops"]["cut_joints"].values()]
 
     def equations(self, base, q, qd):
         """M, h, J, drift."""

@@ -114,7 +114,7 @@ class MovingLoops(MovingRobot):
         self.tree, self.pose, self.swing = TREE[name], POSE[name], Sines(CENTRE[name], 0.3, seed)
         loops = self.content["loops"]
         self.joints = loops["active"]
-        self.kkt = LoopOracle(self.urdf, {"active": loops["active"], "loops": loops["cut_joints"]}, self.tree)
+        self.kkt = LoopOracle(self.urdf, {"loops": loops}, self.tree)
 
     def state(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         """q, qd of all joints."""

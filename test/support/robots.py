@@ -252,3 +252,16 @@ def random_tree(seed: int) -> Tree:
 def random_state(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
     """q, qd, qdd, qddd."""
     return (rng.uniform(-np.pi, np.pi, n), *rng.normal(size=(3, n)))
+
+
+MOTOR_SECTIONS = {"elastic_joints": ("stiffness",), "motors": ("link", "axis", "mass", "transverse_inertia", "position")}
+
+
+def motor_file(joints: dict) -> dict:
+    """Return the robot file of {joint: its entries in elastic_joints, motors and drives, in one mapping}."""
+    file = {}
+    for name, entries in joints.items():
+        for key, value in entries.items():
+            section = next((section for section, keys in MOTOR_SECTIONS.items() if key in keys), "drives")
+            file.setdefault(section, {}).setdefault(name, {})[key] = value
+    return file

@@ -12,7 +12,7 @@ import pinocchio as pin
 import yaml
 
 from rnea_ros.robots.elastic import ElasticRobot
-from support.robots import INERTIAL, JointSpec, LinkSpec, Tree
+from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, motor_file
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
 
@@ -31,10 +31,10 @@ def inertial(mass, centre, inertia) -> str:
 
 def rotor(entry) -> str:
     """The rotor of a declared motor, in the frame of its carrier, about its own centre."""
-    z = np.array(entry["motor_axis"], dtype=float)
+    z = np.array(entry["axis"], dtype=float)
     z = z / np.linalg.norm(z)
-    across = entry["motor_transverse_inertia"]
-    return inertial(entry["motor_mass"], (0, 0, 0), across * np.eye(3) + (entry["motor_inertia"] - across) * np.outer(z, z))
+    across = entry["transverse_inertia"]
+    return inertial(entry["mass"], (0, 0, 0), across * np.eye(3) + (entry["rotor_inertia"] - across) * np.outer(z, z))
 
 
 class RotorTree:
@@ -44,12 +44,12 @@ class RotorTree:
     """
 
     def __init__(self, tree: Tree, joints: dict, robot: ElasticRobot):
-        self.urdf, self.declared = tree.text(), {"joints": joints}
+        self.urdf, self.declared = tree.text(), motor_file(joints)
         whole = Tree(tree.name, list(tree.links), list(tree.joints))
         for name, entry in joints.items():
             whole.links.append(LinkSpec(f"rotor of {name}", rotor(entry)))
-            whole.joints.append(JointSpec(f"motor of {name}", "revolute", entry["motor_link"], f"rotor of {name}",
-                                          xyz=entry["motor_position"], axis=entry["motor_axis"]))
+            whole.joints.append(JointSpec(f"motor of {name}", "revolute", entry["link"], f"rotor of {name}",
+                                          xyz=entry["position"], axis=entry["axis"]))
         self.model = pin.buildModelFromXML(whole.plain())
         self.model.gravity.linear = np.array(robot.robot.gravity_vector)
         self.data = self.model.createData()
@@ -102,10 +102,10 @@ def declare(rng, tree: Tree, names, followed=(), elastic=0.5, links=None) -> dic
         across = float(rng.uniform(2e-4, 2e-3))
         joints[name] = {
             "gear_ratio": float(rng.choice([-1.0, 1.0]) * rng.uniform(2.0, 60.0)),
-            "motor_inertia": across * float(rng.uniform(0.2, 1.9)),
-            "motor_link": (links or {}).get(name) or str(rng.choice([link.name for link in tree.links])),
-            "motor_axis": [float(x) for x in rng.normal(size=3)], "motor_mass": float(rng.uniform(0.1, 1.0)),
-            "motor_transverse_inertia": across, "motor_position": [float(x) for x in 0.2 * rng.normal(size=3)]}
+            "rotor_inertia": across * float(rng.uniform(0.2, 1.9)),
+            "link": (links or {}).get(name) or str(rng.choice([link.name for link in tree.links])),
+            "axis": [float(x) for x in rng.normal(size=3)], "mass": float(rng.uniform(0.1, 1.0)),
+            "transverse_inertia": across, "position": [float(x) for x in 0.2 * rng.normal(size=3)]}
         if name not in followed and rng.random() < elastic:
             joints[name]["stiffness"] = float(math.exp(rng.uniform(2.0, 7.0)))
     return joints
@@ -124,7 +124,7 @@ def four_joints(elastic=True, stiffness=300.0, depth=1, springs=("joint1", "join
     joints = declare(np.random.default_rng(7), tree, list(links), elastic=0.0, links=links)
     for name, entry in joints.items():
         entry |= {"gear_ratio": 20.0} | ({"stiffness": stiffness} if elastic and name in springs else {})
-    robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
+    robot = ElasticRobot.from_urdf(tree.text(), motor_file(joints))
     return robot, RotorTree(tree, joints, robot)
 
 
@@ -142,12 +142,12 @@ def hua_arm():
     """The arm of urdf/, its rotors as its robot file places them."""
     text, content = ((URDF / f"hua_arm{ending}").read_text() for ending in (".urdf", ".robot.yaml"))
     file = yaml.safe_load(content)
-    joints = {name: {"gear_ratio": drive["gear_ratio"], "motor_inertia": drive["rotor_inertia"],
-                     **{f"motor_{key}": value for key, value in file["motors"][name].items()},
+    joints = {name: {"gear_ratio": drive["gear_ratio"], "rotor_inertia": drive["rotor_inertia"],
+                     **file["motors"][name],
                      **({"stiffness": file["elastic_joints"][name]["stiffness"]} if name in file["elastic_joints"] else {})}
               for name, drive in file["drives"].items()}
     tree = Tree("hua_arm", [Written(text[text.index('<robot name="hua_arm">') + 22:text.rindex("</robot>")])])
-    robot = ElasticRobot.from_urdf(tree.text(), {"joints": joints})
+    robot = ElasticRobot.from_urdf(tree.text(), motor_file(joints))
     return robot, RotorTree(tree, joints, robot)
 
 

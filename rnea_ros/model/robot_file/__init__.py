@@ -1,1 +1,1 @@
-"""One YAML beside the URDF, for all that a URDF cannot say of a robot: schema, reader, checks, and the files of before."""
+"""Robot files: one YAML file beside the URDF, with its schema, reader, checks and profiles."""

@@ -1,18 +1,18 @@
-"""RobotFile: one YAML beside the URDF, for all that a URDF cannot say of a robot. docs/robot_file.md tells every section.
+"""RobotFile: one YAML file beside the URDF for everything that a URDF cannot express. docs/robot_file.md lists every section.
 
     version: 1
     limits: {elbow: {max_effort: 90.0, max_effort_rate: 2000.0}}
     drives: {elbow: {gear_ratio: 100.0, rotor_inertia: 1.2e-4}}
 
-`read` reads it, `checked` compares it with a URDF; both tell everything that is wrong at once, with path, line and column.
-robots/load.py makes a robot of it.
+`read` reads it, `checked` compares it with a URDF; both report all errors at once, with path, line and column.
+robots/load.py builds a robot from it.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,32 +20,29 @@ import numpy as np
 
 from ...errors import ModelError, ModelWarning, some
 from ..tree import Model
-from . import old_files, profiles
-from .problem import Path, Problem
+from . import profiles
+from .schema import SCHEMA
+from .validation import Names, Path, Problem, rule_problems, schema_problems
 
-HINT = ("a robot file is needed there that says, for instance, 'version: 1' and 'limits: {elbow: {max_effort: 90.0}}', or the "
+HINT = ("a robot file is needed there with, for instance, 'version: 1' and 'limits: {elbow: {max_effort: 90.0}}', or the "
         "name of a profile, which `rnea robot-file --list` prints")
-DEEPEST = 32
+DEEPEST = 32  # lists and mappings in each other
 JOINTS = ("limits", "drives", "friction")  # sections that name the joints of a profile
-FORMAT = ("version", "robot", "accepted_warnings")  # keys that change nothing of the robot, which every class may pass over
+FORMAT = ("version", "robot", "accepted_warnings")  # keys that do not change the robot: every class accepts them
 
 
 @dataclass(frozen=True, eq=False)
 class RobotFile:
-    """What a robot file says, each section in the form of the schema.
+    """Content of a robot file, each section in the form of the schema.
 
-    content : {section: what it says}, valid by the schema
+    content : {section: its entries}
     where   : the path, or a word
-    notes   : what was changed to fit the URDF
-    old     : "", or which of the old kinds of files it was read from: loops, elastic joints, limits
+    notes   : changes that were made to fit the URDF
     """
 
     content: Mapping[str, Any]
     where: str
-    old: str = ""
-    _places: Mapping[Path, tuple[int, int]] = field(default_factory=dict, repr=False)
-    _written: Callable[[Path], Path] = field(default=old_files.as_it_is, repr=False)  # from a path here to one in an old file
-    _unknown: tuple[Problem, ...] = field(default=(), repr=False)  # keys of an old file, with their paths there
+    _positions: Mapping[Path, tuple[int, int]] = field(default_factory=dict, repr=False)
     notes: tuple[ModelWarning, ...] = ()
 
     def section(self, name: str) -> Mapping[str, Any]:
@@ -58,9 +55,7 @@ class RobotFile:
 
     def check_schema(self) -> None:
         """Raise ModelError with everything in which the file differs from the schema. Names of the URDF are not compared."""
-        from . import validation
-
-        self.refuse(validation.problems(self.content, None))
+        self.refuse(schema_problems(self.content, None))
 
     def checked(self, *models: Model) -> RobotFile:
         """Return the file, a profile with the names that its joints have in the URDF.
@@ -100,121 +95,97 @@ class RobotFile:
         return self
 
     def _checked(self, models: Sequence[Model]) -> RobotFile:
-        from . import rules, validation
-
         followers = {link.joint: model.joint_names[link.coordinate] for model in models for link in model.links
                      if link.joint and link.joint not in model.joint_names}
-        names = validation.Names([name for model in models for name in model.joint_names], followers,
-                                 [name for model in models for name in model.frames])
-        wrong = validation.problems(self.content, names)
-        self.refuse([*wrong, *rules.problems(self.content, models, wrong)])
+        names = Names([name for model in models for name in model.joint_names], followers,
+                      [name for model in models for name in model.frames])
+        wrong = schema_problems(self.content, names)
+        self.refuse([*wrong, *rule_problems(self.content, models, wrong)])
         return self
 
     def refuse(self, problems: Sequence[Problem]) -> None:
-        """ModelError tells them all, in the order of the file; nothing happens if there are none."""
-        found = [*self._unknown, *(Problem(self._written(path), text) for path, text in problems)]
-        found.sort(key=lambda problem: (not problem.path, self._place(problem.path) or (0, 0)))  # of the whole file last
+        """Raise ModelError with all problems, in the order of the file; return if there are none."""
+        found = sorted(problems, key=lambda problem: (not problem.path, self._position(problem.path) or (0, 0)))
         once = {(path, text.partition(";")[0]): Problem(path, text) for path, text in reversed(found)}  # not for each section
         if found:
-            raise ModelError([problem.told(self._place(problem.path)) for problem in reversed(once.values())], self.where)
+            sentences = [problem.sentence(self._position(problem.path)) for problem in reversed(once.values())]
+            raise ModelError(sentences, self.where)
 
     def alone(self, reader: str, sections: Collection[str], required: Collection[str] = ()) -> RobotFile:
-        """For a class that reads some sections: ModelError if it would pass over others, or finds none of those required."""
-        others = [name for name in self.sections if name not in sections]
+        """Return the file; ModelError if it has sections that the reader ignores, or none of those required."""
+        others = [name for name in self.sections if name not in sections and name in SCHEMA["properties"]]
         if required and not any(name in self.content for name in required):
             has = f"; it has {some(others)}, of which rnea_ros.load makes the right robot" if others else ""
             raise ModelError(f"{reader} needs {' or '.join(required)}{has}", self.where)
         if others:
-            raise ModelError(f"{reader} reads {some(sections)} alone, but there is {some(others)} too; rnea_ros.load reads "
-                             "all", self.where)
+            raise ModelError(f"{reader} reads {some(sections)} only, but the file has {some(others)} too; rnea_ros.load "
+                             "reads all sections", self.where)
         return self
 
     def only(self, sections: Collection[str]) -> RobotFile:
-        """The same without the other sections."""
+        """Return the file without the other sections."""
         return replace(self, content={name: value for name, value in self.content.items() if name in (*FORMAT, *sections)})
 
     def over(self, others: Mapping[str, Any]) -> RobotFile:
-        """The same with other sections instead; None leaves a section as it is."""
+        """Return the file with sections replaced; None keeps a section."""
         given = {name: _plain(value) for name, value in others.items() if value is not None}
         return replace(self, content={**self.content, **given}) if given else self
 
-    def hint(self) -> str:
-        """How an old file stands in a robot file, in one line; "" for a robot file."""
-        if not self.old:
-            return ""
-        return (f"{self.where} is a file of {self.old}, read as {some(self.sections)} of a robot file, which `rnea robot-file "
-                f"{self.where}` prints")
-
     def text(self) -> str:
-        """As YAML, in the form of today, its sections in the order of the schema."""
+        """Return the file as YAML, its sections in the order of the schema."""
         from .. import yaml_file
-        from .schema import SCHEMA
 
         return yaml_file.text({name: self.content[name] for name in SCHEMA["properties"] if name in self.content})
 
-    def _place(self, path: Path) -> tuple[int, int] | None:
-        """Of a value, or of the nearest one around it: what is missing stands nowhere."""
-        while path and path not in self._places:
+    def _position(self, path: Path) -> tuple[int, int] | None:
+        """Return line and column of a value; of a missing one, those of the mapping that should have it."""
+        while path and path not in self._positions:
             path = path[:-1]
-        return self._places.get(path)
+        return self._positions.get(path)
 
 
 Source = str | os.PathLike | Mapping | RobotFile
 
 
 def read(source: Source) -> RobotFile:
-    """From the path of a YAML file, the name of a profile, or what is in one.
+    """Read a robot file from the path of a YAML file, the name of a profile, or a mapping, and compare it with the schema.
 
-    Names of joints and links are compared with a URDF by `checked`, all else here.
+    Names of joints and links are compared with a URDF by `checked`.
     """
-    from . import validation
-
     found = draft(source)
-    found.refuse(validation.problems(found.content, None))
+    found.check_schema()
     return found
 
 
 def draft(source: Source) -> RobotFile:
-    """The same, unchecked: `checked` tells what is wrong with it together with what the URDF says against it."""
+    """Read a robot file without checks: `checked` reports differences from the schema and from the URDF together."""
     if isinstance(source, RobotFile):
         return source
-    return _converted(*_content(source))
+    if isinstance(source, Mapping):
+        return RobotFile({"version": 1, **_plain(source)}, "robot file")  # in Python the version may be left out
+    from .. import yaml_file
+
+    return _from_document(*yaml_file.read(profiles.located(source), HINT))
 
 
 def contents(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file, to be `parsed` later. ModelError if it cannot be read."""
+    """Return the bytes of a file, to be `parsed` later. ModelError if it cannot be read."""
     from .. import yaml_file
 
     return yaml_file.data(profiles.located(path), HINT)
 
 
 def parsed(data: bytes, where: str) -> RobotFile:
-    """From the bytes of a file, unchecked as `draft`; where: its path."""
+    """Return an unchecked robot file from the bytes of a file; where: its path."""
     from .. import yaml_file
 
-    return _converted(*_document(*yaml_file.parsed(data, where)))
+    return _from_document(*yaml_file.parsed(data, where))
 
 
-def _converted(content: dict[str, Any], places: Mapping[Path, tuple[int, int]], where: str) -> RobotFile:
-    old = old_files.converted(content)
-    if old is None:
-        return RobotFile(content, where, "", places)
-    return RobotFile(old.content, where, old.kind, places, old.written, tuple(old.problems))
-
-
-def _content(source: Any) -> tuple[dict[str, Any], Mapping[Path, tuple[int, int]], str]:
-    if isinstance(source, Mapping):
-        return _plain(source), {}, "robot file"
-    from .. import yaml_file
-
-    return _document(*yaml_file.read(profiles.located(source), HINT))
-
-
-def _document(content: Any, places: Mapping[Path, tuple[int, int]],
-              where: str) -> tuple[dict[str, Any], Mapping[Path, tuple[int, int]], str]:
+def _from_document(content: Any, positions: Mapping[Path, tuple[int, int]], where: str) -> RobotFile:
     if not isinstance(content, dict):
         raise ModelError(f"holds {'nothing' if content is None else type(content).__name__}; {HINT}", where)
-    return _plain(content), places, where
+    return RobotFile(_plain(content), where, positions)
 
 
 def _with_names(value: Any, names: Mapping[str, str]) -> Any:
@@ -228,9 +199,9 @@ def _with_names(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Lists for tuples and arrays; infinity for integers beyond all floats, which Python cannot always write out."""
+    """Return lists for tuples and arrays, and infinity for integers beyond all floats."""
     if depth > DEEPEST:
-        raise ModelError(f"has more than {DEEPEST} lists and mappings in each other", "robot file")
+        raise ModelError(f"has lists and mappings nested more than {DEEPEST} deep", "robot file")
     if isinstance(value, Mapping):
         return {key: _plain(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, np.ndarray):

@@ -1,45 +1,76 @@
-"""What is wrong with a robot file, in words: jsonschema finds it, here it becomes sentences with path, line and column."""
+"""Checks of a robot file: `schema_problems` compares it with the schema, `rule_problems` with the URDF and with itself.
+
+jsonschema finds what differs from the schema; here each difference becomes a sentence with its path.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 
 from ...errors import near, shown, some
-from .problem import Path, Problem
+from ..drive_limits import outside_of_convex
+from ..tree import Limits, Model
 from .schema import SCHEMA, Schema
 
-MOST = 50  # problems that are told
+Path = tuple[str | int, ...]  # keys and numbers of entries, from the whole file to the value
+Content = Mapping[str, Any]
+
+MAX_PROBLEMS = 50  # reported at once
 COUNTS = {2: "two", 3: "three", 6: "six"}
+DRIVE_LIMITS = ("supply_voltage", "max_current", "max_motor_velocity", "max_power", "max_braking_power", "speed_torque_curve",
+                "continuous_current", "continuous_torque")
+WORDS = {"effort": "torque", "velocity": "velocity"}
+THIN = 1e-12  # relative: rounding of the inertia of a body without thickness
+
+
+class Problem(NamedTuple):
+    """One error in a robot file. text follows the path: ("limits", "elbow"), ": joint 'elbow' does not exist"."""
+
+    path: Path
+    text: str
+
+    def sentence(self, position: tuple[int, int] | None) -> str:
+        """Return position, path and text: line 7, column 3: limits.elbow: joint 'elbow' does not exist."""
+        keys = [str(key) if re.fullmatch(r"[\w-]{1,80}", str(key)) else repr(str(key))[:82] for key in self.path]
+        at = f"line {position[0]}, column {position[1]}: " if position else ""
+        space = "" if self.text.startswith(":") else " "
+        return at + (".".join(keys) or "the file") + space + self.text
 
 
 class Names(NamedTuple):
-    """What a URDF calls things. joints: those with a coordinate; followers: {mimic joint: joint that it follows}."""
+    """Names of a URDF. joints: those with a coordinate; followers: {mimic joint: joint that it follows}."""
 
     joints: Sequence[str]
     followers: Mapping[str, str]
     links: Sequence[str]
 
 
-def problems(content: Any, names: Names | None, schema: Schema = SCHEMA) -> list[Problem]:
-    """What the schema refuses, MOST of it; names None: those of the URDF are not looked at.
+# --- schema -----------------------------------------------------------------------------------------------------------------
 
-    A problem of the whole file, with an empty path, says that not all of it was looked at.
+
+def schema_problems(content: Any, names: Names | None, schema: Schema = SCHEMA) -> list[Problem]:
+    """Return where the content differs from the schema, at most MAX_PROBLEMS. names None: names are not compared with a URDF.
+
+    A problem with an empty path means that the file was not checked to its end.
     """
-    odd = list(islice(_odd_keys(content, ()), MOST))
+    odd = list(islice(_odd_keys(content, ()), MAX_PROBLEMS))
     if odd:
-        return [*odd, Problem((), "is looked at no further before that is mended")]
-    errors = list(islice(_validator(schema, names).iter_errors(content), MOST + 1))
-    found = dict.fromkeys(Problem(*problem) for error in errors[:MOST] for problem in _told(error, content, schema))
-    return [*found, *([Problem((), f"has more problems than the first {MOST}")] if len(errors) > MOST else [])]
+        return [*odd, Problem((), "is not checked further until this is corrected")]
+    errors = list(islice(_validator(schema, names).iter_errors(content), MAX_PROBLEMS + 1))
+    found = dict.fromkeys(Problem(*problem) for error in errors[:MAX_PROBLEMS]
+                          for problem in _sentences(error, content, schema))
+    more = [Problem((), f"has more problems than the first {MAX_PROBLEMS}")] if len(errors) > MAX_PROBLEMS else []
+    return [*found, *more]
 
 
 def _odd_keys(value: Any, path: Path) -> Iterator[Problem]:
-    """YAML takes `on:` for a truth value and `7:` for a number; names of joints are text."""
+    """Yield keys that are not text: YAML reads `on:` as a boolean and `7:` as a number."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
             if not isinstance(key, str):
@@ -53,7 +84,7 @@ def _odd_keys(value: Any, path: Path) -> Iterator[Problem]:
 
 
 def is_number(value: Any) -> bool:
-    """Finite; no truth value, no text."""
+    """Return whether the value is a finite number: no boolean, no text."""
     try:
         return not isinstance(value, bool | np.bool_ | str | bytes) and bool(np.isfinite(float(value)))
     except (TypeError, ValueError, OverflowError):
@@ -61,6 +92,8 @@ def is_number(value: Any) -> bool:
 
 
 def _validator(schema: Schema, names: Names | None) -> Any:
+    import jsonschema  # type: ignore[import-untyped]  # 0.1 s, which commands without a robot file do not spend
+
     checker = jsonschema.FormatChecker(formats=())
     if names is not None:
         for kind, check in _checks(names).items():
@@ -70,7 +103,7 @@ def _validator(schema: Schema, names: Names | None) -> Any:
 
 
 def _checks(names: Names) -> dict[str, Callable[[Any], bool]]:
-    """By kind of name: a function that raises ValueError, with words, where the URDF has none such."""
+    """Return, by kind of name, a function that raises ValueError for a name that the URDF does not have."""
     joints, followers, links = set(names.joints), names.followers, set(names.links)
 
     def joint(name: Any) -> bool:
@@ -91,11 +124,11 @@ def _checks(names: Names) -> dict[str, Callable[[Any], bool]]:
     return {"joint": joint, "any joint": any_joint, "link": link}
 
 
-def _told(error: Any, content: Any, whole: Schema) -> Iterator[tuple[Path, str]]:
-    """One error of jsonschema in our words: paths and sentences."""
+def _sentences(error: Any, content: Any, whole: Schema) -> Iterator[tuple[Path, str]]:
+    """Yield path and sentence of one error of jsonschema."""
     path, value, schema = tuple(error.absolute_path), error.instance, error.schema
     steps = list(error.absolute_schema_path)
-    if steps[-2:-1] == ["items"] and schema["type"] == "number":  # in a vector, which is told as one
+    if steps[-2:-1] == ["items"] and schema["type"] == "number":  # a vector is reported as a whole
         path, schema = path[:-1], _at(whole, steps[:-2])
         yield path, f"is {shown(_at(content, path), 60)}; {needed(schema, None)}"
     elif error.validator == "additionalProperties":
@@ -135,7 +168,7 @@ def _at(inside: Any, steps: Sequence[str | int]) -> Any:
 
 
 def needed(schema: Schema, value: Any) -> str:
-    """What a value must be, in words, with its unit."""
+    """Return what a value must be, with its unit."""
     text = schema.get("description", "")
     unit = f" {text[text.index('['):].rstrip('.')}" if "[" in text else ""
     if "enum" in schema:
@@ -171,5 +204,171 @@ def _mapping_in_words(schema: Schema) -> str:
 
 
 def _live(schema: Schema) -> list[str]:
-    """The keys that are served."""
+    """Return the keys that are implemented."""
     return [key for key, entry in schema["properties"].items() if entry.get("not") != {}]
+
+
+# --- rules beyond the schema ------------------------------------------------------------------------------------------------
+
+
+def rule_problems(content: Content, models: Sequence[Model], wrong: Sequence[Problem]) -> list[Problem]:
+    """Return what the sections need of each other and of the URDF.
+
+    models : of the tree, or of the legs and of the platform
+    wrong  : problems of the schema; sections that have some are not checked here
+    """
+    if any(not problem.path for problem in wrong):
+        return []
+    skipped = {problem.path[0] for problem in wrong}
+    return [problem for sections, rule in RULES if not skipped & set(sections)
+            for problem in rule({section: content.get(section, {}) for section in sections}, models)]
+
+
+def _robot(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    if content["robot"] and content["robot"] != models[0].name:
+        yield Problem(("robot",), f"is {shown(content['robot'])}, but the URDF is of robot '{models[0].name}'")
+
+
+def _loops(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    loops = content["loops"]
+    twice = [name for name, count in Counter(loops.get("active", ())).items() if count > 1]
+    if twice:
+        yield Problem(("loops", "active"), f"names a joint twice: {some(twice)}")
+    bodies = {name: (number, frame.link) for number, model in enumerate(models) for name, frame in model.frames.items()}
+    for name, cut in loops.get("cut_joints", {}).items():
+        first, second = (cut[end] if isinstance(cut[end], str) else cut[end]["link"] for end in ("first", "second"))
+        if bodies[first] == bodies[second]:
+            yield Problem(("loops", "cut_joints", name), f": links '{first}' and '{second}' are one rigid body; a cut joint "
+                                                         "connects two")
+
+
+def _motors(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    drives = content["drives"]
+    for name in content["elastic_joints"]:
+        if not drives.get(name, {}).get("rotor_inertia"):
+            yield Problem(("drives", name, "rotor_inertia"), "is missing or zero; an elastic joint needs one above zero, for "
+                                                             "nothing else holds its motor back [kg m^2]")
+    for name, motor in content["motors"].items():
+        if not np.any(motor["axis"]):
+            yield Problem(("motors", name, "axis"), f"is {shown(motor['axis'])}; a direction is needed")
+        inertia, across = drives.get(name, {}).get("rotor_inertia", 0.0), motor.get("transverse_inertia", np.inf)
+        if inertia > 2.0 * across:
+            yield Problem(("motors", name, "transverse_inertia"), f"is {across:g}, less than half of rotor_inertia, "
+                                                                  f"{inertia:g}; no body is like that")
+
+
+def _springs(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for joint in content["springs"]:
+        number = models[0].joint_names.index(joint)
+        followers = [link.joint for link in models[0].links if link.coordinate == number and link.joint != joint]
+        if followers:
+            yield Problem(("springs", joint), f": is followed by {some(followers)}: mimic joints on a spring joint are not "
+                                              "supported")
+
+
+def _payloads(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for link, payload in content["payloads"].items():
+        xx, xy, xz, yy, yz, zz = payload.get("inertia", np.zeros(6))
+        least, middle, most = np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=float))
+        if least < -THIN * abs(most) or most > (least + middle) + THIN * most:
+            yield Problem(("payloads", link, "inertia"), f"has the principal values {least:.4g}, {middle:.4g}, {most:.4g}; a "
+                                                         "body has none below zero, and none above the sum of the others")
+
+
+def _limits(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for joint, given in content["limits"].items():
+        model = next(model for model in models if any(link.joint == joint for link in model.links))
+        path: Path = ("limits", joint)
+        if joint not in model.joint_names:
+            if set(given) - {"max_joint_force", "has_joint_force_limits"}:
+                yield Problem(path, f": joint '{joint}' follows another one (mimic); only max_joint_force can be given for it")
+            continue
+        lower, upper = position_range(given, model.limits, model.joint_names.index(joint))
+        if np.isnan(lower) != np.isnan(upper):
+            yield Problem(path, ": of min_position and max_position only one is known; give both")
+        elif lower > upper:
+            yield Problem(path, f": min_position {lower:g} is above max_position {upper:g}")
+        for quantity, unit in (("effort", "[N m, N]"), ("velocity", "[rad/s, m/s]")):
+            yield from _two_sided(path, quantity, unit, given, getattr(model.limits, quantity)[model.joint_names.index(joint)])
+        zone = given.get("velocity_by_position", {})
+        if zone and not zone["lower_position_limit"] < zone["upper_position_limit"]:
+            yield Problem((*path, "velocity_by_position"), ": lower_position_limit is not below upper_position_limit")
+
+
+def _two_sided(path: Path, quantity: str, unit: str, given: Mapping[str, Any], declared: float) -> Iterator[Problem]:
+    """Yield the missing upper limit of a lower limit, or of a limit by position."""
+    needing = [key for key in (f"min_{quantity}", f"{quantity}_by_position") if key in given]
+    most = given.get(f"max_{quantity}", declared)
+    if needing and (given.get(f"has_{quantity}_limits") is False or np.isnan(most)):
+        yield Problem((*path, f"max_{quantity}"), f"is missing, which {needing[0]} needs: the {WORDS[quantity]} the one way "
+                                                  f"{unit}")
+
+
+def position_range(given: Mapping[str, Any], limits: Limits, k: int) -> tuple[float, float]:
+    """Return the position limits of coordinate k: those of the robot file, else those of the URDF; NaN where unknown."""
+    if given.get("has_position_limits") is False:
+        return np.nan, np.nan
+    return float(given.get("min_position", limits.lower[k])), float(given.get("max_position", limits.upper[k]))
+
+
+def _drives(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    names = [name for model in models for name in model.joint_names]
+    for joint, drive in content["drives"].items():
+        path: Path = ("drives", joint)
+        if joint not in names and (limiting := [key for key in DRIVE_LIMITS if key in drive]):
+            yield Problem(path, f": joint '{joint}' follows another one (mimic); give {some(limiting)} for that one")
+        if "velocity_constant" in drive and "back_emf_constant" in drive:
+            yield Problem((*path, "velocity_constant"), "is 1 / back_emf_constant, which is given too; give one of them")
+        if "continuous_current" in drive and "continuous_torque" in drive:
+            yield Problem((*path, "continuous_torque"), "says the same as continuous_current, which is given too; give one of "
+                                                        "them")
+        if "thermal_time_constant" in drive and not {"continuous_current", "continuous_torque"} & set(drive):
+            yield Problem((*path, "thermal_time_constant"), "needs continuous_current [A] or continuous_torque [N m, N]: what "
+                                                            "the motor stands for ever")
+        three_phase = drive.get("current_convention") in ("peak", "rms")
+        if "supply_voltage" in drive and three_phase and not {"velocity_constant", "back_emf_constant"} & set(drive):
+            yield Problem((*path, "back_emf_constant"), f"is missing; with current_convention {drive['current_convention']} "
+                                                        "it is another number than torque_constant [V s/rad]")
+        if drive.get("speed_torque_curve") and (inside := outside_of_convex(drive["speed_torque_curve"])) is not None:
+            yield Problem((*path, "speed_torque_curve"), f": {inside}; the corners of a convex region around zero speed and "
+                                                         "torque are needed [rad/s, N m]")
+
+
+def _friction(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    terms = {link.joint: link.term for model in models for link in model.links}
+    for joint, given in content["friction"].items():
+        drive, term = content["drives"].get(joint, {}), terms[joint]
+        coulomb, viscous = (given.get(key, getattr(term, key)) + drive.get(key, 0.0) for key in ("coulomb", "viscous"))
+        if given.get("stribeck", 0.0) < -coulomb:
+            yield Problem(("friction", joint, "stribeck"), f"is {given['stribeck']:g}; friction near rest would drive: at "
+                                                           f"least -coulomb, {-coulomb:g}, is needed [N m, N]")
+        if abs(given.get("asymmetry", 0.0)) > viscous:
+            yield Problem(("friction", joint, "asymmetry"), f"is {given['asymmetry']:g}; friction would drive one way: at "
+                                                            f"most viscous, {viscous:g}, either way [N m s/rad, N s/m]")
+
+
+def _efforts(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    drives = content["drives"]
+    for section in ("commanded_effort", "measured_effort"):
+        quantity = content[section].get("quantity", "joint_torque")
+        needed = {"motor_torque": ("gear_ratio",), "current": ("gear_ratio", "torque_constant")}.get(quantity, ())
+        of = content[section].get("joints", [joint for model in models for joint in model.joint_names])
+        for joint in of:
+            for key in needed:
+                if key not in drives.get(joint, {}):
+                    yield Problem((section, "quantity"), f"is {quantity}, which needs drives.{joint}.{key}")
+
+
+def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for name, supply in content["supplies"].items():
+        if not {"max_power", "max_braking_power"} & set(supply):
+            yield Problem(("supplies", name), ": has neither max_power nor max_braking_power; give one of them, or both [W]")
+        twice = [joint for joint, count in Counter(supply.get("joints", ())).items() if count > 1]
+        if twice:
+            yield Problem(("supplies", name, "joints"), f"names a joint twice: {some(twice)}")
+
+
+RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
+    (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
+    (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("friction", "drives"), _friction),
+    (("supplies",), _supplies), (("commanded_effort", "measured_effort", "drives"), _efforts))
