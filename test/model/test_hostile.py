@@ -272,7 +272,8 @@ def test_packages_that_a_xacro_file_names_are_found_in_the_repository_around_it(
         '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="long" value="4.0"/></robot>')
     path = xacro_file(tmp_path / "arm_description" / "urdf", "${long}")
     text = path.read_text()
-    path.write_text(text.replace("<xacro:property", '<xacro:include filename="$(find arm_meshes)/length.xacro"/><xacro:property'))
+    included = '<xacro:include filename="$(find arm_meshes)/length.xacro"/>'
+    path.write_text(text.replace("<xacro:property", f"{included}<xacro:property"))
     assert b'xyz="8.0 0 0"' in xacro_process.expanded(path)
     path.write_text(path.read_text().replace("arm_meshes", "leg_meshes"))
     with pytest.raises(ModelError, match="package 'leg_meshes' is neither installed nor beside the file: source"):
