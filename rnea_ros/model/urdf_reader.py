@@ -243,10 +243,12 @@ class _Prune:
         copy = etree.SubElement(parent, element.tag)
         self.problems += [f"{where}: <{element.tag}> has no attribute '{name}'"
                           for name in _REQUIRED.get(element.tag, ()) if element.get(name) is None]
-        for name, text in element.attrib.items():
+        names = element.keys()  # not items(): lxml searches all attributes for each value
+        for name in names:
             if name not in attributes or self.version < SINCE.get(name, self.version):
                 self._leave_out(element.tag, name, where)
             else:
+                text = element.get(name)
                 self._check(element.tag, name, text, where)
                 copy.set(name, text[:MAX_TEXT])
         for name in children:

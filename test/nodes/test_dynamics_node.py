@@ -127,6 +127,15 @@ def test_limits_change_at_run_time(bench):
     assert not bench.ros.set(NODE, joint_limits__turn__max_effort=40.0, joint_limits__slide__has_effort_limits=True)
 
 
+def test_the_flag_of_a_limit_reads_true_while_its_number_is_set(bench):
+    flag = "joint_limits.turn.has_jerk_limits"
+    assert bench.ros.get(NODE, flag) is False
+    assert not bench.ros.set(NODE, joint_limits__turn__max_jerk=50.0)
+    assert bench.ros.get(NODE, flag) is True
+    assert not bench.ros.set(NODE, joint_limits__turn__max_jerk=math.nan)
+    assert bench.ros.get(NODE, flag) is False
+
+
 def test_payload_at_run_time(bench, robot, rng):
     motion = rng.uniform(-1.0, 1.0, (4, 3))
     inertia = [0.01, 0.0, 0.0, 0.02, 0.0, 0.01]

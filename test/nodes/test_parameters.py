@@ -23,6 +23,7 @@ from rnea_ros.nodes.common.parameter_table import (
     SCALING_TABLE,
     WRENCH,
     find,
+    limit_flags,
     markdown_table,
 )
 from rnea_ros.nodes.common.parameters import SLIDER, descriptor
@@ -152,7 +153,8 @@ def test_a_limit_that_is_set_counts_unless_it_is_switched_off(given, limit):
     """The URDF has no limit of effort rate."""
     robot = Robot.from_urdf(ARM, backend="python")
     own = {f"joint_limits.spin.{name}": value for name, value in given.items()}
-    found = joint_limits(described(robot) | own, robot, own).effort_rate
+    values = described(robot) | limit_flags(own) | own
+    found = joint_limits(values, robot).effort_rate
     np.testing.assert_array_equal(found, [limit if name == "spin" else math.nan for name in robot.joint_names])
-    parameters = SimpleNamespace(given=own, values=described(robot) | own)
+    parameters = SimpleNamespace(given=own, values=values)
     assert len(warnings(parameters, robot)) == (given.get("has_effort_rate_limits") is False)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -45,30 +43,21 @@ def described(robot: RobotFacts) -> Values:
     return found
 
 
-def joint_limits(values: Values, robot: RobotFacts, given: Mapping[str, Any] = MappingProxyType({})) -> Limits:
+def joint_limits(values: Values, robot: RobotFacts) -> Limits:
     """Return the limits that the declared parameters amount to, those of torques times the share to plan with.
 
-    A limit of zero is unknown: no actuator has it. given: the values that the user gave; a limit among them counts unless the
-    user has set has_..._limits to false.
+    A limit of zero is unknown: no actuator has it.
     """
 
     def column(quantity: str, limit: str) -> np.ndarray:
         heads = [f"joint_limits.{joint}" for joint in robot.joint_names]
-        known = (values[f"{head}.{limit}"] if is_limited(values, given, head, quantity) else math.nan for head in heads)
+        known = (values[f"{head}.{limit}"] if values[f"{head}.has_{quantity}_limits"] else math.nan for head in heads)
         return np.fromiter(known, dtype=float, count=len(heads))
 
     found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
     found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
     limits = Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
     return limits.share(*(values.get(f"limits_share.{quantity}", 1.0) for quantity in ("effort", "effort_rate")))
-
-
-def is_limited(values: Values, given: Mapping[str, Any], head: str, quantity: str) -> bool:
-    """Whether parameters limit a quantity of a joint: as the user set has_..._limits, else if the user set the numbers."""
-    has = f"{head}.has_{quantity}_limits"
-    numbers = ("min_position", "max_position") if quantity == "position" else (f"max_{quantity}",)
-    numbers_given = not any(math.isnan(given.get(f"{head}.{number}", math.nan)) for number in numbers)
-    return bool(given.get(has, values[has] or numbers_given))
 
 
 def check_positions(values: Values) -> None:
@@ -90,7 +79,7 @@ def warnings(parameters: ParameterSet, robot: RobotFacts) -> list[str]:
         has = f"{head}.has_{quantity}_limits"
         if name not in values:
             strangers.append(name)
-        elif has in values and value == value and not is_limited(values, parameters.given, head, quantity):
+        elif key.startswith(("max_", "min_")) and value == value and not values.get(has, True):
             found.append(f"parameter '{name}' has no effect while '{has}' is false: set it to true")
     if strangers:
         names = some(strangers, FEW, quoted=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from rnea_ros.model.effort_convention import CONTENTS
 from rnea_ros.nodes.common.parameter_entry import Entry
@@ -229,6 +230,17 @@ def _limit_entries() -> Iterable[Entry]:
                     f"max_{quantity} is set")
         text = f"Largest {words}, either way{notes.get(quantity, '')}. {source}"
         yield Entry(f"{prefix}.max_{quantity}", math.nan, text, unit, 0.0, LARGEST)
+
+
+def limit_flags(given: Mapping[str, Any]) -> dict[str, bool]:
+    """Return {has_..._limits: True} of the limits whose numbers are given and are not NaN."""
+    numbers: dict[str, list[str]] = {}
+    for name in given:
+        head, _, key = name.rpartition(".")
+        if head.startswith("joint_limits.") and key.startswith(("min_", "max_")):
+            numbers.setdefault(f"{head}.has_{key[4:]}_limits", []).append(name)
+    return {flag: True for flag, names in numbers.items()
+            if len(names) == (2 if flag.endswith(".has_position_limits") else 1) and all(given[n] == given[n] for n in names)}
 
 
 JOINT_LIMITS = tuple(_limit_entries())

@@ -17,7 +17,7 @@ from rnea_ros import InputError, RneaError
 from rnea_ros.errors import in_words, near
 from rnea_ros.nodes.common.lock import Lock
 from rnea_ros.nodes.common.parameter_entry import Entry
-from rnea_ros.nodes.common.parameter_table import JOINT, find
+from rnea_ros.nodes.common.parameter_table import JOINT, find, limit_flags
 
 Values = dict[str, Any]
 READ_AGAIN = ("robot_description", "robot_file")  # applied even if the value is the same: the file may have changed
@@ -107,8 +107,14 @@ class ParameterSet:
             entry = find(name, self._entries)
             if entry is not None:
                 self._described[name] = value
-                values[name] = self._declare(entry, name, self.given.get(name, value))
-        self.values = values
+        self.values = {**values, **self._of_joints(self.given)}
+        for name in self._described:
+            self._declare(find(name, self._entries), name, self.values[name])  # type: ignore[arg-type]  # found above
+
+    def _of_joints(self, given: Values) -> Values:
+        """Return the values of the joints' parameters: those given, else the model's. A number that is given sets its flag."""
+        known = {name: given.get(name, value) for name, value in self._described.items()}
+        return known | {flag: True for flag in limit_flags(given) if flag in known and flag not in given}
 
     def go_back(self, values: Values, given: Values, concerned: Callable[[str], bool]) -> Values:
         """Make what is concerned again as it was when `values` and `given` were this object's, for the same joints.
@@ -117,7 +123,8 @@ class ParameterSet:
         """
         joints = {name for name in (*self._described, *self.given) if concerned(name)}
         wanted = {name: value for name, value in values.items() if concerned(name) and name not in joints}
-        wanted |= {name: given.get(name, self._described.get(name)) for name in joints}
+        described = self._of_joints(given)
+        wanted |= {name: given.get(name, described.get(name)) for name in joints}
         now = {**self.given, **self.values}
         back = {name: value for name, value in wanted.items() if _plain(now.get(name)) != _plain(value)}
         rest = {name: value for name, value in self.given.items() if not concerned(name)}
@@ -175,10 +182,12 @@ class ParameterSet:
             now = {**self.given, **self.values}
             changed = {name for name, value in changes.items() if name in READ_AGAIN or repr(_plain(value)) != repr(
                 _plain(now.get(name)))}
-            self.values = {**self.values, **{name: value for name, value in changes.items() if name in self.values}}
             self.given = {**self.given, **of_joints}
+            self.values = {**self.values, **{name: value for name, value in changes.items() if name in self.values},
+                           **self._of_joints(self.given)}
             if changed:
                 self._apply(changed)
+            self._update_flags(before[0], changes)
         except RneaError as error:
             self.values, self.given = before
             return SetParametersResult(successful=False, reason=str(error))
@@ -189,6 +198,14 @@ class ParameterSet:
                 self._apply(set(changes))  # undoes what it had begun
             return SetParametersResult(successful=False, reason=in_words(error))
         return SetParametersResult(successful=True)
+
+
+    def _update_flags(self, before: Values, changes: Values) -> None:
+        """Set the node's flags has_..._limits that changed with the numbers of limits."""
+        flags = [name for name in self._described if name.endswith("_limits") and name not in changes
+                 and self.values[name] != before.get(name)]
+        with self._setting():
+            self._node.set_parameters([Parameter(flag, Parameter.Type.BOOL, self.values[flag]) for flag in flags])
 
 
 def _plain(value: Any) -> Any:

@@ -286,7 +286,7 @@ class DynamicsNode(Node):
         """Everything that the messages show of both the model and the parameters."""
         if self._robot is not None:
             values = self._settings.values
-            self._limits = joint_limits(values, self._robot, self._settings.given)
+            self._limits = joint_limits(values, self._robot)
             commanded, measured = efforts(self._robot, values)
             self._drives = DriveUse(self._robot.model, self._robot.joint_names, self._robot.springs, self._drives)
             self._pairing.inputs = self._inputs(self._robot)

@@ -92,7 +92,7 @@ class QueryNode(Node):
         """The robot that is asked, and its limits. Raises RneaError."""
         if self._robot is None:
             raise InputError(self._no_model())
-        return self._robot.robot, joint_limits(self._settings.values, self._robot, self._settings.given)
+        return self._robot.robot, joint_limits(self._settings.values, self._robot)
 
     async def _answer(self, name: str, robot: AnyRobot, request: Request, limits: Limits) -> dict[str, Any]:
         """Raises RneaError."""
@@ -134,7 +134,7 @@ class QueryNode(Node):
 
     def _tell(self) -> None:
         if self._robot is not None:
-            limits = joint_limits(self._settings.values, self._robot, self._settings.given)
+            limits = joint_limits(self._settings.values, self._robot)
             info = model_info(self._robot, limits, self.get_clock().now().to_msg())
             self._robot.describe(info)
             info.base = "floating" if isinstance(self._robot.robot, kinds.MOVING) else "fixed"

@@ -271,7 +271,7 @@ class ScalingNode(Node):
 
     def _use_limits(self) -> None:
         if self._robot is not None:
-            limits = joint_limits(self._settings.values, self._robot, self._settings.given)
+            limits = joint_limits(self._settings.values, self._robot)
             self._health.limits(self._robot.joint_names, limits)
             self._trajectory_executor.use(self._robot.planned, limits)
             self._path_marks.robot = self._robot.planned
