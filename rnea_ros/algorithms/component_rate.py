@@ -20,11 +20,12 @@ import numpy as np
 from ..algebra.vectors import ZERO, cross, skew
 from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_dynamics import joint_torque
+from .joint_dynamics import joint_torque, with_motors
 
 
 def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrenches=None, wrench_rates=None, offsets=True):
     """(tau, tau_rate) of the n coordinates; arguments and signs as in torque_rate.py, base at rest; any scalar."""
+    motion_of_joints = qd, qdd, qddd
     q, qd, qdd, qddd = to_links(model, q, offset=True), *(to_links(model, x) for x in (qd, qdd, qddd))
     turns = [None] + [_Step(link, q[k]) for k, link in enumerate(model.links[1:], start=1)]
     motion = [(ZERO, ZERO, ZERO, -gravity, ZERO, None, None)]
@@ -43,7 +44,7 @@ def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrench
         loads[link.parent] = [a + b for a, b in zip(loads[link.parent], passed, strict=True)]
         along = 0 if link.sigma == mdh.PRISMATIC else 1
         tau[k], tau_rate[k] = joint_torque(link.term, load[along][2], load[along + 2][2], qd[k], qdd[k], qddd[k], offsets)
-    return from_links(model, tau), from_links(model, tau_rate)
+    return with_motors(model.coupled_motors, from_links(model, tau), from_links(model, tau_rate), *motion_of_joints, offsets)
 
 
 class _Step:

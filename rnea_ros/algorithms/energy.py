@@ -20,7 +20,7 @@ from ..algebra.vectors import ZERO, cross
 from ..model.tree import JointDynamics
 from . import component_rate
 from . import torque_rate as newton_euler
-from .joint_dynamics import without_load_friction
+from .joint_dynamics import with_motors, without_load_friction
 from .mass_matrix import composites, link_poses, mass_matrix
 from .torque_rate import BaseMotion
 
@@ -33,7 +33,9 @@ def momenta(model, q, qd, v=ZERO, w=ZERO, inertias=None):
     rest = q * 0.0
     motion = newton_euler.kinematics(model, q, rest, qd, rest, BaseMotion(a=v, wd=w))
     forces = newton_euler.dynamics(model, motion, rest, qd, rest, inertias=inertias, offsets=False)
-    return newton_euler.from_links(model, forces.tau), forces.f[0], forces.n[0]
+    tau = newton_euler.from_links(model, forces.tau)
+    tau, _rate = with_motors(model.coupled_motors, tau, rest, rest, qd, rest, offsets=False)
+    return tau, forces.f[0], forces.n[0]
 
 
 def first_moments(model, q, inertias=None):
@@ -58,7 +60,8 @@ def center_of_mass(model, q, qd, v=ZERO, w=ZERO, inertias=None):
 
 def coriolis(model, q, qd, x, inertias=None):
     """C(q, qd) x, (n,); the columns of C from unit vectors x."""
-    rest, bare = q * 0.0, replace(model, links=tuple(replace(link, term=JointDynamics()) for link in model.links))
+    rest = q * 0.0
+    bare = replace(model, links=tuple(replace(link, term=JointDynamics()) for link in model.links), coupled_motors=())
     h, _rate = newton_euler.torque_and_rate(bare, q, jets(qd, x), rest, rest, inertias=inertias)
     return derivative(h, 1) * 0.5
 

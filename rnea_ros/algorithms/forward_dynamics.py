@@ -8,8 +8,9 @@ velocities seen in frame j in (34), accelerations moved out with T and forces mo
     K alpha      the force through the joint is f = K T Vd_i + alpha
 
 Joint dynamics: friction and offset are taken off the torque, (44); the rotor inertia Ia joins H, (36).
-Every joint must have a coordinate of its own. Mimic joints are tied by gears, outside of the tree, so that no recursion over
-the tree can free them one by one: then M qdd = tau - H is solved as in 3.3.1, from the tips inwards, where M is sparse.
+Every joint must have a coordinate of its own. Mimic joints and coupled transmissions tie joints by gears, outside of the tree,
+so that no recursion over the tree can free them one by one: then M qdd = tau - H is solved as in 3.3.1, from the tips inwards,
+where M is sparse.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ def _unloaded(model, qd, tau):
 
 
 def articulated(model):
-    """Whether every joint has a coordinate of its own."""
+    """Whether every joint has a coordinate of its own, and no motor ties several joints."""
     used = [link.coordinate for link in model.links if link.coordinate != NO_COORDINATE]
-    return len(used) == len(set(used))
+    return len(used) == len(set(used)) and not model.coupled_motors
 
 
 def _by_mass_matrix(model, q, qd, tau, gravity, inertias, wrenches):

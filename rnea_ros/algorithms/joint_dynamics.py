@@ -15,6 +15,11 @@ all other friction is taken off: a quadratic equation.
 
     T = X + m sqrt(X^2 + l^2),    m = mu tanh(qd / v)
     X = (T - m sqrt(T^2 + (1 - m^2) l^2)) / (1 - m^2)
+
+A motor of a coupled transmission turns with several joints, at the speed g^T qd for a constant row g (model/tree.py:
+CoupledMotor). By virtual work its rotor and its friction, the same terms at that speed, act on the joints as
+
+    tau += g t(g^T qd, g^T qdd)      tau_rate += g t'(g^T qd, g^T qdd, g^T qddd)      M += g J g^T
 """
 
 from __future__ import annotations
@@ -48,6 +53,25 @@ def load_friction(term, T, qd):
     m = np.tanh(qd / term.smoothing) * term.load_dependent
     left = 1.0 - m * m
     return T - (T - m * np.sqrt(T * T + left * term.load_smoothing**2)) / left
+
+
+def with_motors(motors, tau, rate, qd, qdd, qddd, offsets=True):
+    """(torque, torque rate) of the n coordinates with the torques of coupled motors added to tau and rate."""
+    tau, rate = list(tau), list(rate)
+    for motor in motors:
+        t, t_rate = joint_dynamics(motor.term, motor.motion(qd), motor.motion(qdd), motor.motion(qddd), offsets)
+        for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+            tau[k], rate[k] = tau[k] + t * ratio, rate[k] + t_rate * ratio
+    return tau, rate
+
+
+def add_motors(motors, table, values):
+    """Add g x g^T of every coupled motor to the entries table[i][j] of a matrix (n, n), in place; values: x by name."""
+    for motor in motors:
+        x, pairs = values[motor.name], list(zip(motor.coordinates, motor.ratios, strict=True))
+        for i, a in pairs:
+            for j, b in pairs:
+                table[i][j] = table[i][j] + x * (a * b)
 
 
 def without_load_friction(model):

@@ -15,6 +15,7 @@ from ..algebra.vectors import rotate_inertia, shift
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from .coordinates import from_links, to_links
+from .joint_dynamics import add_motors
 from .spatial import axis, inertia, inertia_of, symmetric, transform
 
 
@@ -56,6 +57,7 @@ def partitions(model, q, inertias=None):
                 _add(M, c, above.coordinate, (axis(above) @ f) * above.multiplier, twice=c == above.coordinate and i != k)
             f, i = T[i].T @ f, above.parent
         A12[c] = [a + b for a, b in zip(A12[c], f, strict=True)]
+    add_motors(model.coupled_motors, M, {motor.name: motor.term.armature for motor in model.coupled_motors})
     return bodies[0], np.array(A12).reshape(model.n, 6).T, np.array(M).reshape(model.n, model.n)
 
 
@@ -83,4 +85,8 @@ def locked(model, q, inertias=None):
     bodies = [inertia(*body) for body in composites(model, link_poses(model, q), inertias)]
     alone = [axis(link) @ body @ axis(link) + link.term.armature for link, body in zip(model.links, bodies, strict=True)]
     geared = [x * link.multiplier for x, link in zip(alone, model.links, strict=True)]
-    return list(np.diag(bodies[0])), from_links(model, geared)
+    joints = from_links(model, geared)
+    for motor in model.coupled_motors:
+        for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+            joints[k] = joints[k] + ratio**2 * motor.term.armature
+    return list(np.diag(bodies[0])), joints

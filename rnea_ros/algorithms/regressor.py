@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..algebra.linear_forms import coefficients
 from ..algebra.vectors import ZERO, cross
 from .coordinates import from_links
+from .joint_dynamics import with_motors
 from .torque_rate import BaseMotion, dynamics, kinematics
 
 
@@ -26,6 +27,7 @@ def regressor(model, count, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), r
     motion = kinematics(model, q, qd, qdd, qddd, base._replace(a=base.a - gravity))
     forces = dynamics(model, motion, qd, qdd, qddd)
     tau, tau_rate = from_links(model, forces.tau), from_links(model, forces.tau_rate)
+    tau, tau_rate = with_motors(model.coupled_motors, tau, tau_rate, qd, qdd, qddd)
     if root:
         f, n, fd, nd = (load[0] for load in (forces.f, forces.n, forces.fd, forces.nd))
         tau = [*f, *n, *tau]

@@ -15,7 +15,7 @@ from ..algebra.vectors import ZERO, cross
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from .coordinates import from_links, to_links
-from .joint_dynamics import joint_dynamics, load_share
+from .joint_dynamics import add_motors, joint_dynamics, load_share
 from .variations import back, carried, changes, inertial, state, transposed
 
 
@@ -68,7 +68,13 @@ def sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
         for table, unit in ((tables[1], (1.0, 0.0)), (tables[2], (0.0, 1.0))):
             # the term's rate is linear in qdd, qddd
             table[i][i] = table[i][i] + joint_dynamics(link.term, speeds[i], *unit)[1]
-    return [_folded(model, table) for table in tables]
+    found = [_folded(model, table) for table in tables]
+    if model.coupled_motors:
+        found = [table.astype(object) for table in found]  # entries may become symbols
+        for table, unit in ((found[1], (1.0, 0.0)), (found[2], (0.0, 1.0))):
+            slopes = {motor.name: joint_dynamics(motor.term, motor.motion(qd), *unit)[1] for motor in model.coupled_motors}
+            add_motors(model.coupled_motors, table, slopes)
+    return found
 
 
 def _load_friction(now, tables, i, qd, qdd):
@@ -84,7 +90,7 @@ def _load_friction(now, tables, i, qd, qdd):
 
 
 def _folded(model, table):
-    """Rows and columns of links 0..N to those of the n coordinates: mimic joints follow, and hand back their torques."""
+    """Return a table (n, n) of coordinates from one of links 0..N: torques of mimic joints add to those that they follow."""
     rows = np.array(from_links(model, np.array(table))).reshape(model.n, len(model.links))
     return np.array(from_links(model, rows.T)).reshape(model.n, model.n).T
 

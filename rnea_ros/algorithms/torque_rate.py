@@ -22,7 +22,7 @@ import numpy as np
 from ..algebra.vectors import ZERO, Z, cross
 from ..model import mdh
 from .coordinates import from_links, to_links
-from .joint_dynamics import joint_torque
+from .joint_dynamics import joint_torque, with_motors
 
 
 class BaseMotion(NamedTuple):
@@ -153,4 +153,5 @@ def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), **
     """(tau, tau_rate) of the n coordinates, mimic joints folded. gravity: acceleration (3,) in frame 0 [m/s^2]."""
     falling = base._replace(a=base.a - gravity)  # constant in the inertial frame: no jerk
     forces = dynamics(model, kinematics(model, q, qd, qdd, qddd, falling), qd, qdd, qddd, **options)
-    return from_links(model, forces.tau), from_links(model, forces.tau_rate)
+    return with_motors(model.coupled_motors, from_links(model, forces.tau), from_links(model, forces.tau_rate), qd, qdd, qddd,
+                       options.get("offsets", True))

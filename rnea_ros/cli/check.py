@@ -36,11 +36,12 @@ def run(args: argparse.Namespace) -> Outcome:
     kind = "" if isinstance(robot, Robot) else f" ({'; '.join(kinds.described(robot))})"
     sorts = (("warning", warnings), ("accepted", accepted), ("note", notes))
     lines = [f"{word}: {text}" for word, texts in sorts for text in texts]
+    lines += [f"coupled motor: {text}" for part in parts for text in kinds.couplings(part)]
     tree, mass = parts[0], sum(part.total_mass for part in parts)
     lines.append(f"{tree.name}: {tree.n} joints{kind}, {mass:.6g} kg, {counted(len(warnings), 'warning')}")
     return Outcome("\n".join(lines), {
         "robot": tree.name, "kind": type(robot).__name__, "joints": tree.n, "total_mass": mass, "warnings": warnings,
-        "accepted": accepted, "notes": notes}, int(bool(warnings)))
+        "accepted": accepted, "notes": notes, "coupled_motors": kinds.couplings(tree)}, int(bool(warnings)))
 
 
 def counted(number: int, noun: str) -> str:

@@ -45,6 +45,8 @@ def as_json(robot: Robot) -> dict[str, Any]:
               "J": link.J.tolist(), "term": asdict(link.term)} for link in robot.model.links]
     frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()}
     joints = [asdict(joint) for joint in robot.model.joints]
+    motors = [{"name": motor.name, "ratios": dict(zip((robot.joint_names[k] for k in motor.coordinates), motor.ratios)),
+               "term": asdict(motor.term)} for motor in robot.model.coupled_motors]
     return {"name": robot.name, "model_id": robot.model_id, "base": robot.model.base, "root_link": robot.root_link,
             "total_mass": robot.total_mass, "reconstruction_error": robot.reconstruction_error,
-            "joints": joints, "links": links, "frames": frames, "warnings": list(robot.warnings)}
+            "joints": joints, "links": links, "coupled_motors": motors, "frames": frames, "warnings": list(robot.warnings)}

@@ -1,7 +1,8 @@
 """Base inertial parameters: the fewest combinations of parameters that say the same about every torque of a robot.
 
-By the rule of regrouping.py, which needs the geometry only; where joints mimic others, which may hide more than the rule can
-know, by QR of regressors at random states among what the rule leaves (Gautier 1991). The numeric way also works alone.
+By the rule of regrouping.py, which needs the geometry only. Mimic joints, and motors that turn with several joints, may hide
+more than the rule can know: then by QR of regressors at random states among what the rule leaves (Gautier 1991). The numeric
+way also works alone.
 """
 
 from __future__ import annotations
@@ -110,9 +111,10 @@ def base_parameters(model: Model, gravity: ArrayLike = GRAVITY, terms: Iterable[
 
 
 def independent(model: Model) -> bool:
-    """Whether every moving link has a coordinate of its own, which moves it."""
+    """Whether every moving link has a coordinate of its own, which moves it, and no motor turns with several."""
     moving = [link for link in model.links if link.joint]
-    return len({link.coordinate for link in moving}) == len(moving) and all(link.multiplier for link in moving)
+    own = len({link.coordinate for link in moving}) == len(moving) and all(link.multiplier for link in moving)
+    return own and not model.coupled_motors
 
 
 def regrouped(model: Model, gravity: ArrayLike = GRAVITY, second_moments: bool = False) -> Model:
@@ -160,7 +162,8 @@ def _second_moments() -> np.ndarray:
 def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: ArrayLike, free_root: bool,
              tolerance: float) -> BaseParameters:
     slots = {(parameter.link, parameter.kind): slot for slot, parameter in enumerate(listed)}
-    rows = {slot: np.eye(len(listed))[slot] for (_, kind), slot in slots.items() if kind not in FELT}
+    rows = {slot: np.eye(len(listed))[slot] for (link, kind), slot in slots.items()
+            if kind not in FELT or link >= len(model.links)}
     groups = _groups(model, listed, gravity, free_root, Tolerances(tolerance, DUST, CLEAR), np.eye(len(FELT)))
     rows |= {slots[k, FELT[i]]: row for (k, i), row in groups.items()}
     kept = sorted(rows)
@@ -176,7 +179,7 @@ def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_
     found: dict[tuple[int, int], np.ndarray] = {}
     groups = np.zeros((len(model.links), len(FELT), len(listed)))
     for slot, (link, kind, *_) in enumerate(listed):
-        if kind in FELT:
+        if kind in FELT and link < len(groups):
             groups[link, FELT.index(kind), slot] = 1.0
     felt = joints(model, np.asarray(gravity, dtype=float), free_root, care.tolerance)
     for k in range(len(felt) - 1, -1, -1):
@@ -225,7 +228,8 @@ def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: ArrayL
     """
     n, g = model.n, np.asarray(gravity, dtype=float)
     links = tuple(replace(link, term=replace(link.term, smoothing=JUMP)) for link in model.links)
-    unknown = with_unknowns(replace(model, links=links), listed)
+    motors = tuple(replace(motor, term=replace(motor.term, smoothing=JUMP)) for motor in model.coupled_motors)
+    unknown = with_unknowns(replace(model, links=links, coupled_motors=motors), listed)
     blocks = {"q": n, "qd": n, "qdd": n} | ({"base": 9} if free_root else {})
 
     def function(q, qd, qdd, base=np.zeros(9)):

@@ -2,6 +2,7 @@
 
 For each link that a joint moves, in its MDH frame: mass, first moments, and the inertia about the frame's origin. For its
 joint, on demand: the rotor's inertia as the joint feels it, Coulomb and viscous friction, constant torque (joint_dynamics.py).
+For each motor of a coupled transmission, on demand: its inertia, Coulomb and viscous friction, at the motor.
 """
 
 from __future__ import annotations
@@ -22,10 +23,16 @@ TERMS = ("Ia", "coulomb", "viscous", "offset")
 _UNITS = dict(zip(INERTIAL, ("kg", *["kg m"] * 3, *["kg m^2"] * 6), strict=True))
 _TURNING = dict(zip(TERMS, ("kg m^2", "N m", "N m s/rad", "N m"), strict=True))
 _SLIDING = dict(zip(TERMS, ("kg", "N", "N s/m", "N"), strict=True))
+OF_MOTORS = ("Ia", "coulomb", "viscous")  # of TERMS
 
 
 class Parameter(NamedTuple):
-    """Of link number `link`. kind: one of INERTIAL or TERMS. owner: the link's name, for TERMS the joint's."""
+    """Parameter of a link, a joint, or a coupled motor.
+
+    link  : number of the link that the joint moves; of coupled motor k the number of links + k
+    kind  : one of INERTIAL or TERMS
+    owner : name of the link, for TERMS of the joint or the coupled motor
+    """
 
     link: int
     kind: str
@@ -53,7 +60,8 @@ class LinearTerm(NamedTuple):
 def parameters(model: Model, terms: Iterable[str] = (), root: bool = False) -> tuple[Parameter, ...]:
     """All of them, link by link.
 
-    terms : which of TERMS are wanted for each joint
+    terms : which of TERMS are wanted for each joint. With Ia those OF_MOTORS are listed for each coupled motor: its inertia
+            and its friction act on several joints alike
     root  : whether those of the root link are wanted, which only the wrench at a free base feels
     """
     wanted = set(terms)
@@ -66,19 +74,29 @@ def parameters(model: Model, terms: Iterable[str] = (), root: bool = False) -> t
         if link.joint:
             units = _SLIDING if link.sigma == mdh.PRISMATIC else _TURNING
             found += [Parameter(k, kind, link.joint, units[kind]) for kind in TERMS if kind in wanted]
+    for k, motor in enumerate(model.coupled_motors if "Ia" in wanted else (), start=len(model.links)):
+        found += [Parameter(k, kind, motor.name, _TURNING[kind]) for kind in OF_MOTORS]
     return tuple(found)
 
 
 def values(model: Model, listed: Sequence[Parameter]) -> np.ndarray:
     """Their values in a model (p,)."""
-    links = [_values(link) for link in model.links]
+    links = [*map(_values, model.links), *(_term_values(motor.term) for motor in model.coupled_motors)]
     return np.array([links[parameter.link][parameter.kind] for parameter in listed], dtype=float)
 
 
 def _values(link: Link) -> dict[str, Any]:
-    term = link.term
-    joint = (term.armature, term.coulomb, term.viscous, term.offset)
-    return dict(zip((*INERTIAL, *TERMS), (*ten(link.m, link.ms, link.J), *joint), strict=True))
+    return {**dict(zip(INERTIAL, ten(link.m, link.ms, link.J), strict=True)), **_term_values(link.term)}
+
+
+def _term_values(term: JointDynamics) -> dict[str, Any]:
+    return dict(zip(TERMS, (term.armature, term.coulomb, term.viscous, term.offset), strict=True))
+
+
+def _with_terms(term: JointDynamics, given: Mapping[str, float]) -> JointDynamics:
+    """Return joint dynamics with the given values by kind."""
+    rotor = given["Ia"] / term.gear_ratio**2 if "Ia" in given else term.rotor_inertia
+    return replace(term, rotor_inertia=rotor, **{kind: given[kind] for kind in TERMS[1:] if kind in given})
 
 
 def with_values(model: Model, listed: Sequence[Parameter], new: Sequence[float] | np.ndarray) -> Model:
@@ -86,16 +104,16 @@ def with_values(model: Model, listed: Sequence[Parameter], new: Sequence[float] 
 
     Raises InputError for a negative Ia or friction, which no JointDynamics takes.
     """
-    links = list(model.links)
+    links, motors = list(model.links), list(model.coupled_motors)
     for number, given in _by_link(listed, [float(x) for x in new]).items():
+        if number >= len(links):
+            motor = motors[number - len(links)]
+            motors[number - len(links)] = replace(motor, term=_with_terms(motor.term, given))
+            continue
         link = links[number]
         m, ms, J = inertia({**_values(link), **given})
-        term = link.term
-        if given.keys() & set(TERMS):
-            rotor = given["Ia"] / term.gear_ratio**2 if "Ia" in given else term.rotor_inertia
-            term = replace(term, rotor_inertia=rotor, **{kind: given[kind] for kind in TERMS[1:] if kind in given})
-        links[number] = replace(link, m=m, ms=frozen(ms), J=frozen(J), term=term)
-    return replace(model, links=tuple(links))
+        links[number] = replace(link, m=m, ms=frozen(ms), J=frozen(J), term=_with_terms(link.term, given))
+    return replace(model, links=tuple(links), coupled_motors=tuple(motors))
 
 
 def with_unknowns(model: Model, listed: Sequence[Parameter]) -> Model:
@@ -105,12 +123,17 @@ def with_unknowns(model: Model, listed: Sequence[Parameter]) -> Model:
     """
     still = frozen(np.zeros(3))
     links = [replace(link, m=0.0, ms=still, J=frozen(np.zeros((3, 3))), term=JointDynamics()) for link in model.links]
+    motors = [replace(motor, term=JointDynamics()) for motor in model.coupled_motors]
+    terms = [*(link.term for link in model.links), *(motor.term for motor in model.coupled_motors)]
     for number, given in _by_link(listed, unknowns(len(listed))).items():
         names = {"armature" if kind == "Ia" else kind: given[kind] for kind in TERMS if kind in given}
-        form: dict[str, Any] = dict(zip(("m", "ms", "J"), inertia(given), strict=True))
-        form["term"] = LinearTerm(**names, smoothing=model.links[number].term.smoothing)
-        links[number] = replace(links[number], **form)
-    return replace(model, links=tuple(links))
+        form: dict[str, Any] = {"term": LinearTerm(**names, smoothing=terms[number].smoothing)}
+        if number >= len(links):
+            motors[number - len(links)] = replace(motors[number - len(links)], **form)
+        else:
+            form |= dict(zip(("m", "ms", "J"), inertia(given), strict=True))
+            links[number] = replace(links[number], **form)
+    return replace(model, links=tuple(links), coupled_motors=tuple(motors))
 
 
 def _by_link(listed: Sequence[Parameter], given: Iterable[Any]) -> dict[int, dict[str, Any]]:

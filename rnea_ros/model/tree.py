@@ -112,6 +112,26 @@ class JointDynamics:
 
 
 @dataclass(frozen=True)
+class CoupledMotor:
+    """Motor that turns with several joints: its speed is the sum of ratios times joint velocities.
+
+    name        : "coupling.motor", as in the robot file
+    coordinates : numbers of the joints that turn it
+    ratios      : turns of the rotor for one turn of each of these joints [-] (prismatic joints: rad/m)
+    term        : rotor inertia and friction at the motor's shaft, at the speed of the motor; gear_ratio is 1
+    """
+
+    name: str
+    coordinates: tuple[int, ...]
+    ratios: tuple[float, ...]
+    term: JointDynamics
+
+    def motion(self, qd: Any) -> Any:
+        """Return the speed of the motor from joint velocities (n,), or (n, ...); likewise for accelerations and jerks."""
+        return sum(qd[k] * ratio for k, ratio in zip(self.coordinates, self.ratios, strict=True))
+
+
+@dataclass(frozen=True)
 class ContactCalibration:
     """Effort that the model leaves unexplained at one joint in free motion, and the contact threshold beside it.
 
@@ -252,6 +272,7 @@ class Model(Frozen):
     efforts : what the robot means by the effort of a joint; no URDF says it
     warnings : what is doubtful, a sentence each; accepted_warnings : those whose names the robot file accepts
     contact : contact thresholds by joint, as learnt from free motion
+    coupled_motors : motors of coupled transmissions; no URDF has them
     """
 
     name: str
@@ -268,6 +289,7 @@ class Model(Frozen):
     efforts: Efforts = TOTAL
     accepted_warnings: tuple[ModelWarning, ...] = ()
     contact: Mapping[str, ContactCalibration] = field(default_factory=dict)
+    coupled_motors: tuple[CoupledMotor, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
@@ -299,6 +321,8 @@ class Model(Frozen):
         for link in self.links:
             rest = [getattr(link, f.name) for f in fields(link) if f.name not in ("ms", "J")]
             digest.update(repr((rest, link.ms.tolist(), link.J.tolist())).encode())
+        if self.coupled_motors:
+            digest.update(repr(self.coupled_motors).encode())
         return digest.hexdigest()[:16]
 
     def frame(self, link_name: str) -> Frame:
@@ -324,4 +348,15 @@ class Model(Frozen):
         if tied := [link.joint for link in links if link.term.load_dependent and counts[link.coordinate] > 1]:
             raise InputError(f"load_dependent of {some(tied, quoted=True)}: mimic joints tie it to others, so that its "
                              "share of their torque is not known; friction by load needs a coordinate of its own")
-        return replace(self, links=links)
+        return replace(self, links=links).with_coupled_motors(self.coupled_motors)
+
+    def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> Model:
+        """Return the model with these motors of coupled transmissions.
+
+        InputError where a joint of theirs has friction by load: its load would depend on the accelerations of other joints.
+        """
+        turned = {k for motor in motors for k in motor.coordinates}
+        if loaded := [link.joint for link in self.links if link.term.load_dependent and link.coordinate in turned]:
+            raise InputError(f"load_dependent of {some(loaded, quoted=True)}: a coupling turns its motor with several joints, "
+                             "so that its share of their torque is not known; friction by load needs a motor of its own")
+        return replace(self, coupled_motors=tuple(motors))

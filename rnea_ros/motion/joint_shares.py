@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algorithms.coordinates import from_links, to_links
-from ..algorithms.joint_dynamics import joint_dynamics, load_share
+from ..algorithms.joint_dynamics import joint_dynamics, load_share, with_motors
 from ..model.tree import JointDynamics, Model
 
 
@@ -33,11 +33,12 @@ class JointShares:
     def __init__(self, model: Model):
         self._model = model
         terms = [link.term for link in model.links]
+        every = [*terms, *(motor.term for motor in model.coupled_motors)]
         self._viscous = [JointDynamics(viscous=term.viscous, asymmetry=term.asymmetry, smoothing=term.smoothing)
-                         for term in terms]
-        self._still = [replace(term, rotor_inertia=0.0, viscous=0.0, asymmetry=0.0) for term in terms]
+                         for term in every]
+        self._still = [replace(term, rotor_inertia=0.0, viscous=0.0, asymmetry=0.0) for term in every]
         self._loaded = [link for link in model.links if link.term.load_dependent]
-        self._none = all(term.viscous == term.breakaway == term.offset == term.load_dependent == 0.0 for term in terms)
+        self._none = all(term.viscous == term.breakaway == term.offset == term.load_dependent == 0.0 for term in every)
 
     def __call__(self, qd: np.ndarray, qdd: np.ndarray, gravity: ArrayLike = 0.0, gravity_rate: ArrayLike = 0.0) -> Shares:
         if self._none:
@@ -53,6 +54,9 @@ class JointShares:
 
     def _total(self, terms: list[JointDynamics], qd: np.ndarray, qdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         speeds, accelerations = to_links(self._model, qd), to_links(self._model, qdd)
-        pairs = [joint_dynamics(term, v, a, 0.0) for term, v, a in zip(terms, speeds, accelerations, strict=True)]
+        of_links, of_motors = terms[:len(speeds)], terms[len(speeds):]
+        pairs = [joint_dynamics(term, v, a, 0.0) for term, v, a in zip(of_links, speeds, accelerations, strict=True)]
         torque, rate = (from_links(self._model, column) for column in zip(*pairs))
+        motors = [replace(motor, term=term) for motor, term in zip(self._model.coupled_motors, of_motors, strict=True)]
+        torque, rate = with_motors(motors, torque, rate, qd, qdd, np.zeros_like(qd))
         return np.array(torque), np.array(rate)

@@ -145,6 +145,9 @@ class _Friction:
         for link in model.links:
             if link.coordinate >= 0:
                 viscous[link.coordinate] += link.multiplier**2 * link.term.viscous
+        for motor in model.coupled_motors:  # friction that joints pass to each other by a coupling is left out
+            for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+                viscous[k] += ratio**2 * motor.term.viscous
         self._coulomb, self._viscous = rubs[:, None] * coulomb(model), rubs[:, None] * viscous
         self._stiction, self.qd = stiction, qd
 

@@ -142,7 +142,9 @@ def commanded(robot: LinkSideRobot) -> LinkSideRobot:
         return weightless
     terms = {link.joint: JointDynamics(rotor_inertia=link.term.rotor_inertia, gear_ratio=link.term.gear_ratio)
              for link in robot.model.links if link.joint}
-    return weightless.with_joint_dynamics(terms)
+    motors = [replace(motor, term=JointDynamics(rotor_inertia=motor.term.rotor_inertia))
+              for motor in robot.model.coupled_motors]
+    return weightless.with_joint_dynamics(terms).with_coupled_motors(motors)
 
 
 def velocity_by_position(robot: LinkSideRobot, limits: VelocityLimits) -> Quantity:

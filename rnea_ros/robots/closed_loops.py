@@ -48,7 +48,7 @@ class LoopKinematics(LoopDerivatives):
     order = 3  # derivatives of q that the torque rate needs
 
     def __init__(self, tree: Robot, loops: Source):
-        validation.no_load_friction(tree.model, "robot with loops")
+        validation.only_plain_joints(tree.model, "robot with loops")
         self.tree = tree
         self._closure = LoopClosure(tree.model, declared_loops.read(loops, type(self).__name__, tree.model), tree.backend)
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..algebra.arrays import Array
-from ..model.tree import Model
+from ..model.tree import JointDynamics, Model
 from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .parallel import ParallelRobot
@@ -27,6 +27,9 @@ def coulomb(model: Model) -> Array:
         if link.coordinate >= 0:
             least = link.term.load_dependent * link.term.load_smoothing
             friction[link.coordinate] += abs(link.multiplier) * (link.term.breakaway + least)
+    for motor in model.coupled_motors:
+        for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+            friction[k] += abs(ratio) * motor.term.breakaway
     return friction
 
 
@@ -60,6 +63,11 @@ def without_coulomb(robot: Kind) -> Kind:
         return ElasticRobot(without_coulomb(robot.robot), robot._parameters.over({"drives": drives}))
     rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry
              or link.term.load_dependent}
+    if any(motor.term.breakaway for motor in robot.model.coupled_motors):
+        robot = robot.with_coupled_motors([replace(motor, term=_smooth(motor.term)) for motor in robot.model.coupled_motors])
+    return robot.with_joint_dynamics({joint: _smooth(term) for joint, term in rough.items()}) if rough else robot
+
+
+def _smooth(term: JointDynamics) -> JointDynamics:
     bare = dict.fromkeys(("coulomb", "stribeck", "asymmetry", "load_dependent"), 0.0)
-    smooth = {joint: replace(term, viscous=term.viscous + abs(term.asymmetry), **bare) for joint, term in rough.items()}
-    return robot.with_joint_dynamics(smooth) if rough else robot
+    return replace(term, viscous=term.viscous + abs(term.asymmetry), **bare)

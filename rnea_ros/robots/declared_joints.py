@@ -11,7 +11,7 @@ import numpy as np
 from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.schema import QUANTITIES
 from ..model.robot_file.validation import position_range
-from ..model.tree import ContactCalibration, Joint, JointDynamics, Model
+from ..model.tree import ContactCalibration, CoupledMotor, Joint, JointDynamics, Model
 from ..model.velocity_limits import VelocityByPosition
 
 FORCE = "joint_force"
@@ -76,6 +76,20 @@ def _term(term: JointDynamics, drive: Mapping[str, Any], friction: Mapping[str, 
     for key in ("coulomb", "viscous"):
         found[key] = found.get(key, getattr(term, key)) + drive.get(key, 0.0)
     return replace(term, **found)
+
+
+def coupled_motors(model: Model, file: RobotFile) -> tuple[CoupledMotor, ...]:
+    """Return the motors of coupled transmissions, without the joints that do not turn them."""
+    found = []
+    for name, coupling in file.section("couplings").items():
+        for motor, given in coupling["motors"].items():
+            turned = {model.joint_names.index(joint): float(ratio)
+                      for joint, ratio in zip(coupling["joints"], given["ratios"], strict=True) if ratio}
+            term = {key: float(given[key]) for key in ("rotor_inertia", "coulomb", "viscous") if key in given}
+            smoothing = float(given.get("smoothing", JointDynamics().smoothing * max(map(abs, turned.values()))))
+            found.append(CoupledMotor(f"{name}.{motor}", tuple(turned), tuple(turned.values()),
+                                      JointDynamics(**term, smoothing=smoothing)))
+    return tuple(found)
 
 
 class DeclaredPayload(NamedTuple):

@@ -72,7 +72,7 @@ class ElasticRobot(OneTree, ElasticDerivatives, ElasticEnergetics, LinkKinematic
         """parameters: path of a robot file, or its content; see elastic_parameters.py. ModelError says all that is wrong."""
         if robot.model.base != "fixed":
             raise InputError("elastic joints are supported for robots with base='fixed' only")
-        validation.no_load_friction(robot.model, "ElasticRobot")
+        validation.only_plain_joints(robot.model, "ElasticRobot")
         self.robot = robot
         (self.motors, rotors), self._parameters = elastic_parameters.motors(robot.model, parameters)
         self.model = unified(robot.model, [*rotors, *robot.payloads.values()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -142,7 +143,7 @@ class Energetics:
 
 
 def friction(model: Model, qd: Array, qdd: Array) -> tuple[Array, Array]:
-    """Joint dynamics without rotors; those of mimic joints count at the joint that they follow."""
+    """Return friction and offsets and their rates; those of mimic joints count at the joint that they follow."""
     found = np.zeros((2, *np.shape(qd)))
     for link in model.links:
         if link.coordinate != NO_COORDINATE:
@@ -150,6 +151,13 @@ def friction(model: Model, qd: Array, qdd: Array) -> tuple[Array, Array]:
             rest = np.zeros_like(qd[..., k])
             found[0, ..., k] += m * joint_dynamics(link.term, m * qd[..., k], rest, rest)[0]
             found[1, ..., k] += m * joint_dynamics(link.term, m * qd[..., k], m * qdd[..., k], rest)[1]
+    for motor in model.coupled_motors:
+        term, rest = replace(motor.term, rotor_inertia=0.0), np.zeros_like(qd[..., 0])
+        speed, acceleration = (motor.motion(np.moveaxis(x, -1, 0)) for x in (qd, qdd))
+        torque, rate = joint_dynamics(term, speed, acceleration, rest)
+        for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+            found[0, ..., k] += ratio * torque
+            found[1, ..., k] += ratio * rate
     return found[0], found[1]
 
 

@@ -74,7 +74,7 @@ class FloatingRobot(OneTree, FreeDerivatives):
         """carried: whether something else moves the base, as robot files say it by `base: prescribed`."""
         if robot.model.base != "floating":
             raise InputError(f"robot '{robot.name}' has a fixed base; load it with base='floating'")
-        validation.no_load_friction(robot.model, "FloatingRobot")
+        validation.only_plain_joints(robot.model, "FloatingRobot")
         self.robot, self.carried = robot, carried
 
     @classmethod

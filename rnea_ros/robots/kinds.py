@@ -79,6 +79,12 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
+def couplings(robot: Robot) -> list[str]:
+    """Return the motors of coupled transmissions with their speeds: "wrist.motor_6 = 32 joint_5 + 32 joint_6"."""
+    return [f"{motor.name} = " + " + ".join(f"{ratio:g} {robot.joint_names[k]}" for k, ratio in zip(
+        motor.coordinates, motor.ratios, strict=True)) for motor in robot.model.coupled_motors]
+
+
 def described(robot: AnyRobot) -> list[str]:
     """What the kind of robot adds to its tree, a line each."""
     lines: list[tuple[str, Any]] = []
@@ -94,6 +100,7 @@ def described(robot: AnyRobot) -> list[str]:
                               f"{robot.model.links[motor.link].name}" for motor in robot.motors])]
     if isinstance(robot, SpringRobot):
         lines.append(("spring joints", robot.spring_joints))
+    lines.append(("coupled motors", couplings(tree(robot))))
     payloads = tree(robot).payloads
     lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in payloads.items()]))
     return [type(robot).__name__, *(f"{what}: {some(values)}" for what, values in lines if values)]

@@ -26,10 +26,12 @@ from .springs import SpringRobot
 
 MOVING_BASES = ("floating", "prescribed")
 LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
+COUPLINGS = "couplings"
 # What a robot file declares -> the class that serves it; no class serves anything else together.
 SERVED = {frozenset(declared): kind for kind, declared in {
     "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,), "FloatingLoopRobot": (LOOPS, MOVING),
     "ElasticRobot": (ELASTIC,), "SpringRobot": (SPRINGS,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
+SERVED[frozenset({COUPLINGS})] = "Robot"
 MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
     "Robot": lambda robot, file: robot,
     "FloatingRobot": lambda robot, file: FloatingRobot(robot, _carried(file)),
@@ -71,7 +73,7 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
 
 def kind(file: RobotFile) -> str:
     """The class that serves what the file declares. ModelError if none does."""
-    found = {word for word in (LOOPS, PLATFORM, SPRINGS) if word in file.content}
+    found = {word for word in (LOOPS, PLATFORM, SPRINGS, COUPLINGS) if word in file.content}
     found |= {ELASTIC for section in ("elastic_joints", "motors") if section in file.content}
     found |= {MOVING for base in MOVING_BASES if file.content.get("base") == base}
     if frozenset(found) not in SERVED:
@@ -89,6 +91,7 @@ def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
                     supplies=declared_drives.supplies(model, file),
                     velocity_by_position=declared_joints.velocity_by_position(model, file),
                     efforts=declared_efforts.efforts(model, file), contact=declared_joints.contact(file))
+    model = model.with_coupled_motors(declared_joints.coupled_motors(model, file))
     model = with_accepted(replace(model, warnings=(*model.warnings, *file.notes, *declared_drives.warnings(file))),
                           file.content.get("accepted_warnings", ()))
     robot = Robot(model, backend, file.content.get("gravity", GRAVITY))

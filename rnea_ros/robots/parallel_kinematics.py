@@ -46,7 +46,7 @@ class ParallelKinematics:
 
     def __init__(self, legs: Robot, platform: Robot, joints: Source, home: tuple[Any, Any]):
         validation.held_base(legs.model)
-        validation.no_load_friction(legs.model, "parallel robot")
+        validation.only_plain_joints(legs.model, "parallel robot")
         if len(platform.model.links) != 1:
             names = some(platform.joint_names)
             raise InputError(f"platform '{platform.name}' has joints ({names}); it must be one rigid body")

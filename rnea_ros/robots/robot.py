@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,10 +15,10 @@ from ..algebra.arrays import Array
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
-from ..errors import ModelWarning, summary
+from ..errors import InputError, ModelWarning, some, summary
 from ..model import urdf
 from ..model.drive_limits import DriveLimit
-from ..model.tree import JointDynamics, Limits, Model, frozen
+from ..model.tree import CoupledMotor, JointDynamics, Limits, Model, frozen
 from .derivatives import Sensitivities
 from .energy import Energetics
 from .inputs import validation
@@ -181,6 +181,31 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
     def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> Robot:
         """The same robot with other joint dynamics, by joint name (mimic joints included)."""
         return Robot(self.model.with_joint_dynamics(terms), self.backend, self.gravity_vector)._twin(self.payloads)
+
+    def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> Robot:
+        """Return the same robot with these motors of coupled transmissions instead of those it has."""
+        return Robot(self.model.with_coupled_motors(motors), self.backend, self.gravity_vector)._twin(self.payloads)
+
+    def coupled_motor_torques(self, tau: ArrayLike) -> dict[str, Array]:
+        """Return the torque of every motor of coupled transmissions by name: a number or (samples,) each [N m, at the motor].
+
+        tau : joint torques (n,) or (samples, n), of rotors and friction included
+
+        The joints of a coupling have as many motors as they are: with motor speeds G qd the motors' torques are G^-T tau.
+        InputError where the number of motors differs from that of the joints, or G has no inverse.
+        """
+        given, motors = validation.coordinates("tau", tau, self.joint_names), self.model.coupled_motors
+        joints = sorted({k for motor in motors for k in motor.coordinates})
+        G = np.zeros((len(motors), self.n))
+        for row, motor in zip(G, motors, strict=True):
+            row[list(motor.coordinates)] = motor.ratios
+        G = G[:, joints]
+        if G.shape[0] != G.shape[1] or np.linalg.matrix_rank(G) < len(joints):
+            names = some([self.joint_names[k] for k in joints])
+            raise InputError(f"couplings: {len(motors)} motors turn {len(joints)} joints ({names}); torques of motors follow "
+                             "from joint torques where there are as many motors as joints, with independent ratios")
+        found = np.linalg.solve(G.T, np.moveaxis(given[..., joints], -1, 0)) if motors else ()
+        return {motor.name: torque for motor, torque in zip(motors, found, strict=True)}
 
     def held(self, gravity: ArrayLike) -> Robot:
         """The same robot on a base that does not move; gravity (3,) in the frame of its root link."""

@@ -66,7 +66,7 @@ class SpringRobot(OneTree, LinkKinematics):
         """parameters: path of a robot file, or its content; see elastic_parameters.py. ModelError says all that is wrong."""
         if robot.model.base != "fixed":
             raise InputError("spring joints are supported for robots with base='fixed' only")
-        validation.no_load_friction(robot.model, "SpringRobot")
+        validation.only_plain_joints(robot.model, "SpringRobot")
         self.robot = robot
         self.springs, self._parameters = elastic_parameters.springs(robot.model, parameters)
         self.model = unified(robot.model, list(robot.payloads.values()))

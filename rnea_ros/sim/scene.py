@@ -112,8 +112,9 @@ def _simulable(robot: Any) -> Robot:
     follow = [link.joint for link in links if link.joint not in tree.joint_names]
     rub = [link.joint for link in links if link.term.breakaway or link.term.asymmetry or link.term.offset
            or link.term.load_dependent]
-    if follow or rub:
-        has = {"mimic joints": follow, "Coulomb friction or offsets": rub}
+    coupled = [motor.name for motor in tree.model.coupled_motors]
+    if follow or rub or coupled:
+        has = {"mimic joints": follow, "Coulomb friction or offsets": rub, "couplings with the motors": coupled}
         told = " and ".join(f"{what} ({some(names)})" for what, names in has.items() if names)
         raise InputError(f"robot '{tree.name}' has {told}, which MuJoCo does not have as this package has it")
     return tree

@@ -215,6 +215,22 @@ FRICTION = _each("any joint", "What acts at each joint beside links and drives, 
                                   "in fixed trees only [-].", minimum=0, maximum=0.999),
         "load_smoothing": _positive("Torque below which that share is taken of this torque rather; default 0.1 [N m, N].")}))
 
+COUPLED_MOTOR = _object("One motor, seen at its shaft.", {
+    "ratios": {"type": "array", "items": {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}, "minItems": 2,
+               "description": "Turns of the rotor for one turn of each of the joints, in their order; negative if it turns "
+                              "the other way, 0 if the joint does not turn it [-, rad/m]."},
+    "rotor_inertia": _not_negative("Inertia of the rotor about its own axis; default 0 [kg m^2]."),
+    "coulomb": _not_negative("Coulomb friction at the motor; default 0 [N m]."),
+    "viscous": _not_negative("Viscous friction at the motor; default 0 [N m s/rad]."),
+    "smoothing": _positive("Speed of the motor within which Coulomb friction changes its sign; default 0.01 times the "
+                           "largest ratio [rad/s].")}, ("ratios",))
+COUPLING = _object("Motors of some joints. The speed of each is the sum of its ratios times the velocities of the joints.", {
+    "joints": {"type": "array", "items": _name("joint", "A joint."), "minItems": 2, "description": "The joints, two or more."},
+    "motors": _each("", "Motors, by any name. A joint may also have a motor of its own in `drives`.", COUPLED_MOTOR, least=1)},
+    ("joints", "motors"))
+COUPLINGS = _each("", "Coupled transmissions, by any name: motors that turn with several joints, as in wrists and ankles.",
+                  COUPLING, least=1)
+
 CONTACT = _each("joint", "Contact thresholds, as `rnea contact` and dynamics_node learn them from free motion.", _object(
     "Effort that the model leaves unexplained at one joint in free motion, and the threshold beside it.", {
         "offset": _number("Constant part; default 0 [N m, N]."),
@@ -255,7 +271,8 @@ SCHEMA: Schema = {
         "urdf_friction": {"type": "boolean", "description": "Whether `<dynamics damping= friction=>` of the URDF counts; "
                                                             "default false: many URDFs hold settings of simulators there."},
         "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,
-        "payloads": PAYLOADS, "drives": DRIVES, "supplies": SUPPLIES, "limits": LIMITS, "friction": FRICTION,
+        "payloads": PAYLOADS, "drives": DRIVES, "couplings": COUPLINGS, "supplies": SUPPLIES, "limits": LIMITS,
+        "friction": FRICTION,
         "accepted_warnings": {
             "type": "array", "items": {"type": "string", "enum": [*plausibility.ACCEPTABLE]},
             "description": "Names of warnings that `rnea check` and the nodes no longer report; they print the name in "

@@ -176,7 +176,8 @@ def needed(schema: Schema, value: Any) -> str:
         return f"allowed are {', '.join(allowed)}{near(value, allowed) if isinstance(value, str) else ''}"
     kind = schema.get("type")
     if kind == "array" and schema["items"]["type"] == "number":
-        return f"{COUNTS[schema['minItems']]} finite numbers are needed{unit}"
+        count = COUNTS[schema["minItems"]] if schema["minItems"] == schema.get("maxItems") else "one for each joint:"
+        return f"{count} finite numbers are needed{unit}"
     if kind == "array" and schema["items"]["type"] != "string":
         each = needed(schema["items"], None).removesuffix(" is needed").replace(" are needed", "")
         return f"a list is needed, each entry {each}"
@@ -347,6 +348,31 @@ def _friction(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
                                                             f"most viscous, {viscous:g}, either way [N m s/rad, N s/m]")
 
 
+def _couplings(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for name, coupling in content["couplings"].items():
+        path, joints = ("couplings", name), coupling["joints"]
+        if twice := [joint for joint, count in Counter(joints).items() if count > 1]:
+            yield Problem((*path, "joints"), f"names a joint twice: {some(twice)}")
+        for motor, given in coupling["motors"].items():
+            ratios, of_motor = given["ratios"], (*path, "motors", motor, "ratios")
+            if len(ratios) != len(joints):
+                yield Problem(of_motor, f"is {shown(ratios)}; {len(joints)} numbers are needed, one for each of "
+                                        f"{some(joints)} [-, rad/m]")
+            elif not any(ratios):
+                yield Problem(of_motor, "is zero for every joint; the motor needs a joint that turns it, with a ratio "
+                                        "other than zero [-, rad/m]")
+        if loaded := [joint for joint in joints if content["friction"].get(joint, {}).get("load_dependent")]:
+            yield Problem(("friction", loaded[0], "load_dependent"), f"is given for a joint of couplings.{name}; friction by "
+                                                                     "load needs a motor of its own. Remove it")
+        for section in ("commanded_effort", "measured_effort"):
+            effort = content[section]
+            meant = [joint for joint in joints if joint in effort.get("joints", joints)]
+            if meant and effort.get("quantity", "joint_torque") not in ("joint_torque", "unknown"):
+                yield Problem((section, "quantity"), f"is {effort['quantity']} for {some(meant)} of couplings.{name}, whose "
+                                                     "motors turn with several joints; only joint_torque can be converted. "
+                                                     f"Name the other joints in {section}.joints")
+
+
 def _efforts(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
     drives = content["drives"]
     for section in ("commanded_effort", "measured_effort"):
@@ -371,4 +397,5 @@ def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
 RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
     (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
     (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("friction", "drives"), _friction),
+    (("couplings", "friction", "commanded_effort", "measured_effort"), _couplings),
     (("supplies",), _supplies), (("commanded_effort", "measured_effort", "drives"), _efforts))

@@ -109,8 +109,12 @@ def held_base(model: Model) -> None:
         raise InputError(f"the base of robot '{model.name}' is free: FloatingRobot says how it moves, base='fixed' holds it")
 
 
-def no_load_friction(model: Model, kind: str) -> None:
-    """InputError for friction by load, whose loads only the joints of a held tree know by themselves."""
+def only_plain_joints(model: Model, kind: str) -> None:
+    """Raise InputError for what only fixed trees (Robot) serve: friction by load, and motors of coupled transmissions."""
+    if model.coupled_motors:
+        names = some([motor.name for motor in model.coupled_motors])
+        raise InputError(f"couplings: a {kind} does not serve the coupled motors {names}; fixed trees (Robot) do. Remove the "
+                         "section couplings from the robot file")
     if rough := [link.joint for link in model.links if link.term.load_dependent]:
         raise InputError(f"load_dependent of {some(rough, quoted=True)}: a {kind} does not have friction by load, fixed trees "
                          "do; the load of its joints hangs on loops, springs or a base that is free")
