@@ -6,6 +6,8 @@ array first, scalar second: ``z * qd``. 6-vectors have their linear part first.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 Z = np.array([0.0, 0.0, 1.0])
@@ -41,10 +43,12 @@ def rpy(roll, pitch, yaw):
 
 def rpy_angles(R):
     """URDF's rpy of a rotation; at pitch = 90 degrees roll is taken as zero."""
-    pitch = float(np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])))
-    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:
-        return 0.0, pitch, float(np.arctan2(-R[0, 1], R[1, 1]))
-    return float(np.arctan2(R[2, 1], R[2, 2])), pitch, float(np.arctan2(R[1, 0], R[0, 0]))
+    (xx, xy, _), (yx, yy, _), (zx, zy, zz) = np.asarray(R).tolist()
+    across = math.hypot(xx, yx)
+    pitch = math.atan2(-zx, across)
+    if across < 1e-9:
+        return 0.0, pitch, math.atan2(-xy, yy)
+    return math.atan2(zy, zz), pitch, math.atan2(yx, xx)
 
 
 def quaternion(x, y, z, w):

@@ -15,7 +15,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PoseWithCovarianceStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped, TwistStamped
 from rcl_interfaces.msg import ParameterDescriptor, ParameterEvent
 from rcl_interfaces.srv import SetParameters
 from rclpy.serialization import deserialize_message, serialize_message
@@ -26,9 +26,9 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 from type_description_interfaces.msg import TypeDescription
 from visualization_msgs.msg import MarkerArray
 
-from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo, ScaledMotion
+from rnea_msgs.msg import BaseStateStamped, JointDynamics, JointMotion, ModelInfo, ScaledMotion
 from rnea_ros.nodes.fastpath.cdr import SIZES, Malformed, checker
-from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
+from rnea_ros.nodes.fastpath.raw_messages import Decoder, NumbersReader, Reader
 from support import fuzz_messages, node_bench, scaling_bench
 from support.node_bench import ARM
 from support.ros_helpers import LATCHED, PATH, world
@@ -123,6 +123,29 @@ def test_both_byte_orders_are_read(order):
         checker(JointState)(data[:3] + b"\2" + data[4:] + b"xx")  # two bytes that fill up the last word
         message = decode(data)
         assert (message.header.stamp.sec, message.name, list(message.position)) == (7, ["turn", "spin"], [float(k), 2.0])
+
+
+@pytest.mark.parametrize("kind", [PoseStamped, TwistStamped, BaseStateStamped], ids=lambda kind: kind.__name__)
+def test_numbers_of_a_message_are_those_that_the_middleware_reads(kind):
+    def leaves(message):
+        for name in message.get_fields_and_field_types():
+            if name != "header":
+                part = getattr(message, name)
+                yield from [part] if isinstance(part, float) else leaves(part)
+
+    rng, read = random.Random(kind.__name__), NumbersReader(kind)
+    for _ in range(40):
+        message = filled(rng, kind)
+        message.header.stamp.nanosec %= 10**9
+        data = serialize_message(message)
+        found = read(data)
+        assert found.numbers == tuple(leaves(message)) and found.frame_id == message.header.frame_id
+        assert (found.stamp.sec, found.stamp.nanosec) == (message.header.stamp.sec, message.header.stamp.nanosec)
+        for spoilt in (data[:rng.randrange(len(data) - 12)], b"\7" + data[1:]):
+            with pytest.raises(Malformed):
+                read(spoilt)
+    big_endian = struct.pack(">4xiII5s7x7d", 1, 2, 5, b"base\0", *range(7))
+    assert NumbersReader(PoseStamped)(big_endian) == ((1, 2), "base", tuple(map(float, range(7))))
 
 
 def spoiled(data, **changes):

@@ -8,9 +8,10 @@ proof fails, whole messages go through.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
@@ -21,6 +22,8 @@ _TEXT, _TEXTS, _NUMBERS = "string", "sequence<string>", "sequence<double>"
 _COUNT = struct.Struct("<I")
 _STAMP = struct.Struct("<iI")
 _STAMP_AT, _AFTER_STAMP = 4, 12  # four bytes say how the rest is encoded
+_LITTLE_ENDIAN, _HEADER, _TEXT_AT = b"\0\1", struct.Struct("<iII"), 16
+_FILLED_UP = 3  # bytes that may follow a message
 LAYOUTS = 16  # that a decoder remembers: of an arm, a gripper, wheels ...
 
 Span = tuple[int, int]
@@ -90,6 +93,80 @@ class Reader:
             return deserialize_message(data, self._kind)
         except Exception as error:
             raise Malformed("unread", f"the middleware cannot read it: {error}") from None
+
+
+class StampedNumbers(NamedTuple):
+    """Message of a header and floats: its stamp and frame, and the floats in the order of the message definition."""
+
+    stamp: Stamp
+    frame_id: str
+    numbers: tuple[float, ...]
+
+
+class Stamp(NamedTuple):
+    """Fields of builtin_interfaces/Time."""
+
+    sec: int
+    nanosec: int
+
+
+class NumbersReader:
+    """Bytes of a topic -> StampedNumbers, for messages of a header and float64 fields, nested or not. Raises Malformed.
+
+    Reading all numbers at once takes 2 us; the middleware builds a message of them in 50 to 160 us.
+    """
+
+    def __init__(self, kind: Any):
+        self._read = Reader(kind)
+        self._leaves = [operator.attrgetter(name) for name in _float_leaves(kind())]
+        self._numbers = struct.Struct(f"<{len(self._leaves)}d")
+        self._frame, self._frame_id = b"", ""
+        self._is_laid_out = self._is_proved(kind())
+
+    def __call__(self, data: bytes) -> StampedNumbers:
+        return (self._is_laid_out and self._quick(data)) or self._slow(data)
+
+    def _quick(self, data: bytes) -> StampedNumbers | None:
+        """None where anything is unusual."""
+        if len(data) < _TEXT_AT or data[:2] != _LITTLE_ENDIAN:
+            return None
+        sec, nanosec, length = _HEADER.unpack_from(data, _STAMP_AT)
+        start = _aligned(_TEXT_AT + length, 8)
+        if not length or not 0 <= len(data) - start - self._numbers.size <= _FILLED_UP:
+            return None
+        frame = data[_TEXT_AT:_TEXT_AT + length]
+        if frame != self._frame:
+            if frame.find(0) != length - 1:
+                return None
+            try:
+                self._frame, self._frame_id = frame, frame[:-1].decode()
+            except UnicodeDecodeError:
+                return None
+        return StampedNumbers(Stamp(sec, nanosec), self._frame_id, self._numbers.unpack_from(data, start))
+
+    def _slow(self, data: bytes) -> StampedNumbers:
+        message = self._read(data)
+        stamp = message.header.stamp
+        return StampedNumbers(Stamp(stamp.sec, stamp.nanosec), message.header.frame_id,
+                              tuple(leaf(message) for leaf in self._leaves))
+
+    def _is_proved(self, message: Any) -> bool:
+        """Return whether the middleware writes numbers where they are read."""
+        message.header.frame_id, message.header.stamp.sec, message.header.stamp.nanosec = "frame", 17, 23
+        for number, name in enumerate(_float_leaves(message), start=1):
+            *path, last = name.split(".")
+            setattr(operator.attrgetter(".".join(path))(message) if path else message, last, float(number))
+        wanted = StampedNumbers(Stamp(17, 23), "frame", tuple(map(float, range(1, len(self._leaves) + 1))))
+        return self._quick(bytes(serialize_message(message))) == wanted
+
+
+def _float_leaves(message: Any) -> list[str]:
+    """Return the dotted names of the float64 fields behind the header."""
+    found = []
+    for name, kind in message.get_fields_and_field_types().items():
+        if name != "header":
+            found += [name] if kind == "double" else [f"{name}.{leaf}" for leaf in _float_leaves(getattr(message, name))]
+    return found
 
 
 class Decoder:

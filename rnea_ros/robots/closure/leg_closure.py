@@ -42,14 +42,14 @@ class LegClosure(LegEquations):
 
         orders: how many of velocity, acceleration and jerk the legs must allow.
         """
-        motion, left, sizes = self._held(self._reach(row, guess, guess_row), row)
+        motion, left, sizes = self._held(self.reach(row, guess, guess_row), row)
         if max(sizes[:orders], default=0.0) > ALLOWED:
             self._check_followed(left[:orders], row)
         return motion
 
     def platform_map(self, row: np.ndarray, guess: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Jp (6, N), and the acceleration (6,) of the platform whose actuators have none: Vp' = Jp qadd + Jp' qad."""
-        motion = self._held(self._reach(row, guess, None), row)[0]
+        motion = self._held(self.reach(row, guess, None), row)[0]
         return motion.maps[:6], motion.maps_rate[:6] @ motion.qd[self.active]
 
     def _held(self, q: np.ndarray, row: np.ndarray) -> tuple[LegMotion, np.ndarray, list[float]]:
@@ -70,7 +70,7 @@ class LegClosure(LegEquations):
 
     # ------------------------------------------------------------------ inverse kinematics
 
-    def _reach(self, row: np.ndarray, guess: np.ndarray | None, guess_row: np.ndarray | None) -> np.ndarray:
+    def reach(self, row: np.ndarray, guess: np.ndarray | None, guess_row: np.ndarray | None) -> np.ndarray:
         """Joints of the legs at the pose of row; walks there from the pose of guess_row, or takes the guess for this pose."""
         if guess is not None and guess_row is None:
             return self._near(row, guess)

@@ -13,6 +13,7 @@ Conventions, for all of the package:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,8 @@ class BaseState:
     velocity: Any = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
+        if self._is_plain():
+            return
         for name, size in (("position", 3), ("quaternion", 4), ("velocity", 6)):
             array = np.array(validation.numbers(f"base {name}", getattr(self, name)))
             if array.ndim not in (1, 2) or array.shape[-1] != size or not np.isfinite(array).all():
@@ -50,6 +53,22 @@ class BaseState:
                              "be 1, in the order x y z w")
         object.__setattr__(self, "quaternion", self.quaternion / length)
 
+    def _is_plain(self) -> bool:
+        """Convert tuples of finite floats, as messages have them, without the checks that other values need; return whether
+        that is all."""
+        p, q, v = self.position, self.quaternion, self.velocity
+        if not (type(p) is type(q) is type(v) is tuple and (len(p), len(q), len(v)) == (3, 4, 6)):
+            return False
+        numbers = p + q + v
+        if set(map(type, numbers)) != {float} or not math.isfinite(sum(numbers)):
+            return False
+        length = math.hypot(*q)
+        if abs(length - 1.0) > QUATERNION_SLACK:
+            return False
+        for name, array in (("position", np.array(p)), ("quaternion", np.array(q) / length), ("velocity", np.array(v))):
+            object.__setattr__(self, name, array)
+        return True
+
     @cached_property
     def turn(self) -> np.ndarray:
         """(9,) or (samples, 9): the rotation, row by row, as kernels take it."""
@@ -58,11 +77,12 @@ class BaseState:
     @cached_property
     def rotation(self) -> np.ndarray:
         """(3, 3) or (samples, 3, 3): from base to world."""
-        x, y, z, w = np.moveaxis(self.quaternion, -1, 0)
+        many = self.quaternion.ndim > 1
+        x, y, z, w = np.moveaxis(self.quaternion, -1, 0) if many else self.quaternion.tolist()  # floats are quicker
         rows = [[1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
                 [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
                 [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)]]
-        return frozen(np.moveaxis(np.array(rows), (0, 1), (-2, -1)))
+        return frozen(np.moveaxis(np.array(rows), (0, 1), (-2, -1)) if many else np.array(rows))
 
     def into_world(self, v: Any) -> np.ndarray:
         """Vectors (..., 3) of the base, along the axes of the world; six numbers as two vectors."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algebra.taylor import Jet, derivative
-from ...algebra.vectors import rpy
 from ...errors import InputError
+from ...model.tree import frozen
 from .validation import numbers, sound
 
 ORTHONORMAL = 1e-9
-REST = (0.0,) * 6
+REST = frozen(np.zeros(6))
 
 
 class PlatformMotion(NamedTuple):
@@ -36,17 +36,27 @@ class PlatformMotion(NamedTuple):
     def from_rpy(cls, position: Sequence[Any], angles: Sequence[Any]) -> PlatformMotion:
         """From four arrays each, (3,) or (samples, 3): value and first three time derivatives of position and URDF's rpy.
 
-        The rotation is evaluated on series in time; w is read off dR/dt R^T.
+        The angular velocity and its rates are written in axes that turn with the yaw angle, where they are short.
         """
         P, given = ([np.asarray(x, dtype=float) for x in values] for values in (position, angles))
-        taylor = [x / factorial for x, factorial in zip(given, (1.0, 1.0, 2.0, 6.0), strict=True)]
-        series = [Jet([x[..., k] for x in taylor]) for k in range(3)]
-        R = rpy(*series)
-        turning = _rates(R) @ _shortened(R).T
-        w = [turning[2, 1], turning[0, 2], turning[1, 0]]
-        wds = [np.stack(list(derivative(w, order)), axis=-1) for order in range(3)]
-        rotation = np.stack([np.stack([x + 0.0 * P[0][..., 0] for x in row], axis=-1) for row in derivative(R, 0)], axis=-2)
-        return cls(P[0], rotation, *(np.concatenate((v, wd), axis=-1) for v, wd in zip(P[1:], wds, strict=True)))
+        many = P[0].ndim > 1
+        (roll, pitch, yaw), (A, B, C), (Ad, Bd, Cd), (Add, Bdd, Cdd) = (x.T if many else x.tolist() for x in given)
+        quick = not many and math.isfinite(roll + pitch + yaw)
+        sin, cos = (math.sin, math.cos) if quick else (np.sin, np.cos)
+        sr, cr, sp, cp, sy, cy = sin(roll), cos(roll), sin(pitch), cos(pitch), sin(yaw), cos(yaw)
+        u, z = A * cp, C - A * sp  # with B, the angular velocity in those axes
+        ud, zd = Ad * cp - A * B * sp, Cd - Ad * sp - A * B * cp
+        udd = Add * cp - 2.0 * Ad * B * sp - A * Bd * sp - A * B * B * cp
+        zdd = Cdd - Add * sp - 2.0 * Ad * B * cp - A * Bd * cp + A * B * B * sp
+        x, y = ud - C * B, Bd + C * u
+        xd, yd = udd - Cd * B - C * Bd - C * y, Bdd + Cd * u + C * ud + C * x
+        wds = [(cy * a - sy * b, sy * a + cy * b, c) for a, b, c in ((u, B, z), (x, y, zd), (xd, yd, zdd))]
+        rows = [(cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
+                (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr), (-sp, cp * sr, cp * cr)]
+        if not many:
+            return cls(P[0], np.array(rows), *(np.array((*v.tolist(), *w)) for v, w in zip(P[1:], wds, strict=True)))
+        rates = (np.concatenate((v, np.stack(w, axis=-1)), axis=-1) for v, w in zip(P[1:], wds, strict=True))
+        return cls(P[0], np.moveaxis(np.array(rows), -1, 0), *rates)
 
     @classmethod
     def from_rows(cls, rows: np.ndarray) -> PlatformMotion:
@@ -106,20 +116,3 @@ def _array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     if not np.isfinite(array).all():
         raise InputError(f"platform {name} holds a number that is not finite")
     return array
-
-
-def _rates(R: np.ndarray) -> np.ndarray:
-    """Series of the time derivative."""
-    return _each(R, lambda x: Jet([(k + 1) * c for k, c in enumerate(x.c[1:])]))
-
-
-def _shortened(R: np.ndarray) -> np.ndarray:
-    return _each(R, lambda x: Jet(x.c[:-1]))
-
-
-def _each(R: np.ndarray, function: Any) -> np.ndarray:
-    result = np.empty(R.shape, dtype=object)
-    for index in np.ndindex(R.shape):
-        x = R[index]
-        result[index] = function(x if isinstance(x, Jet) else Jet([x, 0.0, 0.0, 0.0]))
-    return result

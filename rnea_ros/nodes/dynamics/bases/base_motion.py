@@ -22,7 +22,6 @@ class BaseMotion(NamedTuple):
     turned, the world is one that has the base's axes at this instant; where nobody knows where it is, it is at the origin.
 
     oriented, placed : whether the orientation is known, and the position
-    as_told          : the message that says all this, if one does
     """
 
     state: BaseState
@@ -30,12 +29,9 @@ class BaseMotion(NamedTuple):
     jerk: np.ndarray
     oriented: bool = True
     placed: bool = True
-    as_told: BaseStateMessage | None = None
 
     def message(self) -> BaseStateMessage:
         """NaN is what is not known."""
-        if self.as_told is not None:
-            return self.as_told
         state, told = self.state, BaseStateMessage()
         orientation = state.quaternion if self.oriented else np.full(4, np.nan)
         linear = state.velocity[:3] if self.placed else NOWHERE

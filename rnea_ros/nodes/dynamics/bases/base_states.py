@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rnea_msgs.msg import BaseStateStamped
 from rnea_ros import BaseState, InputError
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried, four, six, three
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried
 from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.fastpath.raw_messages import NumbersReader, StampedNumbers
 
 
 class BaseStates(BaseTopic[BaseMotion]):
     """rnea_msgs/BaseStateStamped."""
 
+    reader = NumbersReader
+
     def __init__(self, timeout: float, topic: str = "~/base_state"):
         super().__init__(topic, BaseStateStamped, timeout)
 
-    def _sample(self, message: BaseStateStamped) -> BaseMotion:
-        given = message.state
+    def _sample(self, message: StampedNumbers) -> BaseMotion:
+        numbers = message.numbers
         try:
-            state = BaseState(three(given.pose.position), four(given.pose.orientation), six(given.twist))
+            state = BaseState(numbers[:3], numbers[3:7], numbers[7:13])
         except InputError as error:
             raise Rejected(f"{self.name}_unusable", str(error)) from None
-        acceleration, jerk = np.array(six(given.acceleration)), np.array(six(given.jerk))
-        if not (np.isfinite(acceleration).all() and np.isfinite(jerk).all()):
+        acceleration, jerk = np.array(numbers[13:19]), np.array(numbers[19:25])
+        if not all(map(math.isfinite, numbers)):
             raise Rejected(f"{self.name}_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is "
                                                     "not finite")
-        return BaseMotion(state, acceleration, jerk, as_told=given)
+        return BaseMotion(state, acceleration, jerk)
 
     def at(self, stamp: int) -> BaseMotion:
         """Return the motion at a stamp [ns]. Raises Rejected."""

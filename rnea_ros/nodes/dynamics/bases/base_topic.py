@@ -14,7 +14,7 @@ from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.pairing import PairedInput, check_age
-from rnea_ros.nodes.fastpath.raw_messages import Reader
+from rnea_ros.nodes.fastpath.raw_messages import Reader, StampedNumbers
 
 KEPT = 1024  # messages: an estimated motion is for an instant that lies up to half a second back
 Sample = TypeVar("Sample")
@@ -23,15 +23,17 @@ Sample = TypeVar("Sample")
 class BaseTopic(Generic[Sample]):
     """Subclasses read a sample from each message.
 
-    mover : whose motion it is, in words
+    mover  : whose motion it is, in words
+    reader : makes of a message type what reads its bytes; must have `stamp` or `header.stamp`
     """
 
     mover = "the base"
+    reader: Callable[[Any], Callable[[bytes], Any]] = Reader
 
     def __init__(self, topic: str, kind: Any, timeout: float):
         """timeout: how old the newest message may be, by arrival [s]."""
         self.topic, self.name, self._kind, self._timeout = topic, topic.removeprefix("~/"), kind, timeout
-        self.stream, self._read = Stream(self.name), Reader(kind)
+        self.stream, self._read = Stream(self.name), self.reader(kind)
         self._kept: deque[tuple[int, Sample]] = deque(maxlen=KEPT)
         self.tolerance = math.inf
         self.then: Callable[[int], None] | None = None  # called after each message that is kept, with its arrival [ns]
@@ -68,7 +70,7 @@ class BaseTopic(Generic[Sample]):
         try:
             message = self._read(data)
             sample = self._sample(message)
-            stamp = self._timeline.advance(message.header.stamp)
+            stamp = self._timeline.advance(message.stamp if isinstance(message, StampedNumbers) else message.header.stamp)
             self._keep(stamp, sample)
             self.stream.accept(arrival, stamp)
         except Rejected as refusal:

@@ -13,10 +13,11 @@ from rnea_ros import BaseState, InputError, PlatformMotion
 from rnea_ros.algebra.vectors import rpy_angles
 from rnea_ros.errors import Rejected
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, four, six, three
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sensor import BaseSensor, Sensed
 from rnea_ros.nodes.dynamics.bases.base_states import BaseStates
 from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.fastpath.raw_messages import NumbersReader, StampedNumbers
 
 UNTIMED = float("inf")  # each message is answered when it comes; none grows old
 TURNS = (3, 5)  # roll and yaw may be told a whole turn away
@@ -32,7 +33,7 @@ class PlatformStates(BaseStates):
         self._root = root
 
     def _sample(self, message: Any) -> BaseMotion:
-        check_frame(message.header.frame_id, self._root)
+        check_frame(message.frame_id, self._root)
         return super()._sample(message)
 
     def motion(self, stamp: int) -> PlatformMotion:
@@ -45,7 +46,7 @@ class PlatformPoses(BaseTopic[BaseState]):
     """geometry_msgs/PoseStamped, of the platform in the root link. Place and angles go through the filters of the joints; the
     angles are those of the turn from the home pose, so they are singular only a quarter turn away from it."""
 
-    mover = "the platform"
+    mover, reader = "the platform", NumbersReader
 
     def __init__(self, root: str, home: np.ndarray, reach: Callable[[PlatformMotion], object]):
         """home: rotation (3, 3) of the home pose; reach(pose) raises Rejected where the legs do not allow it: such a pose is
@@ -63,10 +64,10 @@ class PlatformPoses(BaseTopic[BaseState]):
         super()._clear()
         self._estimator.clear()
 
-    def _sample(self, message: PoseStamped) -> BaseState:
-        check_frame(message.header.frame_id, self._root)
+    def _sample(self, message: StampedNumbers) -> BaseState:
+        check_frame(message.frame_id, self._root)
         try:
-            state = BaseState(three(message.pose.position), four(message.pose.orientation))
+            state = BaseState(message.numbers[:3], message.numbers[3:])
         except InputError as error:
             raise Rejected(f"{self.name}_unusable", str(error)) from None
         self._reach(PlatformMotion(state.position, state.rotation))
@@ -90,16 +91,16 @@ class PlatformTwists(BaseSensor[Sensed]):
     """geometry_msgs/TwistStamped: velocity of the platform's origin and its angular velocity, both relative to the root link,
     along the axes of frame_id, which is a link that is fixed to it."""
 
-    mover = "the platform"
+    mover, reader = "the platform", NumbersReader
 
     def __init__(self) -> None:
         super().__init__("~/platform_twist_measured", TwistStamped, UNTIMED)
 
-    def _sample(self, message: TwistStamped) -> Sensed:
-        mount = self._mount(message.header.frame_id)
-        signals = mount.along_base(np.array(three(message.twist.linear)), np.array(three(message.twist.angular)))
-        if not np.isfinite(signals).all():
-            raise Rejected(f"{self.name}_unusable", f"the twist {six(message.twist)} is not finite")
+    def _sample(self, message: StampedNumbers) -> Sensed:
+        mount, twist = self._mount(message.frame_id), np.array(message.numbers)
+        if not np.isfinite(twist).all():
+            raise Rejected(f"{self.name}_unusable", f"the twist {message.numbers} is not finite")
+        signals = mount.along_base(twist[:3], twist[3:])
         return Sensed(signals, mount)
 
 

@@ -22,7 +22,7 @@ class ServedToldPlatform(ServedPlatform):
         super().__init__(robot)
         self._active = [*map(robot.legs.joint_names.index, robot.joint_names)]
         self._measured = robot.tracker()
-        self._take(platform_source(robot, values, partial(followed, self._measured.carry)))
+        self._take(platform_source(robot, values, partial(followed, self._measured.reach)))
 
     def _take(self, source: PlatformSource) -> None:
         self._source, self.told_by, self.streams = source, source.measured[0].topic, source.streams
