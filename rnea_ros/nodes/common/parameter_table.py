@@ -81,8 +81,8 @@ DYNAMICS = (
           "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
     Entry("state_timeout", 0.5, "Without a usable joint state for this long the node reports STALE and forgets the "
           "motion so far", "s", 1e-3, 10.0),
-    Entry("input_wait", 0.03, "Longest time that a joint state waits for the other inputs (desired motion or reference, base, "
-          "wrenches) to reach its stamp. 0: never", "s", 0.0, 0.5),
+    Entry("input_wait", 0.03, "Longest time that a joint state, or a measured pose of a platform, waits for the other inputs "
+          "(desired motion or reference, base, wrenches) to reach its stamp. 0: never", "s", 0.0, 0.5),
     Entry("input_tolerance", 0.01, "Longest time over which ~/desired_motion and the motion of a base or platform are "
           "extrapolated by their own derivatives, to the stamp of a joint state that is not between two messages; beyond it, "
           "a joint state is rejected, or on_desired_timeout says what to do", "s", 0.0, 1.0),

@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -134,7 +135,10 @@ class DynamicsNode(Node):
 
     def _on_state(self, data: bytes, info: MessageInfo) -> None:
         self._health.states.received += 1
-        self._pairing.on_state(data, info)
+        if self._robot is not None and self._robot.told_by:
+            self._evaluate(data, info, time.monotonic_ns())  # which rejects it: nothing is waited for
+        else:
+            self._pairing.on_state(data, info)
 
     def _lag(self) -> int:
         """Return how long before a joint state the instant is for which it is evaluated [ns]."""
@@ -162,10 +166,16 @@ class DynamicsNode(Node):
         except Exception as error:
             self._refused(stream, error)
 
-    def _on_moved(self, stream: Stream, began: int) -> None:
-        """A topic that comes with the model told how the robot moves."""
+    def _on_moved(self, stream: Stream, began: int, stamp: int) -> None:
+        """Evaluate a measured motion of the platform at a stamp [ns], or hold it until the other inputs have reached that."""
+        self._pairing.evaluate_or_hold(stamp, began, partial(self._evaluate_moved, stream, began, stamp))
+
+    def _evaluate_moved(self, stream: Stream, began: int, stamp: int) -> None:
         try:
-            stamp, motion, result = self._model()[0].moved(self._loads)
+            robot = self._model()[0]
+            if not robot.told_by:
+                raise Rejected("model_changed", "the robot has changed to one that joint states move", passing=True)
+            motion, result = robot.moved(stamp, self._loads(stamp))
             self._answer(began, Time(sec=stamp // SECOND, nanosec=stamp % SECOND), motion, result)
         except Exception as error:
             self._refused(stream, error)
@@ -262,7 +272,7 @@ class DynamicsNode(Node):
             values = self._settings.values
             self._motion.configure(values)
             self._robot.configure(values)
-            self._pairing.wait_s = 0.0 if self._robot.told_by else values["input_wait"]
+            self._pairing.wait_s = values["input_wait"]
 
     def _inputs(self, robot: ServedRobot) -> list[PairedInput]:
         """Return the inputs of a robot beside its joint states."""

@@ -1,4 +1,5 @@
-"""Pairing of inputs by stamp: each joint state is evaluated with the other inputs as they are at its own stamp.
+"""Pairing of inputs by stamp: each joint state is evaluated with the other inputs as they are at its own stamp. Where the
+motion of a platform is measured instead, its messages take the part of the joint states.
 
 A joint state is held while an input that is being received has not reached its stamp, `input_wait` at most. Then each input
 counts at that stamp: interpolated between its two neighbouring messages, else extrapolated from the nearest one by its own
@@ -12,7 +13,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ class InputPairing:
         self.wait_s = 0.0
         self.waited = self.expired = 0
         self._evaluate, self._lag = evaluate, lag
-        self._held: deque[tuple[bytes, Mapping[str, Any], int, int]] = deque()
+        self._held: deque[tuple[int, int, Callable[[], None]]] = deque()  # stamp, arrival [ns], what evaluates it
         self._timer = node.create_timer(CHECK_PERIOD_S, self.release, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._timer.cancel()
 
@@ -68,28 +69,31 @@ class InputPairing:
         arrival = time.monotonic_ns()
         if self._held:
             self.release()
-        stamp = self._instant(data)
+        self.evaluate_or_hold(self._instant(data), arrival, partial(self._evaluate, data, info, arrival))
+
+    def evaluate_or_hold(self, stamp: int, arrival: int, evaluate: Callable[[], None]) -> None:
+        """Evaluate a message that is for the instant `stamp` [ns], or hold it until the inputs have reached that."""
         if self._held or self._awaited(stamp, arrival):
             self.waited += 1
-            self._held.append((data, info, arrival, stamp))
+            self._held.append((stamp, arrival, evaluate))
             if len(self._held) == 1:
                 self._timer.reset()
             elif len(self._held) > MAX_HELD:
-                self._evaluate(*self._held.popleft()[:3])
+                self._held.popleft()[-1]()
         else:
-            self._evaluate(data, info, arrival)
+            evaluate()
 
     def release(self) -> None:
         """Evaluate the held joint states that need not wait any longer."""
         now = time.monotonic_ns()
         while self._held:
-            data, info, arrival, stamp = self._held[0]
+            stamp, arrival, evaluate = self._held[0]
             awaited = self._awaited(stamp, now)
             if awaited and now - arrival < self.wait_s * 1e9:
                 return
             self.expired += awaited
             self._held.popleft()
-            self._evaluate(data, info, arrival)
+            evaluate()
         self._timer.cancel()
 
     def clear(self) -> None:

@@ -88,7 +88,7 @@ class ScalingNode(Node):
         self._action: FollowAction | None = None  # offered when there is a model for its goals
         if FollowJointTrajectory is None:
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
-        self._topics = Topics(self, 10, SENSOR, lambda _stream, _arrival: None)
+        self._topics = Topics(self, 10, SENSOR, lambda _stream, _arrival, _stamp: None)
         self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, partial(served, values))
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)

@@ -47,7 +47,7 @@ class PlatformSource:
 
     def connect(self, topics: Topics) -> None:
         for topic in self.measured:
-            topic.then = partial(self._heard, topics.moved, topic.stream)
+            topic.then = partial(self._on_measured, topics.moved, topic.stream)
         for topic in self.topics:
             topic.connect(topics)
 
@@ -56,22 +56,17 @@ class PlatformSource:
         for topic in self.topics:
             topic.forget()
 
-    def motion(self) -> tuple[int, PlatformMotion]:
-        """With its stamp [ns]. Raises Rejected."""
-        stamp = self._answered - round(self._lag * 1e9)
-        return stamp, self._at(stamp)
-
-    def _at(self, stamp: int) -> PlatformMotion:
-        """At a stamp [ns]. Raises Rejected."""
+    def at(self, stamp: int) -> PlatformMotion:
+        """Return the motion at a stamp [ns]. Raises Rejected."""
         raise NotImplementedError
 
-    def _heard(self, moved: Callable[[Stream, int], None], stream: Stream, arrival: int) -> None:
-        """A message came: it is answered if nothing else is waited for, and no other one of the same stamp was."""
+    def _on_measured(self, moved: Callable[[Stream, int, int], None], stream: Stream, arrival: int) -> None:
+        """Ask for the motion at the last stamp that all measured topics have reached, once for each stamp."""
         stamps = [topic.last for topic in self.measured]
         reached = min(-1 if stamp is None else stamp for stamp in stamps)
         if reached != self._answered and reached >= 0:
             self._answered = reached
-            moved(stream, arrival)
+            moved(stream, arrival, reached - round(self._lag * 1e9))
 
 
 class ToldPlatform(PlatformSource):
@@ -83,7 +78,7 @@ class ToldPlatform(PlatformSource):
         super().__init__([states], None)
         self._states = states
 
-    def _at(self, stamp: int) -> PlatformMotion:
+    def at(self, stamp: int) -> PlatformMotion:
         return self._states.motion(stamp)
 
 
@@ -94,7 +89,7 @@ class PosedPlatform(PlatformSource):
         super().__init__([poses], desired)
         self._poses = poses
 
-    def _at(self, stamp: int) -> PlatformMotion:
+    def at(self, stamp: int) -> PlatformMotion:
         if self._desired is None:
             return self._poses.motion(stamp)
         pose = self._poses.nearest(stamp)[1]
@@ -108,7 +103,7 @@ class TwistedPlatform(PlatformSource):
         super().__init__([poses, twists], desired)
         self._poses, self._twists = poses, twists
 
-    def _at(self, stamp: int) -> PlatformMotion:
+    def at(self, stamp: int) -> PlatformMotion:
         when, pose = self._poses.nearest(stamp)
         if self._desired is None:
             velocity, acceleration, jerk = self._twists.rates(stamp)

@@ -25,9 +25,8 @@ Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the fi
 
 
 class Moved(NamedTuple):
-    """Motion of joint_names at a stamp [ns], and what it takes."""
+    """Motion of joint_names, and the torques that it takes."""
 
-    stamp: int
     motion: Motion
     result: Dynamics
 
@@ -165,11 +164,8 @@ class ServedRobot:
         """
         raise NotImplementedError
 
-    def moved(self, loads_at: Callable[[int], Loads]) -> Moved:
-        """As `dynamics`, where another topic than joint_states says how the robot moves: of its newest message.
-
-        loads_at : of a stamp [ns]
-        """
+    def moved(self, stamp: int, loads: Loads) -> Moved:
+        """As `dynamics` at a stamp [ns], where another topic than joint_states gives the motion of the robot."""
         raise NotImplementedError
 
     def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:

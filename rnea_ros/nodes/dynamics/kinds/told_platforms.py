@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from rnea_ros import ParallelRobot, PlatformMotion
@@ -51,13 +50,11 @@ class ServedToldPlatform(ServedPlatform):
     def forget(self) -> None:
         self._source.forget()
 
-    def moved(self, loads_at: Callable[[int], Loads]) -> Moved:
-        stamp, platform = self._source.motion()
-        loads = loads_at(stamp)
-        found = followed(self._tracker.carry, platform)
+    def moved(self, stamp: int, loads: Loads) -> Moved:
+        found = followed(self._tracker.carry, self._source.at(stamp))
         self._platform = found.platform
         result = self._along(*found, **loads(found.legs.q, found.legs.qd))
-        return Moved(stamp, [part[self._active] for part in found.legs[:4]], result)
+        return Moved([part[self._active] for part in found.legs[:4]], result)
 
 
 def served_platform(robot: ParallelRobot, values: Values) -> ServedPlatform:

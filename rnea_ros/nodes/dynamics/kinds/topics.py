@@ -15,10 +15,10 @@ from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
 class Topics:
     """Of one node. Whoever asks for a topic that is there already gets that one."""
 
-    def __init__(self, node: Node, outgoing: int, incoming: QoSProfile, moved: Callable[[Stream, int], None],
+    def __init__(self, node: Node, outgoing: int, incoming: QoSProfile, moved: Callable[[Stream, int, int], None],
                  received: Callable[[], None] = lambda: None):
-        """moved(stream, arrival [ns]) is to be called when a message of a stream gives the robot's motion; received() is
-        called after each message."""
+        """moved(stream, arrival [ns], stamp [ns]) is to be called when a message of a stream gives the robot's motion at a
+        stamp; received() is called after each message."""
         self.moved, self._received = moved, received
         self._node, self._outgoing, self._incoming = node, outgoing, incoming
         self._publishers: dict[str, RawPublisher] = {}
