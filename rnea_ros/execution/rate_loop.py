@@ -33,10 +33,12 @@ class RateLoop:
     def wake(self) -> None:
         self._awake.set()
 
-    def close(self) -> None:
+    def close(self, timeout: float | None = None) -> bool:
+        """End the thread, waiting for at most a timeout [s]; return whether it has ended."""
         self._closed = True
         self._awake.set()
-        self._thread.join()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def record(self) -> tuple[int, int, np.ndarray]:
         """Ticks, missed ticks, intervals [s], since the last call."""

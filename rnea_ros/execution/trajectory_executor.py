@@ -187,6 +187,20 @@ class TrajectoryExecutor:
         if waiting is not None or motion is not None:
             self._on_event(False, f"{why}: the motion is given up")
 
+    def stop_ahead(self, now: int, period: float) -> tuple[ExecutedMotion, list[Sample]] | None:
+        """Give up a streamed motion, and return its samples at this period [s] from the next one until it rests on its path.
+        A controller executes them without this node. None where nothing moves, or where the controller has all of it."""
+        with self._lock:
+            motion = self.motion
+            if motion is None or motion.committed is not None:
+                return None
+            motion.stop("the node ends")
+            samples: list[Sample] = []
+            while motion.rests is None and len(samples) < MANY_POINTS:
+                samples.append(motion.tick(period, now, self._clock))
+            self.abort("the node ends at once, and has sent the way to rest")
+            return (motion, samples) if samples else None
+
     def failed(self, what: str, error: BaseException, motion: ExecutedMotion | None = None) -> None:
         """Something failed that never should: what moves comes to rest, what waits is dropped, and it is reported, once for
         each motion. If it is known to concern one motion, which has ended meanwhile, others go on."""

@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.nodes.common.shutdown import SIGNALS, graceful_shutdown
-from support.reach import POINTS, START
+from support.reach import LIMITS, POINTS, START
 from support.ros_helpers import LATCHED, stamp, world
 from support.scaling_bench import NAMES, TEXT, Bench
 
@@ -189,9 +189,10 @@ def test_a_paused_motion_and_none_do_not_keep_it(ros):
     ({}, signal.SIGINT, "a second signal came"),
     ({"shutdown_timeout": 0.5}, None, "not finished within 0.5 s"),
 ])
-def test_who_cannot_come_to_rest_ends_all_the_same(ros, parameters, again, words):
+def test_who_cannot_come_to_rest_ends_all_the_same_and_leaves_the_way_to_rest(ros, parameters, again, words):
     """In simulated time that stands still, so does the motion."""
     bench = Bench(ros, use_sim_time=True, **parameters).ready()
+    references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
     clock = ros.node.create_publisher(Clock, "/clock", 10)
     ros.until(clock.get_subscription_count)
     bench.send(first=0.01)
@@ -207,6 +208,24 @@ def test_who_cannot_come_to_rest_ends_all_the_same(ros, parameters, again, words
         bench.process.send(again)
     assert bench.process.wait() == 0 and bench.heard[-1].phase != ScaledMotion.ENDED
     assert f"{words}: ends at once" in bench.process.log and "Traceback" not in bench.process.log
+    ros.until(lambda: references and not np.any(references[-1].points[-1].velocities), what="no way to rest")
+    check_way_to_rest(bench.heard[-1], references[-1].points)
+
+
+def check_way_to_rest(sent, points):
+    """One motion from what was sent last to rest; torques and their mean rates, by Pinocchio, are inside the limits."""
+    pin = pytest.importorskip("pinocchio")
+    model = pin.buildModelFromXML(TEXT)
+    assert list(model.names)[1:] == NAMES
+    t = [0.0, *(point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in points)]
+    q, qd, qdd = (np.array([getattr(sent, name), *(getattr(point, field) for point in points)]) for name, field in (
+        ("position", "positions"), ("velocity", "velocities"), ("acceleration", "accelerations")))
+    assert np.abs(qd[0]).max() > 0.1 and not np.any(qdd[-1])
+    dt = np.diff(t)[:, None]
+    assert np.abs(np.diff(q, axis=0) - 0.5 * dt * (qd[1:] + qd[:-1])).max() < 0.05 * np.abs(qd).max() * dt.max()
+    torque = np.array([pin.rnea(model, model.createData(), *sample) for sample in zip(q, qd, qdd)])
+    assert (np.abs(torque) <= 1.0001 * LIMITS.effort).all()
+    assert (np.abs(np.diff(torque, axis=0) / dt) <= 1.0001 * LIMITS.effort_rate).all()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

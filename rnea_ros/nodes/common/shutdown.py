@@ -45,6 +45,9 @@ class Finishing(Protocol):
     def finish(self, then: Callable[[], None]) -> float:
         """Called by another thread: bring to an end what is under way, then call `then`; how long that may take [s]."""
 
+    def end_now(self) -> None:
+        """Called by another thread: the time to finish is over. Send what the robot needs before the process ends."""
+
 
 @contextmanager
 def graceful_shutdown(node: Finishing) -> Iterator[None]:
@@ -69,7 +72,8 @@ def graceful_shutdown(node: Finishing) -> Iterator[None]:
         if node.context.ok():
             node.get_logger().fatal(f"cannot go on, finishes what it does and ends: {error!r:.300}")
             finished = threading.Event()
-            finished.wait(node.finish(finished.set))
+            if not finished.wait(node.finish(finished.set)):
+                node.end_now()
         raise
     finally:
         signal.set_wakeup_fd(before)
@@ -94,4 +98,7 @@ def _watch(node: Finishing, receiving: socket.socket, end: Callable[[], None]) -
         if again or not more:  # else the spinning has ended
             why = "a second signal came" if again else f"not finished within {patience:g} s"
             node.get_logger().error(f"{why}: ends at once, in the middle of what it does")
-            end()
+            try:
+                node.end_now()
+            finally:
+                end()

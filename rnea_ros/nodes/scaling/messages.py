@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,12 +17,13 @@ from std_msgs.msg import Float64, Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.execution.executed_motion import MOST_STEPS, ExecutedMotion, Sample
+from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import duration
 from rnea_ros.nodes.scaling.controller import Controller
 from rnea_ros.scaling.committed import CommittedMotion
+from rnea_ros.scaling.reference import Reference
 
 QUEUE = 10
 SECOND = 1_000_000_000  # ns
@@ -65,15 +67,7 @@ class ScalingMessages:
         if motion.committed is not None:
             self._hand_out(motion, motion.committed)
         elif _has_subscribers(self._reference):
-            period = 1.0 / values["control_rate"]
-            points = self._points[:max(len(motion.steps), 1)]
-            for k, (point, step) in enumerate(zip(points, motion.steps or [reference]), 1):
-                point.positions, point.velocities, point.accelerations = (
-                    array.array("d", x.tobytes()) for x in (step.q, step.qd, step.qdd))
-                point.effort = array.array("d", now["commanded_effort"].tobytes() if values["reference_effort"] else b"")
-                point.time_from_start = duration(k * period)
-            self._trajectory.points = points
-            self._reference.publish(self._trajectory)
+            self._send_points([(step, sample) for step in motion.steps or [reference]], values)
         if values["commands"] != "none" and _has_subscribers(self._commands):
             self._commands.publish(Float64MultiArray(data=array.array("d", now[values["commands"]].tobytes())))
         if sample.speed == sample.speed and _has_subscribers(self._speed):
@@ -98,6 +92,23 @@ class ScalingMessages:
                 self._logger.error(f"points of motion {motion.number} were sent up to {late:.3f} s too late, this process was "
                                    "stopped or had no processor: the controller may have jumped on its path")
 
+    def _send_points(self, steps: Sequence[tuple[Reference, Sample]], values: Values) -> None:
+        """Send points one control period apart, each with the efforts of its sample."""
+        while len(self._points) < len(steps):
+            self._points.append(JointTrajectoryPoint())
+        for k, (point, (step, sample)) in enumerate(zip(self._points, steps), 1):
+            point.positions, point.velocities, point.accelerations = (
+                array.array("d", x.tobytes()) for x in (step.q, step.qd, step.qdd))
+            point.effort = array.array("d", sample.commanded_effort.tobytes() if values["reference_effort"] else b"")
+            point.time_from_start = duration(k / values["control_rate"])
+        self._trajectory.points = self._points[:len(steps)]
+        self._reference.publish(self._trajectory)
+
+    def send_stop(self, motion: ExecutedMotion, samples: Sequence[Sample], values: Values) -> None:
+        """Send the way to rest of a motion whose node ends: who executes trajectories comes to rest without the node."""
+        if motion is self._motion and _has_subscribers(self._reference):
+            self._send_points([(sample.reference, sample) for sample in samples], values)
+
     def flush(self) -> None:
         """Wait until what was published has been received, for no longer than GONE."""
         end = time.monotonic() + GONE
@@ -107,7 +118,7 @@ class ScalingMessages:
 
     def _arrange(self, motion: ExecutedMotion) -> None:
         names, size = list(motion.joint_names), len(motion.joint_names)
-        self._points = [JointTrajectoryPoint() for _ in range(MOST_STEPS)]
+        self._points: list[JointTrajectoryPoint] = []
         self._trajectory = JointTrajectory(joint_names=names)  # stamp zero: begins when it comes
         self._message = ScaledMotion(header=Header(), motion=motion.number, joint_names=names)
         self._views: dict[str, np.ndarray] = {}

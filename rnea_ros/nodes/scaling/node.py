@@ -50,6 +50,7 @@ SEEN = ("position", "velocity", "effort")  # of joint states
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATELY = 0.5  # s; a joint state that came before tells nothing of a robot that moves
 LOOK = 0.1  # s; between looks at the health
+CLOSING = 0.2  # s; for the tick under way when the node has to end at once
 SWITCH_INTERVAL = 5e-4  # s; so that ticks go on while a thread beside solves for a law
 
 
@@ -102,6 +103,16 @@ class ScalingNode(Node):
             self.get_logger().warning("asked to end: the motion comes to rest first")
         self._rate_loop.wake()  # so that it is the thread that publishes which sees the end
         return self._settings.values["shutdown_timeout"]
+
+    def end_now(self) -> None:
+        """Send the way to rest in one message: no further ones follow."""
+        if not self._rate_loop.close(CLOSING):
+            return  # a tick that hangs has the motion
+        now = self.get_clock().now()
+        found = self._trajectory_executor.stop_ahead(now.nanoseconds, 1.0 / self._rate_loop.rate)
+        if found is not None:
+            self._out.send_stop(*found, self._settings.values)
+            self._out.flush()
 
     def destroy_node(self) -> None:
         """Stop the threads of the node's parts; rclpy calls this too for a node whose construction failed."""
