@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="robot file with the known payload that the robot carries in that recording only, as `rnea "
                              "payload -o` "
                              "writes it")
+    parser.add_argument("--couple", action="append", default=[], metavar="JOINT[=RATIO],JOINT[=RATIO]",
+                        help="a motor turns with these joints, at the sum of ratio times joint velocity (1 if not given): its "
+                             "inertia and friction are fitted too. May be repeated; couplings in the robot file does the same")
     parser.add_argument("-o", "--output", metavar="FOLDER",
                         help=f"folder for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with "
                              f"pictures, and "
@@ -57,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Identify. Exit status 1 if no physical robot explains the recordings, or only with joints excluded or signs reversed."""
     robot = robots.served(args, Robot)
+    given = dict(robot_file.draft(args.robot_file).content) if args.robot_file else {}
+    if args.couple:
+        given["couplings"] = {**given.get("couplings", {}), **coupled_joints(args.couple)}
+        declared = robot_file.draft({"version": 1, "couplings": given["couplings"]}).checked(robot.model)
+        robot = robot.with_coupled_motors(declared_joints.coupled_motors(robot.model, declared))
     if args.output:
         output_files.check_folder(args.output)
         figures.check_format(result_files.TORQUES)
@@ -68,12 +76,25 @@ def run(args: argparse.Namespace) -> Outcome:
                     exclude=not args.keep_all)
     text, written = summary(found, terminal_width()), []
     if args.output:
-        given = dict(robot_file.draft(args.robot_file).content) if args.robot_file else {}
         written = [str(Path(args.output) / name)
                    for name in result_files.write(args.output, found, args.urdf, given, summary(found))]
         text += "\n-> " + ", ".join(written)
     is_sure = found.explained and not found.excluded and not found.reversed
     return Outcome(text, {**result_files.as_json(found), "files": written}, int(not is_sure))
+
+
+def coupled_joints(words: list[str]) -> dict[str, Any]:
+    """Return the section couplings of a robot file for the words of --couple."""
+    found: dict[str, Any] = {}
+    for number, word in enumerate(words, start=1):
+        pairs = [part.strip().partition("=") for part in word.split(",")]
+        try:
+            ratios = [float(ratio) if equals else 1.0 for _, equals, ratio in pairs]
+        except ValueError:
+            raise InputError(f"--couple {word}: names of joints with commas between them are needed, each with its ratio, a "
+                             "number, after '=', or without: --couple joint5=45,joint6=32") from None
+        found[f"coupled_{number}"] = {"joints": [joint for joint, *_ in pairs], "motors": {"motor": {"ratios": ratios}}}
+    return found
 
 
 def _payloads(args: argparse.Namespace) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -123,6 +144,9 @@ def summary(found: Fit, width: int | None = None) -> str:
     if rotors := result_files.inseparable_rotors(found):
         lines.append(f"not separable from the links by any motion: rotor inertia of {some(rotors)}; the bodies stay near "
                      f"the URDF's")
+    for motor in (motor for motor in found.robot.model.coupled_motors if len(motor.coordinates) > 1):
+        lines.append(f"coupled motor {motor.name}: rotor inertia {motor.term.rotor_inertia:.3g} kg m^2, Coulomb friction "
+                     f"{motor.term.coulomb:.3g} N m, viscous {motor.term.viscous:.3g} N m s/rad, at the motor")
     if directions := result_files.undetermined_directions(found):
         lines.append(f"not determined by the recording, taken from the URDF: {len(directions)} of {len(found.base)} "
                      f"parameters "

@@ -2,7 +2,8 @@
 
     tau_k = Y_k beta + F_k c_k + noise of joint k
 
-beta: base parameters with the rotors' inertia; c_k: friction of joint k.
+beta: base parameters with the rotors' inertia, and inertia and friction of motors that turn with several joints; c_k: friction
+of joint k.
 
 1. Each recording is prepared (estimation/preparation.py); equations are low-passed and decimated (joint_equations.py).
 2. A joint whose torques contradict those of the others, as in other units, is excluded (_exclude_contradictory).
@@ -19,7 +20,7 @@ The end of every recording is not used: it is the validation set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,17 +29,17 @@ import numpy as np
 from ..errors import InputError, some
 from ..estimation.preparation import Prepared, prepare
 from ..inertial.base_parameters import BaseParameters, base_parameters, from_regressor, sampled_regressor
-from ..inertial.inertial_parameters import INERTIAL, Parameter, inertia, values
+from ..inertial.inertial_parameters import INERTIAL, OF_MOTORS, Parameter, inertia, values
 from ..model.effort_convention import EffortConvention, Efforts
-from ..model.tree import Model, frozen
+from ..model.tree import CoupledMotor, JointDynamics, Model, frozen
 from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 from .drive_gains import Gains, initial_gains, refined_gains
-from .friction import BY_SPEED, LOAD, OFFSET, FrictionModel, candidates, initial_model, loaded_candidates
+from .friction import BY_SPEED, LOAD, OFFSET, SMOOTHING, FrictionModel, candidates, initial_model, loaded_candidates
 from .friction_selection import select
 from .identification import Measurements
-from .joint_equations import FitRecording, Problem, Rows, checked, equations, validation_residuals, with_loads
+from .joint_equations import FitRecording, Problem, Rows, checked, equations, filtered_column, validation_residuals, with_loads
 from .physical_consistency import NearestValues, nearer, parameter_scales
 from .regressor_kernel import Regressor
 from .weighted_fit import WeightedFit, solve
@@ -182,10 +183,13 @@ def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[
     problem, prior_values, unseen = _problem(robot, given, options)
     base = problem.base
     rows, prior = equations(problem, options.rate), base.grouping @ prior_values
-    prior_std, gains = _prior_std(base, prior_values), None
+    prior_std, gains = _prior_std(base, prior_values, float(np.sqrt(np.mean(rows.tau**2, axis=0)).max())), None
     excluded: tuple[Exclusion, ...] = ()
     models = [initial_model(speed) for speed in problem.max_speeds]
     signs = _effort_signs(rows, models, prior)
+    if problem.regressor.motors:
+        problem = _with_best_smoothing(problem, rows, options.rate, models, prior, prior_std)
+        rows = equations(problem, options.rate)
     if options.currents:
         gains = refined_gains(rows, models, prior, prior_std, initial_gains(rows, models, prior))
     elif options.exclude:
@@ -195,7 +199,8 @@ def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[
     if gains:
         gains = refined_gains(rows, models, prior, prior_std, gains.values)
         rows, problem = _in_torques(rows, gains), _with_gains(problem, gains)
-    models, least = _with_load_friction(problem, rows, options.rate, models, prior, prior_std)
+    coupled = {k for motor in robot.model.coupled_motors for k in motor.coordinates}
+    models, least = _with_load_friction(problem, rows, options.rate, models, prior, prior_std, coupled)
     whole = _with_friction(robot, problem, models)
     reference = np.concatenate((_reference(base, prior_values, least), _dissipative(models, least.x[len(base):])))
     near = _nearest_to_reference(list(nearer(reference, whole, least.x, least.covariance)), whole, least)
@@ -215,10 +220,16 @@ def _problem(robot: Robot, given: list[Measurements], options: FitOptions) -> tu
             raise InputError(f"recordings: torques of {some(robot.joint_names[k] for k in joints)} are measured in the "
                              f"first, of "
                              f"{some(robot.joint_names[k] for k in other)} in another one; the same joints are needed in all")
-    body = _without_joint_terms(unified(robot.model, tuple(robot.payloads.values())))
+    body = _without_joint_terms(_bodies_and_motors(robot))
     rigid = Robot(body, robot.backend, robot.gravity_vector)
     recordings = tuple(_read(robot, rigid, recording, q, tau, options)
                        for recording, (_, q, tau) in zip(given, parts, strict=True))
+    if body.coupled_motors:
+        if options.currents:
+            raise InputError("couplings: unknown gains of motors that turn with several joints cannot be identified; convert "
+                             "their efforts to joint torques, G^T times those of the motors, and fit without currents")
+        body = _with_smoothing(body, recordings)
+        rigid = Robot(body, robot.backend, robot.gravity_vector)
     base = base_parameters(body, robot.gravity_vector, (ROTOR,), free_root=False)
     unseen = base.unseen()
     held = {k: float(parts[0][1][0, k]) for k in range(robot.n) if k not in joints
@@ -278,16 +289,86 @@ def _of_moving(base: BaseParameters, body: Model, robot: Robot, joints: tuple[in
 
 
 def _without_joint_terms(model: Model) -> Model:
+    """Return the model without friction, and with the motors that turn with several joints at their largest ratio: Ia is then
+    of the size that joints have."""
     bare = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry", "load_dependent"), 0.0)
-    return replace(model, links=tuple(replace(link, term=replace(link.term, **bare)) for link in model.links))
+    motors = []
+    for motor in model.coupled_motors:
+        if len(motor.coordinates) > 1:
+            most = max(map(abs, motor.ratios))
+            term = replace(motor.term, rotor_inertia=motor.term.rotor_inertia * most**2, **bare)
+            motors.append(replace(motor, ratios=tuple(ratio / most for ratio in motor.ratios), term=term))
+    return replace(model, links=tuple(replace(link, term=replace(link.term, **bare)) for link in model.links),
+                   coupled_motors=tuple(motors))
 
 
-def _prior_std(base: BaseParameters, prior_values: np.ndarray) -> np.ndarray:
-    """Return standard deviations (b,) of base parameters about the URDF's. A URDF has no rotors: the robot's inertia."""
+def _bodies_and_motors(robot: Robot) -> Model:
+    """Return the model with payloads in its bodies; a coupled motor that one joint alone turns is the rotor of that joint."""
+    model = unified(robot.model, tuple(robot.payloads.values()))
+    links, motors = list(model.links), []
+    for motor in model.coupled_motors:
+        if len(motor.coordinates) == 1:
+            (k,), (ratio,), term = motor.coordinates, motor.ratios, motor.term
+            number = next(n for n, link in enumerate(links) if link.joint == model.joint_names[k])
+            own = links[number].term
+            motor = replace(motor, term=JointDynamics(smoothing=term.smoothing))
+            own = replace(own, rotor_inertia=own.rotor_inertia + term.rotor_inertia * (ratio / own.gear_ratio) ** 2,
+                          coulomb=own.coulomb + term.coulomb * abs(ratio), viscous=own.viscous + term.viscous * ratio**2)
+            links[number] = replace(links[number], term=own)
+        motors.append(motor)
+    return replace(model, links=tuple(links), coupled_motors=tuple(motors))
+
+
+def _with_smoothing(body: Model, recordings: Sequence[FitRecording]) -> Model:
+    """Return the model whose coupled motors have the smoothing that fits their largest speeds, as the first of a joint has."""
+    motors = []
+    for motor in body.coupled_motors:
+        speed = max(float(np.abs(motor.motion(of.data.qd[:of.split].T)).max(initial=0.0)) for of in recordings)
+        smoothing = initial_model(max(speed, np.finfo(float).eps)).smoothing
+        motors.append(replace(motor, term=replace(motor.term, smoothing=smoothing)))
+    return replace(body, coupled_motors=tuple(motors))
+
+
+def _with_best_smoothing(problem: Problem, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
+                         prior_std: np.ndarray) -> Problem:
+    """Return the problem with the smoothing of Coulomb friction that explains most, one coupled motor after another."""
+    base, robot, joints = problem.base, problem.regressor.robot, list(problem.joints)
+    motors, Y = list(problem.regressor.motors), rows.Y.copy()
+    for k, motor in enumerate(motors):
+        wanted = len(robot.model.links) + k, "coulomb"
+        column = next((c for c, kept in enumerate(base.kept) if base.parameters[kept][:2] == wanted), None)
+        found = []
+        for share in SMOOTHING if column is not None else ():
+            v = motor.term.smoothing * share / SMOOTHING[2]
+
+            def sign(qd: np.ndarray, motor: CoupledMotor = motor, v: float = v) -> np.ndarray:
+                return np.tanh(motor.motion(qd.T) / v)
+
+            friction = filtered_column(problem, rate, sign)
+            tried = Y.copy()
+            for joint, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+                if joint in joints:
+                    tried[:, joints.index(joint), column] = ratio * friction
+            least = solve(rows._replace(Y=tried), models, prior, prior_std)
+            found.append((float(np.mean(np.log(least.errors(least.x)))), v, tried))
+        if not found:  # the joints are at rest
+            continue
+        _, v, Y = min(found, key=lambda one: one[0])
+        motors[k] = replace(motor, term=replace(motor.term, smoothing=v))
+    regressor = Regressor(robot.with_coupled_motors(motors), problem.regressor.parameters)
+    return replace(problem, regressor=regressor)
+
+
+def _prior_std(base: BaseParameters, prior_values: np.ndarray, torque: float) -> np.ndarray:
+    """Return standard deviations (b,) of base parameters about the URDF's.
+
+    A URDF has no rotors: the robot's inertia; nor friction of coupled motors: the largest RMS torque, at 1 rad/s.
+    """
     size = np.maximum(np.abs(base.grouping) @ np.abs(prior_values), 1e-3 * np.abs(prior_values).max(initial=1e-3))
-    rotors = np.array([base.parameters[k].kind == ROTOR for k in base.kept])
+    kinds = np.array([base.parameters[k].kind for k in base.kept])
     inertias = size[[unit in ("kg m^2", "kg") for unit in base.units]]
-    return PRIOR_STD * np.where(rotors, inertias.max(initial=0.0), size)
+    size = np.where(kinds == ROTOR, inertias.max(initial=0.0), size)
+    return PRIOR_STD * np.where(np.isin(kinds, OF_MOTORS[1:]), torque, size)
 
 
 # ---------------------------------------------------------------------- joints in other units
@@ -379,12 +460,16 @@ def _with_gains(problem: Problem, gains: Gains) -> Problem:
 # ---------------------------------------------------------------------- friction
 
 def _with_load_friction(problem: Problem, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
-                        prior_std: np.ndarray) -> tuple[list[FrictionModel], WeightedFit]:
-    """Select friction by load where it predicts better. Loads are those of the bodies found: both are solved in turn."""
+                        prior_std: np.ndarray, coupled: Collection[int]) -> tuple[list[FrictionModel], WeightedFit]:
+    """Select friction by load where it predicts better. Loads are those of the bodies found: both are solved in turn.
+
+    coupled: numbers of joints of coupled transmissions, whose loads are not known
+    """
     least, b = solve(rows, models, prior, prior_std), len(prior)
     rows = with_loads(problem, rows, rate, least.x[:b])
     torques = np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()
-    others = [list(loaded_candidates(v, torque)) for v, torque in zip(problem.max_speeds, torques, strict=True)]
+    others = [list(loaded_candidates(v, torque)) if joint not in coupled else []
+              for joint, v, torque in zip(problem.joints, problem.max_speeds, torques, strict=True)]
     models = select(rows, others, models, prior, prior_std)
     least = solve(rows, models, prior, prior_std)
     if (simpler := _significant(models, least, b)) != models:
@@ -443,8 +528,8 @@ def _with_friction(robot: Robot, problem: Problem, models: list[FrictionModel]) 
 # ---------------------------------------------------------------------- physical parameters
 
 def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFit) -> np.ndarray:
-    """Return the parameters (p,) that the physical ones are drawn to: the URDF's bodies, and rotors as the recordings show
-    them.
+    """Return the parameters (p,) that the physical ones are drawn to: the URDF's bodies, and rotors and coupled motors as the
+    recordings show them.
 
     Often only the sum of a rotor's inertia and of a link's about the same axis is determined. Rotors are the maximum a
     posteriori estimate with bodies that deviate from the URDF's by BODY_STD of their size, and rotors of any size that is
@@ -452,13 +537,13 @@ def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFi
     """
     from scipy.optimize import lsq_linear
 
-    b, rotors = len(base), np.array([parameter.kind == ROTOR for parameter in base.parameters])
+    b, rotors = len(base), np.array([parameter.kind in OF_MOTORS for parameter in base.parameters])
     if not rotors.any():
         return prior_values
     scale = parameter_scales(base.parameters, prior_values)
     inertias = [parameter.unit in ("kg m^2", "kg") for parameter in base.parameters]
-    std = np.where(rotors, PRIOR_STD * (np.abs(base.grouping) @ np.abs(prior_values)).max(initial=scale[inertias].max()),
-                   BODY_STD * scale)
+    std = np.where(rotors, PRIOR_STD * (np.abs(base.grouping) @ np.abs(prior_values)).max(
+        initial=max(scale[inertias].max(), np.abs(least.x[:b]).max())), BODY_STD * scale)
     half = np.linalg.cholesky(np.linalg.inv(least.covariance[:b, :b])).T  # information = half^T half
     A = np.vstack((half @ base.grouping * std, np.eye(len(std))))
     y = np.concatenate((half @ (least.x[:b] - base.grouping @ prior_values), np.zeros(len(std))))
@@ -490,7 +575,7 @@ def _nearest_to_reference(path: list[NearestValues], base: BaseParameters, least
 
 def _model(robot: Robot, problem: Problem, models: list[FrictionModel], found: np.ndarray) -> Model:
     """Return the model with the bodies and rotors (first in `found`) and the friction (the rest) that were found."""
-    body, listed = unified(robot.model, tuple(robot.payloads.values())), problem.base.parameters
+    body, listed = _bodies_and_motors(robot), problem.base.parameters
     by_link: dict[int, dict[str, float]] = {}
     for parameter, value in zip(listed, found, strict=False):
         by_link.setdefault(parameter.link, {})[parameter.kind] = float(value)
@@ -498,9 +583,16 @@ def _model(robot: Robot, problem: Problem, models: list[FrictionModel], found: n
     for joint, choice in zip(problem.joints, models, strict=True):
         own, rest = rest[:len(choice.kinds)], rest[len(choice.kinds):]
         friction[body.joint_names[joint]] = choice.terms(own)
-    links = list(body.links)
+    links, motors, seen = list(body.links), list(body.coupled_motors), problem.regressor.motors
+    places = [k for k, motor in enumerate(motors) if len(motor.coordinates) > 1]  # of those that are fitted
     bare = _without_joint_terms(body).links
     for number, given in by_link.items():
+        if number >= len(links):
+            k, most = places[number - len(links)], max(map(abs, motors[places[number - len(links)]].ratios))
+            motors[k] = replace(motors[k], term=JointDynamics(
+                rotor_inertia=given[ROTOR] / most**2, coulomb=given["coulomb"] / most, viscous=given["viscous"] / most**2,
+                smoothing=seen[number - len(links)].term.smoothing * most))
+            continue
         link = links[number]
         if INERTIAL[0] in given:
             m, ms, J = inertia(given)
@@ -508,7 +600,7 @@ def _model(robot: Robot, problem: Problem, models: list[FrictionModel], found: n
         term = bare[number].term if link.joint in friction else link.term
         rotor = given[ROTOR] / term.gear_ratio**2 if ROTOR in given else term.rotor_inertia
         links[number] = replace(link, term=replace(term, rotor_inertia=rotor, **friction.get(link.joint, {})))
-    return replace(body, links=tuple(links))
+    return replace(body, links=tuple(links), coupled_motors=tuple(motors))
 
 
 # ---------------------------------------------------------------------- verdict

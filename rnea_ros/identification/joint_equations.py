@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -136,6 +136,13 @@ def equations(problem: Problem, rate: float) -> Rows:
                     found.append(low(model.columns(speed)))
     return Rows(np.concatenate(Y), np.concatenate(tau),
                 [{model: np.concatenate(found) for model, found in kept.items()} for kept in columns])
+
+
+def filtered_column(problem: Problem, rate: float, column: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return a column (m,) of all equations from a function of velocities: (samples, n) to (samples,)."""
+    filters = [_LowPass.of(recording, rate) for recording in problem.recordings]
+    return np.concatenate([low(column(recording.data.qd[part]))
+                           for recording, low in zip(problem.recordings, filters, strict=True) for part in low.parts()])
 
 
 class _LowPass(NamedTuple):

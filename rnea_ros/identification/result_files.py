@@ -24,6 +24,7 @@ MAX_POINTS = 3000
 DEPENDENT = (("stribeck", "stribeck_velocity"), ("asymmetry",), ("load_dependent", "load_smoothing"))
 TERMS = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_velocity", "asymmetry", "load_dependent",
          "load_smoothing")
+OF_MOTOR = ("rotor_inertia", "coulomb", "viscous", "smoothing")
 POORLY_DETERMINED = 0.3  # relative standard deviation
 INVOLVED, MAX_NAMES = 0.3, 4  # parameters of a direction: smallest share of the largest one, and how many are named
 
@@ -123,6 +124,8 @@ def robot_file(found: Fit, given: Mapping[str, Any]) -> RobotFile:
         drives[joint] = drive | {"gear_ratio": term.gear_ratio, "rotor_inertia": _six_digits(term.rotor_inertia)}
         unused = [key for keys in DEPENDENT if not getattr(term, keys[0]) for key in keys]
         frictions[joint] = {key: _six_digits(getattr(term, key)) for key in TERMS if key not in unused}
+    if robot.model.coupled_motors:
+        content["couplings"] = _couplings(robot, content["couplings"])
     if found.gains:
         content["measured_effort"] = _currents(robot, drives)
     elif found.reversed:
@@ -130,6 +133,16 @@ def robot_file(found: Fit, given: Mapping[str, Any]) -> RobotFile:
         content["measured_effort"] = measured | {"reversed": sorted(set(measured.get("reversed", ())) ^ set(found.reversed))}
     gravity = [] if robot.gravity_vector.tolist() == [0.0, 0.0, -9.81] else [("gravity", robot.gravity_vector.tolist())]
     return RobotFile({**content, **dict(gravity), "drives": drives, "friction": frictions}, ROBOT_FILE)
+
+
+def _couplings(robot: Robot, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the section couplings with inertia and friction as found; the order of motors is that of the model."""
+    motors, section = iter(robot.model.coupled_motors), {}
+    for name, coupling in given.items():
+        section[name] = {"joints": list(coupling["joints"]), "motors": {
+            motor: {"ratios": list(entry["ratios"]), **{key: _six_digits(getattr(next_term, key)) for key in OF_MOTOR}}
+            for (motor, entry), next_term in zip(coupling["motors"].items(), (one.term for one in motors))}}
+    return section
 
 
 def _currents(robot: Robot, drives: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -162,6 +175,11 @@ def report(found: Fit, summary: str, pictures: bool = True) -> str:
                      ("joint", "model", *TERMS, "rotor inertia at the joint"),
                      [(name, model.description, *(f"{getattr(terms[name], key):.4g}" for key in TERMS),
                        f"{terms[name].armature:.3g}") for name, model in zip(found.names, found.friction, strict=True)]))
+    if motors := found.robot.model.coupled_motors:
+        parts.append("## Coupled motors\n\nAt the motor: rotor inertia in kg m^2, friction in N m and N m s/rad, smoothing in "
+                     "rad/s. A motor that one joint alone turns is the rotor of that joint above.\n\n" + _markdown(
+                         ("motor", *OF_MOTOR),
+                         [(motor.name, *(f"{getattr(motor.term, key):.4g}" for key in OF_MOTOR)) for motor in motors]))
     before, after = urdf_writer.bodies(found.before.model), urdf_writer.bodies(found.robot.model)
     parts.append("## Bodies\n\nIn the frame of each URDF link, including what fixed joints attach to it. The recordings "
                  "determine the "
@@ -241,6 +259,8 @@ def as_json(found: Fit) -> dict[str, Any]:
                    | {"unit": _force_unit(robot, k), "friction": model.description,
                       "rotor_inertia_at_joint": terms[name].armature, **{key: getattr(terms[name], key) for key in TERMS}}
                    for k, name, row, model in zip(found.joints, found.names, errors, found.friction, strict=True)},
+        "coupled_motors": {motor.name: {key: getattr(motor.term, key) for key in OF_MOTOR}
+                           for motor in robot.model.coupled_motors},
         "base_parameters": [{**row._asdict(), "urdf": _finite(row.urdf), "relation": relation} for row, relation
                             in zip(base_parameter_rows(found), found.base.relations(17), strict=True)],
         "no_torque_depends_on": list(found.unseen), "undetermined": undetermined_directions(found),

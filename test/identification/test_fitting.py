@@ -23,6 +23,7 @@ from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
 from rnea_ros.identification.physical_consistency import impossible_bodies
 from rnea_ros.identification.weighted_fit import correlation_factor
+from rnea_ros.model.tree import CoupledMotor
 from rnea_ros.recordings.recording import Reading
 from support.oracles import difference
 from support.recorded_robot import NOISE, URDF, motion, recorded, robots, write_csv
@@ -246,6 +247,36 @@ def test_recordings_without_and_with_a_known_payload_are_one_fit():
     assert np.all(found.validation_error < 0.06) and found.robot.total_mass == pytest.approx(planar()[0].total_mass, rel=0.1)
     with pytest.raises(InputError, match="the same joints are needed in all"):
         fit(planar()[0], [loaded, replace(loaded, tau=loaded.tau * [1.0, np.nan])])
+
+
+def test_inertia_and_friction_of_a_motor_that_turns_with_two_joints_are_found_and_written():
+    t, q, _ = recorded()
+    term = JointDynamics(rotor_inertia=2.5e-4, coulomb=0.1, viscous=2.5e-3, smoothing=0.4)
+    motor = CoupledMotor("wrist.m3", (1, 2), (20.0, -20.0), term)
+    tau = robots()[1].with_coupled_motors([motor]).inverse_dynamics(*motion(0)(t)[:3])
+    section = {"wrist": {"joints": ["j2", "j3"], "motors": {"m2": {"ratios": [10.0, 0.0]}, "m3": {"ratios": [20.0, -20.0]}}}}
+    robot = rnea_ros.load(URDF, {"version": 1, "couplings": section})
+    found = fit(robot, Measurements(t, q, tau + np.random.default_rng(1).normal(size=q.shape) * NOISE))
+    assert np.all(found.validation_error < 1.2 * NOISE) and found.explained
+    own, coupled = found.robot.model.coupled_motors
+    assert own.term.rotor_inertia == own.term.coulomb == 0.0, "joint j2 alone turns it: it is the rotor of j2"
+    assert [coupled.term.rotor_inertia, coupled.term.coulomb, coupled.term.viscous] == pytest.approx(
+        [term.rotor_inertia, term.coulomb, term.viscous], rel=0.1)
+    assert any("load" not in model.description for model in found.friction[1:])
+    written = rnea_ros.load(URDF, result_files.robot_file(found, {"couplings": section}).content)
+    assert written.model.coupled_motors[1].term.rotor_inertia == pytest.approx(coupled.term.rotor_inertia, rel=1e-5)
+    assert "coupled motor wrist.m3: rotor inertia 0.000" in identify_cli.summary(found)
+    assert "wrist.m2" not in identify_cli.summary(found)
+    with pytest.raises(InputError, match="couplings: unknown gains of motors that turn with several joints"):
+        fit(robot, Measurements(t, q, tau), currents=True)
+
+
+def test_coupled_joints_on_the_command_line():
+    section = identify_cli.coupled_joints(["j2=45,j3=-32", "j1, j2"])
+    assert [list(one["motors"]["motor"]["ratios"]) for one in section.values()] == [[45.0, -32.0], [1.0, 1.0]]
+    assert [one["joints"] for one in section.values()] == [["j2", "j3"], ["j1", "j2"]]
+    with pytest.raises(InputError, match="--couple j2=x,j3: names of joints"):
+        identify_cli.coupled_joints(["j2=x,j3"])
 
 
 def test_held_joints_add_no_parameters():
