@@ -161,6 +161,18 @@ def test_without_ros_any_robot_plays(name, capsys):
     assert told["checks"] and all(check["passed"] for check in told["checks"])
 
 
+def test_the_demo_of_a_urdf_takes_its_robot_file(tmp_path, capsys):
+    file, peaks = tmp_path / "heavy.robot.yaml", []
+    file.write_text("version: 1\npayloads: {link2: {mass: 20.0, com: [0.5, 0.0, 0.0]}}\n")
+    words = ["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / "rr.urdf"), "--plot", "", "--json", "--seconds", "2"]
+    for more in ([], ["--robot-file", str(file)]):
+        assert main.main([*words, *more]) == 0
+        peaks.append(json.loads(capsys.readouterr().out)["peak_torque"])
+    assert np.all(np.greater(peaks[1], peaks[0]))
+    assert main.main([*words, "--robot-file", str(tmp_path / "missing.yaml")]) == 2
+    assert "missing.yaml: cannot be read (No such file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["--plot"], ["--scaling", "--plot"], ["--plant", "--plot", "", "--movie"]], ids=len)
 def test_pictures_that_cannot_be_written_are_refused_before_the_work(words, tmp_path, capsys):
     assert main.main(["demo", *words, str(tmp_path / "no" / "such.png")]) == 2

@@ -114,9 +114,11 @@ def test_a_robot_file_read_again_is_another_model(tmp_path):
         own.until(lambda: np.allclose(bench.sample(FIVE_BAR.motion(0.1)).effort, light, rtol=1e-12))
 
 
-def test_a_robot_file_that_is_not_there_ends_the_start(ros):
-    process = ros.start("dynamics_node", {"robot_file": "/nowhere/robot.yaml"})
-    assert process.wait() == 1 and "cannot start: " in process.log and "/nowhere/robot.yaml" in process.log
+@pytest.mark.parametrize("path", ["/nowhere/robot.yaml", "missing"])
+def test_a_robot_file_that_is_not_there_ends_the_start(ros, path):
+    process = ros.start("dynamics_node", {"robot_file": path})
+    assert process.wait() == 1 and "cannot start: " in process.log and path in process.log
+    assert "Traceback" not in process.log
 
 
 def test_a_touched_machine(tmp_path):
