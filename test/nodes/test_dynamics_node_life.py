@@ -233,7 +233,7 @@ def test_dumped_parameters_are_taken_again_without_a_word(ros):
     """Among them are joints of all types, and every limit that nobody knows."""
     first = Bench(ros, robot_description=ARM).ready()
     names = ros.call(ListParameters, f"{NODE}/list_parameters", ListParameters.Request()).result.names
-    dumped = {name: ros.get(NODE, name) for name in names}
+    dumped = ros.values(NODE, list(names))
     assert sum(value != value for value in dumped.values()) > 10 and not dumped["joint_limits.spin.has_effort_limits"]
     dumped = {name: list(value) if isinstance(value, array.array) else value for name, value in dumped.items()}
     again = Bench(ros, "again", **dumped).ready()

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from rnea_ros.demo.processes import MODULES
+from support.node_server import ForkedProcess, NodeServer
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 DISCOVERY = 120.0  # s; on an idle machine it takes up to 2.2
 AGAIN = 10.0  # s; after which a service is asked again
 SOURCE = Path(__file__).resolve().parents[2]
+COVERAGE = "COVERAGE_PROCESS_CONFIG" in os.environ
 PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])  # may hold a sourced ROS
 
 
@@ -56,13 +59,18 @@ def stamp(seconds: float, before: float = 0.0) -> Time:
     return Time(sec=whole, nanosec=part)
 
 
+@cache
+def _server() -> NodeServer:
+    return NodeServer({**os.environ, "PYTHONPATH": PATH})
+
+
 class World:
     """A ROS domain of its own, one node of the test in it, and the processes that were started there."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.domain = free_domain()
-        self._processes: list[subprocess.Popen] = []
+        self._processes: list[subprocess.Popen | ForkedProcess] = []
         self.through: list[str] = []  # a file that runs the modules of nodes, if they are not to be run as they are
         self.context = Context()
         os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
@@ -80,7 +88,7 @@ class World:
             self.context.try_shutdown()
         finally:
             for process in self._processes:
-                if "COVERAGE_PROCESS_CONFIG" in os.environ:  # `make coverage`: who is killed does not tell which lines it ran
+                if COVERAGE:  # `make coverage`: who is killed does not tell which lines it ran
                     process.terminate()
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(10.0)
@@ -93,17 +101,21 @@ class World:
         number = len(self._processes)
         file = self.folder / f"{number}.yaml"
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters or {}}}))
-        which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", MODULES[module]]
-        command = [sys.executable, *which, "--ros-args", "--params-file", str(file)]
-        if namespace:
-            command += ["-r", f"__ns:=/{namespace}"]
-        log = (self.folder / f"{number}.log").open("w+")
-        process = subprocess.Popen(
-            [*command, *ros_args], stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
-            start_new_session=True,  # a terminal's Ctrl-C is for who runs the test, who ends this
-            env={**os.environ, "ROS_DOMAIN_ID": str(self.domain), "PYTHONPATH": PATH})
+        remapped = ["-r", f"__ns:=/{namespace}"] if namespace else []
+        arguments = ["--ros-args", "--params-file", str(file), *remapped, *ros_args]
+        environment = {**os.environ, "ROS_DOMAIN_ID": str(self.domain), "PYTHONPATH": PATH}
+        log = self.folder / f"{number}.log"
+        log.touch()
+        process: subprocess.Popen | ForkedProcess
+        if isinstance(module, Path) or self.through or COVERAGE:
+            which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", MODULES[module]]
+            with log.open("a") as out:  # a session of its own: Ctrl-C in the terminal ends the tests, which end this
+                process = subprocess.Popen([sys.executable, *which, *arguments], stdout=out, stderr=subprocess.STDOUT,
+                                           cwd=self.folder, start_new_session=True, env=environment)
+        else:
+            process = _server().start(MODULES[module], arguments, self.folder, environment, log)
         self._processes.append(process)
-        return Process(process, Path(log.name))
+        return Process(process, log)
 
     def spin(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -161,12 +173,17 @@ class World:
         return "; ".join(result.reason for result in results if not result.successful)
 
     def get(self, node: str, name: str) -> Any:
-        answer = self.call(GetParameters, f"{node}/get_parameters", GetParameters.Request(names=[name]))
-        return Parameter.from_parameter_msg(ParameterMessage(name=name, value=answer.values[0])).value
+        return self.values(node, [name])[name]
+
+    def values(self, node: str, names: list[str]) -> dict[str, Any]:
+        """Return values of parameters by name, asked for in one call."""
+        answer = self.call(GetParameters, f"{node}/get_parameters", GetParameters.Request(names=names))
+        return {name: Parameter.from_parameter_msg(ParameterMessage(name=name, value=value)).value
+                for name, value in zip(names, answer.values, strict=True)}
 
 
 class Process:
-    def __init__(self, process: subprocess.Popen, log: Path):
+    def __init__(self, process: subprocess.Popen | ForkedProcess, log: Path):
         self._process, self._log = process, log
 
     @property

@@ -35,6 +35,9 @@ class Failures:
             self._have_answered(service)
 
     def add(self, what: str, error: Exception) -> None:
+        """Count and log a failure, unless a signal has ended the context in the middle of the callback."""
+        if not self._node.context.ok():
+            return
         self._tally.counts[what] += 1
         self._last = f"{what}: {error!r:.300}"
         if time.monotonic() - self._logged.get(what, -QUIET) >= QUIET:

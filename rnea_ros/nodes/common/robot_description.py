@@ -217,6 +217,8 @@ class RobotDescriptionSource:
         try:
             self._hand_over(robot, self._current is None or self._current.bare() != request.bare())
         except Exception as error:
+            if not self._node.context.ok():  # a signal has ended it meanwhile, and with it all publishers
+                raise
             self._node.get_logger().error(traceback.format_exc())
             if self._robot is not None:
                 self._hand_over(self._robot, True)
