@@ -53,7 +53,7 @@ def spinning(ros, lean, node=None):
     return spun
 
 
-def spin(spun, condition, meanwhile=lambda: None, patience=60.0):
+def spin(spun, condition, meanwhile=lambda: None, patience=120.0):
     """Until the condition holds, which nothing tells the executor; meanwhile is called 500 times a second."""
     end = time.monotonic() + patience
 

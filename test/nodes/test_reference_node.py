@@ -114,7 +114,7 @@ class ReferenceBench(node_bench.Bench):
 
     def _again(self, send: Callable[[], None], done: Callable[[], Any]) -> Any:
         """Send the same until something comes of it."""
-        for _ in range(20):
+        for _ in range(120):
             send()
             end = time.monotonic() + 1.0
             while time.monotonic() < end:

@@ -126,7 +126,7 @@ def by_launch(file: Path, arguments: Mapping[str, str], packages: Mapping[str, t
                    "ROS_LOG_DIR": str(folder / "log")}
     run = subprocess.run([sys.executable, "-c", RUN, str(file), *(f"{name}:={value}" for name, value in arguments.items())],
                          env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
-    count, end = run.stdout.count("process started with pid"), time.monotonic() + 10.0
+    count, end = run.stdout.count("process started with pid"), time.monotonic() + 120.0
     while len(notes := sorted(folder.glob("*.noted"))) < count:
         assert time.monotonic() < end, run.stdout
         time.sleep(0.02)
