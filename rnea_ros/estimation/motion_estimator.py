@@ -11,10 +11,10 @@ from ..errors import Rejected
 from .encoder import Readings
 from .filter_bank import DeviationCalibration, Estimate, FilterBank
 from .position_noise import PositionNoise, SensorLearning
+from .repairs import TURN, impossible_turns
 from .sample_clock import ALIKE, SampleClock
 
 LAG = 0.03  # s
-TURN = 2.0 * math.pi
 _GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: without samples for longer, the filters begin anew
 _FIRST = 8  # samples, and as many more again, from which the period is found
 _LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
@@ -30,6 +30,7 @@ _STEPS_REMEMBERED = 0.3  # s
 _SPEED, _SPEED_SAMPLES = 3.0, 8  # times the mean speed of so many samples on both sides: without a limit, no joint is faster
 _LATE = 0.5  # of the longest step between stamps lately: a stamp may be later, but joints seldom move at their limit then
 _LIMITS = 1.1  # velocity limits that no joint passes
+_FASTEST_REMEMBERED = 5.0  # s; largest speed of revolute joints, which tells wraps from motion
 _SPREAD = 6.0  # standard deviations of a position
 _RETUNE = 0.01  # of the period: gains are computed again for another one
 
@@ -128,19 +129,22 @@ class MotionEstimator:
     diverged   : estimates rejected since they were outside of the cone that received positions allow
     disordered : messages left out since their stamps were a little before the last one
     outliers   : positions left out
+    wraps      : (n,) jumps of revolute joints by whole turns that were removed
     """
 
     def __init__(self, joints: int, lag: float = LAG, resolution: np.ndarray | float = 0.0, turning: Sequence[int] = (),
-                 velocity_limits: np.ndarray | None = None):
+                 velocity_limits: np.ndarray | None = None, revolute: Sequence[int] = ()):
         """lag [s]: 0 for none. resolution: of the encoders [rad, m], one or (n,); 0 finds it in the data.
         turning: numbers of the joints whose positions may change by whole turns from one sample to the next.
+        revolute: numbers of others that turn; jumps that no joint can move (repairs.impossible_turns) are removed.
         velocity_limits (n,) [rad/s, m/s]: None, NaN or 0 where they are not known; then the speed of what was received."""
         self.lag = lag
         self.noise = PositionNoise(np.broadcast_to(np.asarray(resolution, dtype=float), joints).copy())
         self.readings, self.clock = Readings(), SampleClock((0.0, 1.0))
         self.disordered = self.diverged = self._outliers = 0
         self._received = ReceivedPositions(joints, velocity_limits)
-        self._turning = np.array(turning, dtype=np.intp)
+        self._turning, self._revolute = np.array(turning, dtype=np.intp), np.array(revolute, dtype=np.intp)
+        self._fastest, self.wraps = np.zeros(len(self._revolute)), np.zeros(joints, dtype=int)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
         self._learning, self.calibration = SensorLearning(self.noise), DeviationCalibration(joints)
         self._wanted = _FIRST
@@ -211,7 +215,7 @@ class MotionEstimator:
         if outside.any():
             self._diverged(found, int(outside.argmax()))
         found = found._replace(deviation=self._consistent(time, found))
-        if len(self._turning):
+        if len(self._turning) or self.wraps.any():
             found.motion[0] -= self._turned if time >= self._turned_at else self._turned_before
         return found
 
@@ -258,7 +262,7 @@ class MotionEstimator:
         """Positions that were read, and are not those of the last reading told again."""
         if self._filters and stamp - self._stamp > max(_GAP, _GAP_PERIODS * self.clock.period):
             self._restart()
-        if len(self._turning):
+        if len(self._turning) or len(self._revolute):
             q = self._unwrapped(stamp, q, qd)
         self._stamp = stamp
         self._received.push(stamp, q)
@@ -274,22 +278,36 @@ class MotionEstimator:
             self._begin()
 
     def _unwrapped(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
-        """Positions that count turns: each is the one next to where its joint must be by now."""
+        """Return positions that count turns: of continuous joints the ones next to where they must be by now, of revolute
+        joints without the jumps that no joint can move."""
         if self._last is not None:
             before, expected, speed = self._last
+            turned = self._turned.copy()
+            if len(self._revolute):
+                turned[self._revolute] -= self._wrapped(stamp - before, (q + self._turned - expected)[self._revolute])
             if self._filters:
                 reach = 2.0 * self._received.moved  # filters that are astray must not turn a joint
                 expected = np.clip(self._filters.position(stamp), expected - reach, expected + reach)
             if qd is not None and speed is not None:
                 mean = 0.5 * (qd + speed)
                 expected = np.where(np.isfinite(mean), self._last[1] + (stamp - before) * mean, expected)
-            turned = self._turned.copy()
             turned[self._turning] = TURN * np.round((expected - q) / TURN)[self._turning]
             if (turned != self._turned).any():
                 self._turned_at, self._turned_before, self._turned = stamp, self._turned, turned
         unwrapped = q + self._turned
         self._last = stamp, unwrapped, None if qd is None else qd.copy()
         return unwrapped
+
+    def _wrapped(self, seconds: float, step: np.ndarray) -> np.ndarray:
+        """Return the angles [rad] by which revolute joints jumped and cannot have moved."""
+        # stamps of a burst are closer than samples: only where the period is known they tell how fast a joint is
+        period = max(seconds, self.clock.period if self._filters else 0.0, 1e-9)
+        turns = impossible_turns(step, period, self._fastest)
+        self.wraps[self._revolute] += turns != 0.0
+        speed = np.where(np.abs(step) < math.pi, np.abs(step), 0.0) / period if self._filters else 0.0
+        self._fastest = np.maximum(speed, self._fastest * math.exp(-period / _FASTEST_REMEMBERED))
+        angles: np.ndarray = TURN * turns
+        return angles
 
     def _begin(self) -> None:
         """The period is known: the filters start."""

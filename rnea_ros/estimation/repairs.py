@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_TURN = 2.0 * np.pi
+TURN = 2.0 * np.pi
 _FEWEST = 4  # samples of a group that is kept although it is far from all others
 _FAR_S, _FAR_PERIODS = 10.0, 100.0  # s, and so many median periods: groups further apart are far from each other
 _MAX_SPEED = 12.0  # rad/s; no joint moves a whole turn between two samples faster than this,
@@ -64,6 +64,19 @@ def _without_distant(t: np.ndarray, kept: np.ndarray) -> np.ndarray:
     return kept
 
 
+def impossible_turns(step: np.ndarray, period: np.ndarray | float, fastest: np.ndarray | float) -> np.ndarray:
+    """Return the whole turns in steps of revolute joints between two samples, 0 where the joint may have moved that far.
+
+    step    : change of position [rad]
+    period  : time between the samples, above zero [s]
+    fastest : largest speed between other samples [rad/s]
+    """
+    turns = np.round(step / TURN)
+    speed, rest = np.abs(step) / period, np.abs(step - TURN * turns) / period
+    found: np.ndarray = np.where((speed > _MAX_SPEED) & (speed > _MAX_RATIO * np.maximum(rest, fastest)), turns, 0.0)
+    return found
+
+
 def without_turns(t: np.ndarray, q: np.ndarray, joint_types: Sequence[str]) -> tuple[np.ndarray, list[int]]:
     """Return the positions (N, n) with whole turns counted, and the numbers of the revolute joints that a driver wrapped.
 
@@ -77,11 +90,9 @@ def without_turns(t: np.ndarray, q: np.ndarray, joint_types: Sequence[str]) -> t
     for k, kind in enumerate(joint_types):
         if kind == "revolute" and np.ptp(q[:, k]) > np.pi:
             step, period = np.diff(q[:, k]), np.diff(t)
-            turns = np.round(step / _TURN)
-            speed, rest = np.abs(step) / period, np.abs(step - _TURN * turns) / period
-            others = speed[turns == 0.0].max(initial=0.0)
-            impossible = (turns != 0.0) & (speed > _MAX_SPEED) & (speed > _MAX_RATIO * np.maximum(rest, others))
-            if impossible.any():
-                counted[1:, k] -= _TURN * np.cumsum(np.where(impossible, turns, 0.0))
+            others = (np.abs(step) / period)[np.abs(step) < np.pi].max(initial=0.0)
+            turns = impossible_turns(step, period, others)
+            if turns.any():
+                counted[1:, k] -= TURN * np.cumsum(turns)
                 wrapped.append(k)
     return counted, wrapped

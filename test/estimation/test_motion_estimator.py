@@ -267,6 +267,36 @@ def test_a_joint_that_wraps_is_followed_across_the_turn():
     assert np.mean(np.abs(found[0, late] - received) < 1e-3) > 0.995
 
 
+@pytest.mark.parametrize("stamps", ["even", "bursts", "lost"])
+def test_a_revolute_joint_that_a_driver_wraps_is_estimated_across_the_jump(stamps):
+    rng, t = np.random.default_rng(5), np.arange(0.0, 3.0, 0.004)
+    if stamps == "lost":
+        t = t[rng.random(len(t)) > 0.2]
+    phase = np.array([0.0, 1.0])
+    q = 2.5 + 1.5 * np.sin(2.0 * t[:, None] + phase)
+    wrapped = (encoded(rng, q) + np.pi) % TURN - np.pi
+    said = in_bursts(rng, t, 3) if stamps == "bursts" else t
+    estimator = MotionEstimator(2, revolute=[0, 1])
+    times, found, _ = stream(estimator, said, wrapped)
+    assert (estimator.wraps >= 2).all() and estimator.outliers == 0
+    late, angle = times > 0.5, 2.0 * times[:, None] + phase
+    np.testing.assert_allclose(found[1, late], 3.0 * np.cos(angle[late]), atol=0.2)
+    np.testing.assert_allclose(found[2, late], -6.0 * np.sin(angle[late]), atol=4.0)
+    exact = 2.5 + 1.5 * np.sin(angle[late])
+    np.testing.assert_allclose(np.exp(1j * found[0, late]), np.exp(1j * exact), atol=0.05)
+
+
+def test_fast_motion_of_a_revolute_joint_is_not_taken_for_a_wrap():
+    """At 20 Hz steps up to half a turn, as of a joint at 60 rad/s; and points of a plan one second apart."""
+    t = np.arange(0.0, 4.0, 0.05)
+    estimator = MotionEstimator(1, revolute=[0])
+    stream(estimator, t, (60.0 * np.sin(t) ** 2)[:, None])
+    assert not estimator.wraps.any()
+    for k, q in enumerate([0.0, 2.0, 8.0, 2.0, 0.0, 6.0]):
+        estimator.push(int((10 + k) * 1e9), np.array([q]))
+    assert not estimator.wraps.any()
+
+
 def test_a_filter_that_is_astray_does_not_turn_a_joint(monkeypatch):
     t = np.arange(0.0, 1.0, DT)
     q = (3.0 + np.sin(t)[:, None] + np.pi) % TURN - np.pi

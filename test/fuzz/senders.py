@@ -167,8 +167,9 @@ class Verdict:
 
 def judge(stream: Sender, rng: np.random.Generator, lag: float, limits: np.ndarray | None) -> Verdict:
     """Push a stream, and compare."""
-    turning = range(JOINTS) if "wraps" in stream.kinds else ()
-    estimator = MotionEstimator(JOINTS, lag, turning=tuple(turning), velocity_limits=limits)
+    turning = tuple(range(JOINTS)) if "wraps" in stream.kinds and rng.random() < 0.5 else ()
+    revolute = tuple(range(JOINTS)) if not turning else ()  # unwrapped where they wrap, and left alone where they do not
+    estimator = MotionEstimator(JOINTS, lag, turning=turning, velocity_limits=limits, revolute=revolute)
     accepted, refused, rows = [], 0, []
     for k, (stamp, q) in enumerate(zip(stream.stamps.tolist(), stream.positions)):
         if not estimator.push(stamp, q):

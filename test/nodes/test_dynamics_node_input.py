@@ -201,6 +201,29 @@ def test_estimated_motion(bench, robot):
     assert np.isnan(bench.send(np.zeros((4, 3))).effort_std).all()
 
 
+def test_a_revolute_joint_that_its_driver_wraps_at_pi_is_estimated_across_the_jump(bench):
+    assert not bench.ros.set(NODE, motion_source="estimated")
+
+    def played():
+        """Results around a jump, at constant speed; none while the filters begin."""
+        start = bench.clock = bench.clock + 10.0
+        bench.results.clear()
+        for _ in range(60):
+            turn = 2.8 + bench.clock + bench.dt - start
+            bench.state(position=[(turn + np.pi) % (2.0 * np.pi) - np.pi, 0.0, 0.0], velocity=[1.0, 0.0, 0.0])
+            bench.ros.spin(0.005)
+        return [result for result in bench.results if bench.clock - 0.2 < result.header.stamp.sec
+                + result.header.stamp.nanosec * 1e-9] and list(bench.results)
+
+    results = bench.ros.until(played)
+    assert any(result.position[0] < 0.0 for result in results), "none after the jump"
+    late = [result for result in results if abs(result.velocity[0] - 1.0) < 0.05]
+    assert len(late) > len(results) / 2 and max(abs(result.acceleration[0]) for result in late) < 2.0
+    assert max(abs(result.velocity[0]) for result in results) < 3.0
+    bench.ros.until(lambda: played() and "continuous in the URDF" in bench.diagnostics.values.get("turn.unwrapped", ""))
+    assert not bench.ros.set(NODE, motion_source="desired")
+
+
 def test_auto_changes_from_desired_to_estimated_motion_and_says_so(bench):
     ros = bench.ros
     assert not ros.set(NODE, motion_source="auto")

@@ -400,12 +400,13 @@ def test_senders_without_end_are_not_remembered():
 # --- joints that wrap ------------------------------------------------------------------------------------------------
 
 
-def test_a_continuous_joint_that_wraps_is_estimated_across_the_turn():
+def test_joints_that_wrap_are_estimated_across_the_turn():
+    """Continuous ones, and a revolute one whose driver wraps it at pi, which diagnostics report."""
     source = MotionSource(NAMES, VALUES | {"motion_source": "estimated"}, ["revolute", "continuous", "continuous"])
     answered = 0
     for t in np.arange(0.0, 3.0, 0.002):
-        q = np.array([0.1 * t, 4.0 * t, -9.0 * t])
-        wrapped = q - 2.0 * np.pi * np.round(q / (2.0 * np.pi)) * [0, 1, 1]
+        q = np.array([3.0 + 0.1 * t, 4.0 * t, -9.0 * t])
+        wrapped = q - 2.0 * np.pi * np.round(q / (2.0 * np.pi))
         try:
             source.read(state(NAMES, wrapped, (0.1, 4.0, -9.0), 7.0 + t))
             found = source.at_state(math.inf)
@@ -416,3 +417,5 @@ def test_a_continuous_joint_that_wraps_is_estimated_across_the_turn():
         np.testing.assert_allclose(found[1], [0.1, 4.0, -9.0], atol=1e-4)
         np.testing.assert_allclose(found[2:], 0.0, atol=1e-2)
     assert answered >= 1500 - BEGINNING
+    assert "jumps by whole turns removed: 1;" in str(source.findings()[f"{NAMES[0]}.unwrapped"])
+    assert f"{NAMES[1]}.unwrapped" not in source.findings()

@@ -45,7 +45,8 @@ class MotionSource:
         self.state = StateReader(joint_names, clock, optional)
         self.desired = DesiredReader(joint_names, clock, optional, order)
         self._joint_names = tuple(joint_names)
-        self._turning = {k for k, kind in enumerate(joint_types) if kind == "continuous"}
+        self._turning, self._revolute = ({k for k, kind in enumerate(joint_types) if kind == wanted}
+                                         for wanted in ("continuous", "revolute"))
         self.references = References(joint_names, self.state, sorted(self._turning), clock, order)
         self._zeros = np.zeros((order - 1, len(joint_names) + len(optional)))
         self._wanted = self._zeros  # of the desired motion in use, all joints
@@ -204,6 +205,8 @@ class MotionSource:
                 "estimator.repeated_readings": bool(history.readings.period),
                 "estimator.stamp_jitter_s": f"{clock.jitter:.2g}", "estimator.outliers": history.outliers,
                 "estimator.diverged": history.diverged,
+                **{f"{name}.unwrapped": f"jumps by whole turns removed: {count}; declare the joint as continuous in the URDF"
+                   for name, count in zip(names, history.wraps) if count},
                 **{f"{name}.position_noise": f"{value:.2g}" for name, value in zip(names, spread)},
                 **{f"{name}.position_resolution": f"{value:.3g}" for name, value in zip(names, noise.resolution)}}
 
@@ -211,10 +214,11 @@ class MotionSource:
         """Pass a sender's positions to its estimator. Returns why they are of no use, if they are not."""
         history, before = part.history, part.pushed
         if history is None:
-            turning = [place for place, joint in enumerate(part.joints) if joint in self._turning]
+            turning, revolute = ([place for place, joint in enumerate(part.joints) if joint in kind]
+                                 for kind in (self._turning, self._revolute))
             resolution = self._values["estimator.resolution"]
             history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning,
-                                                     self._velocity_limits[part.columns])
+                                                     self._velocity_limits[part.columns], revolute)
         elif part.stamp - before > self._values["state_timeout"] * 1e9:
             history.clear()
         part.pushed = part.stamp
