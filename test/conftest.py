@@ -11,6 +11,11 @@ IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 # Folders whose files take longest come first: a long file at the end would leave the other workers without work.
 FIRST = ("demo", "robots", "project", "nodes", "export", "inertial", "gait", "identification")
 
+# One thread for linear algebra: the matrices are small, and threads that wait for each other beside other workers took three
+# quarters of the processor time of tests of identification. Before numpy is imported; processes of tests inherit it.
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 # Kernels are compiled once for each run: workers, and nodes that they start, inherit the folder of the first process.
 if not IS_WORKER:
     os.environ["RNEA_ROS_CACHE"] = tempfile.mkdtemp(prefix="rnea_test_kernels_")
