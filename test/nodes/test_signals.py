@@ -87,6 +87,28 @@ def test_what_a_signal_spoils_is_no_failure(tmp_path):
     assert done.returncode == 1 and "as the middleware's code says it" in done.stderr
 
 
+MAKING = """
+import os, signal, sys, time
+import rclpy
+from rclpy.node import Node
+from rnea_ros.nodes.common.run import run
+
+def make():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.3)  # rclpy's own handlers end the context within it
+    print(rclpy.ok())
+    return Node("made")
+
+sys.exit(run(make))
+"""
+
+
+@pytest.mark.ros
+def test_a_signal_while_a_node_is_made_ends_it_afterwards(tmp_path):
+    done = program(tmp_path, MAKING)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
 IMPORTING = """
 import os, signal, sys
 

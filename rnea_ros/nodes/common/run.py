@@ -11,6 +11,7 @@ import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions, install_signal_handlers
 
 from rnea_ros import RneaError
 from rnea_ros.nodes.common.failures import Failures
@@ -26,11 +27,15 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
     bring to an end what is under way.
     """
     came = noted_signals()
-    rclpy.init(args=args)
+    # rclpy's handlers end the context. While a node is made, that made processes crash in the middleware: they come after it.
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     node = None
     try:
-        executor = LeanExecutor()  # before the node, which takes its time: a signal meanwhile would spoil it
+        executor = LeanExecutor()
         node = make_node()
+        install_signal_handlers(SignalHandlerOptions.ALL)
+        if came:
+            raise ExternalShutdownException
         executor.lean = getattr(node, "lean", False)
         executor.on_failure = Failures(node).add
         executor.add_node(node)
