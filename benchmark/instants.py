@@ -1,11 +1,12 @@
-"""Random motions, disturbed at random, looked at between the ticks: is every limit kept at every instant?
+"""Random motions, disturbed at random, judged between the ticks: is every limit kept at every instant?
 
     python benchmark/instants.py [--cases 300] [--first 0]
 
-Paths through random points, planned at random speeds, in any of the limits, on arms and without any; pauses, overrides and
-other limits at random times, workers of any speed, ticks from 0.1 to 20 ms. Torque and its rate are Pinocchio's. A
-line for each case; at the end the largest use of each limit, and how long limits that came on the way were exceeded. Some 3 s
-a case.
+Paths through random points, planned at random speeds, in any of the limits, on arms and without any; half of the arms also
+have limits of the rate of the torque without gravity. Pauses, overrides and other limits come at random times, workers are of
+any speed, ticks take 0.1 to 20 ms. Torques and their rates are Pinocchio's. After a change of limits, a limit counts as
+exceeded where more of it is used than by the law under way, at any constant rate. A line for each case; at the end the
+largest use of each limit, and how long limits that came on the way were exceeded. Some 3 s a case.
 """
 
 from __future__ import annotations
@@ -42,10 +43,12 @@ class Case:
 
     def __init__(self, seed: int):
         self.rng = rng = np.random.default_rng(seed)
+        self.more = np.random.default_rng((seed, 1))  # for what was added later: the motion of a seed stays
         self.arm = ARMS[rng.integers(len(ARMS))]
         robot = dynamics(self.arm).robot if self.arm else None
         count, n = int(rng.integers(2, 8)), robot.n if robot else int(rng.integers(1, 4))
         points = waypoints(robot, seed, count) if robot else np.cumsum(rng.normal(size=(count, n)), axis=0)
+        self.commanded = "without_gravity" if robot and self.more.random() < 0.5 else "total"
         gaps = np.linalg.norm(np.diff(points, axis=0), axis=1) * rng.uniform(0.3, 1.0, count - 1) / rng.uniform(0.5, 4.0)
         self.plan = plan_from_waypoints(points, np.concatenate(([0.0], np.cumsum(gaps))))
         self.limits = self._limits(robot)
@@ -57,14 +60,15 @@ class Case:
         velocity, acceleration = 10.0 ** rng.uniform(0.0, 0.7, n), 10.0 ** rng.uniform(0.5, 1.5, n)
         jerk = acceleration * 10.0 ** rng.uniform(0.7, 1.7, n)
         if robot is None:
-            return PathLimits(*np.full((2, n), np.nan), velocity, acceleration, jerk)
+            return PathLimits(*np.full((2, n), np.nan), velocity, acceleration, jerk, np.full(n, np.nan))
         found = limits_for(robot, self.plan.path, rng.uniform(0.03, 0.3), rng.uniform(1.2, 2.0))
         unknown = rng.random(5) < (0.0, 0.2, 0.2, 0.4, 0.7)
         given = (found.effort, found.effort_rate, found.velocity, acceleration, jerk)
-        return PathLimits(*(np.full(n, np.nan) if gone else limit for gone, limit in zip(unknown, given)))
+        commanded = found.effort_rate * self.more.uniform(0.5, 1.0) if self.commanded != "total" else np.full(n, np.nan)
+        return PathLimits(*(np.full(n, np.nan) if gone else limit for gone, limit in zip(unknown, given)), commanded)
 
     def constraints(self, limits: PathLimits) -> Constraints:
-        return Constraints(self.plan.path, dynamics(self.arm) if self.arm else None, limits)
+        return Constraints(self.plan.path, dynamics(self.arm) if self.arm else None, limits, commanded=self.commanded)
 
     def actions(self, duration: float) -> list:
         rng, found = self.rng, []
@@ -77,7 +81,7 @@ class Case:
             elif kind < 4:
                 found += [(t, partial(TrajectoryScaler.pause)), (t + rng.uniform(0.0, 1.0), partial(TrajectoryScaler.resume))]
             else:
-                scale = rng.uniform(0.85, 1.2, 5)
+                scale = np.append(rng.uniform(0.85, 1.2, 5), self.more.uniform(0.85, 1.2))
                 limits = PathLimits(*(limit * by for limit, by in zip(self.limits, scale)))
                 found.append((t, partial(TrajectoryScaler.change, constraints=self.constraints(limits))))
         found += [(duration + 1.0, partial(TrajectoryScaler.resume)),
@@ -104,35 +108,35 @@ class Case:
             seen = ticked(scaler, self.dt, max(2, int(np.ceil(self.dt / LOOK))))
             if scaler.constraints is not before:
                 played.allowed = excess(scaler)
-            inside = PathLimits(*scaler.constraints.limits[:5])
+            inside = scaler.constraints.limits
             force = inside if scaler._most >= 1.0 else PathLimits(*(a * b for a, b in zip(inside, played.allowed)))
             played.seen += seen
-            played.force += [np.array(force[:5])] * len(seen)
+            played.force += [np.array(force)] * len(seen)
         return played
 
 
 class Played:
-    """What was seen, the limits in force (5, n) then, and those asked for on the way with their times."""
+    """What was seen, the limits in force (6, n) then, and those asked for on the way with their times."""
 
     def __init__(self, limits: PathLimits):
         self.seen: list[Reference] = []
         self.force: list[np.ndarray] = []
         self.asked: list[tuple[float, PathLimits]] = []
-        self.allowed = np.ones((5, len(limits.effort)))
+        self.allowed = np.ones((len(QUANTITIES), len(limits.effort)))
 
     def values(self, arm: str) -> np.ndarray:
-        """(samples, 5, n): effort, effort rate, velocity, acceleration, jerk."""
+        """(samples, 6, n): effort, effort rate, velocity, acceleration, jerk, rate of the effort without gravity."""
         motion = np.array([(r.q, r.qd, r.qdd, r.qddd) for r in self.seen])
-        torque = np.array([torque_and_rate(arm, *sample) for sample in motion]) if arm else np.zeros_like(motion[:, :2])
-        return np.concatenate((torque, motion[:, 1:]), axis=1)
+        torque = np.array([torque_and_rates(arm, *sample) for sample in motion]) if arm else np.zeros_like(motion[:, :3])
+        return np.concatenate((torque[:, :2], motion[:, 1:], torque[:, 2:]), axis=1)
 
 
 def excess(scaler: TrajectoryScaler) -> np.ndarray:
-    """(5, n) by how much the law under way is beyond the new limits further on, at any rate: until it has come down."""
+    """(6, n) by how much the law under way is beyond the new limits further on, at any rate: until it has come down."""
     law, constraints = scaler.current.law, scaler.constraints
     s, v, a, u = law(np.arange(scaler.time_scaling.sigma, law.duration, 1e-4))
     used = np.max([constraints.utilization(np.stack((s, v * k, a * k**2, u * k**3))).max(axis=0) for k in RATES], axis=0)
-    found = np.ones((5, constraints.path.n))
+    found = np.ones((len(QUANTITIES), constraints.path.n))
     for (joint, quantity), most in zip(constraints.labels, used):
         found[QUANTITIES.index(quantity), joint] = max(1.0, most / PASS)
     return found
@@ -145,22 +149,24 @@ def judge(arm: str) -> tuple[Any, Any]:
     return model, model.createData()
 
 
-def torque_and_rate(arm: str, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> tuple[Any, Any]:
+def torque_and_rates(arm: str, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, qddd: np.ndarray) -> tuple[Any, ...]:
+    """Torque, its rate, and the rate of the torque without gravity, (n,) each."""
     by_q, by_qd, mass = pinocchio.computeRNEADerivatives(*judge(arm), q, qd, qdd)
     tau = judge(arm)[1].tau.copy()
     mass = np.triu(mass) + np.triu(mass, 1).T
-    return tau, by_q @ qd + by_qd @ qdd + mass @ qddd
+    rate, weight = by_q @ qd + by_qd @ qdd + mass @ qddd, pinocchio.computeGeneralizedGravityDerivatives(*judge(arm), q)
+    return tau, rate, rate - weight @ qd
 
 
 def looked_at(seed: int) -> tuple[np.ndarray, list[float], float]:
-    """The largest use of each limit (5,), seconds that each limit that came was exceeded, and the duration."""
+    """The largest use of each limit (6,), seconds that each limit that came was exceeded, and the duration."""
     case = Case(seed)
     played = case.play()
     values, t = np.abs(played.values(case.arm)), np.array([r.t for r in played.seen])
     used = np.nan_to_num(values / np.array(played.force)).max(axis=(0, 2))
     outside = []
     for (since, limits), (until, _) in pairwise([*played.asked, (np.inf, None)]):
-        beyond = t[(t > since) & (t < until) & (np.nan_to_num(values / np.array(limits[:5])).max(axis=(1, 2)) > 1.0)]
+        beyond = t[(t > since) & (t < until) & (np.nan_to_num(values / np.array(limits)).max(axis=(1, 2)) > 1.0)]
         outside.append(float(beyond.max(initial=since) - since))
     return used, outside, played.seen[-1].t
 
@@ -170,7 +176,7 @@ if __name__ == "__main__":
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="seed")
     args = parser.parse_args()
-    most, times = np.zeros(5), []
+    most, times = np.zeros(len(QUANTITIES)), []
     for seed in range(args.first, args.first + args.cases):
         used, outside, duration = looked_at(seed)
         most, times = np.maximum(most, used), times + outside

@@ -43,6 +43,7 @@ class ReceivedPositions:
         """velocity_limits (n,) [rad/s, m/s]: NaN, 0 or None where they are not known."""
         limits = np.zeros(joints) if velocity_limits is None else np.asarray(velocity_limits, dtype=float)
         self._limits = np.where(np.isfinite(limits), np.abs(limits), 0.0)
+        self._limited, self._none = bool(self._limits.any()), np.zeros(joints, dtype=bool)
         self._stamps, self._positions = np.zeros(2 * _RECEIVED), np.zeros((2 * _RECEIVED, joints))
         self._least = np.full(joints, np.inf)  # smallest distance between two positions in a row: a step of the encoder
         self.clear()
@@ -97,6 +98,10 @@ class ReceivedPositions:
         reach = _NEARBY * self._longest
         first, near, last = stamps.searchsorted((time - reach, time, time + reach)).tolist()
         near = min(max(near, 1), self._end - 1)
+        if not self._limited and near:  # quick: between its two neighbours, no position is outside
+            a, b = positions[near - 1], positions[near]
+            if (np.minimum(a, b) - spread <= q).all() and (q <= np.maximum(a, b) + spread).all():
+                return self._none
         first, last = max(min(first, near - 1), 0), max(last, near + 1)
         around = positions[first:last]
         away: np.ndarray = np.maximum(around.min(axis=0) - q, q - around.max(axis=0)) - spread
@@ -280,7 +285,7 @@ class MotionEstimator:
     def _unwrapped(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
         """Return positions that count turns: of continuous joints the ones next to where they must be by now, of revolute
         joints without the jumps that no joint can move."""
-        if self._last is not None:
+        if self._last is not None and (len(self._revolute) or not self._turns_little(q, qd)):
             before, expected, speed = self._last
             turned = self._turned.copy()
             if len(self._revolute):
@@ -308,6 +313,14 @@ class MotionEstimator:
         self._fastest = np.maximum(speed, self._fastest * math.exp(-period / _FASTEST_REMEMBERED))
         angles: np.ndarray = TURN * turns
         return angles
+
+    def _turns_little(self, q: np.ndarray, qd: np.ndarray | None) -> bool:
+        """Return whether turning joints move so little, and by so little were moved lately, that none can have wrapped."""
+        assert self._last is not None
+        if qd is not None:
+            return False
+        step = np.abs(q + self._turned - self._last[1])[self._turning]
+        return bool(step.max() < 0.25 * TURN and self._received.moved[self._turning].max() < 0.125 * TURN)
 
     def _begin(self) -> None:
         """The period is known: the filters start."""

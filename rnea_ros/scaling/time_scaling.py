@@ -36,6 +36,7 @@ SHORTEST, LONGEST = 0.02, 0.5  # s
 # (rate at the end by the largest one that is inside, length by the horizon) of braking transitions, the gentlest first
 BRAKES = tuple((share, length) for length in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0) for share in (1.0, 0.95, 0.85, 0.7))
 LONGEST_BRAKE = 1.0  # s
+RETRY, LATER = 1 / 16, 8  # of the horizon: law time between two searches for a braking transition; so many are looked ahead
 
 
 def horizon(constraints: Constraints) -> float:
@@ -149,6 +150,7 @@ class TimeScaling:
         self.left = 0.0  # time until then
         self._cubic = (0.0, 0.0)  # w now and its slope
         self._wanted, self._step = k, FIRST_STEP
+        self._tried: tuple[CoefficientTable | None, float] = None, 0.0  # table and sigma of the last search for a transition
         self._spans = np.linspace(0.0, horizon, SPANS + 1)
         self._powers = powers(self._spans)
 
@@ -186,34 +188,71 @@ class TimeScaling:
     def brake(self, table: CoefficientTable, most: float) -> bool:
         """Use the coefficients of other constraints, and slow down to `most`, the largest constant rate inside them.
 
-        The transition is inside the limits if one of BRAKES is, else it is that which exceeds them least. Whatever follows it
-        is verified with the limits as they are. A transition under way that keeps them goes on. Return whether braking has
-        begun: where no transition keeps the rate from 0 to 1 nothing has changed, until the one under way is about to end.
+        The transition is inside the limits if one of BRAKES is. Else it is the one that exceeds them least among those that
+        exceed none by more than the motion would without braking. Where there is none, as while the motion decelerates at a
+        limit of its rates, braking begins later if there will soon be one, or else with the transition that exceeds the limits
+        least. Whatever follows is verified with the limits as they are. A transition under way that keeps them goes on. Return
+        whether braking has begun; if not, nothing has changed.
         """
         if self.k <= most and self.steady:
             self.table = table
             return True
-        before, self.table, best = self.table, table, None
+        if table is self._tried[0] and self.sigma - self._tried[1] < RETRY * self.horizon:
+            return False  # where nothing has changed much, nothing else is found
+        before, self.table, self._tried = self.table, table, (table, self.sigma)
+        best: tuple[tuple[bool, float], float, float, tuple[float, float]] | None = None
         if not self.steady and self.end <= most and within(self._utilization(self._cubic, self.left)[1], VERIFIED):
             return True  # the transition under way is inside them
+        allowed = self._largest_without_braking()
         for share, length in BRAKES:
             end, H = share * min(self.k, most), min(length * self.horizon, LONGEST_BRAKE)
             cubic = self._cubic_to(end, H)
             if cubic is None:
                 continue
             t, values = self._utilization(cubic, H)
-            excess = np.maximum(np.abs(values).max(axis=2) - VERIFIED, 0.0)  # cost: of the peak, and of how long
-            cost = float(2.0 * excess.max() + ((t[:, 2] - t[:, 0]) * excess.mean(axis=1)).sum() / self.horizon)
+            beyond = bool((np.abs(values).max(axis=(0, 1)) > allowed).any())
+            excess = np.maximum(np.abs(values).max(axis=2) - VERIFIED, 0.0)
+            for_how_long = float(((t[:, 2] - t[:, 0]) * excess.mean(axis=1)).sum()) / self.horizon
+            cost = beyond, 2.0 * float(excess.max()) + for_how_long
             if best is None or cost < best[0]:
                 best = cost, end, H, cubic
             if within(values, VERIFIED):
                 best = cost, end, H, cubic
                 break
-        if best is None:
+        if best is None or (best[0][0] and self._can_brake_soon(most, allowed)):
             self.table = before
             return False
         _, self.end, self.left, self._cubic = best
         return True
+
+    def _can_brake_soon(self, most: float, allowed: np.ndarray) -> bool:
+        """Return whether a transition from a later time, if the rate stays until then, will use no more than what is allowed
+        (constraints,)."""
+        here, end = self.sigma, min(self.k, most)
+        try:
+            for later in range(1, LATER + 1) if self.steady else ():
+                self.sigma = here + later * RETRY * self.horizon * self.k
+                for length in (1.0, 2.0, 4.0):
+                    H = min(length * self.horizon, LONGEST_BRAKE)
+                    cubic = self._cubic_to(end, H)
+                    if cubic and (np.abs(self._utilization(cubic, H)[1]).max(axis=(0, 1)) <= allowed).all():
+                        return True
+        finally:
+            self.sigma = here
+        return False
+
+    def _largest_without_braking(self) -> np.ndarray:
+        """Return the largest utilization of each constraint where the transition under way goes on and its rate then stays,
+        at least VERIFIED, within the part of the law that has coefficients."""
+        table, found = self.table, np.full(self.table.flat.shape[2], VERIFIED)
+        if not self.steady:
+            found = np.maximum(found, np.abs(self._utilization(self._cubic, self.left)[1]).max(axis=(0, 1)))
+        edges = np.append(self.reach, table.edges[table.edges.searchsorted(self.reach, side="right"):])
+        if len(edges) > 1:
+            sigma = np.stack((edges[:-1], 0.5 * (edges[:-1] + edges[1:]), edges[1:]), axis=1)
+            k, zero = np.full(sigma.shape, self.end), np.zeros(sigma.shape)
+            found = np.maximum(found, np.abs(table.utilization(sigma, k, zero, zero)).max(axis=(0, 1)))
+        return found
 
     def _verified(self, end: float) -> bool:
         """Begin the transition that ends there, if it keeps to the limits at every instant; whether it does."""

@@ -6,9 +6,10 @@ another payload are dealt with off the tick:
 
 1. The new constraints are evaluated along what is left of the law, and the closed form gives the largest constant rate inside
    them, with a little room.
-2. Braking to that rate begins at once: by a transition inside the new limits if one of a family is, else by that which exceeds
-   them least and for the shortest time. Each transition after it is verified with the new limits as they are. As soon as the
-   rate is small enough the law slowed to that rate takes over.
+2. Braking to that rate begins at once, with a transition inside the new limits if one of a family is. Else it is one that
+   exceeds no limit by more than going on would, now or a little later, or the one that exceeds them least. Each transition
+   after it is verified with the new limits as they are. As soon as the rate is small enough the law slowed to that rate takes
+   over.
 3. Then the rest of the motion is solved for anew, from a place a little ahead; of a long one first the next moment, which does
    not take long. Both laws pass that place with the same sd and sdd, so the new one takes over there without a step, whatever
    the rate is.

@@ -10,6 +10,7 @@ from rnea_ros import ParallelRobot, PlatformMotion
 from rnea_ros.nodes.dynamics.kinds.loops import followed
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.robots.closure.tracking import TrackedPlatform
 from rnea_ros.robots.inputs.base_state import quaternion
 from rnea_ros.robots.robot import Dynamics
 
@@ -25,10 +26,14 @@ class ServedPlatform(ServedRobot):
 
     def prepare(self, loads: Loads) -> None:
         assert isinstance(self.robot, ParallelRobot)
-        start = self.robot.start[[*map(self.model.joint_names.index, self.joint_names)]]
-        found = self.robot.tracker().follow(start, *np.zeros((3, self.n)))
+        found = self._at_home(self.robot)
         for given in ({}, loads(found.legs.q, found.legs.qd)):
             self._along(*found, **given)
+
+    def _at_home(self, robot: ParallelRobot) -> TrackedPlatform:
+        """Return the robot at rest, found as samples are."""
+        start = robot.start[[*map(self.model.joint_names.index, self.joint_names)]]
+        return robot.tracker().follow(start, *np.zeros((3, self.n)))
 
     def take_over(self, before: ServedRobot) -> None:
         if isinstance(before, ServedPlatform) and before.model is self.model:

@@ -12,6 +12,7 @@ from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Moved, ServedRobot
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.robots.closure.tracking import TrackedPlatform
 
 
 class ServedToldPlatform(ServedPlatform):
@@ -27,10 +28,8 @@ class ServedToldPlatform(ServedPlatform):
         self._source, self.told_by, self.streams = source, source.measured[0].topic, source.streams
         source.use(self.model)
 
-    def prepare(self, loads: Loads) -> None:
-        super().prepare(loads)
-        assert isinstance(self.robot, ParallelRobot)
-        self.robot.tracker().carry(PlatformMotion(*self.robot.home))
+    def _at_home(self, robot: ParallelRobot) -> TrackedPlatform:
+        return robot.tracker().carry(PlatformMotion(*robot.home))  # direct kinematics would take seconds to compile
 
     def paired(self) -> list[PairedInput]:
         return [topic.paired() for topic in self._source.topics]
