@@ -11,6 +11,7 @@ the variance of one position. Simon, Optimal State Estimation, 7.3 (steady filte
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -22,10 +23,12 @@ SHOWN = 5  # of them that are smoothed: snap carries the jerk from a sample to t
 REFERENCE = 0.002  # s; noise of variance 1 on positions at this distance has the density 1 * REFERENCE
 BANK = ((4, 60.0), (4, 100.0), (4, 160.0), (4, 260.0),
         (6, 16.0), (6, 27.0), (6, 45.0), (6, 75.0), (6, 125.0), (6, 210.0))  # states, bandwidth
+MEMORY_S, MEMORY_PERIODS = 0.06, 3.0  # s and periods, in which a difference of times becomes one of rates
 _QUICKEST = 1.5  # bandwidth times period: beyond it a filter sees single samples
 _LEAST = 1e-6  # of a variance: what is left of it after smoothing is not less
 _DOUBLINGS = 40
 _CONVERGED = 1e-13
+_SHORTEST = 1e-5  # s; gains of shorter distances are those of this one
 _NUMBER = np.arange(STATES)
 _FIRST = np.eye(STATES)[0]
 _LATER = np.maximum(_NUMBER - _NUMBER[:, None], 0)  # how many derivatives column k is from row i
@@ -39,49 +42,35 @@ def transition(step: float) -> np.ndarray:
     return _TAYLOR * np.power(step, _NUMBER)[_LATER]
 
 
-class StepGains(NamedTuple):
-    """Gains of one sample, in units of 1 / bandwidth for the time, for the step that it comes after. m chains.
+class Gains(NamedTuple):
+    """Steady gains of the m chains, for samples at one distance.
 
-    K       : (m, 6) of the newest state
-    S       : (m,) variance of the innovation, inf where there was no sample
-    P       : (m, 6, 6) covariance of the state predicted for the sample
-    known   : (m, 6, 6) covariance of the state with the sample
-    onward  : (m, 6, 6) transposed transition of the error of the prediction for the sample before to that for this one
+    K         : (6, m, 1) correction of the newest state by its innovation
+    S         : (m, 1) variance of an innovation
+    log_S     : (m, 1) logarithm of S
+    P         : (m, 6, 6) covariance of the state predicted for a sample
+    known     : (m, 6, 6) covariance of the state with the sample, with 1 / bandwidth for the unit of time
+    weights   : (m, 5, lags) correction of the state at a sample, by the innovations of that sample and of each after it
+    variance  : (lags, 4, m) variance of that state when so many innovations have come in
     """
 
     K: np.ndarray
     S: np.ndarray
+    log_S: np.ndarray
     P: np.ndarray
     known: np.ndarray
-    onward: np.ndarray
-
-
-class Gains(NamedTuple):
-    """Of each of the m chains: what turns innovations into corrections.
-
-    K         : (m, 6) of the newest state
-    S         : (m,) variance of an innovation
-    P         : (m, 6, 6) covariance of the state predicted for a sample
-    weights   : (m, 5, lags) correction of the state at a sample, by the innovations of that sample and of each after it
-    deviation : (lags, 4, m) standard deviation of that state when so many innovations have come in
-    step      : the same for one sample at this distance from the one before
-    """
-
-    K: np.ndarray
-    S: np.ndarray
-    P: np.ndarray
     weights: np.ndarray
-    deviation: np.ndarray
-    step: StepGains
+    variance: np.ndarray
 
 
 def bandwidths(period: float) -> np.ndarray:
-    """(m,) of the chains for samples at this distance [s]."""
+    """Return the bandwidths (m,) [rad/s] of the chains for samples at this distance [s]."""
     return np.minimum([width for _, width in BANK], _QUICKEST / period)
 
 
+@functools.lru_cache(maxsize=256)
 def steady_gains(period: float, lags: int) -> Gains:
-    """Gains for samples at this distance [s]; a state is corrected by the innovations of up to so many samples."""
+    """Return the gains for samples at this distance [s]; a state is corrected by the innovations of up to `lags` samples."""
     width = bandwidths(period)
     F, Q = _step(width, period)
     P = _riccati(F, Q)
@@ -93,40 +82,35 @@ def steady_gains(period: float, lags: int) -> Gains:
         weights[:, :, k] = (P @ back)[:, :, 0]
         back = onward @ back
     gained = np.cumsum(weights[:, :ORDERS] ** 2 * S[:, None, None], axis=2)
-    left = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS, None] - gained
+    before = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS, None]
     unit = width[:, None] ** _NUMBER
-    deviation = np.sqrt(np.maximum(left, 0.0)) * unit[:, :ORDERS, None]
-    return Gains(K * unit, S, P * unit[:, :, None] * unit[:, None, :], weights[:, :SHOWN] * unit[:, :SHOWN, None],
-                 np.ascontiguousarray(deviation.T), StepGains(K, S, P, P - K[:, :, None] * P[:, None, 0], onward))
+    variance = np.maximum(before - gained, _LEAST * before) * unit[:, :ORDERS, None] ** 2
+    return Gains(np.ascontiguousarray((K * unit).T)[..., None], S[:, None], np.log(S)[:, None],
+                 P * unit[:, :, None] * unit[:, None, :], P - K[:, :, None] * P[:, None, 0],
+                 weights[:, :SHOWN] * unit[:, :SHOWN, None], np.ascontiguousarray(variance.T))
 
 
-def gains_after_step(width: np.ndarray, before: StepGains, step: float, measured: bool = True) -> StepGains:
-    """One step of the Riccati equation over any time [s] since the sample before: gains are never those of another step."""
-    F, Q = _step(width, step)
-    onward = np.swapaxes(F - (F @ before.K[:, :, None]) * _FIRST, 1, 2)
-    P = F @ before.known @ np.swapaxes(F, 1, 2) + Q
-    if not measured:
-        return StepGains(np.zeros(P.shape[:2]), np.full(len(P), np.inf), P, P, onward)
+def gains_after_step(known: np.ndarray, period: float, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return K, S, log S and `known`, as Gains has them, of a sample this step after one with the covariance `known`.
+
+    One step of the Riccati equation: whatever the steps before were, the gain is that of a Kalman filter for them."""
+    F, Q = _drive(period, step)
+    P = F @ known @ np.swapaxes(F, 1, 2) + Q
     S = P[:, 0, 0] + 1.0
-    K = P[:, :, 0] / S[:, None]
-    known = P - K[:, :, None] * P[:, None, 0]
-    return StepGains(K, S, P, 0.5 * (known + np.swapaxes(known, 1, 2)), onward)
+    gain = P[:, :, 0] / S[:, None]
+    known = P - gain[:, :, None] * P[:, None, 0]
+    K = gain * bandwidths(period)[:, None] ** _NUMBER
+    return K.T[..., None], S[:, None], np.log(S)[:, None], 0.5 * (known + np.swapaxes(known, 1, 2))
 
 
-def smoothing_gains(width: np.ndarray, steps: list[StepGains]) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (m, 5, samples) and deviation (4, m), as Gains has them, of the state at the first of these samples by its own
-    innovation and those of the others."""
-    P, through = steps[0].P, np.broadcast_to(np.eye(STATES), steps[0].P.shape)
-    back, S = np.empty((len(P), STATES, len(steps))), np.empty((len(P), len(steps)))
-    for k, gains in enumerate(steps):
-        if k:
-            through = through @ gains.onward
-        back[:, :, k], S[:, k] = through[:, :, 0], gains.S
-    weights = P @ back / S[:, None]
-    variance = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS]
-    left = variance - (weights[:, :ORDERS] * (P @ back)[:, :ORDERS]).sum(axis=2)
-    unit = width[:, None] ** _NUMBER
-    return weights[:, :SHOWN] * unit[:, :SHOWN, None], (np.sqrt(np.maximum(left, _LEAST * variance)) * unit[:, :ORDERS]).T
+@functools.lru_cache(maxsize=1024)
+def _drive(period: float, step: float) -> tuple[np.ndarray, np.ndarray]:
+    return _step(bandwidths(period), step)
+
+
+def on_grid(seconds: float, ratio: float) -> float:
+    """Return the nearest power of a ratio [s]: gains of distances that differ by less than that are computed once."""
+    return float(ratio ** round(math.log(max(seconds, _SHORTEST)) / math.log(ratio)))
 
 
 def _step(width: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:

@@ -14,13 +14,14 @@ import numpy as np
 
 from .chain import (
     BANK,
+    MEMORY_PERIODS,
+    MEMORY_S,
     ORDERS,
     SHOWN,
     STATES,
-    StepGains,
     bandwidths,
     gains_after_step,
-    smoothing_gains,
+    on_grid,
     steady_gains,
     transition,
 )
@@ -31,24 +32,28 @@ MIDDLE = 2  # of the bank: neither lags nor trembles much
 FORGETTING_TIME_S, FORGETTING_PERIODS = 0.06, 10  # s, and at least so many samples: older innovations count less than 1 / e
 LATER_S = 0.04  # s; innovations later than that after an instant say nothing about the motion at it
 PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # of equally likely filters the more sluggish one is right
-_CALIBRATION_S, _CALIBRATION_SAMPLES = 0.016, 4  # s, and at least so many samples, between two corrections that are compared
+_CALIBRATION_S, _CALIBRATION_SAMPLES = 0.032, 4  # s, and at least so many samples, between two corrections that are compared
 _SETTLED_S = 0.15  # s; samples that come later change an estimate little
-_INITIAL_SCALE, _LEAST_SCALE, _LARGEST_SCALE = 1.5, 0.5, 6.0
+_INITIAL_SCALE, _LEAST_SCALE, _LARGEST_SCALE = 1.5, 0.6, 6.0
 _SHARE_OUTSIDE = 0.046  # of the errors are beyond two standard deviations
-_SCALE_STEP = 0.12  # by which the logarithm of the scale grows; it falls by so much less that both are in balance
+_SCALE_STEP = 0.15  # by which the logarithm of the scale grows; it falls by so much less that both are in balance
 _CLIP = 9.0  # of a squared innovation over its variance: what is further off is no more unlikely
 _OUTLIER = 100.0  # of a squared innovation over its variance: a single position so far off is left out,
 _CALM = 10  # if it is the only one in so many samples
-_SURPRISING = 25.0  # of that square: what is further off was no motion of the kind that deviations are claimed for
+_SURPRISING = 4.0  # of that square: what is further off was no motion of the kind that deviations are claimed for
 _SURPRISED = 0.15  # s; in which the deviations that follow such an innovation fall by e
+_FOUND = 6.0  # over a filter's bandwidth: until the errors of its first state are smaller than those that it claims
+_DISAGREEMENT = 2.0  # of the variance between filters counts: they are all wrong to the same side, at times
 _SETTLING = 12.0  # over the quickest filter's bandwidth: until it has found the motion
 _KEPT, _SPACE = 8, 128  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
 _EVEN = 0.2  # of the period: steps that differ by less have the gains of the period
-_CONVERGED = 0.05  # of each variance: covariances that differ by less from the steady ones are these
-_LONGEST = 64  # samples for which gains of uneven steps are computed
+_PERIODS, _STEPS, _LONGEST = 1.02, 1.1, 1.4  # ratios of the periods, uneven steps and longest steps with gains of their own
+_CONVERGED = 0.3  # of each covariance: those that differ by less from the steady ones are these
 _MOST_LOST = 64  # samples that are passed over at once
+_UNSURE = 2.0  # standard deviations of a velocity, for which its product with an error of time counts
 _ORDER = np.arange(ORDERS)[:, None]
-_AT = 1e-6  # s; nearer to a sample, the motion is that at the sample
+_AT = 1e-6  # s; nearer to a sample, the motion is linear in time
+_SAME = 1e-8  # s; steps that differ by less are the same
 
 
 class Estimate(NamedTuple):
@@ -69,6 +74,14 @@ class Sample(NamedTuple):
 def negative_log_likelihood(square: np.ndarray, log_variance: np.ndarray) -> np.ndarray:
     """Return the negative log-likelihood of an innovation; square: squared, over its variance. Far off it is clipped."""
     return 0.5 * (square / (1.0 + square / _CLIP) + log_variance)
+
+
+def _moved_on(motion: np.ndarray, ahead: float) -> np.ndarray:
+    """Return a motion (5, n) a time [s] later, (4, n)."""
+    if abs(ahead) < _AT:
+        return motion[:ORDERS] + ahead * motion[1:]
+    moved: np.ndarray = transition(ahead)[:ORDERS, :SHOWN] @ motion
+    return moved
 
 
 class DeviationCalibration:
@@ -95,18 +108,16 @@ class DeviationCalibration:
 class FilterBank:
     """Bank of m Kalman filters for each of n joints, weighted by the likelihood of their innovations.
 
-    settled  : since when the quickest filter knows the motion [s], inf: not yet
+    Gains are those of the steps between the samples: no sequence of steps makes a filter unstable.
+
+    settled  : time since which the quickest filter follows the motion [s], inf: not yet
     outliers : positions left out
     expected : variance of the quickest filter's innovations, for positions of variance 1
     """
 
     def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, calibration: DeviationCalibration,
-                 period: float, lag: float, exact: bool = False):
-        """Start at the first sample and the speed there, with a period, for instants up to `lag` back [s].
-
-        exact: smooth across uneven steps with weights computed for them, at 6 us for each sample of the lag; otherwise with
-        those of even steps."""
-        self._exact = exact
+                 period: float, lag: float):
+        """Start at the first sample and the speed there, with a period, for instants up to `lag` back [s]."""
         m, n = len(BANK), len(q)
         self.settled, self.outliers = math.inf, 0
         self._calibration, self._compared = calibration, q
@@ -115,30 +126,36 @@ class FilterBank:
         self._x[0], self._x[1] = q[None], qd[None]
         self._likelihood, self._calm = np.zeros((m, n)), np.zeros(n)
         self._likelihoods = np.zeros((1, m, n))  # of each sample
-        self._squares = np.zeros((1, n))  # of the quickest filter's innovations, over their variance where no sample is lost
+        self._surprise = np.zeros((m, n))  # largest squared innovation lately, over _SURPRISING times its variance
+        self._mean_square = np.ones((m, n))  # of innovations lately, over their variance; smaller ones count as 1
+        self._begun = time
+        self._longest = 0.0  # longest step lately [s]
         self._count = self._end = self._room = 1
         self._times, self._positions = [time], q[None].copy()
-        self._steps: list[StepGains] = []  # of each sample
-        self._uneven = -1  # number of the last sample whose gains are not the steady ones
-        self._predicted, self._innovations = np.zeros((1, SHOWN, m, n)), np.zeros((m, 1, n))
-        self._predicted[0] = self._x[:SHOWN]
+        self._uneven = -1  # number of the last sample after an uneven step
+        self._filtered, self._innovations = np.zeros((1, m, SHOWN, n)), np.zeros((m, 1, n))
+        self._filtered[0] = self._x[:SHOWN].swapaxes(0, 1)
         self.tune(period, lag)
 
     def tune(self, period: float, lag: float) -> None:
-        """Compute gains for samples at this distance, and instants up to `lag` back [s]."""
-        self.period, self._settled_samples = period, math.ceil(max(_SETTLED_S / period, 1.0))
+        """Get the gains for samples at this distance, and instants up to `lag` back [s]."""
+        self.period, self._lag, self._settled_samples = period, lag, math.ceil(max(_SETTLED_S / period, 1.0))
         self._calibration_samples = max(round(_CALIBRATION_S / period), _CALIBRATION_SAMPLES)
-        self._lags = max(math.ceil(lag / period), self._settled_samples) + 2
-        gains = self._gains = steady_gains(period, self._lags)
-        self._K, self._S = np.ascontiguousarray(gains.K.T)[..., None], gains.S[:, None]
-        self._log_S, self._even = np.log(self._S), transition(period)
+        self._grid = on_grid(period, _PERIODS)
+        self._lags = self._samples_within(lag, period)
+        self._gains, self._even = steady_gains(self._grid, self._lags), transition(period)
+        memory = max(MEMORY_S, MEMORY_PERIODS * period)
+        self._bent = np.array([[1.0 / memory], [1.0 / memory**2]])
         self._later = max(round(LATER_S / period), 1)
         self._forgetting = max(FORGETTING_TIME_S, FORGETTING_PERIODS * period)
-        self._settling = math.ceil(_SETTLING / min(BANK[QUICKEST][1] * period, 1.0))
-        self.expected = float(gains.S[QUICKEST])
         self._width = bandwidths(period)
-        self._unit = self._width[:, None] ** np.arange(STATES)
-        self._steps, self._uneven = [gains.step] * self._end, -1
+        self._settling = math.ceil(_SETTLING / min(BANK[QUICKEST][1] * period, 1.0))
+        self.expected = float(self._gains.S[QUICKEST, 0])
+        self._uneven, self._known = -1, self._gains.known
+
+    @staticmethod
+    def _samples_within(lag: float, period: float) -> int:
+        return math.ceil(max(lag, _SETTLED_S) / period) + 3
 
     @property
     def states(self) -> np.ndarray:
@@ -147,16 +164,13 @@ class FilterBank:
 
     def begin_with(self, states: np.ndarray) -> None:
         """Set the states (6, m, n) at the first sample."""
-        self._x, self._predicted[0] = states.copy(), states[:SHOWN]
+        self._x, self._filtered[0] = states.copy(), states[:SHOWN].swapaxes(0, 1)
 
     def shift(self, step: float) -> None:
         """Shift the times of all samples by a step of the clock [s]."""
         self._times = [time + step for time in self._times]
         self.settled += step
-
-    def position(self, time: float) -> np.ndarray:
-        """Predict the positions (n,) at a later instant [s]."""
-        return transition(time - self._times[self._end - 1])[0] @ self._x[:, MIDDLE]
+        self._begun += step
 
     def misfit(self, time: float, q: np.ndarray) -> float:
         """Return the sum of squared errors over variances of q (n,), if it is of that time; 0.25 periods count as 1."""
@@ -169,37 +183,39 @@ class FilterBank:
         steps = min(steps, _MOST_LOST)
         if self._end + steps > self._room:
             self._make_room(steps)
-        step, K, S, log_S = time - self._times[self._end - 1], self._K, self._S, self._log_S
+        step = time - self._times[self._end - 1]
         if steps > 1:
             self._pass_over(step / steps, steps - 1)
-        gains = self._add_gains(time - self._times[self._end - 1])
-        if gains is not self._gains.step:
-            K, S = (gains.K * self._unit).T[..., None], gains.S[:, None]
-            log_S = np.log(S)
+        (K, S, log_S), end = self._gains_after(step), self._end
         x = self._moved(step)
         innovation = q - x[0]
         self._variance = variance = self._noise.variance(x[1, MIDDLE])
-        square = innovation * innovation / (S * variance)
-        if self.settled < time and square[QUICKEST].max(initial=0.0) > _OUTLIER:
+        square = innovation * innovation
+        square /= S * variance
+        if self.settled < time and (square[QUICKEST] > _OUTLIER).any():
             innovation, square = self._without_outliers(innovation, square)
-        self._likelihood *= math.exp(-step / self._forgetting)
+        kept = math.exp(-step / self._forgetting)
+        self._likelihood *= kept
         self._likelihood -= negative_log_likelihood(square, log_S)
-        end = self._end
-        self._predicted[end], self._innovations[:, end], self._positions[end] = x[:SHOWN], innovation, q
+        self._innovations[:, end], self._positions[end] = innovation, q
         self._likelihoods[end] = self._likelihood
-        remembered = self._squares[end - 1] * math.exp(-2.0 * step / _SURPRISED)
-        self._squares[end] = np.maximum(innovation[QUICKEST] ** 2 / (self.expected * variance), remembered)
+        self._mean_square *= kept
+        self._mean_square += (1.0 - kept) * np.maximum(square, 1.0)
+        self._surprise *= math.exp(-2.0 * step / _SURPRISED)
+        np.maximum(self._surprise, square * (1.0 / _SURPRISING), out=self._surprise)
+        self._longest = max(step, self._longest * math.exp(-step / _SURPRISED))
         self._times.append(time)
         self._end, self._count = end + 1, self._count + 1
-        if self._count == self._settling:
+        if self.settled == math.inf and self._count >= self._settling:
             self.settled = time
-        x += K * innovation
-        self._x = x
+        velocity = x[1, MIDDLE].copy()
+        x += innovation * K
+        self._x, self._filtered[end] = x, x[:SHOWN].swapaxes(0, 1)
         if not self._count % self._calibration_samples:
             place = end - self._settled_samples
             if place > 0 and self.settled < self._times[place]:
                 self._calibrate(place)
-        return Sample(self._positions[end], self._predicted[end, 1, MIDDLE], self._innovations[QUICKEST, end])
+        return Sample(self._positions[end], velocity, self._innovations[QUICKEST, end])
 
     def at(self, time: float, phase_std: float = 0.0, rate_std: float = 0.0) -> Estimate:
         """Return the motion at an instant that is not before the lag.
@@ -210,34 +226,61 @@ class FilterBank:
         place = self._place(time)
         motion, deviation = self._mixed(place, self._end)
         deviation *= self._calibration.scale
-        if phase_std > _AT:
-            deviation = np.sqrt(deviation * deviation + (phase_std * motion[1:]) ** 2)
-        if rate_std:
-            deviation += (rate_std * _ORDER) * np.abs(motion[:ORDERS])
         ahead = time - self._times[place]
-        near = abs(ahead) < _AT
-        shown = motion[:ORDERS] + ahead * motion[1:] if near else transition(ahead)[:ORDERS, :SHOWN] @ motion
-        return Estimate(shown, deviation)
+        if abs(ahead) > _AT:
+            deviation[:-1] += abs(ahead) * deviation[1:]
+        if phase_std or rate_std:
+            size = np.abs(motion)
+            size[:ORDERS] += _UNSURE * deviation
+            deviation += phase_std * size[1:]
+            deviation += (rate_std * _ORDER) * size[:ORDERS]
+            deviation[2:] += (rate_std * self._bent) * size[1]
+        return Estimate(_moved_on(motion, ahead), deviation)
 
     def _mixed(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the motion (5, n) at a sample by the innovations up to another, and its standard deviations (4, n)."""
-        later = end - place
-        if self._exact and self._uneven >= place:
-            later = min(later, _LONGEST)
-            smoothing, spread = smoothing_gains(self._width, self._steps[place:place + later])
-        else:
-            smoothing, spread = self._gains.weights[:, :, :later], self._gains.deviation[later - 1]
-        corrections = smoothing @ self._innovations[:, place:place + later]  # (m, 5, n)
-        each = corrections.swapaxes(0, 1) + self._predicted[place]
-        weights = self._likelihoods[min(place + self._later, end - 1)] - PRIOR_LOG_ODDS
-        np.exp(weights - weights.max(axis=0), out=weights)
-        weights /= weights.sum(axis=0)
-        claimed = np.square(spread) @ (weights * weights) * self._variance
-        surprise = self._squares[max(place - self._later, 0):end].max(axis=0)
-        claimed *= np.maximum(surprise / _SURPRISING, 1.0)
-        mean = (each * weights).sum(axis=1)
-        claimed += (np.square(each[:ORDERS] - mean[:ORDERS, None]) * weights).sum(axis=1)  # filters that disagree
+        each, weights = self._weighted(place, end)
+        squared = np.maximum(self._surprise, self._mean_square)
+        squared *= weights
+        squared *= weights
+        age = self._times[end - 1] - self._begun
+        if age < _FOUND / self._width.min():
+            squared *= np.maximum(_FOUND / (self._width * max(age, self.period))[:, None], 1.0) ** 4
+        claimed = self._claimed(end - place) @ squared
+        claimed *= self._variance
+        weights = weights[:, None]
+        mean = np.add.reduce(each * weights)
+        each -= mean
+        each *= each
+        each *= weights  # filters that disagree
+        claimed += _DISAGREEMENT * np.add.reduce(each)[:ORDERS]
         return mean, np.sqrt(claimed)
+
+    def _weighted(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the motion (m, 5, n) of the filters at a sample by the innovations up to another, and their weights."""
+        smoothing = self._gains.weights
+        if self._uneven > place:  # the correction is an integral over time; a lost sample adds nothing to it
+            since = (np.array(self._times[place:end]) - self._times[place]) / self.period
+            places = np.minimum(np.rint(since[1:]).astype(int), self._lags - 1)
+            steps = np.diff(since)
+            smoothing = smoothing[:, :, places] * np.minimum(steps, 1.0 / steps)
+        else:
+            smoothing = smoothing[:, :, 1:end - place]
+        each = smoothing @ self._innovations[:, place + 1:end]
+        each += self._filtered[place]
+        weights = self._likelihoods[min(place + self._later, end - 1)] - PRIOR_LOG_ODDS
+        weights -= np.maximum.reduce(weights)
+        np.exp(weights, out=weights)
+        weights /= np.add.reduce(weights)
+        return each, weights
+
+    def _claimed(self, later: int) -> np.ndarray:
+        """Return the variance (4, m) of a state by the innovations of so many samples: those of the longest step lately."""
+        if self._longest <= (1.0 + _EVEN) * self.period:
+            return self._gains.variance[later - 1]
+        step = on_grid(self._longest, _LONGEST)
+        variance = steady_gains(step, self._samples_within(self._lag, step)).variance
+        return variance[min(max(int(later * self.period / step), 1), len(variance)) - 1]
 
     def smoothed(self, time: float, phase_std: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the motion at an instant, its noise and the disagreement of the filters, (4, n) each, for later innovations.
@@ -247,19 +290,15 @@ class FilterBank:
         multiplies with an innovation. phase_std: standard deviation of the error that all times have in common [s].
         """
         place = self._place(time)
-        later = self._end - place
-        corrections = self._gains.weights[:, :, :later] @ self._innovations[:, place:self._end]  # (m, 5, n)
-        each = corrections.swapaxes(0, 1) + self._predicted[place]
-        weights = self._likelihoods[min(place + self._later, self._end - 1)] - PRIOR_LOG_ODDS
-        np.exp(weights - weights.max(axis=0), out=weights)
-        weights /= weights.sum(axis=0)
-        motion = (each * weights).sum(axis=1)
-        noise = self._gains.deviation[later - 1] @ weights * np.sqrt(self._variance)
-        disagreement = (np.abs(each[:ORDERS] - motion[:ORDERS, None]) * weights).sum(axis=1)
+        each, weights = self._weighted(place, self._end)
+        weights = weights[:, None]
+        motion = (each * weights).sum(axis=0)
+        noise = np.sqrt(self._gains.variance[self._end - place - 1]) @ weights[:, 0] * np.sqrt(self._variance)
+        disagreement = (np.abs(each[:, :ORDERS] - motion[:ORDERS]) * weights).sum(axis=0)
         if phase_std > _AT:
             noise = np.hypot(noise, phase_std * motion[1:])
         ahead = time - self._times[place]
-        shown = motion[:ORDERS] if abs(ahead) < _AT else transition(ahead)[:ORDERS, :SHOWN] @ motion
+        shown = _moved_on(motion, ahead)
         return shown, noise, disagreement
 
     def _calibrate(self, place: int) -> None:
@@ -269,13 +308,9 @@ class FilterBank:
         self._calibration.update(late[:ORDERS] - early[:ORDERS], claimed, position != self._compared)
         self._compared = position.copy()
 
-    def transition(self, step: float) -> np.ndarray:
-        """Return the transition (6, 6) of a state over a time [s]."""
-        return self._even if abs(step - self.period) < _AT else transition(step)
-
     def _moved(self, step: float) -> np.ndarray:
         """Return the states (6, m, n) after a time [s]."""
-        F = self.transition(step)
+        F = self._even if abs(step - self.period) < _SAME else transition(step)
         return (F @ self._x.reshape(STATES, -1)).reshape(self._x.shape)
 
     def _place(self, time: float) -> int:
@@ -296,31 +331,27 @@ class FilterBank:
         self.outliers += int(far.sum())
         return np.where(far, 0.0, innovation), np.where(far, 0.0, square)
 
-    def _add_gains(self, step: float, measured: bool = True) -> StepGains:
-        """Add the gains of the next sample, this time after the last one [s]: the steady ones only where steps are even."""
-        steady, before = self._gains.step, self._steps[-1]
-        even = measured and abs(step - self.period) <= _EVEN * self.period
-        if even and before is steady:
-            found = steady
-        else:
-            found = gains_after_step(self._width, before, step, measured)
-            if even and (np.abs(found.known - steady.known) <= _CONVERGED * np.abs(steady.known)).all():
-                found = steady
-            else:
-                self._uneven = len(self._steps)
-        self._steps.append(found)
-        return found
+    def _gains_after(self, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return K, S and log S of a sample, this time after the last one [s]: the steady ones only where steps are even."""
+        steady, even = self._gains, abs(step - self.period) <= _EVEN * self.period
+        if even and self._known is steady.known:
+            return steady.K, steady.S, steady.log_S
+        K, S, log_S, known = gains_after_step(self._known, self._grid, on_grid(step, _STEPS))
+        if even and (np.abs(known - steady.known) <= _CONVERGED * np.abs(steady.known)).all():
+            known = steady.known
+        self._known = known
+        if not even:
+            self._uneven = self._end
+        return K, S, log_S
 
     def _pass_over(self, step: float, lost: int) -> None:
         """Predict lost samples."""
         last = self._times[self._end - 1]
         for k in range(1, lost + 1):
             end = self._end
-            self._predicted[end], self._innovations[:, end] = self._moved(k * step)[:SHOWN], 0.0
+            self._filtered[end], self._innovations[:, end] = self._moved(k * step)[:SHOWN].swapaxes(0, 1), 0.0
             self._positions[end], self._likelihoods[end] = self._positions[end - 1], self._likelihood
-            self._squares[end] = self._squares[end - 1] * math.exp(-2.0 * step / _SURPRISED)
             self._times.append(last + k * step)
-            self._add_gains(step, measured=False)
             self._end = end + 1
 
     def _make_room(self, steps: int) -> None:
@@ -337,8 +368,7 @@ class FilterBank:
             made[(*at, slice(0, count))] = history[(*at, kept)]
             return made
 
-        self._times, self._steps, self._end = self._times[kept], self._steps[kept], count
+        self._times, self._end = self._times[kept], count
         self._uneven -= kept.start
-        self._positions, self._predicted = longer(self._positions), longer(self._predicted)
+        self._positions, self._filtered = longer(self._positions), longer(self._filtered)
         self._likelihoods, self._innovations = longer(self._likelihoods), longer(self._innovations, 1)
-        self._squares = longer(self._squares)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MEMORY = 2.0  # s of motion
 _LEAST = 5e-7  # rad, m; of positions on no grid that is known: those of a simulation may be exact
 _KNOWN = 16.0  # samples of a moving joint after which its noise is known
-_BLOCK = 16  # samples after which noise and clock are looked at
+_BLOCK, _LATER_BLOCKS = 16, 48  # samples from which noise and clock are learnt, first and later
 _SEARCHED = 4  # blocks in which a resolution is looked for, each time that so many have come,
 _SELDOM = 64  # until so many looks were in vain: then rarely
 
@@ -90,13 +90,14 @@ class SensorLearning:
     def begin(self) -> None:
         """Samples to come do not follow those before. What is known of noise stays."""
         self.learned = False
+        self._blocks = 0
         self._block: list[tuple] = []
 
     def update(self, filters: FilterBank, sample: Sample, deviation: float = 0.0, taken: float = 0.0,
             clock: SampleClock | None = None) -> None:
         """A sample, one period after the last one. deviation, taken: of its stamp, and what of that the clock took off."""
         self._block.append((deviation, taken, *sample))
-        if len(self._block) == _BLOCK:
+        if len(self._block) == (_LATER_BLOCKS if self._blocks > _SEARCHED else _BLOCK):
             self._learn(filters, clock)
 
     def _learn(self, filters: FilterBank, clock: SampleClock | None) -> None:
@@ -107,6 +108,7 @@ class SensorLearning:
             clock.learn(deviation, taken, velocity, innovation, expected * self.noise.variance(velocity))
         self.noise.learn(filters.period, velocity, innovation * innovation / expected, moving)
         self._block.clear()
+        self._blocks += 1
         self.learned = True
         self._search(position, moving)
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from .chain import MEMORY_PERIODS, MEMORY_S
+
 _FOUND, _SLOWLY = 400, 1000  # samples after which phase and period are known, and as of how many they are followed then:
 # even times may all be late, but where they wander, positions seem to tremble
 _ENOUGH = 0.0012  # of a period, for so many stamps to the power of 1.5: so much jitter does not hide the period,
@@ -31,6 +33,7 @@ _SLIP = 3.0  # periods that stamps are off even times for long: these were set, 
 _OUTLYING, _OUTLYING_PERIODS, _OUTLYING_S = 6.0, 0.05, 2e-5  # times the jitter, the period, and s: what deviates by more
 ALIKE = 4  # stamps in a row that deviate alike before the clock counts as set
 _WHOLLY = 0.99
+_DOUBTED, _DOUBTED_S = 0.2, 0.25  # share of the difference between stamps and even times lately, and what lately is [s]
 _OSCILLATOR = 3e-5  # relative error of the rate of a computer's clock
 _UNLIKELY = 4.0  # standard deviations of a mean of deviations
 LATE = 30.0  # a stamp that is late, however late, is as unlikely as positions of which such squares sum up to that
@@ -62,6 +65,7 @@ class SampleClock:
         self._age, self._readable = len(stamps), True
         self.step, self.broken, self._before = 0.0, False, 0.0
         self._outlying: list[tuple[float, float, float]] = []  # samples in a row: deviation, share, what the stamp fits better
+        self._doubt = self.jitter  # s; difference between stamps and even times, lately
         self._tiny = float(np.mean(np.diff(stamps) < TINY * self.period))
 
     @property
@@ -76,25 +80,21 @@ class SampleClock:
         return self._readable or self._tiny > BURST
 
     @property
-    def odd(self) -> bool:
-        """Whether the last stamp is out of line, or stamps are so uneven that no line is known."""
-        return bool(self._outlying) or not self._readable
-
-    @property
     def jitter(self) -> float:
         return math.sqrt(self._variance)
 
     @property
     def phase_std(self) -> float:
-        """Standard deviation of the error that all times have in common [s]: phase of a line through the stamps."""
-        running_away = max(abs(self._offset), abs(self.deviation) - _UNLIKELY * self.jitter)
-        return self.share * math.hypot(2.0 * self.jitter / math.sqrt(self._age), running_away)
+        """Standard deviation of the error that the times of all samples have in common [s]: the phase of a line through the
+        stamps, and a share of what stamps and even times differed by lately, for either may be right."""
+        return self.share * 2.0 * self.jitter / math.sqrt(self._age) + _DOUBTED * self._doubt
 
     @property
     def rate_std(self) -> float:
-        """Standard deviation of the rate of the even times, as a share of it: while they follow stamps that run away."""
-        excess = max(abs(self._offset) - 2.0 * self.jitter / math.sqrt(_OFFSET), abs(self.deviation) - 2.0 * self.jitter, 0.0)
-        return self.share * excess * 2.0 / (_OFFSET * self.period) + _OSCILLATOR
+        """Standard deviation of the rate of the times, as a share of it: slope of a line through the stamps, and of the
+        difference between stamps and even times over the memory of the filters."""
+        window = max(MEMORY_S, MEMORY_PERIODS * self.period)
+        return self.share * 3.5 * self.jitter / (self._age**1.5 * self.period) + _DOUBTED * self._doubt / window + _OSCILLATOR
 
     @property
     def drift_std(self) -> float:
@@ -129,6 +129,8 @@ class SampleClock:
             self._even, self.deviation, self._offset = stamp, 0.0, 0.0
             self._outlying.clear()
         self.time = max(stamp - share * self.deviation, self.time + 0.1 * self.period)
+        off = abs(self.deviation) if self.even else 2.0 * self.jitter
+        self._doubt = max(off, self._doubt * math.exp(-min(step / _DOUBTED_S, 100.0)))
         return max(1, steps)
 
     def _settle_step(self, stamp: float, misfit: Misfit | None) -> float:

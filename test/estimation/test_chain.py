@@ -14,7 +14,7 @@ from rnea_ros.estimation.chain import (
     STATES,
     bandwidths,
     gains_after_step,
-    smoothing_gains,
+    on_grid,
     steady_gains,
     transition,
 )
@@ -50,8 +50,8 @@ def test_gains_solve_the_riccati_equation(m, period):
     found = steady_gains(period, 3)
     np.testing.assert_allclose(found.P[m, :states, :states] / unit / unit[:, None], P, rtol=1e-6)
     np.testing.assert_allclose(found.S[m], P[0, 0] + 1.0, rtol=1e-9)
-    np.testing.assert_allclose(found.K[m, :states] / unit, P[:, 0] / (P[0, 0] + 1.0), rtol=1e-7)
-    assert not found.K[m, states:].any() and not found.weights[m, states:].any()
+    np.testing.assert_allclose(found.K[:states, m, 0] / unit, P[:, 0] / (P[0, 0] + 1.0), rtol=1e-7)
+    assert not found.K[states:, m].any() and not found.weights[m, states:].any()
 
 
 @pytest.mark.parametrize("m", range(len(BANK)))
@@ -77,48 +77,40 @@ def test_weights_smooth_as_rauch_tung_and_striebel_do(m):
     shown = min(states, SHOWN)
     np.testing.assert_allclose(found.weights[m, :shown] @ innovations / unit[:shown], smoothed[:shown] - predicted[0][:shown],
                                rtol=1e-6, atol=1e-8)
-    deviation = found.deviation[lags - 1, :, m] / unit[:ORDERS]
+    deviation = np.sqrt(found.variance[lags - 1, :, m]) / unit[:ORDERS]
     np.testing.assert_allclose(deviation, np.sqrt(np.diag(covariance)[:ORDERS]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_after_a_gap_more_is_believed(steps):
+def test_the_gain_after_a_gap_is_that_of_the_propagated_covariance(steps):
     period = 0.002
     found = steady_gains(period, 2)
-    after = gains_after_step(bandwidths(period), found.step, steps * period)
-    K, S = after.K * bandwidths(period)[:, None] ** np.arange(STATES), after.S
+    K, S, _, _ = gains_after_step(found.known, period, steps * period)
     if steps == 1:
         np.testing.assert_allclose(K, found.K, rtol=1e-7, atol=1e-12)
     for m, (states, _) in enumerate(BANK):
         F, Q = model(m, period, steps * period)
         unit = scaled(m, period)
-        left = (found.P[m] - np.outer(found.K[m], found.P[m, 0]))[:states, :states] / unit / unit[:, None]
+        left = (found.P[m] - np.outer(found.K[:, m], found.P[m, 0]))[:states, :states] / unit / unit[:, None]
         P = F @ left @ F.T + Q
-        assert S[m] == pytest.approx(P[0, 0] + 1.0, rel=1e-9)
-        np.testing.assert_allclose(K[m, :states] / unit, P[:, 0] / (P[0, 0] + 1.0), rtol=1e-6)
+        assert S[m, 0] == pytest.approx(P[0, 0] + 1.0, rel=1e-9)
+        np.testing.assert_allclose(K[:states, m, 0] / unit, P[:, 0] / (P[0, 0] + 1.0), rtol=1e-6)
 
 
-def test_gains_of_uneven_steps_never_let_a_filter_diverge():
-    """Steps of a tenth of a period to a gap of 20: the error of the state stays near its standard deviation. The steady gains
-    let the quickest filters grow by 1e50."""
+@pytest.mark.parametrize("steps", [(0.1, 0.1, 1.0, 3.0, 20.0), (0.05, 0.05, 0.05, 12.0), (1.0, 2.0), (0.1, 4.0)])
+def test_no_sequence_of_steps_lets_the_error_of_a_filter_grow(steps):
+    """Steps in periods: errors of the states stay near their standard deviations. Gains of an even period let the quickest
+    filters grow by 1e50."""
     rng, period = np.random.default_rng(4), 0.004
-    width = bandwidths(period)
-    before, error = steady_gains(period, 2).step, np.zeros((len(BANK), STATES))
-    for _ in range(500):
-        step = float(rng.choice((0.1, 0.1, 1.0, 3.0, 20.0))) * period
-        gains = gains_after_step(width, before, step)
-        error = np.einsum("mij,mj->mi", np.swapaxes(gains.onward, 1, 2), error) + 1e-3 * rng.normal(size=error.shape)
-        spread = np.sqrt(np.diagonal(gains.P, axis1=1, axis2=2))
-        assert (np.abs(error) <= 10.0 * spread + 1.0).all()
-        before = gains
-
-
-def test_uneven_smoothing_equals_even_smoothing_where_steps_are_even():
-    period, lags = 0.004, 12
-    found, width = steady_gains(period, lags), bandwidths(period)
-    weights, deviation = smoothing_gains(width, [found.step] * lags)
-    np.testing.assert_allclose(weights, found.weights, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(deviation, found.deviation[lags - 1], rtol=1e-6)
+    unit = bandwidths(period)[:, None] ** np.arange(STATES)
+    known, error = steady_gains(period, 2).known, np.zeros((len(BANK), STATES))
+    for _ in range(400):
+        step = on_grid(float(rng.choice(steps)) * period, 1.1)
+        K, _, _, known = gains_after_step(known, period, step)
+        error = error @ transition(step).T
+        error -= K[:, :, 0].T * (error[:, :1] - 1e-3 * rng.normal(size=(len(BANK), 1)))
+        spread = np.sqrt(np.diagonal(known, axis1=1, axis2=2))
+        assert (np.abs(error / unit) <= 10.0 * spread + 1.0).all()
 
 
 def test_the_bandwidth_is_where_motion_becomes_noise():
@@ -131,7 +123,7 @@ def test_the_bandwidth_is_where_motion_becomes_noise():
         for position in q:
             predicted.append(x[0])
             innovations.append(position - x[0])
-            x = transition(period) @ (x + found.K[m] * innovations[-1])
+            x = transition(period) @ (x + found.K[:, m, 0] * innovations[-1])
         smoothed = [predicted[k] + found.weights[m, 0] @ innovations[k:k + lags] for k in range(2 * lags, 3 * lags)]
         share = math.sqrt(np.mean(np.square(smoothed)) / np.mean(q[2 * lags:3 * lags] ** 2))
         denser = REFERENCE / period  # than that of samples as far apart as the reference, noise is so much less dense

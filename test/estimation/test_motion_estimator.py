@@ -53,7 +53,7 @@ def errors(rng, kind, lag, bits=17, noise=0.0, jitter=0.0, lost=0.0, joints=12, 
 def test_the_jerk_is_as_near_as_asked(seed, kind, lag, sensor, most):
     error, within = errors(np.random.default_rng(seed), kind, lag, **sensor)
     assert error < most
-    assert 0.85 < within < 0.998
+    assert 0.85 < within < (1.001 if "jitter" in sensor else 0.998)  # deviations contain the errors of the stamps
 
 
 @pytest.mark.parametrize("lag", [0.0, 0.03])
@@ -208,7 +208,7 @@ def test_after_a_clock_is_set_by_a_few_periods_accelerations_are_right_at_once(s
 @pytest.mark.parametrize("position", [17.3, np.nan, 1e122])
 def test_an_estimate_that_no_received_position_allows_is_rejected_and_filters_start_again(position, monkeypatch):
     t = np.arange(0.0, 1.0, DT)
-    estimator = MotionEstimator(3, velocity_limits=np.full(3, 5.0))
+    estimator = MotionEstimator(3)
     stream(estimator, t, cubic(t)[0])
     at_instant = FilterBank.at
 
@@ -224,25 +224,67 @@ def test_an_estimate_that_no_received_position_allows_is_rejected_and_filters_st
     assert estimator.diverged == 1 and not estimator.ready
 
 
-@pytest.mark.parametrize(("limits", "reach"), [(None, 0.3), (np.array([5.0]), 0.5), (np.array([np.inf]), 0.3)])
-def test_the_cone_widens_by_the_velocity_limit_or_by_what_was_received(limits, reach):
-    """1 rad/s in steps of 10 ms; 100 ms after the last one. Without a limit: three times the speed received."""
-    received = ReceivedPositions(1, limits)
+def test_the_cone_widens_by_three_times_the_received_speed():
+    """1 rad/s in steps of 10 ms; 100 ms after the last one."""
+    received = ReceivedPositions(1)
     for k in range(40):
         received.push(0.01 * k, np.array([0.01 * k]))
-    for off, outside in ((0.98 * reach, False), (reach + 0.02, True)):
+    for off, outside in ((0.29, False), (0.32, True)):
         for side in (0.39 + off, 0.365 - off):
-            assert received.outside(0.49, np.array([side]), np.ones(1), np.zeros(1))[0] == outside
+            assert received.outside(0.49, np.array([side]), np.zeros(1))[0] == outside
 
 
-@pytest.mark.parametrize(("limit", "speed", "outside"), [(2.0, 1.2, False), (2.0, 5.9, False), (2.0, 20.0, True),
-                                                         (0.1, 1.2, False), (np.nan, 20.0, False)])
-def test_a_velocity_beyond_limit_and_data_is_outside_the_cone(limit, speed, outside):
-    """1 rad/s received: a limit in the URDF that is too low refuses nothing."""
-    received = ReceivedPositions(1, np.array([limit]))
-    for k in range(40):
-        received.push(0.01 * k, np.array([0.01 * k]))
-    assert received.outside(0.39, np.array([0.39]), np.array([speed]), np.zeros(1))[0] == outside
+def stalled_under_jitter(seed):
+    """Positions of 2 rad/s at 250 Hz, stamped up to 1.5 periods late, with a stall of 45 ms and the burst after it."""
+    t = 0.004 * np.arange(600)
+    sent = np.sort(t + np.random.default_rng(seed).uniform(0.0, 0.006, len(t)))
+    stall = (t > 1.6) & (t < 1.645)
+    return np.maximum.accumulate(np.where(stall, np.maximum(sent, 1.645), sent)) + 1e-7 * np.arange(600), 2.0 * t[:, None]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_filters_find_motion_under_any_jitter(seed):
+    """Filters that were tuned while they settled never counted as settled."""
+    estimator = MotionEstimator(1)
+    times, found, deviation = stream(estimator, *stalled_under_jitter(seed))
+    assert len(times) > 400
+    late = (times > 0.5) & (times < 1.5)
+    assert (np.abs(found[1, late, 0] - 2.0) < 10.0 * deviation[1, late, 0]).all()
+
+
+def test_messages_that_waited_for_the_end_of_a_gap_are_no_faster_robot():
+    """A sender that stands for 0.3 s and then publishes 150 readings 0.5 ms apart: 1 rad/s seemed to be 4 rad/s."""
+    read = 0.002 * np.arange(900)
+    sent = np.where((read > 0.8) & (read < 1.1), 1.1 + 0.0005 * (np.arange(900) - 400), read)
+    sent = np.maximum(sent, np.maximum.accumulate(sent) + 1e-6)
+    times, found, _ = stream(MotionEstimator(1), sent, read[:, None])
+    assert (times > 1.4).any() and np.abs(found[1] - 1.0).max() < 0.1
+
+
+def test_a_joint_that_moves_less_than_a_step_of_its_encoder_may_move_that_much():
+    """0.0008 rad/s, of which an encoder of 13 bits shows nothing for a second."""
+    t = np.arange(0.0, 0.9, 0.01)
+    _, found, deviation = stream(MotionEstimator(1), t, np.floor((2e-5 + 0.0008 * t) / 7.67e-4)[:, None])
+    assert not found[1].any() and (deviation[1] > 0.0001).all()
+
+
+def test_between_samples_a_turning_joint_is_not_where_it_is_at_the_nearest_one():
+    """4 rad/s, estimates a microsecond after samples."""
+    t = np.arange(0.0, 1.0, 0.001)
+    estimator = MotionEstimator(1, 0.03)
+    stream(estimator, t, 4.0 * t[:, None])
+    found = estimator.estimate(int(nanoseconds(0.97)) + 900)
+    assert found.motion[0, 0] == pytest.approx(4.0 * 0.9700009, abs=2e-7)
+
+
+def test_a_clock_that_wanders_is_in_the_deviations():
+    """20 Hz, read up to 60 ms from the even times, which the clock of the samples prefers for a while."""
+    t = 0.05 * np.arange(160)
+    read = t + 0.06 * np.sin(2.0 * t)
+    times, found, deviation = stream(MotionEstimator(1), read, np.column_stack([2.0 * read + 0.3 * np.sin(read)]))
+    exact = np.array([2.0 * times + 0.3 * np.sin(times), 2.0 + 0.3 * np.cos(times)])
+    late = times > 1.0
+    assert (np.abs(found[:2, late, 0] - exact[:, late]) < 10.0 * deviation[:2, late, 0] + 1e-9).all()
 
 
 def test_a_gap_begins_anew_and_lost_samples_do_not():
@@ -295,16 +337,6 @@ def test_fast_motion_of_a_revolute_joint_is_not_taken_for_a_wrap():
     for k, q in enumerate([0.0, 2.0, 8.0, 2.0, 0.0, 6.0]):
         estimator.push(int((10 + k) * 1e9), np.array([q]))
     assert not estimator.wraps.any()
-
-
-def test_a_filter_that_is_astray_does_not_turn_a_joint(monkeypatch):
-    t = np.arange(0.0, 1.0, DT)
-    q = (3.0 + np.sin(t)[:, None] + np.pi) % TURN - np.pi
-    estimator = MotionEstimator(1, turning=[0])
-    stream(estimator, t[:-20], q[:-20])
-    monkeypatch.setattr(FilterBank, "position", lambda *_: np.array([50.0]))
-    _, found, _ = stream(estimator, t[-20:], q[-20:])
-    np.testing.assert_allclose(found[1, :, 0], np.cos(t[-20:] - estimator.lag), atol=0.02)
 
 
 def test_velocities_tell_how_far_a_joint_has_turned_between_slow_samples():

@@ -224,6 +224,35 @@ def test_a_revolute_joint_that_its_driver_wraps_at_pi_is_estimated_across_the_ju
     assert not bench.ros.set(NODE, motion_source="desired")
 
 
+def test_estimates_that_diverge_are_dropped_and_counted_and_the_node_goes_on(bench):
+    """Stamps up to 1.5 periods late, and every 0.1 s a stall of 40 ms: filters without lag extrapolate beyond the cone."""
+    assert not bench.ros.set(NODE, **{"motion_source": "estimated", "estimator.lag": 0.0})
+    before, k = int(bench.diagnostics.next().get("dropped.joint_states.estimate_diverged", 0)), np.arange(400)
+    t = 0.004 * k
+    sent = np.sort(t + np.random.default_rng(0).uniform(0.0, 0.006, len(t)))
+    sent = np.maximum.accumulate(np.where(k % 25 > 15, np.maximum(sent, t + (25 - k % 25) * 0.004), sent)) + 1e-6 * k
+
+    def diverged():
+        start = bench.clock + 10.0
+        for read, stamped in zip(t.tolist(), sent.tolist()):
+            bench.clock = start + stamped - bench.dt
+            bench.state(position=[2.0 * read, -1.0 * read, 0.3 * read])
+            bench.ros.spin(0.001)
+        return bench.diagnostics.next() and bench.diagnostics.dropped("joint_states", "estimate_diverged") > before
+
+    def estimated():
+        bench.state()
+        bench.ros.spin(0.005)
+        result = bench.answer(stamp(bench.clock), timeout=0.1)
+        return result is not None and result.motion_source == "estimated"
+
+    bench.ros.until(diverged)
+    bench.ros.until(estimated)
+    bench.ros.until(lambda: estimated() and int(bench.diagnostics.values.get("estimator.diverged", 0)) > 0)
+    assert not bench.ros.set(NODE, **{"motion_source": "desired", "estimator.lag": LAG})
+    assert bench.alive()
+
+
 def test_auto_changes_from_desired_to_estimated_motion_and_says_so(bench):
     ros = bench.ros
     assert not ros.set(NODE, motion_source="auto")

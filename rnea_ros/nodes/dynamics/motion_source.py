@@ -35,13 +35,9 @@ class MotionSource:
     """
 
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
-                 clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3,
-                 velocity_limits: np.ndarray | None = None):
+                 clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3):
         """clock() is what this node's clock shows [ns]; optional: joints that are read where someone publishes them; order:
-        of the highest derivative that a desired motion may have; velocity_limits (n,) [rad/s, m/s]: inf where unlimited."""
-        self._velocity_limits = np.full(len(joint_names) + len(optional), np.nan)
-        if velocity_limits is not None:
-            self._velocity_limits[:len(joint_names)] = velocity_limits
+        of the highest derivative that a desired motion may have."""
         self.state = StateReader(joint_names, clock, optional)
         self.desired = DesiredReader(joint_names, clock, optional, order)
         self._joint_names = tuple(joint_names)
@@ -217,8 +213,7 @@ class MotionSource:
             turning, revolute = ([place for place, joint in enumerate(part.joints) if joint in kind]
                                  for kind in (self._turning, self._revolute))
             resolution = self._values["estimator.resolution"]
-            history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning,
-                                                     self._velocity_limits[part.columns], revolute)
+            history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning, revolute)
         elif part.stamp - before > self._values["state_timeout"] * 1e9:
             history.clear()
         part.pushed = part.stamp
