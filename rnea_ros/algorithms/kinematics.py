@@ -60,7 +60,7 @@ def link_pose(model, frame, q, point=ZERO, root=ORIGIN):
 
 def jacobian(model, frame, q, point=ZERO):
     """(6, n) of a point (3,) of a URDF link's frame."""
-    return _jacobian(model, base_poses(model, q), frame.link, frame.P + frame.R @ point)
+    return link_jacobian(model, base_poses(model, q), frame.link, frame.P + frame.R @ point)
 
 
 def jacobian_rate(model, frame, q, qd, point=ZERO):
@@ -78,7 +78,7 @@ def free_jacobian(model, frame, q, R, point=ZERO, axes=None):
     lever = poses[frame.link].p + poses[frame.link].R @ P
     along = np.transpose(R if axes is None else axes)
     base = [_column(sigma, z, lever) for sigma in (mdh.PRISMATIC, mdh.REVOLUTE) for z in along]
-    return np.concatenate((np.transpose(base), _jacobian(model, poses, frame.link, P)), axis=1)
+    return np.concatenate((np.transpose(base), link_jacobian(model, poses, frame.link, P)), axis=1)
 
 
 def free_jacobian_rate(model, frame, q, qd, R, velocity, point=ZERO, axes=None):
@@ -104,12 +104,12 @@ def points(model, places, q):
     """Positions (m, 3) and Jacobians (m, 6, n) of many points. places: [(link number, P (3,) in its frame)]"""
     poses = base_poses(model, q)
     positions = [within(poses[k], (np.eye(3), P)).p for k, P in places]
-    found = [_jacobian(model, poses, k, P) for k, P in places]
+    found = [link_jacobian(model, poses, k, P) for k, P in places]
     return np.array(positions).reshape(len(places), 3), np.array(found).reshape(len(places), 6, model.n)
 
 
-def _jacobian(model, poses, k, P):
-    """(6, n) of the point at P in the frame of link k."""
+def link_jacobian(model, poses, k, P):
+    """Return the Jacobian (6, n) of the point P (3,) in the frame of link k, along the axes in which the poses are seen."""
     p = poses[k].p + poses[k].R @ P
     columns = [np.zeros(6)] * model.n
     while k:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import ModelError
+from ..errors import ModelError, some
 from ..model import urdf, urdf_reader
 from ..model.robot_file import robot_file as reader
 from ..model.robot_file.robot_file import RobotFile, Source
@@ -19,6 +19,7 @@ from .elastic import ElasticRobot
 from .elastic_parameters import MOTORS
 from .floating import FloatingRobot
 from .floating_closed_loops import FloatingLoopRobot
+from .general import GeneralRobot
 from .parallel import ParallelRobot, taken_apart
 from .protocol import AnyRobot
 from .robot import GRAVITY, Robot
@@ -27,7 +28,8 @@ from .springs import SpringRobot
 MOVING_BASES = ("floating", "prescribed")
 LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
 COUPLINGS = "couplings"
-# What a robot file declares -> the class that serves it; no class serves anything else together.
+GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels")  # sections that GeneralRobot alone reads
+# What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations but those with a platform.
 SERVED = {frozenset(declared): kind for kind, declared in {
     "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,), "FloatingLoopRobot": (LOOPS, MOVING),
     "ElasticRobot": (ELASTIC,), "SpringRobot": (SPRINGS,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
@@ -38,7 +40,8 @@ MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a Pa
     "ClosedLoopRobot": lambda robot, file: ClosedLoopRobot(robot, file.only([LOOPS])),
     "FloatingLoopRobot": lambda robot, file: FloatingLoopRobot(robot, file.only([LOOPS]), _carried(file)),
     "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
-    "SpringRobot": lambda robot, file: SpringRobot(robot, file.only([SPRINGS]))}
+    "SpringRobot": lambda robot, file: SpringRobot(robot, file.only([SPRINGS])),
+    "GeneralRobot": lambda robot, file: GeneralRobot(robot, file)}
 
 
 def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = None, *, base: str | None = None,
@@ -72,19 +75,28 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
 
 
 def kind(file: RobotFile) -> str:
-    """The class that serves what the file declares. ModelError if none does."""
+    """Return the name of the class that serves what the file declares. ModelError if none does."""
     found = {word for word in (LOOPS, PLATFORM, SPRINGS, COUPLINGS) if word in file.content}
     found |= {ELASTIC for section in ("elastic_joints", "motors") if section in file.content}
     found |= {MOVING for base in MOVING_BASES if file.content.get("base") == base}
-    if frozenset(found) not in SERVED:
-        served = "; ".join(f"{' with '.join(sorted(one))}: {name}" for one, name in SERVED.items() if one)
-        raise ModelError(f"declares {' with '.join(sorted(found))}, which no class serves. Served are {served}", file.where)
-    return SERVED[frozenset(found)]
+    others = [section for section in GENERAL if section in file.content]
+    damped = any("damping" in entry for entry in file.section(SPRINGS).values())
+    if frozenset(found) in SERVED and not others and not damped:
+        return SERVED[frozenset(found)]
+    if PLATFORM in found:
+        together = some([*sorted(found - {LOOPS, PLATFORM}), *others])
+        raise ModelError(f"declares platform with {together}, which is not served. Write the platform as a link of the tree instead, "
+                         "behind the joints of one leg, and the other legs as loops", file.where)
+    return "GeneralRobot"
 
 
 def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     """Limits, drives, friction, gravity and payloads of the file, on a tree."""
-    motors = model.joint_names if kind(file) == "ElasticRobot" else ()
+    motors: Collection[str] = ()
+    if kind(file) == "ElasticRobot":
+        motors = model.joint_names
+    elif kind(file) == "GeneralRobot":  # other joints keep their drives as rotor inertia and friction of the joint
+        motors = {*file.section("elastic_joints"), *file.section("motors")}
     limits = declared_drives.drive_limits(model, file)
     model = declared_joints.limited(model.with_joint_dynamics(declared_joints.joint_dynamics(model, file, motors)), file)
     model = replace(model, drive_limits=limits, drives=declared_drives.drives(model, file),

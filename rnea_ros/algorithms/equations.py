@@ -1,0 +1,351 @@
+"""Equations of motion and constraints of a tree on any base, with motors, springs, loops, contacts and wheels.
+
+The coordinates x are six of a moving base, n of the joints, and one of each motor behind a spring. Rows, for any scalar:
+
+    dynamics     RNEA(x, x', x''; loads) + friction - known efforts - S tau - J^T lambda = 0      one of each coordinate
+    constraints  phi(x) = 0       cut joints of loops, holding contacts with the world            c_i = 2 for rigid robots
+                 A(x) x' = 0      wheels that roll without slipping                               c_i = 1
+    optimality   W tau = S^T nu,  J nu = 0,  M_U nu + J_U^T kappa = 0                             least tau^T W tau
+
+RNEA is the recursion of khalil-rne (18)-(31) with a base that moves, (83)-(88); motors add hua-mixed-joints (23), (27), (29). J is the
+Jacobian of both kinds of constraints, khalil-rne section 4 with multipliers instead of the projection (57). Nothing is differentiated
+by hand: derivatives of a row come from Taylor series (algebra/taylor.py), and structural_analysis.py says how many are needed.
+
+    base         velocity (6,) of its origin and angular, along its own axes; x'' are the rates of these six numbers
+    R, p         pose of the base in the world: R takes vectors from the base to the world, p is its origin [m]
+    lambda       multipliers, one of each constraint row [N, N m]: J^T lambda are the generalized forces that hold it
+    nu, kappa    adjoint variables of redundant actuation: virtual velocities and virtual forces; M_U, J_U: what is not given
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algebra.taylor import Jet, derivative
+from ..algebra.vectors import ZERO, Z, cross, skew
+from ..model import mdh
+from ..model.tree import Model
+from . import mass_matrix
+from .closed_loops import HELD, PLATFORM, Cut, closure
+from .coordinates import from_links, to_links
+from .joint_dynamics import joint_dynamics
+from .kinematics import ORIGIN, base_poses, link_jacobian
+from .mixed_joints import Motor
+
+WORLD = PLATFORM  # link number of a Cut's frame that is fixed in the world
+BASE = ("base x", "base y", "base z", "base rx", "base ry", "base rz")
+DIRECTIONS = ("along", "across", "normal")
+
+
+class JointSpring(NamedTuple):
+    """Spring and damper at one coordinate: its effort is -stiffness (q - rest) - damping q'.
+
+    coordinate : number of the joint
+    stiffness  : [N m/rad, N/m]; rest: position of the relaxed spring [rad, m]; damping: [N m s/rad, N s/m]
+    """
+
+    coordinate: int
+    stiffness: float = 0.0
+    rest: float = 0.0
+    damping: float = 0.0
+
+
+class Wheel(NamedTuple):
+    """Thin disc that rolls on the plane z = 0 of the world without slipping.
+
+    link, center, axis : number of the link that it is part of; center (3,) [m] and unit axis (3,) in that link's frame
+    radius             : [m]
+    holds              : of DIRECTIONS, those in which its lowest point has no velocity
+    """
+
+    name: str
+    link: int
+    center: Any
+    axis: Any
+    radius: float
+    holds: tuple[str, ...] = ("along", "across")
+
+
+class Rates(NamedTuple):
+    """Position x (base entries unused), velocity and acceleration of the coordinates, (N,) each, any scalar."""
+
+    x: Any
+    v: Any
+    a: Any
+
+
+class EquationsOfMotion:
+    """Rows of one robot.
+
+    model    : tree of links; base "fixed" or "floating" (the six base coordinates are then the first)
+    gravity  : acceleration of free fall in the world (3,) [m/s^2]
+    cuts     : cut joints; the frame with link WORLD makes one a holding contact with the world
+    motors   : motors that ride on links, or drive through a spring (then each has a coordinate of its own, after the joints)
+    actuated : names of coordinates with an effort tau
+    weights  : {actuated name: W} where the actuation is redundant; None: it is not
+    """
+
+    def __init__(self, model: Model, gravity: Any, cuts: Sequence[Cut] = (), wheels: Sequence[Wheel] = (),
+                 motors: Sequence[Motor] = (), springs: Sequence[JointSpring] = (), actuated: Sequence[str] = (),
+                 weights: Mapping[str, float] | None = None):
+        self.model, self.gravity = model, np.asarray(gravity, dtype=float)
+        self.cuts, self.wheels, self.motors, self.springs = tuple(cuts), tuple(wheels), tuple(motors), tuple(springs)
+        self.base = 6 if model.base == "floating" else 0
+        self.elastic_joints = tuple(model.joint_names[m.coordinate] for m in motors if m.stiffness < math.inf)
+        self.coordinates = (*BASE[:self.base], *model.joint_names, *(f"motor of {name}" for name in self.elastic_joints))
+        self.constraints = (*(f"{cut.name}[{k}]" for cut in cuts for k in HELD[cut.type]),
+                            *(f"{wheel.name}[{way}]" for wheel in wheels for way in wheel.holds))
+        self.holonomic = sum(len(HELD[cut.type]) for cut in cuts)  # constraint rows phi(x) = 0; the others are A(x) x' = 0
+        self.actuated = tuple(actuated)
+        self.weights = None if weights is None else np.array([weights.get(name, 1.0) for name in actuated])
+        self.selection = np.eye(len(self.coordinates))[:, [self.coordinates.index(name) for name in actuated]]
+        n, m, e = len(self.coordinates), len(self.constraints), len(self.actuated)
+        ends = np.cumsum([0, n, m, e, *((n, m) if weights is not None else ())]).tolist()
+        self.parts = {name: slice(a, b) for name, a, b in zip(("x", "lambda", "tau", "nu", "kappa"), ends, ends[1:])}
+        self.size: int = ends[-1]  # number of unknowns and given coordinates together
+
+    @property
+    def joints(self) -> slice:
+        """Place of the n joints among the coordinates."""
+        return slice(self.base, self.base + self.model.n)
+
+    # ------------------------------------------------------------------ dynamics
+
+    def dynamics(self, R: Any, rates: Rates, wrenches: Mapping[int, Any] | None = None, world_wrenches: Sequence[Any] = (),
+                 only_gravity: bool = False) -> list[Any]:
+        """Return RNEA + friction - springs of each coordinate, [N, N m]: the efforts of a motion without constraints.
+
+        wrenches       : {link number: (6,)} BY the environment ON the link about its frame's origin, in the link's frame [N, N m]
+        world_wrenches : [(link number, point (3,) in the link's frame, (6,) about it along the world's axes)]
+        only_gravity   : at rest, without friction, springs and loads
+        """
+        model, b = self.model, self.base
+        R = R if b else np.eye(3)
+        steps, w, wd, acceleration = self._outward(R, rates)
+        qd, qdd = (to_links(model, y[self.joints]) for y in rates[1:])
+        forces, moments = [ZERO] * len(w), [ZERO] * len(w)
+        outside = list((wrenches or {}).items()) + self._seen(R, steps, world_wrenches)
+        turning = [] if only_gravity else self._rotors(rates, w, wd)
+        outside += [(motor.link, np.concatenate((ZERO, -momentum_rate))) for motor, momentum_rate, _, _ in turning]
+        for k, wrench in outside:
+            forces[k], moments[k] = forces[k] - wrench[:3], moments[k] - wrench[3:]
+        efforts: list[Any] = [0.0] * len(w)
+        for k in range(len(w) - 1, -1, -1):
+            link = model.links[k]
+            f = forces[k] + acceleration[k] * link.m + cross(wd[k], link.ms) + cross(w[k], cross(w[k], link.ms))  # (22)
+            moment = moments[k] + link.J @ wd[k] + cross(w[k], link.J @ w[k]) + cross(link.ms, acceleration[k])  # (23)
+            forces[k], moments[k] = f, moment
+            if k:
+                (S, P), i = steps[k], link.parent
+                turned = S @ f
+                forces[i], moments[i] = forces[i] + turned, moments[i] + S @ moment + cross(P, turned)  # (25)-(28)
+                own = 0.0 if only_gravity else joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0]
+                efforts[k] = (f if link.sigma == mdh.PRISMATIC else moment)[2] + own  # (31)
+        rows = [*(np.concatenate((forces[0], moments[0])) if b else ()), *from_links(model, efforts)]
+        for motor, _, torque, spring in turning:
+            j = b + motor.coordinate
+            rows[j] = rows[j] + (torque if motor.stiffness == math.inf else -spring)
+            rows += [] if motor.stiffness == math.inf else [torque + spring]
+        rows += [0.0] * (len(self.coordinates) - len(rows))
+        for spring in () if only_gravity else self.springs:
+            j = b + spring.coordinate
+            rows[j] = rows[j] + (rates.x[j] - spring.rest) * spring.stiffness + rates.v[j] * spring.damping
+        return rows
+
+    def _outward(self, R, rates):
+        """Poses (R, P) of the links in their antecedents, and w, wd, a (gravity taken off) in the links' frames, (18)-(21)."""
+        x, v, a = rates
+        fall = R.T @ self.gravity
+        if self.base:
+            w, wd = [v[3:6]], [a[3:6]]
+            acceleration = [a[:3] + cross(v[3:6], v[:3]) - fall]
+        else:
+            w, wd, acceleration = [ZERO], [ZERO], [-fall]
+        steps: list[Any] = [(np.eye(3), ZERO)]
+        q, qd, qdd = (to_links(self.model, y[self.joints], offset=y is x) for y in rates)
+        for k, link in enumerate(self.model.links[1:], start=1):
+            i, (S, P), z1, z2 = link.parent, mdh.pose(link, q[k]), Z * qd[k], Z * qdd[k]
+            moved = S.T @ (acceleration[i] + cross(wd[i], P) + cross(w[i], cross(w[i], P)))
+            turn, turn_rate = S.T @ w[i], S.T @ wd[i]
+            if link.sigma == mdh.REVOLUTE:
+                turn, turn_rate = turn + z1, turn_rate + cross(turn, z1) + z2
+            if link.sigma == mdh.PRISMATIC:
+                moved = moved + 2.0 * cross(turn, z1) + z2
+            for values, value in zip((steps, w, wd, acceleration), ((S, P), turn, turn_rate, moved), strict=True):
+                values.append(value)
+        return steps, w, wd, acceleration
+
+    def _seen(self, R, steps, world_wrenches):
+        """[(link number, (6,) about its origin in its frame)] of wrenches that keep their direction in the world."""
+        if not world_wrenches:
+            return []
+        turned = [R]
+        for link, (S, _) in zip(self.model.links[1:], steps[1:], strict=True):
+            turned.append(turned[link.parent] @ S)
+        found = []
+        for k, P, wrench in world_wrenches:
+            f = turned[k].T @ wrench[:3]
+            found.append((k, np.concatenate((f, turned[k].T @ wrench[3:] + cross(P, f)))))
+        return found
+
+    def _rotors(self, rates, w, wd):
+        """[(Motor, rate of its rotor's momentum in its carrier, torque of the motor, torque of its spring)], hua (23), (27), (29)."""
+        found, next_motor = [], self.joints.stop
+        for motor in self.motors:
+            joint = place = self.base + motor.coordinate
+            if motor.stiffness < math.inf:
+                place, next_motor = next_motor, next_motor + 1
+            geared = motor.term.gear_ratio * motor.term.rotor_inertia
+            momentum_rate = (motor.axis * rates.a[place] + cross(w[motor.link], motor.axis) * rates.v[place]) * geared
+            torque = (motor.axis @ wd[motor.link]) * geared + joint_dynamics(motor.term, rates.v[place], rates.a[place], 0.0)[0]
+            spring = (rates.x[place] - rates.x[joint]) * motor.stiffness if place != joint else 0.0
+            found.append((motor, momentum_rate, torque, spring))
+        return found
+
+    def mass_matrix(self, x: Any) -> np.ndarray:
+        """Return M (N, N): d dynamics / d x'', khalil-rne (84) with rotor inertias and hua-mixed-joints (34)."""
+        b, q, N = self.base, x[self.joints], len(self.coordinates)
+        A11, A12, A22 = mass_matrix.partitions(self.model, q)
+        M = np.zeros((N, N), dtype=object)
+        M[b:b + self.model.n, b:b + self.model.n] = A22
+        if b:
+            M[:6, :6], M[:6, self.joints], M[self.joints, :6] = A11, A12, A12.T
+        poses, next_motor = base_poses(self.model, q) if self.motors else [], self.joints.stop
+        for motor in self.motors:
+            place = b + motor.coordinate
+            if motor.stiffness < math.inf:
+                place, next_motor = next_motor, next_motor + 1
+            M[place, place] = M[place, place] + motor.term.armature
+            axis = poses[motor.link].R @ motor.axis
+            turns = axis @ link_jacobian(self.model, poses, motor.link, ZERO)[3:]
+            row = [*((0.0, 0.0, 0.0, *axis) if b else ()), *turns]
+            for k, value in enumerate(row):
+                coupling = value * (motor.term.gear_ratio * motor.term.rotor_inertia)
+                M[place, k], M[k, place] = M[place, k] + coupling, M[k, place] + coupling
+        return M
+
+    # ------------------------------------------------------------------ constraints
+
+    def constraint_rows(self, R: Any, p: Any, x: Any, v: Any, anchors: Sequence[Any] = ()) -> list[Any]:
+        """Return phi of cut joints and contacts [m, rad], then A v of wheels [m/s].
+
+        anchors: poses (R, p) in the world of the contacts' frames, in the order of the cuts that have the link WORLD
+        """
+        q, world = x[self.joints], self._world(R, p)
+        rows = list(closure(self.model, self._anchored(anchors))(q, world)) if self.cuts else []
+        if self.wheels:
+            rows += list(self._rolling(R, x) @ v)
+        return rows
+
+    def constraint_jacobian(self, R: Any, p: Any, x: Any, anchors: Sequence[Any] = ()) -> np.ndarray:
+        """Return J (m, N): d phi / d x of cut joints and contacts, then A of wheels. Structural zeros are floats."""
+        q, N, b = x[self.joints], len(self.coordinates), self.base
+        J = np.zeros((self.holonomic, N), dtype=object)
+        world, row = self._world(R, p), 0
+        cuts = self._anchored(anchors)
+        for cut, (variables, gaps) in zip(cuts, closure(self.model, cuts).parts if cuts else (), strict=True):
+            held = slice(row, row := row + len(HELD[cut.type]))
+            for k in variables:
+                J[held, b + k] = derivative(gaps({i: Jet([q[i], float(i == k)]) for i in variables}, _still(world)), 1)
+            for k in range(b if WORLD in (cut.first.link, cut.second.link) else 0):
+                J[held, k] = derivative(gaps({i: Jet([q[i], 0.0]) for i in variables}, _moved_away(world, k)), 1)
+        return np.concatenate((J, self._rolling(R, x))) if self.wheels else J
+
+    def _anchored(self, anchors):
+        """The cuts, with frames in the world where `anchors` puts them."""
+        waiting, found = iter(anchors), []
+        for cut in self.cuts:
+            ends = [_Anchor(WORLD, *next(waiting)) if anchors and frame.link == WORLD else frame for frame in cut[2:]]
+            found.append(Cut(cut.name, cut.type, *ends))
+        return found
+
+    def _world(self, R, p):
+        """Pose of the world in the base's frame: cut joints are written in that frame."""
+        return (R.T, -(R.T @ p)) if self.base else ORIGIN
+
+    def _rolling(self, R, x):
+        """A (wheel rows, N) of A(x) x' = 0: velocity of each wheel's lowest point, in its link's frame."""
+        poses = base_poses(self.model, x[self.joints])
+        rows = []
+        for wheel in self.wheels:
+            pose = poses[wheel.link]
+            point, directions = self.touch(wheel, (R @ pose.R) if self.base else pose.R)
+            P = pose.R @ point  # from the link's origin, in the base's axes
+            J = link_jacobian(self.model, poses, wheel.link, point)
+            for way in wheel.holds:
+                along = pose.R @ directions[DIRECTIONS.index(way)]
+                free = (*along, *cross(pose.p + P, along)) if self.base else ()
+                rows.append([*free, *(along @ J[:3]), *[0.0] * len(self.elastic_joints)])
+        return np.array(rows, dtype=object)
+
+    @staticmethod
+    def touch(wheel: Wheel, R: Any) -> tuple[Any, tuple[Any, Any, Any]]:
+        """Return lowest point (3,) [m] and DIRECTIONS, (3,) each, in the frame of the wheel's link. R: of that frame in the world."""
+        up, axis = R.T @ Z, np.asarray(wheel.axis, dtype=float)
+        tilt = up @ axis
+        cosine = np.sqrt(1.0 - tilt * tilt)
+        along = cross(axis, up) * (1.0 / cosine)
+        return wheel.center - (up - axis * tilt) * (wheel.radius / cosine), (along, cross(up, along), up)
+
+    # ------------------------------------------------------------------ all rows
+
+    def rows(self, R: Any, p: Any, rates: Rates, multipliers: Any, tau: Any, anchors: Sequence[Any] = (), **loads: Any) -> list[Any]:
+        """Return the dynamics rows with constraint forces and actuation: dynamics - J^T lambda - S tau."""
+        rows = self.dynamics(R, rates, **loads)
+        if self.constraints:
+            pull = self.constraint_jacobian(R, p, rates.x, anchors).T @ multipliers
+            rows = [row - force for row, force in zip(rows, pull, strict=True)]
+        for k, name in enumerate(self.actuated):
+            j = self.coordinates.index(name)
+            rows[j] = rows[j] - tau[k]
+        return rows
+
+    def optimality_rows(self, R: Any, p: Any, x: Any, tau: Any, nu: Any, kappa: Any, free: Sequence[int],
+                        anchors: Sequence[Any] = ()) -> list[Any]:
+        """Return rows of least tau^T W tau: derivatives by tau, by lambda, and by x'' of the coordinates `free`."""
+        assert self.weights is not None
+        J = self.constraint_jacobian(R, p, x, anchors)
+        found = [t * weight - column @ nu for t, weight, column in zip(tau, self.weights, self.selection.T, strict=True)]
+        pulled = self.mass_matrix(x) @ nu + J.T @ kappa if len(J) else self.mass_matrix(x) @ nu
+        return [*found, *(J @ nu), *(pulled[j] for j in free)]
+
+
+class _Anchor(NamedTuple):
+    """Frame of a contact in the world, of any scalar."""
+
+    link: int
+    R: Any
+    P: Any
+
+
+def pose_series(R: Any, p: Any, V: Sequence[Any], order: int) -> tuple[list[Any], list[Any]]:
+    """Return derivatives 0 .. order of a base's pose: R' = R [w], p' = R v. V: derivatives of its velocity (6,), from order 0."""
+    turns, places = [R], [p]
+    for k in range(order):
+        turns.append(sum(math.comb(k, i) * (turns[i] @ skew(V[k - i][3:])) for i in range(k + 1)))
+        places.append(sum(math.comb(k, i) * (turns[i] @ V[k - i][:3]) for i in range(k + 1)))
+    return turns, places
+
+
+def _still(pose):
+    """The pose as series of order 1 without a rate."""
+    return tuple(_lifted(values, values * 0.0) for values in pose)
+
+
+def _moved_away(pose, k):
+    """The world's pose in the base as a series, while the base moves along or turns about its axis k at unit rate."""
+    R, p = pose
+    unit = np.eye(6)[k]
+    return _lifted(R, -(skew(unit[3:]) @ R)), _lifted(p, -unit[:3] - cross(unit[3:], p))
+
+
+def _lifted(values, rates):
+    values, rates = np.asarray(values), np.asarray(rates)
+    found = np.empty(values.shape, dtype=object)
+    for index in np.ndindex(values.shape):
+        found[index] = Jet([values[index], rates[index]])
+    return found

@@ -1,0 +1,618 @@
+"""GeneralRobot: one formulation for any combination of moving base, loops, springs, elastic joints, contacts and wheels.
+
+Every coordinate has a role (roles.py), structural analysis says how often each equation is differentiated (structure.py), and one matrix
+gives accelerations, efforts and multipliers, then their rates (solution.py). docs/one_robot.md derives the equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..algebra.arrays import Array
+from ..algorithms.equations import BASE, EquationsOfMotion
+from ..algorithms.kinematics import Pose, base_poses
+from ..errors import InputError, ModelError, some, summary
+from ..model import drive_limits
+from ..model.drive_limits import DriveLimit
+from ..model.robot_file import robot_file
+from ..model.robot_file.robot_file import Source
+from ..model.tree import Limits
+from .closure.loop_closure import LoopClosure
+from .energy import CenterOfMass, Energy
+from .floating import FloatingRobot
+from .inputs import validation
+from .inputs.base_state import BaseState, given
+from .inputs.payload import unified
+from .inputs.validation import Wrenches
+from .robot import Dynamics, Robot
+from .roles import DeclaredRoles, declared
+from .solution import Situation, Solution, Solver, contact_poses
+from .structure import Roles, Structure
+
+INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
+NOT_SERVED = {
+    "sensitivities": "partial derivatives of torques", "rate_sensitivities": "partial derivatives of torque rates",
+    "joint_wrenches": "internal joint forces", "coriolis": "the Coriolis matrix", "tracker": "tracking of a live stream"}
+
+
+class GeneralRobot:
+    """Exact dynamics of a tree with any combination of base, loops, springs, elastic joints, motors on links, contacts and wheels.
+
+    tree       : Robot of the spanning tree, loaded with base="floating" where the base moves
+    parameters : path of a robot file, or its content; ModelError lists everything that is wrong
+
+    q, qd, qdd, ... have a column for each of `joint_names`, (n,) or (samples, n), and as many derivatives as `order` says. Motion of joints
+    with motors is given. Of `state_joints` (springs, passive joints) position and velocity are read, their accelerations follow. Joints
+    of loops without a motor follow. A free base follows from base=BaseState(...); one whose motion is given takes base_acceleration (6,) and
+    base_jerk (6,) too. Torques are (n,): of motors; of spring joints, their springs'; of passive joints, zero.
+    Loads act BY the environment ON a link, as in Robot.torque_and_rate; world_wrenches along the world's axes.
+    """
+
+    __repr__ = summary
+
+    def __init__(self, tree: Robot, parameters: Source):
+        validation.no_load_friction(tree.model, "GeneralRobot")
+        file = robot_file.draft(parameters)
+        self.tree, self._file = tree, file
+        self.carried = file.content.get("base") == "prescribed"
+        self.roles: DeclaredRoles = declared(tree.model, file, tree.backend)
+        self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
+        self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend) if self.roles.loops else None
+        self._solvers: dict[str, Solver] = {}
+        self.structure(CARRIED if self._is_carried(None) else INVERSE)  # refuses what no motion decides
+
+    # ------------------------------------------------------------------ description
+
+    @property
+    def name(self) -> str:
+        """Name of the robot in the URDF."""
+        return self.tree.name
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints with a motor and joints whose state is an input, in the order of the tree: the columns of every array."""
+        named = {*self.roles.actuated, *self.roles.state}
+        return tuple(name for name in self.tree.joint_names if name in named)
+
+    @property
+    def state_joints(self) -> tuple[str, ...]:
+        """Joints with springs and passive joints: their accelerations follow from their state."""
+        return self.roles.state
+
+    @property
+    def passive_joints(self) -> tuple[str, ...]:
+        """Joints without a motor."""
+        return tuple(name for name in self.tree.joint_names if name not in self.roles.actuated)
+
+    @property
+    def elastic_joints(self) -> tuple[str, ...]:
+        """Joints with a spring between motor and link, in the order of q_motor."""
+        return self._equations(INVERSE).elastic_joints
+
+    @property
+    def joint_types(self) -> tuple[str, ...]:
+        """"revolute", "continuous" or "prismatic", in the order of `joint_names`."""
+        return tuple(self.tree.joint_types[k] for k in self._columns)
+
+    @property
+    def n(self) -> int:
+        """Number of joints in `joint_names`."""
+        return len(self.joint_names)
+
+    @property
+    def limits(self) -> Limits:
+        """Limits in the order of `joint_names`; NaN where unknown."""
+        return self.tree.limits.of(self._columns)
+
+    @property
+    def drive_limits(self) -> tuple[DriveLimit, ...]:
+        """Limits of drives and supplies, by numbers in `joint_names`."""
+        return drive_limits.of(self.tree.drive_limits, self._columns)
+
+    @property
+    def order(self) -> int:
+        """Number of derivatives of q that decide the torque rate; one less decides the torque."""
+        return max(3, self.structure(CARRIED if self._is_carried(None) else INVERSE).order)
+
+    @property
+    def has_moving_base(self) -> bool:
+        """Whether calls take base=BaseState(...)."""
+        return self.model.base == "floating"
+
+    @property
+    def start(self) -> Array:
+        """Positions of all joints of the tree in a pose in which the loops are closed."""
+        return self._closure.start if self._closure else np.zeros(self.tree.n)
+
+    @property
+    def _columns(self) -> list[int]:
+        return [self.tree.joint_names.index(name) for name in self.joint_names]
+
+    def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+                     inertia: ArrayLike | None = None) -> GeneralRobot:
+        """Return the robot with a rigid body on a link; arguments as in Robot.with_payload. Its kernels are compiled anew."""
+        return GeneralRobot(self.tree.with_payload(link, mass, com, inertia), self._file)
+
+    def structure(self, use: str = INVERSE) -> Structure:
+        """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given) or "forward"."""
+        return self._solver(use).structure
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NOT_SERVED:
+            raise InputError(f"robot '{self.name}' is a GeneralRobot, which does not compute {NOT_SERVED[name]} ({name}) yet; classes "
+                             "for trees, one kind of loops or one kind of springs do")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is compiled: machine code holds addresses of this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_solvers"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _solvers={})
+
+    # ------------------------------------------------------------------ inverse dynamics
+
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, base: BaseState | None = None,
+                         base_acceleration: ArrayLike | None = None, guess: ArrayLike | None = None,
+                         wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                         **options: Any) -> Array:
+        """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
+        found = self._solved(1, (q, qd, qdd, *higher), base=base, base_acceleration=base_acceleration, guess=guess,
+                             wrenches=wrenches, world_wrenches=world_wrenches, **options)
+        return self._torques(found, 0)
+
+    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
+                        base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                        base_jerk: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                        wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                        **options: Any) -> tuple[Array, Array]:
+        """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
+
+        Takes `order` derivatives of q; options as of `solve`.
+        """
+        found = self._solved(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
+                             guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches, **options)
+        return self._torques(found, 0), self._torques(found, 1)
+
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
+                 base: BaseState | None = None, guess: ArrayLike | None = None, **options: Any) -> Dynamics:
+        """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
+        found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, guess=guess, **options)
+        return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
+
+    def solve(self, *motion: ArrayLike, stages: int = 2, base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+              base_jerk: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+              wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+              qd_motor: ArrayLike | None = None) -> Solution:
+        """Return everything that follows from one sample of a motion: positions, base, efforts, multipliers and their derivatives.
+
+        motion : q, qd, qdd, ..., (n,) each, up to derivative `order` + stages - 2 [rad, m and seconds]
+        stages : 1 for efforts, 2 for their rates as well, 3 for second rates
+        base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given; BaseState's convention
+        guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
+        q_motor, qd_motor : state of motors whose motion q does not decide: rotors on links of a free base
+        """
+        found = self._solved(stages, motion, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk, guess=guess,
+                             wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
+                             qd_motor=qd_motor)
+        if isinstance(found, list):
+            raise InputError("solve takes one sample, arrays (n,); torque_and_rate takes many")
+        return found
+
+    def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
+        """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops.
+
+        guess: (tree.n,) near the closed pose that is meant; default `start`. Raises PoseError at singular poses and out of reach.
+        """
+        positions = validation.coordinates("q", q, self.joint_names)
+        near = validation.guess(guess, self.tree.n)
+        if positions.ndim == 1:
+            return self._closed(positions, near)
+        found = np.zeros((len(positions), self.tree.n))
+        for k, sample in enumerate(positions):
+            with validation.at_sample(k):
+                found[k] = near = self._closed(sample, near)
+        return found
+
+    def _closed(self, q: Array, guess: Array | None) -> Array:
+        """Positions of all joints of one sample."""
+        pose = np.array(self.start if guess is None else guess)
+        if self._closure is None:
+            pose[self._columns] = q
+            return pose
+        independent = q[[self.joint_names.index(name) for name in self._closure.active_joints]]
+        if guess is None and self.roles.weights is not None:  # redundant motors: their sensors tell the branch
+            pose[self._columns] = q
+        return self._closure.close(independent, pose)
+
+    def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None, **options: Any) -> Any:
+        """Solution of one sample, or a list of them."""
+        use = CARRIED if self._is_carried(options.get("base_acceleration")) else INVERSE
+        needed = max(self.structure(use).order_for(stages), 1)
+        if len(motion) <= needed:
+            raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
+                             f"{'the torques' if stages == 1 else 'the torque rates'} of robot '{self.name}'")
+        names = ["q" + "d" * k for k in range(len(motion))]
+        arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
+        near = validation.guess(guess, self.tree.n)
+        count, sampled = self._samples(arrays, options)
+        if count is None:
+            return self._sample(use, stages, arrays, near, **sampled(0))
+        found = []
+        for k in range(count):
+            with validation.at_sample(k):
+                solution = self._sample(use, stages, [array[k] if array.ndim == 2 else array for array in arrays], near, **sampled(k))
+                near = np.array([solution.positions[name][0] for name in self.tree.joint_names])
+                found.append(solution)
+        return found
+
+    def _samples(self, arrays: Sequence[Array], options: dict[str, Any]) -> tuple[int | None, Callable[[int], dict[str, Any]]]:
+        """How many samples there are, and the options of each."""
+        base: BaseState | None = options.pop("base", None)
+        if self.has_moving_base:
+            base = given(base)
+        elif base is not None:
+            raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
+        sized: dict[str, Any] = {name: validation.numbers(name, value) for name, value in options.items()
+                                 if value is not None and not isinstance(value, dict)}
+        for name, value in sized.items():
+            size = 6 if name.startswith("base") else len(self.elastic_joints)
+            if value.shape[-1:] != (size,) or value.ndim > 2 or not np.isfinite(value).all():
+                raise InputError(f"{name} has shape {value.shape}; ({size},) or (samples, {size}) finite numbers are needed")
+        loads: dict[str, dict[str, Array]] = {name: {link: validation.wrench(link, six) for link, six in value.items()}
+                                              for name, value in options.items() if isinstance(value, dict)}
+        every = [*arrays, *sized.values(), *(six for load in loads.values() for six in load.values())]
+        if base is not None:
+            every += [base.position, base.quaternion, base.velocity]
+        count = validation.samples(every)
+
+        def at(k: int) -> dict[str, Any]:
+            found: dict[str, Any] = {name: value[k] if value.ndim == 2 else value for name, value in sized.items()}
+            found |= {name: {link: six[k] if six.ndim == 2 else six for link, six in load.items()} for name, load in loads.items()}
+            if base is not None:
+                found["base"] = BaseState(*(value[k] if value.ndim == 2 else value
+                                            for value in (base.position, base.quaternion, base.velocity)))
+            return found
+
+        return count, at
+
+    def _sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, base: BaseState | None = None,
+                base_acceleration: Array | None = None, base_jerk: Array | None = None, wrenches: Wrenches | None = None,
+                wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, tau: Array | None = None,
+                q_motor: Array | None = None, qd_motor: Array | None = None) -> Solution:
+        solver = self._solver(use)
+        equations, structure = solver.equations, solver.structure
+        length = stages + int(structure.c.max(initial=0)) + 3
+        Y = np.zeros((length, equations.size))
+        pose = self._closed(motion[0], guess)
+        Y[0, equations.joints] = pose
+        roles, place = structure.roles, {name: k for k, name in enumerate(equations.coordinates)}
+        for column, name in enumerate(self.joint_names):
+            known = length if name in roles.given else 2 if name in roles.state else 1
+            for k, array in enumerate(motion[:known]):
+                if k:
+                    Y[min(k, length - 1), place[name]] = array[column] if k < length else Y[min(k, length - 1), place[name]]
+        situation = self._situation(base, pose, wrenches, wrench_rates, world_wrenches)
+        if base is not None:
+            Y[1, :6] = base.velocity
+            if use == CARRIED:
+                Y[2, :6], third = _base_rates(base, base_acceleration, base_jerk)
+                if length > 3:
+                    Y[3, :6] = third
+        for k, value in enumerate((q_motor, qd_motor)):
+            if value is not None:
+                Y[k, equations.joints.stop:] = value
+        if tau is not None:
+            by_name = dict(zip(self.joint_names, tau, strict=True))
+            Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
+        Y, open_ = solver.solve(Y, situation, stages)
+        return self._named(equations, structure, Y, stages, open_)
+
+    def _situation(self, base: BaseState | None, pose: Array, wrenches: Wrenches | None, wrench_rates: Wrenches | None,
+                   world_wrenches: Wrenches | None) -> Situation:
+        found = Situation() if base is None else Situation(base.rotation, base.position)
+        if self.roles.contacts:
+            found.anchors = contact_poses(self._equations(INVERSE), base_poses(self.model, pose, Pose(found.R, found.p)))
+        if wrenches or wrench_rates:
+            loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
+            blocks = [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates or {})]
+            found.wrenches = {link: np.array([block[6 * k:6 * k + 6] for block in blocks]) for k, link in enumerate(loaded)}
+        for link, six in validation.world_blocks(self.model, world_wrenches).items():
+            frame = self.model.frame(link)
+            found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
+        return found
+
+    def _named(self, equations: EquationsOfMotion, structure: Structure, Y: Array, stages: int, open_: tuple[str, ...]) -> Solution:
+        if not np.isfinite(Y).all():
+            raise validation.too_large("the solution")
+        orders = dict(zip(structure.columns.tolist(), (structure.d + stages).tolist(), strict=True))
+        b, m, parts = equations.base, len(equations.constraints), equations.parts
+        names = equations.coordinates[b:]
+        return Solution({name: Y[:orders.get(b + k, len(Y)), b + k] for k, name in enumerate(names)},
+                        Y[1:orders.get(0, len(Y)), :6] if b else np.zeros((0, 6)),
+                        {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)},
+                        {name: Y[:orders.get(parts["lambda"].start + k, stages), parts["lambda"].start + k]
+                         for k, name in enumerate(equations.constraints[:m])}, open_)
+
+    def _torques(self, found: Solution | list[Solution], order: int) -> Array:
+        """(n,) or (samples, n), of motors and springs."""
+        if isinstance(found, list):
+            return np.array([self._torques(one, order) for one in found]).reshape(len(found), self.n)
+        springs = {self.tree.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
+        elastic = self.elastic_joints
+        values = []
+        for name in self.joint_names:
+            if name in self.roles.actuated:
+                values.append(found.efforts[f"motor of {name}" if name in elastic else name][order])
+            elif name in springs:
+                x, spring = found.positions[name], springs[name]
+                values.append(-spring.stiffness * (x[order] - (spring.rest if order == 0 else 0.0)) - spring.damping * x[order + 1])
+            else:
+                values.append(0.0)
+        return np.array(values)
+
+    # ------------------------------------------------------------------ forward dynamics
+
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, base: BaseState | None = None,
+                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                         q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
+        """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
+        found = self.response(q, qd, tau, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches, q_motor=q_motor,
+                              qd_motor=qd_motor)
+        several = isinstance(found, list)
+        rows = [[one.positions[name][2] for name in self.joint_names] for one in (found if several else [found])]
+        return np.array(rows) if several else np.array(rows[0])
+
+    def response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None, **options: Any) -> Any:
+        """Return the Solution of every coordinate under motor torques tau (n,), or a list for many samples.
+
+        Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the motors are.
+        """
+        if self.roles.contacts:
+            raise InputError("forward dynamics with ground_contacts is not served yet: the contacts decide the base's motion")
+        if self.elastic_joints and any(options.get(name) is None for name in ("q_motor", "qd_motor")):
+            raise InputError(f"q_motor and qd_motor are missing, a column for each of {some(self.elastic_joints)}")
+        names = self.joint_names
+        arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
+        near = validation.guess(guess, self.tree.n)
+        count, sampled = self._samples(arrays, options)
+        if count is None:
+            return self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled(0))
+        found = []
+        for k in range(count):
+            with validation.at_sample(k):
+                *motion, torque = (array[k] if array.ndim == 2 else array for array in arrays)
+                found.append(self._sample(FORWARD, 1, motion, near, tau=torque, **sampled(k)))
+                near = np.array([found[-1].positions[name][0] for name in self.tree.joint_names])
+        return found
+
+    # ------------------------------------------------------------------ equations of independent coordinates
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of mass_matrix."""
+        equations = self._equations(INVERSE)
+        follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
+        return tuple(name for name in equations.coordinates if name not in follows)
+
+    def mass_matrix(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+        """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N)."""
+        return self._each(lambda x, v, state: self._projected(x, state)[1], q, base=base, guess=guess)
+
+    def bias(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
+             q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
+        """Return the efforts (N,) without acceleration of the `independent` coordinates: velocity terms, gravity, friction, springs."""
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            G = self._projected(x, situation)[0]
+            v = self._constrained(G, v)
+            a = self._remaining_acceleration(x, v, situation)
+            return G.T @ self._solver(INVERSE).dynamics(x, v, a, situation)
+
+        return self._each(of, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
+
+    def gravity(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+        """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            return self._projected(x, situation)[0].T @ self._static(x, situation, v * 0.0)[0]
+
+        return self._each(of, q, base=base, guess=guess)
+
+    def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
+                         guess: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
+        names = self.independent
+        columns = [names.index(name) if name in names else -1 for name in self.joint_names]
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            G = self._projected(x, situation)[0]
+            static, rate = self._static(x, situation, self._constrained(G, v))
+            found = np.concatenate((G.T @ static, [0.0])), np.concatenate((G.T @ rate, [0.0]))
+            return np.array([part[columns] for part in found])
+
+        both = self._each(of, q, qd, base=base, guess=guess)
+        return both[..., 0, :], both[..., 1, :]
+
+    def energy(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Energy:
+        """Return kinetic energy, rotors included, and potential energy of gravity and springs [J]; elastic joints at rest length."""
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            v = self._constrained(self._projected(x, situation)[0], v)
+            g = self.tree.gravity_vector
+            poses = base_poses(self.model, x[self._equations(INVERSE).joints], Pose(situation.R, situation.p))
+            weight = sum(link.m * g @ pose.p + g @ (pose.R @ link.ms) for link, pose in zip(self.model.links, poses, strict=True))
+            b = self._equations(INVERSE).base
+            stored = sum(0.5 * spring.stiffness * (x[b + spring.coordinate] - spring.rest)**2 for spring in self.roles.springs)
+            return np.array([0.5 * v @ self._solver(INVERSE).mass_matrix(x) @ v, stored - weight])
+
+        both = self._each(of, q, qd, base=base, guess=guess)
+        return Energy(both[..., 0], both[..., 1])
+
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
+                       guess: ArrayLike | None = None) -> CenterOfMass:
+        """Return place and velocity of the mass centre and the momentum about it, as of Robot; one sample."""
+        if self.roles.wheels or self.roles.contacts:
+            raise InputError("center_of_mass of robots with wheels or ground_contacts is not served yet")
+        x, v, _ = self._state_of(q, qd, base, guess)
+        joints = self._equations(INVERSE).joints
+        if self.has_moving_base:
+            return FloatingRobot(self.tree).center_of_mass(x[joints], v[joints], base=given(base))
+        return self.tree.center_of_mass(x[joints], v[joints])
+
+    # ------------------------------------------------------------------ where links are
+
+    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                  guess: ArrayLike | None = None) -> Pose:
+        """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the world."""
+        if self.has_moving_base:
+            return FloatingRobot(self.tree).link_pose(link, self.close(q, guess=guess), point, base=base)
+        return self.tree.link_pose(link, self.close(q, guess=guess), point)
+
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+        """Return (6,): velocity of the point [m/s], angular velocity [rad/s], along the axes of `link_pose`; one sample."""
+        x, v, _ = self._state_of(q, qd, base, guess)
+        return self._tree_jacobian(link, x, point, base) @ v[:self._equations(INVERSE).joints.stop]
+
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                 guess: ArrayLike | None = None) -> Array:
+        """Return (6, N): link_velocity by the velocities of the `independent` coordinates; one sample."""
+        x, _, situation = self._state_of(q, np.zeros(self.n), base, guess)
+        return self._tree_jacobian(link, x, point, base) @ self._projected(x, situation)[0][:self._equations(INVERSE).joints.stop]
+
+    def _tree_jacobian(self, link: str, x: Array, point: ArrayLike | None, base: BaseState | None) -> Array:
+        q = x[self._equations(INVERSE).joints]
+        if self.has_moving_base:
+            return FloatingRobot(self.tree).jacobian(link, q, point, base=base)
+        return self.tree.jacobian(link, q, point)
+
+    # ------------------------------------------------------------------ solvers and kernels
+
+    def _is_carried(self, base_acceleration: Any) -> bool:
+        return self.model.base == "floating" and (self.carried or base_acceleration is not None or bool(self.roles.contacts))
+
+    def _equations(self, use: str) -> EquationsOfMotion:
+        return self._solver(use).equations
+
+    def _solver(self, use: str) -> Solver:
+        if use not in self._solvers:
+            equations = self.roles.equations(self.model, self.tree.gravity_vector, use == CARRIED)
+            joints, state = self.roles, [*self.roles.state]
+            given, placed = list(joints.given), list(BASE if joints.wheels else ())
+            if use == CARRIED:
+                given += BASE
+            elif self.model.base == "floating" and not placed:
+                state += BASE
+            if use == FORWARD:
+                state += [*given, *(f"motor of {name}" for name in equations.elastic_joints)]
+                given = []
+            roles = Roles.of(given, state, placed, joints.follows, use == FORWARD)
+            self._solvers[use] = Solver(equations, self._decided(equations, roles), self.tree.backend)
+        return self._solvers[use]
+
+    def _decided(self, equations: EquationsOfMotion, roles: Roles) -> Structure:
+        """The structure. Motors whose motion q does not decide become state; ModelError names what nothing decides."""
+        structure = Structure(equations, roles)
+        motors = [name for name in structure.undecided if name.startswith("motor of ")]
+        if motors:
+            structure = Structure(equations, replace(roles, state=roles.state | {*motors}))
+        if structure.undecided:
+            raise ModelError(f"nothing decides {some(structure.undecided)}: a joint without motor and spring must be named under "
+                             "passive, or follow from a loop; a motor behind a spring needs rotor_inertia; more motors than the "
+                             "motion decides need actuation_weights", self.roles.where)
+        return structure
+
+    def _projected(self, x: Array, situation: Situation) -> tuple[Array, Array]:
+        """G (all coordinates, N) of the independent coordinates' velocities, and M of these; at a closed pose."""
+        solver, equations = self._solver(INVERSE), self._equations(INVERSE)
+        names = equations.coordinates
+        free = [names.index(name) for name in self.independent]
+        follows = [k for k in range(len(names)) if k not in free]
+        G = np.zeros((len(names), len(free)))
+        G[free, range(len(free))] = 1.0
+        if follows:
+            J = solver.jacobian(x, situation)
+            G[follows] = -np.linalg.lstsq(J[:, follows], J[:, free], rcond=1e-12)[0]
+        return G, G.T @ solver.mass_matrix(x) @ G
+
+    def _constrained(self, G: Array, v: Array) -> Array:
+        names = self._equations(INVERSE).coordinates
+        return G @ v[[names.index(name) for name in self.independent]]
+
+    def _remaining_acceleration(self, x: Array, v: Array, situation: Situation) -> Array:
+        """Accelerations of all coordinates while the independent ones have none."""
+        equations, a = self._equations(INVERSE), np.zeros(len(x))
+        if equations.base:
+            a[:3] = -np.cross(v[3:6], v[:3])  # the origin's true acceleration is zero, see base_state.py
+        follows = [k for k, name in enumerate(equations.coordinates) if name not in self.independent]
+        if follows:
+            solver = self._solver(INVERSE)
+            J = solver.jacobian(x, situation)
+            rates = solver.constraint_bias(x, v, situation) + J @ a
+            a[follows] = -np.linalg.lstsq(J[:, follows], rates, rcond=1e-12)[0]
+        return a
+
+    def _static(self, x: Array, situation: Situation, v: Array) -> tuple[Array, Array]:
+        """Gravity's rows (N,) of all coordinates, and g' - J'^T lambda, with lambda of the static problem."""
+        solver, equations = self._solver(INVERSE), self._equations(INVERSE)
+        static, rate = solver.gravity(x, v, np.zeros(len(equations.constraints)), situation)
+        follows = [k for k, name in enumerate(equations.coordinates) if name not in self.independent]
+        if follows and v.any():
+            J = solver.jacobian(x, situation)
+            held = np.linalg.lstsq(J[:, follows].T, static[follows], rcond=1e-12)[0]
+            rate = solver.gravity(x, v, held, situation)[1]
+        return static, rate
+
+    def _state_of(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: ArrayLike | None,
+                  motors: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
+        """Positions and velocities of all coordinates of one sample, loops closed."""
+        equations = self._equations(INVERSE)
+        near = validation.guess(guess, self.tree.n)
+        x, v = np.zeros((2, len(equations.coordinates)))
+        pose = self._closed(validation.coordinates("q", q, self.joint_names), near)
+        x[equations.joints] = pose
+        place = {name: k for k, name in enumerate(equations.coordinates)}
+        for name, value in zip(self.joint_names, validation.coordinates("qd", qd, self.joint_names), strict=True):
+            v[place[name]] = value
+        for k, name in enumerate(equations.elastic_joints):
+            x[equations.joints.stop + k] = x[place[name]] if motors[0] is None else motors[0][k]
+            v[equations.joints.stop + k] = v[place[name]] if motors[1] is None else motors[1][k]
+        if self.has_moving_base:
+            v[:6] = given(base).velocity
+        situation = self._situation(given(base) if self.has_moving_base else None, pose, None, None, None)
+        return x, self._constrained(self._projected(x, situation)[0], v), situation
+
+    def _each(self, function: Callable[[Array, Array, Situation], Array], q: ArrayLike, qd: ArrayLike | None = None, *,
+              base: BaseState | None = None, guess: ArrayLike | None = None, motors: Sequence[Any] = (None, None)) -> Array:
+        """The function of one sample or of each."""
+        if self.has_moving_base:
+            base = given(base)
+        arrays = [validation.coordinates("q", q, self.joint_names)]
+        arrays.append(np.zeros(self.n) if qd is None else validation.coordinates("qd", qd, self.joint_names))
+        extra = [None if value is None else validation.numbers("q_motor", value) for value in motors]
+        moving = [] if base is None else [base.position, base.quaternion, base.velocity]
+        count = validation.samples([*arrays, *moving, *(value for value in extra if value is not None)])
+        found = []
+        for k in range(count or 1):
+            rows = [value[k] if value is not None and value.ndim == 2 else value for value in (*arrays, *moving, *extra)]
+            state = BaseState(*rows[2:5]) if base is not None else None
+            with validation.at_sample(k):
+                x, v, situation = self._state_of(rows[0], rows[1], state, guess, rows[-2:])
+                guess = x[self._equations(INVERSE).joints]
+                found.append(function(x, v, situation))
+        return np.array(found) if count is not None else found[0]
+
+
+def _base_rates(base: BaseState, acceleration: Array | None, jerk: Array | None) -> tuple[Array, Array]:
+    """Rates of the six numbers of a base's velocity from its true acceleration and jerk, see base_state.py."""
+    a = np.zeros(6) if acceleration is None else acceleration
+    j = np.zeros(6) if jerk is None else jerk
+    v, w = base.velocity[:3], base.velocity[3:]
+    first = base.spatial(a)
+    wd = first[3:]
+    # a = v' + w x v; its derivative in the world, seen along the base, is a' + w x a
+    linear = j[:3] - np.cross(w, a[:3]) - np.cross(wd, v) - np.cross(w, first[:3])
+    return first, np.concatenate((linear, j[3:] - np.cross(w, wd)))

@@ -1,0 +1,216 @@
+"""Roles of a robot's coordinates and efforts, from its robot file.
+
+| declared                     | motion of the coordinate                        | effort                                      |
+|------------------------------|-------------------------------------------------|---------------------------------------------|
+| joint with a motor           | given                                           | wanted                                      |
+| `springs`, `passive`         | state: position and velocity are inputs         | known: spring and damper, or zero           |
+| other joint of a loop        | follows                                         | known: friction                             |
+| `elastic_joints`             | joint given; its motor follows                  | joint: spring; motor: wanted                |
+| `base: floating`             | state                                           | known: zero                                 |
+| `base: prescribed`           | given                                           | wanted: the base wrench                     |
+| `base: floating` and `wheels`| placed: the pose is an input, velocities follow | known: zero                                 |
+| `ground_contacts`            | base given, joints of the supporting legs follow | wanted, of least norm (`actuation_weights`) |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..algebra.vectors import rpy
+from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Wheel
+from ..algorithms.kinematics import base_poses
+from ..algorithms.mixed_joints import Motor
+from ..errors import ModelError, some
+from ..model.robot_file.robot_file import RobotFile
+from ..model.tree import Frame, Model
+from . import elastic_parameters
+from .closure import loops as declared_loops
+from .closure.loop_equations import LoopEquations
+from .closure.loops import Cut, Loops
+from .closure.newton import newton
+from .inputs.payload import Payload
+
+RANK = 1e-7  # singular values below this share of the largest are zero
+TRIAL_POSES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredRoles:
+    """What a robot file declares of a tree, in numbers of the model.
+
+    given, state, follows : names of the joints by role; actuated: joints with a motor, in the order of the tree
+    loops                 : cut joints, with the independent joints as the active ones; None without loops
+    """
+
+    given: tuple[str, ...]
+    state: tuple[str, ...]
+    follows: tuple[str, ...]
+    actuated: tuple[str, ...]
+    loops: Loops | None
+    contacts: tuple[Cut, ...]
+    wheels: tuple[Wheel, ...]
+    springs: tuple[JointSpring, ...]
+    motors: tuple[Motor, ...]
+    rotors: tuple[Payload, ...]
+    weights: Mapping[str, float] | None
+    motor_names: Mapping[str, str]
+    where: str
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints whose positions are inputs or whose efforts are results, in the order of the tree."""
+        named = {*self.given, *self.state, *self.actuated}
+        return tuple(name for name in (*self.given, *self.state, *self.follows) if name in named)
+
+    def equations(self, model: Model, gravity: Any, carried: bool) -> EquationsOfMotion:
+        """Return the equations; carried: whether the wrench that carries the base is wanted."""
+        cuts = (*(self.loops.cuts if self.loops else ()), *self.contacts)
+        elastic = {model.joint_names[motor.coordinate] for motor in self.motors if motor.stiffness < math.inf}
+        actuated = [f"motor of {name}" if name in elastic else name for name in self.actuated]
+        wrench = BASE if carried and model.base == "floating" and not self.contacts else ()
+        weights = None
+        if self.weights is not None:
+            weights = {f"motor of {name}" if name in elastic else name: w for name, w in self.weights.items()}
+        return EquationsOfMotion(model, gravity, cuts, self.wheels, self.motors, self.springs, (*wrench, *actuated), weights)
+
+
+def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
+    """Read the roles from a robot file; ModelError names what contradicts itself."""
+    names = model.joint_names
+    sprung, passive = file.section("springs"), tuple(file.content.get("passive", ()))
+    loops = declared_loops.read(file.only(["loops"]), "GeneralRobot", model) if "loops" in file.content else None
+    motors, rotors, motor_names = _motors(model, file)
+    contacts, wheels = _contacts(model, file), _wheels(model, file)
+    weights = {name: float(w) for name, w in file.section("actuation_weights").items()} or None
+    _check(file, model, passive, loops, contacts, wheels)
+    springs = tuple(JointSpring(names.index(name), float(entry["stiffness"]), float(entry.get("rest", 0.0)),
+                                float(entry.get("damping", 0.0))) for name, entry in sprung.items())
+    if loops is None:
+        actuated = tuple(name for name in names if name not in sprung and name not in passive)
+        state = tuple(name for name in names if name not in actuated)
+        given, follows = actuated, ()
+    else:
+        active = {names[k] for k in loops.active}
+        actuated = tuple(name for name in names if name in active)
+        state = tuple(name for name in names if name not in active and (name in sprung or name in passive))
+        given, follows = actuated, tuple(name for name in names if name not in active and name not in state)
+    if weights is not None:
+        unknown = [name for name in weights if name not in actuated]
+        if unknown:
+            raise ModelError(f"actuation_weights: {some(unknown)} has no motor; joints with motors are {some(actuated)}", file.where)
+    if loops is not None and weights is not None:
+        given = _independent(_closed_jacobians(model, loops, backend), names, state, actuated)
+    if contacts:
+        weights = weights or {}
+        given = _independent(_contact_jacobians(model, contacts), names, state, actuated)
+    follows = tuple(name for name in names if name in follows or name in actuated and name not in given)
+    if loops is not None:
+        independent = tuple(k for k, name in enumerate(names) if name in given or name in state)
+        loops = replace_active(loops, independent)
+    return DeclaredRoles(given, state, follows, actuated, loops, contacts, wheels, springs, motors, rotors, weights, motor_names,
+                         file.where)
+
+
+def replace_active(loops: Loops, active: tuple[int, ...]) -> Loops:
+    """Return the loops with other independent joints."""
+    return loops._replace(active=active)
+
+
+def _check(file: RobotFile, model: Model, passive: Sequence[str], loops: Loops | None, contacts: Sequence[Cut],
+           wheels: Sequence[Wheel]) -> None:
+    if loops is not None:
+        both = [name for name in passive if model.joint_names.index(name) in loops.active]
+        if both:
+            raise ModelError(f"passive: {some(both)} is an active joint of `loops` too; name it in one of them", file.where)
+    for section, entries in (("ground_contacts", contacts), ("wheels", wheels)):
+        if entries and model.base != "floating":
+            raise ModelError(f"{section} needs a base that moves: set base to floating or prescribed, not fixed", file.where)
+    if contacts and wheels:
+        raise ModelError("ground_contacts and wheels cannot be declared together: a base either stands or rolls", file.where)
+
+
+def _motors(model: Model, file: RobotFile) -> tuple[tuple[Motor, ...], tuple[Payload, ...], dict[str, str]]:
+    """Motors behind springs and on links; a rotor on no named link counts by its own turns alone where the base moves."""
+    elastic, carriers = file.section("elastic_joints"), file.section("motors")
+    named = [name for name in model.joint_names if name in elastic or name in carriers]
+    if not named:
+        return (), (), {}
+    drives = {name: entry for name, entry in file.section("drives").items() if name in named}
+    found, _ = elastic_parameters.motors(model, file.only(elastic_parameters.MOTORS).over({"drives": drives}))
+    free = model.base == "floating"
+    motors = tuple(motor._replace(axis=np.zeros(3)) if free and model.joint_names[motor.coordinate] not in carriers else motor
+                   for motor in found.motors)
+    return motors, found.rotors, {name: entry["motor_joint"] for name, entry in elastic.items() if "motor_joint" in entry}
+
+
+def _contacts(model: Model, file: RobotFile) -> tuple[Cut, ...]:
+    found = []
+    for name, entry in file.section("ground_contacts").items():
+        frame = model.frame(entry["link"])
+        R = frame.R @ rpy(*entry.get("rpy", (0.0, 0.0, 0.0)))
+        end = Frame(frame.link, R, frame.P + frame.R @ np.array(entry.get("xyz", (0.0, 0.0, 0.0)), dtype=float))
+        found.append(Cut(name, entry["type"], Frame(WORLD, np.eye(3), np.zeros(3)), end))
+    return tuple(found)
+
+
+def _wheels(model: Model, file: RobotFile) -> tuple[Wheel, ...]:
+    found = []
+    for name, entry in file.section("wheels").items():
+        frame = model.frame(entry["link"])
+        axis = frame.R @ np.array(entry["axis"], dtype=float)
+        center = frame.P + frame.R @ np.array(entry.get("center", (0.0, 0.0, 0.0)), dtype=float)
+        found.append(Wheel(name, frame.link, center, axis / np.linalg.norm(axis), float(entry["radius"]),
+                           tuple(entry.get("holds", ("along", "across")))))
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------- which joints are independent
+
+
+def _independent(jacobians: Sequence[np.ndarray], names: Sequence[str], state: Sequence[str],
+                 actuated: Sequence[str]) -> tuple[str, ...]:
+    """Return the first actuated joints whose motion may be given: the constraints then still determine all others."""
+    given: list[str] = []
+    for name in actuated:
+        others = [k for k, other in enumerate(names) if other not in state and other not in given and other != name]
+        free = [k for k, other in enumerate(names) if other not in state and other not in given]
+        if all(_rank(J[:, others]) == _rank(J[:, free]) for J in jacobians):
+            given.append(name)
+    return tuple(given)
+
+
+def _rank(J: np.ndarray) -> int:
+    s = np.linalg.svd(J, compute_uv=False)
+    return int((s > RANK * s.max(initial=0.0)).sum()) if s.size and s.max() > 0.0 else 0
+
+
+def _closed_jacobians(model: Model, loops: Loops, backend: str) -> list[np.ndarray]:
+    """J (m, n) at closed poses near the start."""
+    equations, rng = LoopEquations(model, loops, backend), np.random.default_rng(0)
+    still, every = np.zeros(len(loops.active)), np.arange(model.n)
+    found = []
+    for k in range(TRIAL_POSES):
+        near = loops.start + (0.05 * equations.units.unknowns * rng.normal(size=model.n) if k else 0.0)
+        at = newton(lambda q: equations.careful_step(q, still, every), near, equations.units)
+        if at.closed:
+            found.append(equations.gaps(at.x)[1] / equations.units.equations[:, None] * equations.units.unknowns)
+    return found
+
+
+def _contact_jacobians(model: Model, contacts: Sequence[Cut]) -> list[np.ndarray]:
+    """J (m, n) of the joints at random poses."""
+    rng = np.random.default_rng(0)
+    equations = EquationsOfMotion(replace(model, base="fixed"), np.zeros(3), contacts)
+    found = []
+    for _ in range(TRIAL_POSES):
+        q = rng.normal(size=model.n)
+        poses = base_poses(model, q)
+        anchors = [(poses[cut.second.link].R @ cut.second.R, poses[cut.second.link].p + poses[cut.second.link].R @ cut.second.P)
+                   for cut in contacts]
+        found.append(np.array(equations.constraint_jacobian(np.eye(3), np.zeros(3), q, anchors), dtype=float))
+    return found

@@ -1,0 +1,370 @@
+"""Solution of a robot's equations, stage by stage: velocities, accelerations with efforts and multipliers, then their rates.
+
+    sum_j A_ij y_j^(k + d_j) = -f_i^(k + c_i)  with the unknown derivatives at zero,     A_ij = d f_i / d y_j^(d_j - c_i)
+
+One matrix A serves all stages k >= 0 (Pryce 2001, section 4). The rows f and the blocks of A are traced and compiled once for each
+structure; the dense solve is numpy's. Least squares by singular values replace it where rows or unknowns depend on one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..algebra.taylor import derivative, jets
+from ..algorithms.equations import WORLD, EquationsOfMotion, Rates, pose_series
+from ..codegen import kernel
+from ..codegen.kernel import Kernel
+from ..errors import InputError, some
+from .structure import Structure
+
+RANK = 1e-10  # singular values below this share of the largest are zero
+NOISE = 1e-11  # rows and columns below this share of the largest are zero
+MAX_CONDITION = 1e9  # of the scaled matrix, by 1-norms, for a plain solve
+OPEN = 1e-6  # component of a null vector above which an unknown is not determined
+RESIDUAL = 1e-6  # relative; a larger one means that the constraints do not allow the motion
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Everything that follows from a motion, by name; derivatives from order 0 up, as many as were asked for.
+
+    positions : {coordinate: (q, q', q'', ...)} of joints and motors behind springs [rad, m]
+    base      : (k, 6) velocity, acceleration, ... of a moving base: the numbers of its velocity along its axes, and their rates
+    efforts   : {actuated coordinate: (tau, tau', ...)} [N m, N]
+    multipliers : {constraint: (lambda, lambda', ...)} [N, N m]
+    open_multipliers : those that the equations leave open, as of over-constrained loops; their values are of least norm
+    """
+
+    positions: Mapping[str, np.ndarray]
+    base: np.ndarray
+    efforts: Mapping[str, np.ndarray]
+    multipliers: Mapping[str, np.ndarray]
+    open_multipliers: tuple[str, ...] = ()
+
+
+@dataclass
+class Situation:
+    """Inputs of one sample.
+
+    R, p      : pose of the base in the world
+    anchors   : poses of the holding contacts' frames in the world
+    wrenches  : {link number: (orders, 6)} and its derivatives, in the link's frame
+    world_wrenches : [(link number, point (3,), (6,))]
+    """
+
+    R: np.ndarray = field(default_factory=lambda: np.eye(3))
+    p: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    anchors: Sequence[Any] = ()
+    wrenches: Mapping[int, np.ndarray] = field(default_factory=dict)
+    world_wrenches: Sequence[Any] = ()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What decides which kernel serves."""
+        return (tuple((link, len(values)) for link, values in self.wrenches.items()),
+                tuple((link, tuple(np.asarray(point).tolist())) for link, point, _ in self.world_wrenches))
+
+    def blocks(self) -> list[np.ndarray]:
+        """Return the input blocks of kernels, in the order of `sizes`."""
+        return [self.R.ravel(), self.p, *(np.concatenate((R.ravel(), p)) for R, p in self.anchors),
+                *(values.ravel() for values in self.wrenches.values()), *(six for *_, six in self.world_wrenches)]
+
+    def sizes(self) -> dict[str, int]:
+        """Return name and size of each block."""
+        return {"R": 9, "p": 3, **{f"anchor{k}": 12 for k in range(len(self.anchors))},
+                **{f"wrench{link}": values.size for link, values in self.wrenches.items()},
+                **{f"world_wrench{k}": 6 for k in range(len(self.world_wrenches))}}
+
+
+class Solver:
+    """Stages of one robot with one choice of roles, and their kernels, compiled when they are first needed."""
+
+    def __init__(self, equations: EquationsOfMotion, structure: Structure, backend: str):
+        self.equations, self.structure, self.backend = equations, structure, backend
+        self._kernels: dict[Any, Kernel] = {}
+        n, m = len(equations.coordinates), len(equations.constraints)
+        self._gap = structure.d[None, :] - structure.c[:, None]
+        self._is_coordinate = structure.columns < n
+        self._coordinates = structure.columns[self._is_coordinate]
+        self._orders = np.where(np.arange(m) < equations.holonomic, 0, 1)
+
+    def solve(self, Y: np.ndarray, situation: Situation, stages: int) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Fill the unknown derivatives in Y (orders, size) for all stages below `stages`; return it with the open multipliers.
+
+        Y: rows are orders, columns x, lambda, tau, nu, kappa; inputs are filled in. Raises InputError naming what is not
+        determined, or the constraint that does not allow the motion.
+        """
+        structure = self.structure
+        open_: tuple[str, ...] = ()
+        factor: _Factor | None = None
+        for k in range(structure.first_stage, stages):
+            rows, columns = structure.stage(k)
+            if not len(columns):
+                continue
+            if factor is None or k < 1:
+                factor = _Factor(self._matrix(Y, situation, rows, columns), structure, rows, columns)
+            f = self._residual(k, rows, Y, situation)
+            z = factor.solve(f, k)
+            Y[k + structure.d[columns], structure.columns[columns]] += z
+            if k >= 0:
+                open_ = factor.open_multipliers
+        return Y, open_
+
+    # ------------------------------------------------------------------ matrix
+
+    def _matrix(self, Y, situation, rows, columns):
+        """A of these rows and columns."""
+        structure, equations = self.structure, self.equations
+        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
+        dynamic = bool((rows < n).any()) or structure.optimal
+        full = np.zeros((len(structure.c), equations.size))
+        gap = np.full(full.shape, -1)
+        gap[:, structure.columns] = self._gap
+        J = self.jacobian(Y[0, :n], situation) if m else np.zeros((0, n))
+        full[n:n + m, :n] = np.where(gap[n:n + m, :n] == self._orders[:, None], J, 0.0)
+        if dynamic:
+            M = self.mass_matrix(Y[0, :n])
+            full[:n, :n] = np.where(gap[:n, :n] == 2, M, 0.0)
+            for (order, j), slope in zip(structure.low_entries, self._slopes(Y, situation), strict=True):
+                full[:n, j] += np.where(gap[:n, j] == order, slope, 0.0)
+            full[:n, parts["lambda"]] = np.where(gap[:n, parts["lambda"]] == 0, -J.T, 0.0)
+            full[:n, parts["tau"]] = np.where(gap[:n, parts["tau"]] == 0, -equations.selection, 0.0)
+            if structure.optimal:
+                e, at = len(equations.actuated), n + m
+                full[at:at + e, parts["tau"]] = np.diag(equations.weights)
+                full[at:at + e, parts["nu"]] = -equations.selection.T
+                full[at + e:at + e + m, parts["nu"]] = J
+                full[at + e + m:, parts["nu"]] = M[structure.free]
+                full[at + e + m:, parts["kappa"]] = J.T[structure.free]
+        return full[np.ix_(rows, structure.columns[columns])]
+
+    def jacobian(self, x: np.ndarray, situation: Situation) -> np.ndarray:
+        """Return J (m, N) of the constraints at positions x (N,)."""
+        def evaluate(R, p, x, **rest):
+            return [self.equations.constraint_jacobian(R.reshape(3, 3), p, x, _anchors(rest))]
+
+        return self._evaluated("J", evaluate, situation, x=x)[0]
+
+    def mass_matrix(self, x: np.ndarray) -> np.ndarray:
+        """Return M (N, N) of all coordinates at positions x (N,)."""
+        if "M" not in self._kernels:
+            self._kernels["M"] = kernel.build(lambda x: [self.equations.mass_matrix(x)], {"x": len(x)}, self.backend)
+        return self._kernels["M"](x)[0]
+
+    def constraint_bias(self, x: np.ndarray, v: np.ndarray, situation: Situation) -> np.ndarray:
+        """Return J' v (m,) of the constraints: their second derivatives, of wheels the first, without acceleration."""
+        equations, zero = self.equations, np.zeros(len(x))
+
+        def evaluate(R, p, x, v, **rest):
+            pose = R.reshape(3, 3), p
+            at = _series(pose, [v[:6], np.zeros(6)], 2) if equations.base else pose
+            rows = equations.constraint_rows(*at, jets(x, v, zero), jets(v, zero, zero), _anchors(rest))
+            m = equations.holonomic
+            return [[*derivative(rows[:m], 2), *derivative(rows[m:], 1)]]
+
+        return self._evaluated("constraint bias", evaluate, situation, x=x, v=v)[0]
+
+    def dynamics(self, x: np.ndarray, v: np.ndarray, a: np.ndarray, situation: Situation) -> np.ndarray:
+        """Return the efforts (N,) of all coordinates, constraint forces left out."""
+        def evaluate(R, p, x, v, a, **rest):
+            return [self.equations.dynamics(R.reshape(3, 3), Rates(x, v, a))]
+
+        return self._evaluated("dynamics", evaluate, situation, x=x, v=v, a=a)[0]
+
+    def gravity(self, x: np.ndarray, v: np.ndarray, multipliers: np.ndarray, situation: Situation) -> tuple[np.ndarray, np.ndarray]:
+        """Return gravity's share g (N,) of `dynamics`, and g' - J'^T lambda along v, lambda (m,) held constant."""
+        equations, zero = self.equations, np.zeros(len(x))
+
+        def evaluate(R, p, x, v, multipliers, **rest):
+            pose = R.reshape(3, 3), p
+            at = _series(pose, [v[:6]], 1) if equations.base else pose
+            still = jets(zero, zero)
+            rows = equations.dynamics(at[0], Rates(jets(x, v), still, still), only_gravity=True)
+            rates = derivative(rows, 1)
+            if equations.constraints:
+                rates = rates - derivative(equations.constraint_jacobian(*at, jets(x, v), _anchors(rest)).T @ multipliers, 1)
+            return [derivative(rows, 0), rates]
+
+        static, rate = self._evaluated("gravity", evaluate, situation, x=x, v=v, multipliers=multipliers)
+        return static, rate
+
+    def _evaluated(self, name, evaluate, situation, **blocks):
+        """The outputs of a kernel of the base's pose, the contacts' anchors and these blocks."""
+        place = Situation(situation.R, situation.p, situation.anchors)
+        if name not in self._kernels:
+            sizes = {**place.sizes(), **{key: len(value) for key, value in blocks.items()}}
+            self._kernels[name] = kernel.build(evaluate, sizes, self.backend)
+        return self._kernels[name](np.concatenate([*place.blocks(), *blocks.values()]))
+
+    def _slopes(self, Y, situation):
+        """d dynamics / d x_j or d x_j' of the structure's low entries, (entries, N)."""
+        low, n = self.structure.low_entries, len(self.equations.coordinates)
+        if not low:
+            return np.zeros((0, n))
+        if "slopes" not in self._kernels:
+            def evaluate(R, x, v, a):
+                found = []
+                for order, j in low:
+                    unit = np.zeros((3, n))
+                    unit[order, j] = 1.0
+                    rates = Rates(*(jets(values, step) for values, step in zip((x, v, a), unit, strict=True)))
+                    found.append(derivative(self.equations.dynamics(R.reshape(3, 3), rates), 1))
+                return [np.array(found)]
+
+            self._kernels["slopes"] = kernel.build(evaluate, {"R": 9, "x": n, "v": n, "a": n}, self.backend)
+        return self._kernels["slopes"](np.concatenate((situation.R.ravel(), Y[:3, :n].ravel())))[0]
+
+    # ------------------------------------------------------------------ rows
+
+    def _residual(self, k, rows, Y, situation):
+        """f_i^(k + c_i) of these rows."""
+        key = (k, situation.key)
+        if key not in self._kernels:
+            self._kernels[key] = kernel.build(*self._traced(k, rows, situation), self.backend)
+        orders = self._orders_needed(k, rows)
+        return self._kernels[key](np.concatenate((*situation.blocks(), Y[:orders].ravel())))[0]
+
+    def _orders_needed(self, k, rows):
+        """Return how many orders of Y the rows of stage k take."""
+        n = len(self.equations.coordinates)
+        return int(max(k + self.structure.c[i] + (3 if i < n else 2) for i in rows))
+
+    def _traced(self, k, rows, situation):
+        equations, structure = self.equations, self.structure
+        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
+        orders = self._orders_needed(k, rows)
+        vanishing = np.zeros((orders, equations.size), dtype=bool)
+        for j, d, known in zip(structure.columns, structure.d, structure.inputs, strict=True):
+            vanishing[max(k + d, known):, j] = True  # unknown derivatives are zero in the right-hand side
+        lengths = {link: len(values) for link, values in situation.wrenches.items()}
+        points = [(link, point) for link, point, _ in situation.world_wrenches]
+
+        def evaluate(R, p, y, **rest):
+            Y = y.reshape(orders, equations.size).copy()
+            Y[vanishing] = 0.0
+            pose, anchors = (R.reshape(3, 3), p), _anchors(rest)
+            found: dict[int, Any] = {}
+            for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):
+                here = [i for i in rows if begin <= i < end]
+                if here:
+                    order = int(k + structure.c[here].max())
+                    at = _series(pose, Y[1:, :6], order) if equations.base else pose
+                    x, v, a = (jets(*(Y[s] if s < orders else np.zeros(equations.size) for s in range(start, start + order + 1)))[:n]
+                               for start in range(3))
+                    y_of = {name: jets(*Y[:order + 1, part]) for name, part in parts.items() if name != "x"}
+                    if begin == 0:
+                        loads = {"wrenches": _wrenches(rest, lengths, order), "world_wrenches": [
+                            (*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]}
+                        values = equations.rows(*at, Rates(x, v, a), y_of["lambda"], y_of["tau"], anchors, **loads)
+                    elif begin == n:
+                        values = equations.constraint_rows(*at, x, v, anchors)
+                    else:
+                        values = equations.optimality_rows(*at, x, y_of["tau"], y_of["nu"], y_of["kappa"], structure.free, anchors)
+                    found |= {i: derivative([values[i - begin]], int(k + structure.c[i]))[0] for i in here}
+            return [[found[i] for i in rows]]
+
+        return evaluate, {**situation.sizes(), "y": orders * equations.size}
+
+
+class _Factor:
+    """Scaled matrix of one stage: its inverse, or its singular values where that is not enough."""
+
+    def __init__(self, A: np.ndarray, structure: Structure, rows: np.ndarray, columns: np.ndarray):
+        self._A, self._structure, self._rows, self._columns = A, structure, rows, columns
+        size = np.abs(A).max(axis=0, initial=0.0)
+        self._size = np.where(size <= NOISE * size.max(initial=0.0), np.inf, size)
+        tall = np.abs(A / self._size).max(axis=1, initial=0.0)
+        self._tall = np.where(tall <= NOISE * tall.max(initial=0.0), np.inf, tall)
+        self._scaled = A / self._size / self._tall[:, None]
+        self._inverse: np.ndarray | None = None
+        self.open_multipliers: tuple[str, ...] = ()
+        self._open: list[int] = []
+        if A.shape[0] == A.shape[1] and np.isfinite(self._size).all() and np.isfinite(self._tall).all():
+            try:
+                inverse = np.linalg.inv(self._scaled)
+            except np.linalg.LinAlgError:
+                inverse = np.full(A.shape, np.inf)
+            if np.abs(inverse).sum(axis=0).max(initial=0.0) * np.abs(self._scaled).sum(axis=0).max(initial=0.0) < MAX_CONDITION:
+                self._inverse = inverse
+        if self._inverse is None:
+            self._decompose()
+
+    def _decompose(self) -> None:
+        U, s, Vt = np.linalg.svd(self._scaled)
+        rank = int((s > RANK * s.max(initial=0.0)).sum())
+        self._pseudo = (Vt[:rank].T / s[:rank]) @ U[:, :rank].T
+        loose = np.linalg.norm(Vt[rank:], axis=0)
+        self._open = [int(k) for k in np.flatnonzero((loose > OPEN) | np.isinf(self._size))]
+        n, m = len(self._structure.equations.coordinates), len(self._structure.equations.constraints)
+        numbers = self._structure.columns[self._columns[self._open]] if self._open else np.zeros(0, dtype=int)
+        self.open_multipliers = tuple(self._structure.labels[j] for j in numbers if n <= j < n + m)
+        self._undetermined = [int(j) for j in numbers if j < n or n + m <= j < len(self._structure.labels)]
+
+    def solve(self, f: np.ndarray, k: int) -> np.ndarray:
+        """Return -A^-1 f of stage k."""
+        right = f / self._tall
+        if self._inverse is not None:
+            z = self._inverse @ right
+            z = z + self._inverse @ (right - self._scaled @ z)  # one step of iterative refinement
+            return np.asarray(-z / self._size)
+        if self._undetermined:
+            raise self._not_determined(k)
+        z = self._pseudo @ right
+        z = z + self._pseudo @ (right - self._scaled @ z)
+        left = np.abs(right - self._scaled @ z)
+        left[np.isinf(self._tall)] = np.abs(f[np.isinf(self._tall)])
+        if left.max(initial=0.0) > RESIDUAL * (1.0 + np.abs(right).max(initial=0.0)):
+            row = int(self._rows[left.argmax()])
+            names = self._structure.row_labels
+            raise InputError(f"the motion is not one that {names[row] if row < len(names) else 'the actuation'} allows: its "
+                             f"equation is violated by {left.max():.3g}; constraints and unactuated coordinates decide a part of "
+                             "the motion, which then must not be given otherwise")
+        return np.asarray(-z / self._size)
+
+    def _not_determined(self, k: int) -> InputError:
+        labels, n = self._structure.labels, len(self._structure.equations.coordinates)
+        motions, efforts = ([labels[j] for j in self._undetermined if (j < n) is wanted] for wanted in (True, False))
+        if efforts:
+            return InputError(f"{some(efforts)}: more efforts are wanted than the motion decides; give actuation_weights for the "
+                              "least efforts, or actuate fewer joints")
+        why = ("the constraints do not decide them at this pose (it is singular), or nothing does: declare a spring, or name them "
+               "under passive" if k < 0 else "no mass, spring or constraint decides them at this pose")
+        return InputError(f"motion of {some(motions)} is not determined: {why}")
+
+
+def _anchors(blocks: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Poses from the kernel's blocks."""
+    found = []
+    while f"anchor{len(found)}" in blocks:
+        block = blocks[f"anchor{len(found)}"]
+        found.append((block[:9].reshape(3, 3), block[9:]))
+    return found
+
+
+def _wrenches(blocks: Mapping[str, Any], lengths: Mapping[int, int], order: int) -> dict[int, Any]:
+    """Wrenches as series up to `order`; derivatives that are not given are zero."""
+    found = {}
+    for link, length in lengths.items():
+        given = blocks[f"wrench{link}"].reshape(length, 6)
+        found[link] = jets(*(given[k] if k < length else np.zeros(6) for k in range(order + 1)))
+    return found
+
+
+def _series(pose: tuple[Any, Any], V: Any, order: int) -> tuple[Any, Any]:
+    turns, places = pose_series(*pose, V, order)
+    return jets(*turns), jets(*places)
+
+
+def contact_poses(equations: EquationsOfMotion, poses: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the poses in the world of the holding contacts' frames, from those of the links' frames."""
+    found = []
+    for cut in equations.cuts:
+        if WORLD in (cut.first.link, cut.second.link):
+            frame = cut.second if cut.first.link == WORLD else cut.first
+            R, p = poses[frame.link]
+            found.append((R @ frame.R, p + R @ frame.P))
+    return found

@@ -1,0 +1,170 @@
+"""Structure of a robot's equations for one choice of roles: what is unknown, and how often each row is differentiated.
+
+Roles of a coordinate: given (all derivatives are inputs), state (position and velocity are inputs), placed (the position is), follows
+(none is). Roles of an effort: wanted (unknown) or known (an input). The signature matrix comes from derivatives at a random state, the
+offsets from algorithms/structural_analysis.py; rank and singularity are judged at the actual state, in solution.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..algorithms.equations import EquationsOfMotion, Rates
+from ..algorithms.structural_analysis import ABSENT, assignment, offsets
+
+STATE, PLACED, FOLLOWS = 2, 1, 0  # how many derivatives of a coordinate are inputs, from order 0
+TINY = 1e-9  # relative to the largest entry of the row: smaller derivatives at a random state are structural zeros
+STEP = 1e-30  # of complex differentiation
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Roles of the coordinates by name; a coordinate that is not named follows.
+
+    known_efforts: actuated coordinates whose effort is an input, as in forward dynamics; the others are wanted
+    """
+
+    given: frozenset[str] = frozenset()
+    state: frozenset[str] = frozenset()
+    placed: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()  # follows, but its position is found by closing the loops before
+    known_efforts: bool = False
+
+    @classmethod
+    def of(cls, given: Collection[str] = (), state: Collection[str] = (), placed: Collection[str] = (),
+           closed: Collection[str] = (), known_efforts: bool = False) -> Roles:
+        """Return the roles of these names."""
+        return cls(frozenset(given), frozenset(state), frozenset(placed), frozenset(closed), known_efforts)
+
+
+class Structure:
+    """Unknowns, offsets and stages of one robot with one choice of roles.
+
+    columns : numbers of the unknowns among x, lambda, tau, nu, kappa; c (rows,), d (columns,): the offsets
+    inputs  : how many derivatives of each unknown are inputs (0 for multipliers and efforts)
+    free    : numbers of the coordinates that are not given
+    """
+
+    def __init__(self, equations: EquationsOfMotion, roles: Roles):
+        self.equations, self.roles = equations, roles
+        names, parts = equations.coordinates, equations.parts
+        is_given = np.array([name in roles.given for name in names], dtype=bool)
+        self.free = np.flatnonzero(~is_given)
+        known = {**dict.fromkeys(roles.state, STATE), **dict.fromkeys([*roles.placed, *roles.closed], PLACED)}
+        unknown = np.ones(equations.size, dtype=bool)
+        unknown[:len(names)] = ~is_given
+        if roles.known_efforts:
+            unknown[parts["tau"]] = False
+            if equations.weights is not None:
+                unknown[parts["nu"].start:] = False
+        self.optimal = equations.weights is not None and not roles.known_efforts
+        self.columns = np.flatnonzero(unknown)
+        self.inputs = np.array([known.get(names[j], FOLLOWS) if j < len(names) else 0 for j in self.columns])
+        self.labels = (*names, *equations.constraints, *(f"effort of {name}" for name in equations.actuated))
+        self.row_labels = (*names, *equations.constraints)
+        self._analyse()
+
+    def _analyse(self) -> None:
+        """Set the offsets c and d, and the entries of the dynamics that depend on x or x' alone."""
+        n, m, parts = len(self.equations.coordinates), len(self.equations.constraints), self.equations.parts
+        M, J, slopes = self._random_blocks()
+        rows = n + m + (len(self.equations.actuated) + m + len(self.free) if self.optimal else 0)
+        sigma = np.full((rows, self.equations.size), ABSENT)
+        sigma[:n, :n][_present(M)] = 2
+        order = np.where(np.arange(m) < self.equations.holonomic, 0, 1)[:, None]
+        sigma[n:n + m, :n] = np.where(_present(J), order, ABSENT)
+        sigma[:n, parts["lambda"]] = np.where(_present(J).T, 0, ABSENT)
+        sigma[:n, parts["tau"]] = np.where(self.equations.selection != 0.0, 0, ABSENT)
+        if self.optimal:
+            e, at = len(self.equations.actuated), n + m
+            sigma[at:at + e, parts["tau"]] = np.where(np.eye(e) != 0.0, 0, ABSENT)
+            sigma[at:at + e, parts["nu"]] = np.where(self.equations.selection.T != 0.0, 0, ABSENT)
+            sigma[at + e:at + e + m, parts["nu"]] = np.where(_present(J), 0, ABSENT)
+            sigma[at + e + m:, parts["nu"]] = np.where(_present(M)[self.free], 0, ABSENT)
+            sigma[at + e + m:, parts["kappa"]] = np.where(_present(J).T[self.free], 0, ABSENT)
+        self.sigma = sigma
+        self._set_offsets()
+        coordinate = self.columns < n
+        self.low_entries: list[tuple[int, int]] = []  # (order 0 or 1, coordinate) of dynamics columns with an entry of that order
+        if self.undecided or (self.d[coordinate][None, :] - self.c[:n, None] < 2).any():  # rows that x or x' alone may decide
+            for k, slope in enumerate(slopes()):
+                sigma[:n, :n][_present(slope) & (sigma[:n, :n] < k)] = k
+            self._set_offsets()
+            gap = self.d[None, :] - self.c[:, None]
+            for column, j in enumerate(self.columns[coordinate]):
+                self.low_entries += [(k, int(j)) for k in (0, 1) if ((gap[:n, column] == k) & (sigma[:n, j] > ABSENT)).any()]
+
+    def _set_offsets(self) -> None:
+        self.c, self.d = offsets(self.sigma[:, self.columns])
+        self.first_stage = -int(self.d.max(initial=0))
+        self.undecided = self._undecided()
+
+    def _undecided(self) -> tuple[str, ...]:
+        """Names of coordinates with a derivative below the d-th that is neither an input nor decided by an equation, and of efforts
+        that no equation decides."""
+        tight = np.where(self.sigma[:, self.columns] == self.d[None, :] - self.c[:, None], 1, 0)
+        n, m = len(self.equations.coordinates), len(self.equations.constraints)
+        tight[:, (self.columns < n) | (self.columns >= n + m)] *= 1000  # multipliers may be open, motions and efforts may not
+        found: dict[str, None] = {}
+        for k in range(self.first_stage, 1):
+            rows, columns = self.stage(k)
+            i, j = assignment(tight[np.ix_(rows, columns)]) if len(rows) and len(columns) else (np.zeros(0, int),) * 2
+            matched = {int(columns[b]) for a, b in zip(i, j, strict=True) if tight[rows[a], columns[b]]}
+            for column in set(columns.tolist()) - matched:
+                number = self.columns[column]
+                if number < n or n + m <= number < len(self.labels) and not self.optimal:
+                    found[self.labels[number]] = None
+        return tuple(found)
+
+    def _random_blocks(self):
+        """Return M (N, N), J (m, N) at a random state, and a function of d dynamics / d x and d x' there."""
+        equations, rng = self.equations, np.random.default_rng(0)
+        N = len(equations.coordinates)
+        x, v, a = rng.normal(size=(3, N))
+        R, p = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=3)
+        R *= np.linalg.det(R)
+        anchors = [(np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=3)) for cut in equations.cuts
+                   if -1 in (cut.first.link, cut.second.link)]
+        with np.errstate(all="ignore"):
+            M = np.array(equations.mass_matrix(x), dtype=float)
+            J = np.array(equations.constraint_jacobian(R, p, x.astype(complex), anchors), dtype=complex).real
+            J = J.reshape(len(equations.constraints), N)
+
+        def slopes():
+            for k in (0, 1):
+                found = np.zeros((N, N))
+                for j in range(equations.base if k == 0 else 0, N):
+                    moved = [x.astype(complex), v.astype(complex), a.astype(complex)]
+                    moved[k][j] += 1j * STEP
+                    found[:, j] = np.array(equations.dynamics(R, Rates(*moved)), dtype=complex).imag / STEP
+                yield found
+
+        return M, np.nan_to_num(J, nan=1.0), slopes
+
+    @property
+    def order(self) -> int:
+        """Number of derivatives of given coordinates that decide the rates of wanted efforts: 3 for rigid robots."""
+        return self.order_for(2)
+
+    def order_for(self, stages: int) -> int:
+        """Return how many derivatives of given coordinates decide the unknowns of stages 0 .. stages - 1."""
+        given = [j for j in range(len(self.equations.coordinates)) if j not in set(self.free.tolist())]
+        needed = [c + int(self.sigma[i, j]) for i, c in enumerate(self.c) for j in given if self.sigma[i, j] > ABSENT]
+        return stages - 1 + max(needed, default=2)
+
+    def stage(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that are solved in stage k, and which of the columns they decide. phi(x) = 0 itself is solved before."""
+        n, least = len(self.equations.coordinates), np.zeros(len(self.c), dtype=int)
+        least[n:n + self.equations.holonomic] = 1
+        rows = np.flatnonzero(self.c + k >= least)
+        return rows, np.flatnonzero(self.d + k >= np.maximum(self.inputs, 0))
+
+
+def _present(block: np.ndarray) -> np.ndarray:
+    """Return which entries are no structural zeros."""
+    size = np.abs(block).max(axis=1, initial=0.0)[:, None]
+    found: np.ndarray = np.abs(block) > TINY * (size + (size == 0.0))
+    return found
