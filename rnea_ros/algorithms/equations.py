@@ -7,8 +7,9 @@ The coordinates x are six of a moving base, n of the joints, and one of each mot
                  A(x) x' = 0      wheels that roll without slipping                               c_i = 1
     optimality   W tau = S^T nu,  J nu = 0,  M_U nu + J_U^T kappa = 0                             least tau^T W tau
 
-RNEA is the recursion of khalil-rne (18)-(31) with a base that moves, (83)-(88); motors add hua-mixed-joints (23), (27), (29). J is the
-Jacobian of both kinds of constraints, khalil-rne section 4 with multipliers instead of the projection (57). Nothing is differentiated
+RNEA is the recursion of khalil-rne (18)-(31) with a base that moves, (83)-(88); motors add hua-mixed-joints (23), (27), (29).
+J is the Jacobian of both kinds of constraints, khalil-rne section 4 with multipliers instead of the projection (57). Nothing
+is differentiated
 by hand: derivatives of a row come from Taylor series (algebra/taylor.py), and structural_analysis.py says how many are needed.
 
     base         velocity (6,) of its origin and angular, along its own axes; x'' are the rates of these six numbers
@@ -32,7 +33,7 @@ from ..model.tree import Model
 from . import mass_matrix
 from .closed_loops import HELD, PLATFORM, Cut, closure
 from .coordinates import from_links, to_links
-from .joint_dynamics import joint_dynamics
+from .joint_dynamics import joint_dynamics, with_motors
 from .kinematics import ORIGIN, base_poses, link_jacobian
 from .mixed_joints import Motor
 
@@ -119,7 +120,8 @@ class EquationsOfMotion:
                  only_gravity: bool = False) -> list[Any]:
         """Return RNEA + friction - springs of each coordinate, [N, N m]: the efforts of a motion without constraints.
 
-        wrenches       : {link number: (6,)} BY the environment ON the link about its frame's origin, in the link's frame [N, N m]
+        wrenches       : {link number: (6,)} BY the environment ON the link about its frame's origin, in the link's frame [N,
+                         N m]
         world_wrenches : [(link number, point (3,) in the link's frame, (6,) about it along the world's axes)]
         only_gravity   : at rest, without friction, springs and loads
         """
@@ -143,9 +145,13 @@ class EquationsOfMotion:
                 (S, P), i = steps[k], link.parent
                 turned = S @ f
                 forces[i], moments[i] = forces[i] + turned, moments[i] + S @ moment + cross(P, turned)  # (25)-(28)
-                own = 0.0 if only_gravity else joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0]
-                efforts[k] = (f if link.sigma == mdh.PRISMATIC else moment)[2] + own  # (31)
-        rows = [*(np.concatenate((forces[0], moments[0])) if b else ()), *from_links(model, efforts)]
+                friction = 0.0 if only_gravity else joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0]
+                efforts[k] = (f if link.sigma == mdh.PRISMATIC else moment)[2] + friction  # (31)
+        own = from_links(model, efforts)
+        if not only_gravity:
+            rest = [0.0] * model.n
+            own, _ = with_motors(model.coupled_motors, own, rest, rates.v[self.joints], rates.a[self.joints], rest)
+        rows = [*(np.concatenate((forces[0], moments[0])) if b else ()), *own]
         for motor, _, torque, spring in turning:
             j = b + motor.coordinate
             rows[j] = rows[j] + (torque if motor.stiffness == math.inf else -spring)
@@ -193,7 +199,9 @@ class EquationsOfMotion:
         return found
 
     def _rotors(self, rates, w, wd):
-        """[(Motor, rate of its rotor's momentum in its carrier, torque of the motor, torque of its spring)], hua (23), (27), (29)."""
+        """[(Motor, rate of its rotor's momentum in its carrier, torque of the motor, torque of its spring)], hua (23), (27),
+        (29).
+        """
         found, next_motor = [], self.joints.stop
         for motor in self.motors:
             joint = place = self.base + motor.coordinate
@@ -201,7 +209,8 @@ class EquationsOfMotion:
                 place, next_motor = next_motor, next_motor + 1
             geared = motor.term.gear_ratio * motor.term.rotor_inertia
             momentum_rate = (motor.axis * rates.a[place] + cross(w[motor.link], motor.axis) * rates.v[place]) * geared
-            torque = (motor.axis @ wd[motor.link]) * geared + joint_dynamics(motor.term, rates.v[place], rates.a[place], 0.0)[0]
+            own = joint_dynamics(motor.term, rates.v[place], rates.a[place], 0.0)[0]
+            torque = (motor.axis @ wd[motor.link]) * geared + own
             spring = (rates.x[place] - rates.x[joint]) * motor.stiffness if place != joint else 0.0
             found.append((motor, momentum_rate, torque, spring))
         return found
@@ -284,7 +293,10 @@ class EquationsOfMotion:
 
     @staticmethod
     def touch(wheel: Wheel, R: Any) -> tuple[Any, tuple[Any, Any, Any]]:
-        """Return lowest point (3,) [m] and DIRECTIONS, (3,) each, in the frame of the wheel's link. R: of that frame in the world."""
+        """Return lowest point (3,) [m] and DIRECTIONS, (3,) each, in the frame of the wheel's link.
+
+        R: of that frame in the world.
+        """
         up, axis = R.T @ Z, np.asarray(wheel.axis, dtype=float)
         tilt = up @ axis
         cosine = np.sqrt(1.0 - tilt * tilt)
@@ -293,7 +305,8 @@ class EquationsOfMotion:
 
     # ------------------------------------------------------------------ all rows
 
-    def rows(self, R: Any, p: Any, rates: Rates, multipliers: Any, tau: Any, anchors: Sequence[Any] = (), **loads: Any) -> list[Any]:
+    def rows(self, R: Any, p: Any, rates: Rates, multipliers: Any, tau: Any, anchors: Sequence[Any] = (),
+             **loads: Any) -> list[Any]:
         """Return the dynamics rows with constraint forces and actuation: dynamics - J^T lambda - S tau."""
         rows = self.dynamics(R, rates, **loads)
         if self.constraints:
@@ -304,7 +317,7 @@ class EquationsOfMotion:
             rows[j] = rows[j] - tau[k]
         return rows
 
-    def optimality_rows(self, R: Any, p: Any, x: Any, tau: Any, nu: Any, kappa: Any, free: Sequence[int],
+    def optimality_rows(self, R: Any, p: Any, x: Any, tau: Any, nu: Any, kappa: Any, free: Any,
                         anchors: Sequence[Any] = ()) -> list[Any]:
         """Return rows of least tau^T W tau: derivatives by tau, by lambda, and by x'' of the coordinates `free`."""
         assert self.weights is not None
@@ -323,7 +336,10 @@ class _Anchor(NamedTuple):
 
 
 def pose_series(R: Any, p: Any, V: Sequence[Any], order: int) -> tuple[list[Any], list[Any]]:
-    """Return derivatives 0 .. order of a base's pose: R' = R [w], p' = R v. V: derivatives of its velocity (6,), from order 0."""
+    """Return derivatives 0 ..
+
+    order of a base's pose: R' = R [w], p' = R v. V: derivatives of its velocity (6,), from order 0.
+    """
     turns, places = [R], [p]
     for k in range(order):
         turns.append(sum(math.comb(k, i) * (turns[i] @ skew(V[k - i][3:])) for i in range(k + 1)))

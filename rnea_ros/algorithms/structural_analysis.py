@@ -3,10 +3,11 @@
 Pryce, "A simple structural analysis method for DAEs", BIT Numerical Mathematics 41 (2001), sections 2 to 4.
 
     sigma_ij   order of the highest derivative of unknown y_j in equation f_i; ABSENT where f_i does not depend on y_j
-    c_i, d_j   offsets: the least non-negative integers with d_j - c_i >= sigma_ij, and equality along an assignment of greatest sum
+    c_i, d_j   offsets: the least non-negative integers with d_j - c_i >= sigma_ij, and equality along an assignment of
+                        greatest sum
 
-In stage k = -max(d), ..., -1, 0, 1, ... the equations f_i^(k + c_i) = 0 with k + c_i >= 0 determine the derivatives y_j^(k + d_j)
-with k + d_j >= 0. The Jacobian A_ij = d f_i / d y_j^(d_j - c_i) is the same in all stages k >= 0.
+In stage k = -max(d), ..., -1, 0, 1, ... the equations f_i^(k + c_i) = 0 with k + c_i >= 0 determine the derivatives y_j^(k +
+d_j) with k + d_j >= 0. The Jacobian A_ij = d f_i / d y_j^(d_j - c_i) is the same in all stages k >= 0.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ ABSENT = -1_000_000
 def offsets(sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets c (m,) of the equations and d (n,) of the unknowns for a signature matrix sigma (m, n).
 
-    m and n may differ. Equations without an unknown of their own (constraints that others imply) are differentiated as often as d
-    allows, so that their derivatives are enforced too.
+    m and n may differ. Equations without an unknown of their own (constraints that others imply) are differentiated as often
+    as d allows, so that their derivatives are enforced too.
     """
     rows, columns = assignment(sigma)
     kept = sigma[rows, columns] > ABSENT

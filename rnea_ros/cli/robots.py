@@ -15,6 +15,7 @@ from ..robots.declared_joints import joint_forces, limited
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.floating_closed_loops import FloatingLoopRobot
+from ..robots.general import GeneralRobot
 from ..robots.kinds import tree, trees
 from ..robots.load import load
 from ..robots.parallel import ParallelRobot
@@ -25,7 +26,8 @@ URDF = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it exe
 WHY = {FloatingRobot: "the base of robot '{name}' is free", FloatingLoopRobot: "the base of robot '{name}' is free",
        ClosedLoopRobot: "robot '{name}' has closed loops", ParallelRobot: "robot '{name}' is a platform on legs",
        ElasticRobot: "robot '{name}' has elastic joints or motors on links",
-       SpringRobot: "robot '{name}' has joints that springs hold"}
+       SpringRobot: "robot '{name}' has joints that springs hold",
+       GeneralRobot: "robot '{name}' combines a base, loops, springs, elastic joints or contacts"}
 Kind = TypeVar("Kind", bound=AnyRobot)
 
 

@@ -12,6 +12,7 @@ from ..robots import kinds
 from ..robots.closed_loops import LoopKinematics
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import BASE_NAMES
+from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
@@ -75,7 +76,7 @@ def _checked(robot: AnyRobot, name: str, value: Any, state: RequestedState) -> A
 def _places(robot: AnyRobot, size: int, state: RequestedState) -> list[int]:
     """Numbers of all that moves, in the order of the answer: the base's six first, the motors of elastic joints last."""
     n = robot.n
-    before = len(BASE_NAMES) if size > n and isinstance(robot, kinds.MOVING) else 0
+    before = len(BASE_NAMES) if size > n and kinds.has_moving_base(robot) else 0
     return [*range(before), *(before + state.answer_order), *range(before + n, size)]
 
 
@@ -84,8 +85,8 @@ def _places(robot: AnyRobot, size: int, state: RequestedState) -> list[int]:
 
 def coordinates(robot: AnyRobot, s: RequestedState, motors: bool = True) -> tuple[str, ...]:
     """Names of all that moves, in the order of the answer. motors: whether those of elastic joints count."""
-    behind = robot.elastic_joints if motors and isinstance(robot, ElasticRobot) else ()
-    return (*(BASE_NAMES if isinstance(robot, kinds.MOVING) else ()), *s.joint_names, *(f"motor of {name}" for name in behind))
+    behind = robot.elastic_joints if motors and isinstance(robot, ElasticRobot | GeneralRobot) else ()
+    return (*(BASE_NAMES if kinds.has_moving_base(robot) else ()), *s.joint_names, *(f"motor of {name}" for name in behind))
 
 
 def along(robot: AnyRobot, s: RequestedState, order: int) -> tuple[np.ndarray, ...]:
@@ -96,7 +97,7 @@ def along(robot: AnyRobot, s: RequestedState, order: int) -> tuple[np.ndarray, .
 def of_kind(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
     """Keywords that the robot's kind adds to every call: the state of a base that moves, the branch of closed loops."""
     found: dict[str, Any] = {}
-    if isinstance(robot, kinds.MOVING):
+    if kinds.has_moving_base(robot):
         found["base"] = (s.base or AT_REST).state
     elif s.base is not None:
         raise InputError(f"base is given, but that of robot '{robot.name}' ({type(robot).__name__}) stands still here; ask "
@@ -109,7 +110,7 @@ def of_kind(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
 def _guess(robot: AnyRobot, given: Any) -> Any:
     if isinstance(robot, ParallelRobot) and given.platform is not None:
         return given.platform
-    if isinstance(robot, LoopKinematics) and given.position:
+    if isinstance(robot, LoopKinematics | GeneralRobot) and given.position:
         names = robot.tree.joint_names
         missing = [name for name in names if name not in given.position]
         if missing:
@@ -124,7 +125,7 @@ def _guess(robot: AnyRobot, given: Any) -> Any:
 
 def of_motors(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
     """The state of the motors of elastic joints, which springs pull by."""
-    if not isinstance(robot, ElasticRobot) or not robot.elastic_joints:
+    if not isinstance(robot, ElasticRobot | GeneralRobot) or not robot.elastic_joints:
         return {}
     columns = [robot.joint_names.index(name) for name in robot.elastic_joints]
     given = {"q_motor": s.motor_position, "qd_motor": s.motor_velocity}

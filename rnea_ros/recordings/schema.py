@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import InputError, some
 from ..robots import kinds
 from ..robots.elastic import ElasticRobot
+from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState, from_coordinates
 from ..robots.protocol import AnyRobot
 from .motion_csv import BLOCKS, RecordedMotion, derivative
@@ -37,8 +38,10 @@ class RecordingSchema(NamedTuple):
 def recording_schema(robot: AnyRobot) -> RecordingSchema:
     """Return what is read from a recording of a robot."""
     names, types = robot.joint_names, robot.joint_types
-    if isinstance(robot, kinds.MOVING):
+    if kinds.has_moving_base(robot):
         return RecordingSchema((*names, *BASE), (*types, *BASE_TYPES))
+    if isinstance(robot, GeneralRobot):
+        return RecordingSchema(names, types, tuple(map(derivative, range(robot.order + 1))))
     if isinstance(robot, ElasticRobot):
         if motors := motor_names(robot):
             elastic = [types[names.index(joint)] for joint in robot.elastic_joints]
@@ -68,7 +71,7 @@ def base_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[BaseState, np.
     return from_coordinates(np.stack(other_motion(robot, motion)))
 
 
-def flat_motion(robot: ElasticRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+def flat_motion(robot: ElasticRobot | GeneralRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
     """Return q and as many derivatives as the torque rate takes."""
     given = (*joint_motion(robot, motion), *motion.higher)
     return given[:robot.order + 1]
@@ -77,7 +80,7 @@ def flat_motion(robot: ElasticRobot, motion: RecordedMotion) -> tuple[np.ndarray
 def check_blocks(robot: AnyRobot, blocks: Sequence[str]) -> None:
     """Raise InputError where the motion of the motors of elastic joints does not follow from these blocks."""
     missing = [block for block in recording_schema(robot).blocks[len(BLOCKS):] if block not in blocks]
-    if missing and isinstance(robot, ElasticRobot):
+    if missing and isinstance(robot, ElasticRobot | GeneralRobot):
         columns = some(f"{block}_<joint>" for block in missing)
         raise InputError(f"how the motors of robot '{robot.name}' move behind the elastic joints {some(robot.elastic_joints)} "
                          f"is not known. Either the recording needs columns {columns}; or "

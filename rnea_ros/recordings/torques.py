@@ -11,6 +11,7 @@ from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.floating_closed_loops import FloatingLoopRobot
+from ..robots.general import GeneralRobot
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
@@ -20,8 +21,8 @@ from . import motion_csv, schema
 from .motion_csv import RecordedMotion
 
 # whose torques a recording can tell
-SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, ParallelRobot, SpringRobot)
-FOLLOWED = (ClosedLoopRobot, FloatingLoopRobot, ParallelRobot)  # of which each pose is found from the one before
+SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, GeneralRobot, ParallelRobot, SpringRobot)
+FOLLOWED = (ClosedLoopRobot, FloatingLoopRobot, GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
@@ -95,7 +96,15 @@ def _carried(robot: FloatingRobot | FloatingLoopRobot, motion: RecordedMotion,
     return found.tau, found.tau_rate
 
 
-def _following(robot: ClosedLoopRobot | FloatingLoopRobot | ParallelRobot) -> TorqueAndRate:
+def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:
+    if not robot.has_moving_base:
+        return robot.torque_and_rate(*schema.flat_motion(robot, motion), guess=guess)
+    base, acceleration, jerk = schema.base_motion(robot, motion)
+    return robot.torque_and_rate(*schema.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
+                                 base_jerk=jerk, guess=guess)
+
+
+def _following(robot: ClosedLoopRobot | FloatingLoopRobot | GeneralRobot | ParallelRobot) -> TorqueAndRate:
     """Loops and platform are followed from one part of the motion to the next."""
     pose: Any = None  # of all joints of the tree, or of the platform
 
@@ -107,6 +116,8 @@ def _following(robot: ClosedLoopRobot | FloatingLoopRobot | ParallelRobot) -> To
             pose = PlatformMotion(platform.position[-1], platform.rotation[-1])
             return robot.torque_and_rate(*moved, guess=before)
         pose = robot.close(moved[0], guess=before)[-1]
+        if isinstance(robot, GeneralRobot):
+            return _general(robot, motion, before)
         if isinstance(robot, FloatingLoopRobot):
             return _carried(robot, motion, guess=before)
         return robot.torque_and_rate(*moved, guess=before)

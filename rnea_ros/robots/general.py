@@ -1,7 +1,8 @@
 """GeneralRobot: one formulation for any combination of moving base, loops, springs, elastic joints, contacts and wheels.
 
-Every coordinate has a role (roles.py), structural analysis says how often each equation is differentiated (structure.py), and one matrix
-gives accelerations, efforts and multipliers, then their rates (solution.py). docs/one_robot.md derives the equations.
+Every coordinate has a role (roles.py), structural analysis says how often each equation is differentiated (structure.py), and
+one matrix gives accelerations, efforts and multipliers, then their rates (solution.py). docs/one_robot.md derives the
+equations.
 """
 
 from __future__ import annotations
@@ -34,29 +35,31 @@ from .roles import DeclaredRoles, declared
 from .solution import Situation, Solution, Solver, contact_poses
 from .structure import Roles, Structure
 
+NULL = 1e-12  # singular values below this share of the largest are zero
 INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
-NOT_SERVED = {
-    "sensitivities": "partial derivatives of torques", "rate_sensitivities": "partial derivatives of torque rates",
-    "joint_wrenches": "internal joint forces", "coriolis": "the Coriolis matrix", "tracker": "tracking of a live stream"}
+DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
+            "actuation_weights")
 
 
 class GeneralRobot:
-    """Exact dynamics of a tree with any combination of base, loops, springs, elastic joints, motors on links, contacts and wheels.
+    """Exact dynamics of a tree with any combination of base, loops, springs, elastic joints, motors on links, contacts and
+    wheels.
 
     tree       : Robot of the spanning tree, loaded with base="floating" where the base moves
     parameters : path of a robot file, or its content; ModelError lists everything that is wrong
 
-    q, qd, qdd, ... have a column for each of `joint_names`, (n,) or (samples, n), and as many derivatives as `order` says. Motion of joints
-    with motors is given. Of `state_joints` (springs, passive joints) position and velocity are read, their accelerations follow. Joints
-    of loops without a motor follow. A free base follows from base=BaseState(...); one whose motion is given takes base_acceleration (6,) and
-    base_jerk (6,) too. Torques are (n,): of motors; of spring joints, their springs'; of passive joints, zero.
-    Loads act BY the environment ON a link, as in Robot.torque_and_rate; world_wrenches along the world's axes.
+    q, qd, qdd, ... have a column for each of `joint_names`, (n,) or (samples, n), and as many derivatives as `order` says.
+    Motion of joints with motors is given. Of `state_joints` (springs, passive joints) position and velocity are read, their
+    accelerations follow. Joints of loops without a motor follow. A free base follows from base=BaseState(...); one whose
+    motion is given takes base_acceleration (6,) and base_jerk (6,) too. Torques are (n,): of motors; of spring joints, their
+    springs'; of passive joints, zero. Loads act BY the environment ON a link, as in Robot.torque_and_rate; world_wrenches
+    along the world's axes.
     """
 
     __repr__ = summary
 
     def __init__(self, tree: Robot, parameters: Source):
-        validation.no_load_friction(tree.model, "GeneralRobot")
+        validation.only_plain_joints(tree.model, "GeneralRobot", couplings=True)
         file = robot_file.draft(parameters)
         self.tree, self._file = tree, file
         self.carried = file.content.get("base") == "prescribed"
@@ -64,7 +67,7 @@ class GeneralRobot:
         self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
         self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend) if self.roles.loops else None
         self._solvers: dict[str, Solver] = {}
-        self.structure(CARRIED if self._is_carried(None) else INVERSE)  # refuses what no motion decides
+        self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
 
     # ------------------------------------------------------------------ description
 
@@ -117,12 +120,17 @@ class GeneralRobot:
     @property
     def order(self) -> int:
         """Number of derivatives of q that decide the torque rate; one less decides the torque."""
-        return max(3, self.structure(CARRIED if self._is_carried(None) else INVERSE).order)
+        return max(3, self.structure(CARRIED if self._is_carried() else INVERSE).order)
 
     @property
     def has_moving_base(self) -> bool:
         """Whether calls take base=BaseState(...)."""
         return self.model.base == "floating"
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """Return the sections of the robot file that decide the numbers."""
+        return {name: value for name, value in self._file.content.items() if name in DECIDING}
 
     @property
     def start(self) -> Array:
@@ -141,12 +149,6 @@ class GeneralRobot:
     def structure(self, use: str = INVERSE) -> Structure:
         """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given) or "forward"."""
         return self._solver(use).structure
-
-    def __getattr__(self, name: str) -> Any:
-        if name in NOT_SERVED:
-            raise InputError(f"robot '{self.name}' is a GeneralRobot, which does not compute {NOT_SERVED[name]} ({name}) yet; classes "
-                             "for trees, one kind of loops or one kind of springs do")
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
@@ -168,15 +170,17 @@ class GeneralRobot:
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                         base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                        base_jerk: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                        base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
+                        guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                         wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                         **options: Any) -> tuple[Array, Array]:
         """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
 
         Takes `order` derivatives of q; options as of `solve`.
         """
-        found = self._solved(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
-                             guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches, **options)
+        found = self._solved(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration,
+                             base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
+                             wrench_rates=wrench_rates, world_wrenches=world_wrenches, **options)
         return self._torques(found, 0), self._torques(found, 1)
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
@@ -185,21 +189,27 @@ class GeneralRobot:
         found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, guess=guess, **options)
         return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
 
-    def solve(self, *motion: ArrayLike, stages: int = 2, base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-              base_jerk: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+    def solve(self, *motion: ArrayLike, stages: int = 2, base: BaseState | None = None,
+              base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+              base_rates: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
               wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
               qd_motor: ArrayLike | None = None) -> Solution:
-        """Return everything that follows from one sample of a motion: positions, base, efforts, multipliers and their derivatives.
+        """Return everything that follows from one sample of a motion: positions, base, efforts, multipliers and their
+        derivatives.
 
         motion : q, qd, qdd, ..., (n,) each, up to derivative `order` + stages - 2 [rad, m and seconds]
         stages : 1 for efforts, 2 for their rates as well, 3 for second rates
-        base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given; BaseState's convention
+        base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given; BaseState's
+                                             convention
+        base_rates : (k, 6) rates of the six numbers of the base's velocity from the first up, instead of the two before;
+                     elastic joints on
+                 a base whose motion is given need `order` - 1 of them
         guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
         q_motor, qd_motor : state of motors whose motion q does not decide: rotors on links of a free base
         """
-        found = self._solved(stages, motion, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk, guess=guess,
-                             wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
-                             qd_motor=qd_motor)
+        found = self._solved(stages, motion, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
+                             base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
+                             world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
         if isinstance(found, list):
             raise InputError("solve takes one sample, arrays (n,); torque_and_rate takes many")
         return found
@@ -207,7 +217,8 @@ class GeneralRobot:
     def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
         """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops.
 
-        guess: (tree.n,) near the closed pose that is meant; default `start`. Raises PoseError at singular poses and out of reach.
+        guess: (tree.n,) near the closed pose that is meant; default `start`. Raises PoseError at singular poses and out of
+               reach.
         """
         positions = validation.coordinates("q", q, self.joint_names)
         near = validation.guess(guess, self.tree.n)
@@ -232,7 +243,8 @@ class GeneralRobot:
 
     def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None, **options: Any) -> Any:
         """Solution of one sample, or a list of them."""
-        use = CARRIED if self._is_carried(options.get("base_acceleration")) else INVERSE
+        told = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
+        use = CARRIED if self._is_carried(told) else INVERSE
         needed = max(self.structure(use).order_for(stages), 1)
         if len(motion) <= needed:
             raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
@@ -246,7 +258,8 @@ class GeneralRobot:
         found = []
         for k in range(count):
             with validation.at_sample(k):
-                solution = self._sample(use, stages, [array[k] if array.ndim == 2 else array for array in arrays], near, **sampled(k))
+                rows = [array[k] if array.ndim == 2 else array for array in arrays]
+                solution = self._sample(use, stages, rows, near, **sampled(k))
                 near = np.array([solution.positions[name][0] for name in self.tree.joint_names])
                 found.append(solution)
         return found
@@ -258,8 +271,13 @@ class GeneralRobot:
             base = given(base)
         elif base is not None:
             raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
+        rates = options.pop("base_rates", None)
         sized: dict[str, Any] = {name: validation.numbers(name, value) for name, value in options.items()
                                  if value is not None and not isinstance(value, dict)}
+        if rates is not None:
+            rates = validation.numbers("base_rates", rates)
+            if rates.ndim not in (2, 3) or rates.shape[-1] != 6 or not np.isfinite(rates).all():
+                raise InputError(f"base_rates has shape {rates.shape}; (k, 6) or (samples, k, 6) finite numbers are needed")
         for name, value in sized.items():
             size = 6 if name.startswith("base") else len(self.elastic_joints)
             if value.shape[-1:] != (size,) or value.ndim > 2 or not np.isfinite(value).all():
@@ -269,11 +287,16 @@ class GeneralRobot:
         every = [*arrays, *sized.values(), *(six for load in loads.values() for six in load.values())]
         if base is not None:
             every += [base.position, base.quaternion, base.velocity]
+        if rates is not None and rates.ndim == 3:
+            every.append(rates[:, 0])
         count = validation.samples(every)
 
         def at(k: int) -> dict[str, Any]:
             found: dict[str, Any] = {name: value[k] if value.ndim == 2 else value for name, value in sized.items()}
-            found |= {name: {link: six[k] if six.ndim == 2 else six for link, six in load.items()} for name, load in loads.items()}
+            found |= {name: {link: six[k] if six.ndim == 2 else six for link, six in load.items()}
+                      for name, load in loads.items()}
+            if rates is not None:
+                found["base_rates"] = rates[k] if rates.ndim == 3 else rates
             if base is not None:
                 found["base"] = BaseState(*(value[k] if value.ndim == 2 else value
                                             for value in (base.position, base.quaternion, base.velocity)))
@@ -282,9 +305,10 @@ class GeneralRobot:
         return count, at
 
     def _sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, base: BaseState | None = None,
-                base_acceleration: Array | None = None, base_jerk: Array | None = None, wrenches: Wrenches | None = None,
-                wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, tau: Array | None = None,
-                q_motor: Array | None = None, qd_motor: Array | None = None) -> Solution:
+                base_acceleration: Array | None = None, base_jerk: Array | None = None, base_rates: Array | None = None,
+                wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                world_wrenches: Wrenches | None = None, tau: Array | None = None, q_motor: Array | None = None,
+                qd_motor: Array | None = None) -> Solution:
         solver = self._solver(use)
         equations, structure = solver.equations, solver.structure
         length = stages + int(structure.c.max(initial=0)) + 3
@@ -301,9 +325,13 @@ class GeneralRobot:
         if base is not None:
             Y[1, :6] = base.velocity
             if use == CARRIED:
-                Y[2, :6], third = _base_rates(base, base_acceleration, base_jerk)
-                if length > 3:
-                    Y[3, :6] = third
+                rates = _base_rates(base, base_acceleration, base_jerk) if base_rates is None else base_rates
+                needed = structure.order_for(stages) - 1
+                if len(rates) < needed:
+                    raise InputError(f"{len(rates)} rates of the base's velocity are given; {needed} decide the result for "
+                                     f"robot '{self.name}', whose elastic joints ride on the base: give base_rates "
+                                     f"({needed}, 6)")
+                Y[2:2 + len(rates), :6] = rates[:length - 2]
         for k, value in enumerate((q_motor, qd_motor)):
             if value is not None:
                 Y[k, equations.joints.stop:] = value
@@ -327,7 +355,8 @@ class GeneralRobot:
             found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
         return found
 
-    def _named(self, equations: EquationsOfMotion, structure: Structure, Y: Array, stages: int, open_: tuple[str, ...]) -> Solution:
+    def _named(self, equations: EquationsOfMotion, structure: Structure, Y: Array, stages: int,
+               open_: tuple[str, ...]) -> Solution:
         if not np.isfinite(Y).all():
             raise validation.too_large("the solution")
         orders = dict(zip(structure.columns.tolist(), (structure.d + stages).tolist(), strict=True))
@@ -351,7 +380,8 @@ class GeneralRobot:
                 values.append(found.efforts[f"motor of {name}" if name in elastic else name][order])
             elif name in springs:
                 x, spring = found.positions[name], springs[name]
-                values.append(-spring.stiffness * (x[order] - (spring.rest if order == 0 else 0.0)) - spring.damping * x[order + 1])
+                deflection = x[order] - (spring.rest if order == 0 else 0.0)
+                values.append(-spring.stiffness * deflection - spring.damping * x[order + 1])
             else:
                 values.append(0.0)
         return np.array(values)
@@ -359,11 +389,12 @@ class GeneralRobot:
     # ------------------------------------------------------------------ forward dynamics
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, base: BaseState | None = None,
-                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None,
                          q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
-        found = self.response(q, qd, tau, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches, q_motor=q_motor,
-                              qd_motor=qd_motor)
+        found = self.response(q, qd, tau, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches,
+                              q_motor=q_motor, qd_motor=qd_motor)
         several = isinstance(found, list)
         rows = [[one.positions[name][2] for name in self.joint_names] for one in (found if several else [found])]
         return np.array(rows) if several else np.array(rows[0])
@@ -371,7 +402,8 @@ class GeneralRobot:
     def response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None, **options: Any) -> Any:
         """Return the Solution of every coordinate under motor torques tau (n,), or a list for many samples.
 
-        Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the motors are.
+        Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the
+        motors are.
         """
         if self.roles.contacts:
             raise InputError("forward dynamics with ground_contacts is not served yet: the contacts decide the base's motion")
@@ -395,25 +427,37 @@ class GeneralRobot:
 
     @property
     def independent(self) -> tuple[str, ...]:
-        """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of mass_matrix."""
+        """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of
+        mass_matrix.
+        """
         equations = self._equations(INVERSE)
         follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
         return tuple(name for name in equations.coordinates if name not in follows)
+
+    @property
+    def _follows(self) -> list[int]:
+        """Numbers of the coordinates whose velocities constraints decide."""
+        return [k for k, name in enumerate(self._equations(INVERSE).coordinates) if name not in self.independent]
 
     def mass_matrix(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
         """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N)."""
         return self._each(lambda x, v, state: self._projected(x, state)[1], q, base=base, guess=guess)
 
     def bias(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
-             q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
-        """Return the efforts (N,) without acceleration of the `independent` coordinates: velocity terms, gravity, friction, springs."""
+             wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+             qd_motor: ArrayLike | None = None) -> Array:
+        """Return the efforts (N,) without acceleration of the `independent` coordinates: velocities, gravity, friction,
+        springs, loads.
+
+        Loads are those of one sample, for all samples.
+        """
         def of(x: Array, v: Array, situation: Situation) -> Array:
             G = self._projected(x, situation)[0]
             v = self._constrained(G, v)
             a = self._remaining_acceleration(x, v, situation)
             return G.T @ self._solver(INVERSE).dynamics(x, v, a, situation)
 
-        return self._each(of, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
+        return self._each(of, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor), loads=(wrenches, world_wrenches))
 
     def gravity(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
         """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
@@ -437,18 +481,24 @@ class GeneralRobot:
         both = self._each(of, q, qd, base=base, guess=guess)
         return both[..., 0, :], both[..., 1, :]
 
-    def energy(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Energy:
-        """Return kinetic energy, rotors included, and potential energy of gravity and springs [J]; elastic joints at rest length."""
+    def energy(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
+               q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Energy:
+        """Return kinetic energy, rotors included, and potential energy of gravity and springs [J].
+
+        Without q_motor and qd_motor the springs of elastic joints are relaxed and their motors turn with the joints.
+        """
         def of(x: Array, v: Array, situation: Situation) -> Array:
             v = self._constrained(self._projected(x, situation)[0], v)
             g = self.tree.gravity_vector
             poses = base_poses(self.model, x[self._equations(INVERSE).joints], Pose(situation.R, situation.p))
-            weight = sum(link.m * g @ pose.p + g @ (pose.R @ link.ms) for link, pose in zip(self.model.links, poses, strict=True))
+            weight = sum(g @ (link.m * pose.p + pose.R @ link.ms) for link, pose in zip(self.model.links, poses, strict=True))
             b = self._equations(INVERSE).base
             stored = sum(0.5 * spring.stiffness * (x[b + spring.coordinate] - spring.rest)**2 for spring in self.roles.springs)
+            for k, motor in enumerate(motor for motor in self.roles.motors if motor.stiffness < np.inf):
+                stored += 0.5 * motor.stiffness * (x[b + self.model.n + k] - x[b + motor.coordinate])**2
             return np.array([0.5 * v @ self._solver(INVERSE).mass_matrix(x) @ v, stored - weight])
 
-        both = self._each(of, q, qd, base=base, guess=guess)
+        both = self._each(of, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
         return Energy(both[..., 0], both[..., 1])
 
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
@@ -466,7 +516,9 @@ class GeneralRobot:
 
     def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
                   guess: ArrayLike | None = None) -> Pose:
-        """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the world."""
+        """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the
+        world.
+        """
         if self.has_moving_base:
             return FloatingRobot(self.tree).link_pose(link, self.close(q, guess=guess), point, base=base)
         return self.tree.link_pose(link, self.close(q, guess=guess), point)
@@ -481,7 +533,43 @@ class GeneralRobot:
                  guess: ArrayLike | None = None) -> Array:
         """Return (6, N): link_velocity by the velocities of the `independent` coordinates; one sample."""
         x, _, situation = self._state_of(q, np.zeros(self.n), base, guess)
-        return self._tree_jacobian(link, x, point, base) @ self._projected(x, situation)[0][:self._equations(INVERSE).joints.stop]
+        G = self._projected(x, situation)[0][:self._equations(INVERSE).joints.stop]
+        return self._tree_jacobian(link, x, point, base) @ G
+
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+        """Return (6, N), the time derivative of `jacobian` along the motion; one sample."""
+        x, v, situation = self._state_of(q, qd, base, guess)
+        G, solver, joints = self._projected(x, situation)[0], self._solver(INVERSE), self._equations(INVERSE).joints
+        Gd, follows = np.zeros(G.shape), self._follows
+        if follows:
+            J, Jd = solver.jacobian(x, situation), solver.jacobian_rate(x, v, situation)
+            Gd[follows] = -np.linalg.lstsq(J[:, follows], Jd @ G, rcond=NULL)[0]
+        if self.has_moving_base:
+            moving = BaseState(given(base).position, given(base).quaternion, v[:6])
+            rate = FloatingRobot(self.tree).jacobian_rate(link, x[joints], v[joints], point, base=moving)
+        else:
+            rate = self.tree.jacobian_rate(link, x[joints], v[joints], point)
+        return rate @ G[:joints.stop] + self._tree_jacobian(link, x, point, base) @ Gd[:joints.stop]
+
+    # ------------------------------------------------------------------ not served yet
+
+    def sensitivities(self, *motion: Any, **options: Any) -> Any:
+        """Raise InputError: partial derivatives of torques are not served yet."""
+        raise self._not_served("partial derivatives of torques")
+
+    def rate_sensitivities(self, *motion: Any, **options: Any) -> Any:
+        """Raise InputError: partial derivatives of torque rates are not served yet."""
+        raise self._not_served("partial derivatives of torque rates")
+
+    def joint_wrenches(self, *motion: Any, **options: Any) -> Any:
+        """Raise InputError: internal joint forces are not served yet."""
+        raise self._not_served("internal joint forces")
+
+    def _not_served(self, what: str) -> InputError:
+        declared = [name for name in self.declaration if name not in ("base", "drives")]
+        declared += ["a moving base"] if self.has_moving_base else []
+        return InputError(f"robot '{self.name}' ({some(declared)}): {what} are not served for this combination yet")
 
     def _tree_jacobian(self, link: str, x: Array, point: ArrayLike | None, base: BaseState | None) -> Array:
         q = x[self._equations(INVERSE).joints]
@@ -491,8 +579,10 @@ class GeneralRobot:
 
     # ------------------------------------------------------------------ solvers and kernels
 
-    def _is_carried(self, base_acceleration: Any) -> bool:
-        return self.model.base == "floating" and (self.carried or base_acceleration is not None or bool(self.roles.contacts))
+    def _is_carried(self, rates: Sequence[Any] = ()) -> bool:
+        """Whether the motion of the base is given."""
+        moved = any(value is not None for value in rates)
+        return self.has_moving_base and (self.carried or moved or bool(self.roles.contacts))
 
     def _equations(self, use: str) -> EquationsOfMotion:
         return self._solver(use).equations
@@ -520,9 +610,9 @@ class GeneralRobot:
         if motors:
             structure = Structure(equations, replace(roles, state=roles.state | {*motors}))
         if structure.undecided:
-            raise ModelError(f"nothing decides {some(structure.undecided)}: a joint without motor and spring must be named under "
-                             "passive, or follow from a loop; a motor behind a spring needs rotor_inertia; more motors than the "
-                             "motion decides need actuation_weights", self.roles.where)
+            raise ModelError(f"nothing decides {some(structure.undecided)}: a joint without motor and spring must be named "
+                             "under passive, or follow from a loop; a motor behind a spring needs rotor_inertia; more motors "
+                             "than the motion decides need actuation_weights", self.roles.where)
         return structure
 
     def _projected(self, x: Array, situation: Situation) -> tuple[Array, Array]:
@@ -530,12 +620,12 @@ class GeneralRobot:
         solver, equations = self._solver(INVERSE), self._equations(INVERSE)
         names = equations.coordinates
         free = [names.index(name) for name in self.independent]
-        follows = [k for k in range(len(names)) if k not in free]
+        follows = self._follows
         G = np.zeros((len(names), len(free)))
         G[free, range(len(free))] = 1.0
         if follows:
             J = solver.jacobian(x, situation)
-            G[follows] = -np.linalg.lstsq(J[:, follows], J[:, free], rcond=1e-12)[0]
+            G[follows] = -np.linalg.lstsq(J[:, follows], J[:, free], rcond=NULL)[0]
         return G, G.T @ solver.mass_matrix(x) @ G
 
     def _constrained(self, G: Array, v: Array) -> Array:
@@ -547,27 +637,27 @@ class GeneralRobot:
         equations, a = self._equations(INVERSE), np.zeros(len(x))
         if equations.base:
             a[:3] = -np.cross(v[3:6], v[:3])  # the origin's true acceleration is zero, see base_state.py
-        follows = [k for k, name in enumerate(equations.coordinates) if name not in self.independent]
+        follows = self._follows
         if follows:
             solver = self._solver(INVERSE)
             J = solver.jacobian(x, situation)
             rates = solver.constraint_bias(x, v, situation) + J @ a
-            a[follows] = -np.linalg.lstsq(J[:, follows], rates, rcond=1e-12)[0]
+            a[follows] = -np.linalg.lstsq(J[:, follows], rates, rcond=NULL)[0]
         return a
 
     def _static(self, x: Array, situation: Situation, v: Array) -> tuple[Array, Array]:
         """Gravity's rows (N,) of all coordinates, and g' - J'^T lambda, with lambda of the static problem."""
         solver, equations = self._solver(INVERSE), self._equations(INVERSE)
         static, rate = solver.gravity(x, v, np.zeros(len(equations.constraints)), situation)
-        follows = [k for k, name in enumerate(equations.coordinates) if name not in self.independent]
+        follows = self._follows
         if follows and v.any():
             J = solver.jacobian(x, situation)
-            held = np.linalg.lstsq(J[:, follows].T, static[follows], rcond=1e-12)[0]
+            held = np.linalg.lstsq(J[:, follows].T, static[follows], rcond=NULL)[0]
             rate = solver.gravity(x, v, held, situation)[1]
         return static, rate
 
     def _state_of(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: ArrayLike | None,
-                  motors: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
+                  motors: Sequence[Any] = (None, None), loads: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
         """Positions and velocities of all coordinates of one sample, loops closed."""
         equations = self._equations(INVERSE)
         near = validation.guess(guess, self.tree.n)
@@ -582,11 +672,12 @@ class GeneralRobot:
             v[equations.joints.stop + k] = v[place[name]] if motors[1] is None else motors[1][k]
         if self.has_moving_base:
             v[:6] = given(base).velocity
-        situation = self._situation(given(base) if self.has_moving_base else None, pose, None, None, None)
+        situation = self._situation(given(base) if self.has_moving_base else None, pose, loads[0], None, loads[1])
         return x, self._constrained(self._projected(x, situation)[0], v), situation
 
     def _each(self, function: Callable[[Array, Array, Situation], Array], q: ArrayLike, qd: ArrayLike | None = None, *,
-              base: BaseState | None = None, guess: ArrayLike | None = None, motors: Sequence[Any] = (None, None)) -> Array:
+              base: BaseState | None = None, guess: ArrayLike | None = None, motors: Sequence[Any] = (None, None),
+              loads: Sequence[Any] = (None, None)) -> Array:
         """The function of one sample or of each."""
         if self.has_moving_base:
             base = given(base)
@@ -600,14 +691,16 @@ class GeneralRobot:
             rows = [value[k] if value is not None and value.ndim == 2 else value for value in (*arrays, *moving, *extra)]
             state = BaseState(*rows[2:5]) if base is not None else None
             with validation.at_sample(k):
-                x, v, situation = self._state_of(rows[0], rows[1], state, guess, rows[-2:])
+                x, v, situation = self._state_of(rows[0], rows[1], state, guess, rows[-2:], loads)
                 guess = x[self._equations(INVERSE).joints]
                 found.append(function(x, v, situation))
         return np.array(found) if count is not None else found[0]
 
 
-def _base_rates(base: BaseState, acceleration: Array | None, jerk: Array | None) -> tuple[Array, Array]:
-    """Rates of the six numbers of a base's velocity from its true acceleration and jerk, see base_state.py."""
+def _base_rates(base: BaseState, acceleration: Array | None, jerk: Array | None) -> Array:
+    """First and second rates (2, 6) of the numbers of a base's velocity from its true acceleration and jerk, see
+    base_state.py.
+    """
     a = np.zeros(6) if acceleration is None else acceleration
     j = np.zeros(6) if jerk is None else jerk
     v, w = base.velocity[:3], base.velocity[3:]
@@ -615,4 +708,4 @@ def _base_rates(base: BaseState, acceleration: Array | None, jerk: Array | None)
     wd = first[3:]
     # a = v' + w x v; its derivative in the world, seen along the base, is a' + w x a
     linear = j[:3] - np.cross(w, a[:3]) - np.cross(wd, v) - np.cross(w, first[:3])
-    return first, np.concatenate((linear, j[3:] - np.cross(w, wd)))
+    return np.array([first, np.concatenate((linear, j[3:] - np.cross(w, wd)))])

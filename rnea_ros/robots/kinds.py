@@ -15,17 +15,22 @@ from .closed_loops import LoopKinematics
 from .elastic import ElasticRobot
 from .floating import FloatingRobot
 from .floating_closed_loops import FloatingLoopRobot
+from .general import GeneralRobot
 from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
 from .springs import SpringRobot
 
-MOVING = (FloatingRobot, FloatingLoopRobot)  # kinds that take base=
+
+def has_moving_base(robot: AnyRobot) -> bool:
+    """Return whether calls of the robot take base=BaseState(...)."""
+    return isinstance(robot, FloatingRobot | FloatingLoopRobot) or (isinstance(robot, GeneralRobot) and robot.has_moving_base)
+
 
 
 def tree(robot: AnyRobot) -> Robot:
     """The tree of links that a robot of any kind has: cut open, without springs and motors; the legs of a parallel robot."""
-    if isinstance(robot, LoopKinematics):
+    if isinstance(robot, LoopKinematics | GeneralRobot):
         return robot.tree
     if isinstance(robot, ParallelRobot):
         return robot.legs
@@ -45,7 +50,7 @@ def links(robot: AnyRobot) -> tuple[str, ...]:
 def rest(robot: AnyRobot) -> Array:
     """(order + 1, n): q, qd ... of a robot that stands still; with all joints at zero, or where its loops are closed."""
     motion = np.zeros((robot.order + 1, robot.n))
-    if isinstance(robot, LoopKinematics | ParallelRobot):
+    if isinstance(robot, LoopKinematics | ParallelRobot | GeneralRobot):
         motion[0] = robot.start[[tree(robot).joint_names.index(name) for name in robot.joint_names]]
     return motion
 
@@ -60,6 +65,8 @@ def model_id(robot: AnyRobot) -> str:
 
 def _declared(robot: AnyRobot) -> tuple[Any, ...]:
     """What the kind adds, in numbers."""
+    if isinstance(robot, GeneralRobot):
+        return (robot.declaration,)
     if isinstance(robot, LoopKinematics | ParallelRobot):
         loops = robot.loops
         return *loops[:3], *(robot.home if isinstance(robot, ParallelRobot) else ())
@@ -101,6 +108,11 @@ def described(robot: AnyRobot) -> list[str]:
     if isinstance(robot, SpringRobot):
         lines.append(("spring joints", robot.spring_joints))
     lines.append(("coupled motors", couplings(tree(robot))))
+    if isinstance(robot, GeneralRobot):
+        roles = robot.roles
+        lines += [("motion given", roles.given), ("state", roles.state), ("follows", roles.follows),
+                  ("elastic joints", robot.elastic_joints), ("contacts", [cut.name for cut in roles.contacts]),
+                  ("wheels", [wheel.name for wheel in roles.wheels])]
     payloads = tree(robot).payloads
     lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in payloads.items()]))
     return [type(robot).__name__, *(f"{what}: {some(values)}" for what, values in lines if values)]

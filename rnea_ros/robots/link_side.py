@@ -16,6 +16,7 @@ from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .floating import FloatingRobot
 from .floating_closed_loops import FloatingLoopRobot
+from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .parallel import ParallelRobot
 from .protocol import AnyRobot
@@ -32,6 +33,9 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
     base : of a robot whose base moves: how it stands, at rest, for nobody knows how it will move
     InputError where such a motion does not decide the torques.
     """
+    if isinstance(robot, GeneralRobot):
+        raise InputError(f"robot '{robot.name}' is a GeneralRobot: planning and scaling of motions are not served for this "
+                         "combination of base, loops, springs and motors yet")
     if isinstance(robot, FloatingRobot | FloatingLoopRobot):
         if base is None:
             raise InputError(f"the base of robot '{robot.name}' is free: a motion of the joints alone does not say how it "

@@ -85,8 +85,8 @@ def kind(file: RobotFile) -> str:
         return SERVED[frozenset(found)]
     if PLATFORM in found:
         together = some([*sorted(found - {LOOPS, PLATFORM}), *others])
-        raise ModelError(f"declares platform with {together}, which is not served. Write the platform as a link of the tree instead, "
-                         "behind the joints of one leg, and the other legs as loops", file.where)
+        raise ModelError(f"declares platform with {together}, which is not served. Write the platform as a link of the tree "
+                         "instead, behind the joints of one leg, and the other legs as loops", file.where)
     return "GeneralRobot"
 
 

@@ -11,6 +11,7 @@ from ..errors import InputError
 from . import kinds
 from .closed_loops import LoopKinematics
 from .elastic import ElasticRobot
+from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .parallel import ParallelRobot
 from .protocol import AnyRobot
@@ -25,7 +26,7 @@ def rehearse(robot: AnyRobot, links: Iterable[str] = ()) -> list[str]:
     links: those that external wrenches will push, each alone, and whose poses and Jacobians will be asked for
     """
     motion = list(kinds.rest(robot))
-    state: dict[str, Any] = {"base": BaseState()} if isinstance(robot, kinds.MOVING) else {}
+    state: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
     calls = _calls(robot, motion, state)
     for link in links:
         calls |= _calls_on(robot, link, motion, state)
@@ -53,7 +54,7 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
     q, qd, still = motion[0], motion[1], np.zeros(robot.n)
     to_torque = motion[:robot.order]
     moved = dict(state)
-    if isinstance(robot, ElasticRobot) and robot.elastic_joints:
+    if isinstance(robot, ElasticRobot | GeneralRobot) and robot.elastic_joints:
         rest = np.zeros(len(robot.elastic_joints))
         moved |= {"q_motor": rest, "qd_motor": rest}
     calls: dict[str, Callable[[], Any]] = {
@@ -72,6 +73,6 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
                   "energy": lambda: robot.energy(q, qd)}
     if isinstance(robot, LoopKinematics | ParallelRobot):
         calls["tracker"] = lambda: robot.tracker().follow(q, *motion[1:4])
-    if isinstance(robot, kinds.MOVING):
+    if kinds.has_moving_base(robot) and not isinstance(robot, GeneralRobot):
         calls["prescribed_base"] = lambda: robot.prescribed_base(*motion, **state)
     return calls

@@ -1,15 +1,14 @@
 """Roles of a robot's coordinates and efforts, from its robot file.
 
-| declared                     | motion of the coordinate                        | effort                                      |
-|------------------------------|-------------------------------------------------|---------------------------------------------|
-| joint with a motor           | given                                           | wanted                                      |
-| `springs`, `passive`         | state: position and velocity are inputs         | known: spring and damper, or zero           |
-| other joint of a loop        | follows                                         | known: friction                             |
-| `elastic_joints`             | joint given; its motor follows                  | joint: spring; motor: wanted                |
-| `base: floating`             | state                                           | known: zero                                 |
-| `base: prescribed`           | given                                           | wanted: the base wrench                     |
-| `base: floating` and `wheels`| placed: the pose is an input, velocities follow | known: zero                                 |
-| `ground_contacts`            | base given, joints of the supporting legs follow | wanted, of least norm (`actuation_weights`) |
+    declared                      motion of the coordinate                            effort
+    joint with a motor            given                                               wanted
+    `springs`, `passive`          state: position and velocity are inputs             known: spring and damper, or zero
+    other joint of a loop         follows                                             known: friction
+    `elastic_joints`              joint given, its motor follows                      joint: spring; motor: wanted
+    `base: floating`              state                                               known: zero
+    `base: prescribed`            given                                               wanted: the base wrench
+    `wheels`                      base placed: its pose is an input, velocity follows known: zero
+    `ground_contacts`             base given, joints of supporting legs follow        wanted, of least norm
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 
 from ..algebra.vectors import rpy
 from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Wheel
-from ..algorithms.kinematics import base_poses
+from ..algorithms.kinematics import base_poses, within
 from ..algorithms.mixed_joints import Motor
 from ..errors import ModelError, some
 from ..model.robot_file.robot_file import RobotFile
@@ -90,10 +89,11 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     _check(file, model, passive, loops, contacts, wheels)
     springs = tuple(JointSpring(names.index(name), float(entry["stiffness"]), float(entry.get("rest", 0.0)),
                                 float(entry.get("damping", 0.0))) for name, entry in sprung.items())
+    no_names: tuple[str, ...] = ()
     if loops is None:
         actuated = tuple(name for name in names if name not in sprung and name not in passive)
         state = tuple(name for name in names if name not in actuated)
-        given, follows = actuated, ()
+        given, follows = actuated, no_names
     else:
         active = {names[k] for k in loops.active}
         actuated = tuple(name for name in names if name in active)
@@ -102,18 +102,20 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     if weights is not None:
         unknown = [name for name in weights if name not in actuated]
         if unknown:
-            raise ModelError(f"actuation_weights: {some(unknown)} has no motor; joints with motors are {some(actuated)}", file.where)
+            raise ModelError(f"actuation_weights: {some(unknown)} has no motor; joints with motors are {some(actuated)}",
+                             file.where)
     if loops is not None and weights is not None:
-        given = _independent(_closed_jacobians(model, loops, backend), names, state, actuated)
+        in_file = [names[k] for k in loops.active]
+        given = _independent(_closed_jacobians(model, loops, backend), names, state, in_file)
     if contacts:
         weights = weights or {}
         given = _independent(_contact_jacobians(model, contacts), names, state, actuated)
-    follows = tuple(name for name in names if name in follows or name in actuated and name not in given)
+    follows = tuple(name for name in names if name in follows or (name in actuated and name not in given))
     if loops is not None:
         independent = tuple(k for k, name in enumerate(names) if name in given or name in state)
         loops = replace_active(loops, independent)
-    return DeclaredRoles(given, state, follows, actuated, loops, contacts, wheels, springs, motors, rotors, weights, motor_names,
-                         file.where)
+    return DeclaredRoles(given, state, follows, actuated, loops, contacts, wheels, springs, motors, rotors, weights,
+                         motor_names, file.where)
 
 
 def replace_active(loops: Loops, active: tuple[int, ...]) -> Loops:
@@ -174,14 +176,14 @@ def _wheels(model: Model, file: RobotFile) -> tuple[Wheel, ...]:
 
 def _independent(jacobians: Sequence[np.ndarray], names: Sequence[str], state: Sequence[str],
                  actuated: Sequence[str]) -> tuple[str, ...]:
-    """Return the first actuated joints whose motion may be given: the constraints then still determine all others."""
+    """Return the first actuated joints whose motion may be given: the constraints still determine all others then."""
     given: list[str] = []
     for name in actuated:
         others = [k for k, other in enumerate(names) if other not in state and other not in given and other != name]
         free = [k for k, other in enumerate(names) if other not in state and other not in given]
         if all(_rank(J[:, others]) == _rank(J[:, free]) for J in jacobians):
             given.append(name)
-    return tuple(given)
+    return tuple(name for name in names if name in given)
 
 
 def _rank(J: np.ndarray) -> int:
@@ -210,7 +212,6 @@ def _contact_jacobians(model: Model, contacts: Sequence[Cut]) -> list[np.ndarray
     for _ in range(TRIAL_POSES):
         q = rng.normal(size=model.n)
         poses = base_poses(model, q)
-        anchors = [(poses[cut.second.link].R @ cut.second.R, poses[cut.second.link].p + poses[cut.second.link].R @ cut.second.P)
-                   for cut in contacts]
+        anchors = [within(poses[cut.second.link], (cut.second.R, cut.second.P)) for cut in contacts]
         found.append(np.array(equations.constraint_jacobian(np.eye(3), np.zeros(3), q, anchors), dtype=float))
     return found

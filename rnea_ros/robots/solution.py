@@ -2,8 +2,9 @@
 
     sum_j A_ij y_j^(k + d_j) = -f_i^(k + c_i)  with the unknown derivatives at zero,     A_ij = d f_i / d y_j^(d_j - c_i)
 
-One matrix A serves all stages k >= 0 (Pryce 2001, section 4). The rows f and the blocks of A are traced and compiled once for each
-structure; the dense solve is numpy's. Least squares by singular values replace it where rows or unknowns depend on one another.
+One matrix A serves all stages k >= 0 (Pryce 2001, section 4). The rows f and the blocks of A are traced and compiled once for
+each structure; the dense solve is numpy's. Least squares by singular values replace it where rows or unknowns depend on one
+another.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Solution:
     """Everything that follows from a motion, by name; derivatives from order 0 up, as many as were asked for.
 
     positions : {coordinate: (q, q', q'', ...)} of joints and motors behind springs [rad, m]
-    base      : (k, 6) velocity, acceleration, ... of a moving base: the numbers of its velocity along its axes, and their rates
+    base      : (k, 6) velocity, acceleration, ... of a moving base: the numbers of its velocity along its axes, and their
+                rates
     efforts   : {actuated coordinate: (tau, tau', ...)} [N m, N]
     multipliers : {constraint: (lambda, lambda', ...)} [N, N m]
     open_multipliers : those that the equations leave open, as of over-constrained loops; their values are of least norm
@@ -135,7 +137,7 @@ class Solver:
             full[:n, parts["tau"]] = np.where(gap[:n, parts["tau"]] == 0, -equations.selection, 0.0)
             if structure.optimal:
                 e, at = len(equations.actuated), n + m
-                full[at:at + e, parts["tau"]] = np.diag(equations.weights)
+                full[at:at + e, parts["tau"]] = np.diag(np.asarray(equations.weights))
                 full[at:at + e, parts["nu"]] = -equations.selection.T
                 full[at + e:at + e + m, parts["nu"]] = J
                 full[at + e + m:, parts["nu"]] = M[structure.free]
@@ -168,14 +170,29 @@ class Solver:
 
         return self._evaluated("constraint bias", evaluate, situation, x=x, v=v)[0]
 
+    def jacobian_rate(self, x: np.ndarray, v: np.ndarray, situation: Situation) -> np.ndarray:
+        """Return the rate (m, N) of `jacobian` along velocities v (N,)."""
+        def evaluate(R, p, x, v, **rest):
+            pose = R.reshape(3, 3), p
+            at = _series(pose, [v[:6]], 1) if self.equations.base else pose
+            return [derivative(self.equations.constraint_jacobian(*at, jets(x, v), _anchors(rest)), 1)]
+
+        return self._evaluated("J rate", evaluate, situation, x=x, v=v)[0]
+
     def dynamics(self, x: np.ndarray, v: np.ndarray, a: np.ndarray, situation: Situation) -> np.ndarray:
-        """Return the efforts (N,) of all coordinates, constraint forces left out."""
+        """Return the efforts (N,) of all coordinates under the loads of the situation, constraint forces left out."""
+        points = [(link, point) for link, point, _ in situation.world_wrenches]
+        lengths = {link: len(values) for link, values in situation.wrenches.items()}
+
         def evaluate(R, p, x, v, a, **rest):
-            return [self.equations.dynamics(R.reshape(3, 3), Rates(x, v, a))]
+            wrenches = {link: rest[f"wrench{link}"][:6] for link in lengths}
+            world = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
+            return [self.equations.dynamics(R.reshape(3, 3), Rates(x, v, a), wrenches, world)]
 
-        return self._evaluated("dynamics", evaluate, situation, x=x, v=v, a=a)[0]
+        return self._evaluated(("dynamics", situation.key), evaluate, situation, x=x, v=v, a=a)[0]
 
-    def gravity(self, x: np.ndarray, v: np.ndarray, multipliers: np.ndarray, situation: Situation) -> tuple[np.ndarray, np.ndarray]:
+    def gravity(self, x: np.ndarray, v: np.ndarray, multipliers: np.ndarray,
+                situation: Situation) -> tuple[np.ndarray, np.ndarray]:
         """Return gravity's share g (N,) of `dynamics`, and g' - J'^T lambda along v, lambda (m,) held constant."""
         equations, zero = self.equations, np.zeros(len(x))
 
@@ -193,8 +210,9 @@ class Solver:
         return static, rate
 
     def _evaluated(self, name, evaluate, situation, **blocks):
-        """The outputs of a kernel of the base's pose, the contacts' anchors and these blocks."""
-        place = Situation(situation.R, situation.p, situation.anchors)
+        """The outputs of a kernel of the situation (without its loads, if the name is a plain word) and these blocks."""
+        loaded = isinstance(name, tuple)
+        place = situation if loaded else Situation(situation.R, situation.p, situation.anchors)
         if name not in self._kernels:
             sizes = {**place.sizes(), **{key: len(value) for key, value in blocks.items()}}
             self._kernels[name] = kernel.build(evaluate, sizes, self.backend)
@@ -224,7 +242,8 @@ class Solver:
         """f_i^(k + c_i) of these rows."""
         key = (k, situation.key)
         if key not in self._kernels:
-            self._kernels[key] = kernel.build(*self._traced(k, rows, situation), self.backend)
+            evaluate, sizes = self._traced(k, rows, situation)
+            self._kernels[key] = kernel.build(evaluate, sizes, self.backend)
         orders = self._orders_needed(k, rows)
         return self._kernels[key](np.concatenate((*situation.blocks(), Y[:orders].ravel())))[0]
 
@@ -246,6 +265,7 @@ class Solver:
         def evaluate(R, p, y, **rest):
             Y = y.reshape(orders, equations.size).copy()
             Y[vanishing] = 0.0
+            X = np.concatenate((Y[:, :n], np.zeros((3, n))))
             pose, anchors = (R.reshape(3, 3), p), _anchors(rest)
             found: dict[int, Any] = {}
             for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):
@@ -253,8 +273,7 @@ class Solver:
                 if here:
                     order = int(k + structure.c[here].max())
                     at = _series(pose, Y[1:, :6], order) if equations.base else pose
-                    x, v, a = (jets(*(Y[s] if s < orders else np.zeros(equations.size) for s in range(start, start + order + 1)))[:n]
-                               for start in range(3))
+                    x, v, a = (jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3))
                     y_of = {name: jets(*Y[:order + 1, part]) for name, part in parts.items() if name != "x"}
                     if begin == 0:
                         loads = {"wrenches": _wrenches(rest, lengths, order), "world_wrenches": [
@@ -263,7 +282,8 @@ class Solver:
                     elif begin == n:
                         values = equations.constraint_rows(*at, x, v, anchors)
                     else:
-                        values = equations.optimality_rows(*at, x, y_of["tau"], y_of["nu"], y_of["kappa"], structure.free, anchors)
+                        adjoint = y_of["nu"], y_of["kappa"]
+                        values = equations.optimality_rows(*at, x, y_of["tau"], *adjoint, structure.free, anchors)
                     found |= {i: derivative([values[i - begin]], int(k + structure.c[i]))[0] for i in here}
             return [[found[i] for i in rows]]
 
@@ -288,7 +308,8 @@ class _Factor:
                 inverse = np.linalg.inv(self._scaled)
             except np.linalg.LinAlgError:
                 inverse = np.full(A.shape, np.inf)
-            if np.abs(inverse).sum(axis=0).max(initial=0.0) * np.abs(self._scaled).sum(axis=0).max(initial=0.0) < MAX_CONDITION:
+            sizes = [np.abs(part).sum(axis=0).max(initial=0.0) for part in (inverse, self._scaled)]
+            if sizes[0] * sizes[1] < MAX_CONDITION:
                 self._inverse = inverse
         if self._inverse is None:
             self._decompose()
@@ -321,24 +342,24 @@ class _Factor:
             row = int(self._rows[left.argmax()])
             names = self._structure.row_labels
             raise InputError(f"the motion is not one that {names[row] if row < len(names) else 'the actuation'} allows: its "
-                             f"equation is violated by {left.max():.3g}; constraints and unactuated coordinates decide a part of "
-                             "the motion, which then must not be given otherwise")
+                             f"equation is violated by {left.max():.3g}; constraints and unactuated coordinates decide a part "
+                             "of the motion, which then must not be given otherwise")
         return np.asarray(-z / self._size)
 
     def _not_determined(self, k: int) -> InputError:
         labels, n = self._structure.labels, len(self._structure.equations.coordinates)
         motions, efforts = ([labels[j] for j in self._undetermined if (j < n) is wanted] for wanted in (True, False))
         if efforts:
-            return InputError(f"{some(efforts)}: more efforts are wanted than the motion decides; give actuation_weights for the "
-                              "least efforts, or actuate fewer joints")
-        why = ("the constraints do not decide them at this pose (it is singular), or nothing does: declare a spring, or name them "
-               "under passive" if k < 0 else "no mass, spring or constraint decides them at this pose")
+            return InputError(f"{some(efforts)}: more efforts are wanted than the motion decides; give actuation_weights for "
+                              "the least efforts, or actuate fewer joints")
+        why = ("the constraints do not decide them at this pose (it is singular), or nothing does: declare a spring, or name "
+               "them under passive" if k < 0 else "no mass, spring or constraint decides them at this pose")
         return InputError(f"motion of {some(motions)} is not determined: {why}")
 
 
 def _anchors(blocks: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     """Poses from the kernel's blocks."""
-    found = []
+    found: list[tuple[Any, Any]] = []
     while f"anchor{len(found)}" in blocks:
         block = blocks[f"anchor{len(found)}"]
         found.append((block[:9].reshape(3, 3), block[9:]))
@@ -347,7 +368,7 @@ def _anchors(blocks: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 
 def _wrenches(blocks: Mapping[str, Any], lengths: Mapping[int, int], order: int) -> dict[int, Any]:
     """Wrenches as series up to `order`; derivatives that are not given are zero."""
-    found = {}
+    found: dict[int, Any] = {}
     for link, length in lengths.items():
         given = blocks[f"wrench{link}"].reshape(length, 6)
         found[link] = jets(*(given[k] if k < length else np.zeros(6) for k in range(order + 1)))

@@ -1,8 +1,9 @@
 """Structure of a robot's equations for one choice of roles: what is unknown, and how often each row is differentiated.
 
-Roles of a coordinate: given (all derivatives are inputs), state (position and velocity are inputs), placed (the position is), follows
-(none is). Roles of an effort: wanted (unknown) or known (an input). The signature matrix comes from derivatives at a random state, the
-offsets from algorithms/structural_analysis.py; rank and singularity are judged at the actual state, in solution.py.
+Roles of a coordinate: given (all derivatives are inputs), state (position and velocity are inputs), placed (the position is),
+                       follows
+(none is). Roles of an effort: wanted (unknown) or known (an input). The signature matrix comes from derivatives at a random
+state, the offsets from algorithms/structural_analysis.py; rank and singularity are judged at the actual state, in solution.py.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Structure:
         self.sigma = sigma
         self._set_offsets()
         coordinate = self.columns < n
-        self.low_entries: list[tuple[int, int]] = []  # (order 0 or 1, coordinate) of dynamics columns with an entry of that order
+        self.low_entries: list[tuple[int, int]] = []  # (order 0 or 1, coordinate) of columns with an entry of that order
         if self.undecided or (self.d[coordinate][None, :] - self.c[:n, None] < 2).any():  # rows that x or x' alone may decide
             for k, slope in enumerate(slopes()):
                 sigma[:n, :n][_present(slope) & (sigma[:n, :n] < k)] = k
@@ -103,8 +104,8 @@ class Structure:
         self.undecided = self._undecided()
 
     def _undecided(self) -> tuple[str, ...]:
-        """Names of coordinates with a derivative below the d-th that is neither an input nor decided by an equation, and of efforts
-        that no equation decides."""
+        """Names of coordinates with a derivative below the d-th that is neither an input nor decided by an equation, and of
+        efforts that no equation decides."""
         tight = np.where(self.sigma[:, self.columns] == self.d[None, :] - self.c[:, None], 1, 0)
         n, m = len(self.equations.coordinates), len(self.equations.constraints)
         tight[:, (self.columns < n) | (self.columns >= n + m)] *= 1000  # multipliers may be open, motions and efforts may not
@@ -115,7 +116,7 @@ class Structure:
             matched = {int(columns[b]) for a, b in zip(i, j, strict=True) if tight[rows[a], columns[b]]}
             for column in set(columns.tolist()) - matched:
                 number = self.columns[column]
-                if number < n or n + m <= number < len(self.labels) and not self.optimal:
+                if number < n or (n + m <= number < len(self.labels) and not self.optimal):
                     found[self.labels[number]] = None
         return tuple(found)
 
@@ -156,7 +157,10 @@ class Structure:
         return stages - 1 + max(needed, default=2)
 
     def stage(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows that are solved in stage k, and which of the columns they decide. phi(x) = 0 itself is solved before."""
+        """Return the rows that are solved in stage k, and which of the columns they decide.
+
+        phi(x) = 0 itself is solved before.
+        """
         n, least = len(self.equations.coordinates), np.zeros(len(self.c), dtype=int)
         least[n:n + self.equations.holonomic] = 1
         rows = np.flatnonzero(self.c + k >= least)

@@ -1,7 +1,8 @@
-"""Random machines that combine bases, loops, springs, passive and elastic joints; and their torques by Pinocchio with multipliers.
+"""Random machines that combine bases, loops, springs, passive and elastic joints; and their torques by Pinocchio with
+multipliers.
 
-The equations of motion M a + h = S tau + J^T lambda and J a + drift = 0 are built from Pinocchio's terms and integrated in time (DOP853);
-torque rates are differences of tenth order along that motion.
+The equations of motion M a + h = S tau + J^T lambda and J a + drift = 0 are built from Pinocchio's terms and integrated in
+time (DOP853); torque rates are differences of tenth order along that motion.
 """
 
 from __future__ import annotations
@@ -37,34 +38,37 @@ class Machine:
     cuts: dict = field(default_factory=dict)
 
 
-def _link(rng, name: str) -> str:
+def link(rng, name: str) -> str:
     V = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     a, b, c = rng.uniform(0.01, 0.05, 3)
     I = V @ np.diag([a + b, b + c, c + a]) @ V.T
     entries = " ".join(f'i{"xyz"[i]}{"xyz"[j]}="{float(I[i, j])!r}"' for i in range(3) for j in range(i, 3))
-    return (f'<link name="{name}"><inertial><origin xyz="{text(0.1 * rng.normal(size=3))}"/><mass value="{float(rng.uniform(0.5, 2.0))!r}"/>'
+    mass = float(rng.uniform(0.5, 2.0))
+    return (f'<link name="{name}"><inertial><origin xyz="{text(0.1 * rng.normal(size=3))}"/><mass value="{mass!r}"/>'
             f'<inertia {entries}/></inertial></link>')
 
 
-def machine(seed: int, joints: int = 6, base: str = "fixed", loops: int = 0, springs: int = 0, passive: int = 0, elastic: int = 0,
-            prismatic: float = 0.2) -> Machine:
-    """Return a random tree; `loops` cut joints join links of it, whose last joints follow."""
+def machine(seed: int, joints: int = 6, base: str = "fixed", loops: int = 0, springs: int = 0, passive: int = 0,
+            elastic: int = 0, redundant: int = 0, prismatic: float = 0.2, types=("spherical", "point_on_axis")) -> Machine:
+    """Return a random tree; `loops` cut joints join links of it, some joints follow; `redundant` ones of these have motors."""
     rng = np.random.default_rng(seed)
     names, parents = [f"j{k}" for k in range(joints)], [int(rng.integers(max(0, k - 2), k + 1)) for k in range(joints)]
-    body = _link(rng, "l0")
+    body = link(rng, "l0")
     for k, (name, parent) in enumerate(zip(names, parents, strict=True)):
         kind = "prismatic" if rng.random() < prismatic else "revolute"
-        body += _link(rng, f"l{k + 1}")
+        body += link(rng, f"l{k + 1}")
         body += (f'<joint name="{name}" type="{kind}"><parent link="l{parent}"/><child link="l{k + 1}"/>'
-                 f'<origin xyz="{text(0.3 * rng.normal(size=3))}" rpy="{text(rng.normal(size=3))}"/><axis xyz="{text(rng.normal(size=3))}"/>'
+                 f'<origin xyz="{text(0.3 * rng.normal(size=3))}" rpy="{text(rng.normal(size=3))}"/>'
+                 f'<axis xyz="{text(rng.normal(size=3))}"/>'
                  '<limit lower="-9" upper="9" effort="1" velocity="1"/></joint>')
     urdf = f'<robot name="machine{seed}">{body}</robot>'
     q = dict(zip(names, rng.uniform(-1.0, 1.0, joints).tolist(), strict=True))
-    cuts, follows = _loops(rng, urdf, names, q, loops)
+    cuts, follows = _loops(rng, urdf, names, q, loops, types)
     others = [name for name in names if name not in follows]
     rng.shuffle(others)
-    sprung, loose, behind = others[:springs], others[springs:springs + passive], others[springs + passive:springs + passive + elastic]
-    given = [name for name in names if name in others[springs + passive:]]
+    sprung, loose, driven = others[:springs], others[springs:springs + passive], others[springs + passive:]
+    behind = driven[:elastic]
+    given = [name for name in names if name in driven]
     file: dict = {"version": 1, "base": base}
     if sprung:
         file["springs"] = {name: {"stiffness": float(rng.uniform(20.0, 60.0)), "rest": float(q[name] + 0.2 * rng.normal()),
@@ -75,12 +79,14 @@ def machine(seed: int, joints: int = 6, base: str = "fixed", loops: int = 0, spr
         file["elastic_joints"] = {name: {"stiffness": float(rng.uniform(80.0, 200.0))} for name in behind}
         file["drives"] = {name: {"gear_ratio": 20.0, "rotor_inertia": float(rng.uniform(1e-4, 5e-4))} for name in behind}
     if cuts:
-        file["loops"] = {"active": given, "cut_joints": cuts, "start": q}
+        file["loops"] = {"active": [*given, *follows[:redundant]], "cut_joints": cuts, "start": q}
+    if redundant:
+        file["actuation_weights"] = {name: float(rng.uniform(0.5, 2.0)) for name in (*given, *follows[:redundant])}
     state = [name for name in names if name in (*sprung, *loose)]
     return Machine(urdf, file, q, given, state, follows, [name for name in names if name in behind], base, cuts)
 
 
-def _loops(rng, urdf, names, q, count):
+def _loops(rng, urdf, names, q, count, types):
     """Cut joints that are closed at q, between random links, and the joints that follow, chosen for a good Jacobian."""
     body, cuts, taken = Body(urdf), {}, []
     order = [body.number[name] for name in names]
@@ -91,7 +97,7 @@ def _loops(rng, urdf, names, q, count):
         if len(cuts) == count:
             break
         a, b = rng.choice(len(names) + 1, 2, replace=False)
-        kind = str(rng.choice(["spherical", "point_on_axis"]))
+        kind = str(rng.choice(types))
         first = {"link": f"l{a}", "xyz": (0.2 * rng.normal(size=3)).tolist(), "rpy": pointing(rng.normal(size=3))}
         pose = _pose(body, data, first)
         second_link = data.oMf[body.model.getFrameId(f"l{b}")]
@@ -133,7 +139,9 @@ def jacobian(body, cuts, q):
 
 
 class Truth:
-    """Motion of a machine in time, by Pinocchio with multipliers: given joints along sines, everything else by its equations."""
+    """Motion of a machine in time, by Pinocchio with multipliers: given joints along sines, everything else by its
+    equations.
+    """
 
     def __init__(self, of: Machine, seed: int = 0, gravity=(0.0, 0.0, -9.81)):
         self.machine, rng = of, np.random.default_rng(1000 + seed)
@@ -143,9 +151,12 @@ class Truth:
         self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"])) for cut in of.cuts.values()]
         n, number = self.body.model.nv, self.body.number
         self.number = number
-        self.amplitude, self.frequency, self.phase = rng.uniform(0.1, 0.4, n), rng.uniform(1.0, 3.0, n), rng.uniform(0.0, 6.0, n)
+        self.amplitude, self.frequency = rng.uniform(0.1, 0.4, n), rng.uniform(1.0, 3.0, n)
+        self.phase = rng.uniform(0.0, 6.0, n)
         self.given = [number[name] for name in of.given] + (list(range(6)) if of.base == "prescribed" else [])
         self.loose = [k for k in range(n) if k not in self.given]
+        self.weights = {number[name]: weight for name, weight in of.file.get("actuation_weights", {}).items()}
+        self.motors = [*self.given, *(k for k in self.weights if k not in self.given)]
         start = np.zeros(n)
         for name, value in of.q.items():
             start[number[name]] = value
@@ -162,7 +173,10 @@ class Truth:
         self.X0 = np.concatenate((q, v))
 
     def driven(self, t):
-        """Position beside the start, velocity, acceleration, ... up to order 6 of the given coordinates; a base's are quasi-velocities."""
+        """Position beside the start, velocity, acceleration, ...
+
+        up to order 6 of the given coordinates; a base's are quasi-velocities.
+        """
         A, w, phase = (x[self.given] for x in (self.amplitude, self.frequency, self.phase))
         found = [A * w**k * np.sin(w * t + phase + 0.5 * np.pi * k) for k in range(8)]
         return [found[0] - A * np.sin(phase), *found[1:]]
@@ -195,11 +209,17 @@ class Truth:
         drift = np.concatenate([one for _, one in found]) if found else np.zeros(0)
         a = np.zeros(model.nv)
         a[self.given] = accelerations
-        S = np.eye(model.nv)[:, self.given]
-        A = np.block([[M[:, self.loose], -S, -J.T], [J[:, self.loose], np.zeros((len(J), len(self.given) + len(J)))]])
-        found = np.linalg.solve(A, np.concatenate((-h - M @ a, -drift - J @ a)))
+        S = np.eye(model.nv)[:, self.motors]
+        A = np.block([[M[:, self.loose], -S, -J.T], [J[:, self.loose], np.zeros((len(J), len(self.motors) + len(J)))]])
+        right = np.concatenate((-h - M @ a, -drift - J @ a))
+        if self.weights:  # least efforts: stationarity with multipliers for the equations of motion
+            W = np.zeros(A.shape[1])
+            W[len(self.loose):len(self.loose) + len(self.motors)] = [self.weights.get(k, 0.0) for k in self.motors]
+            A = np.block([[np.diag(W), A.T], [A, np.zeros((len(A), len(A)))]])
+            right = np.concatenate((np.zeros(len(W)), right))
+        found = np.linalg.solve(A, right)
         a[self.loose] = found[:len(self.loose)]
-        return q, v, a, found[len(self.loose):len(self.loose) + len(self.given)]
+        return q, v, a, found[len(self.loose):len(self.loose) + len(self.motors)]
 
     def _slope(self, t, X):
         q, v, a, _ = self.equations(t, X)
@@ -238,7 +258,8 @@ class Truth:
         effort, effort_rate = efforts[5].copy(), rates[0].copy()
         for name in self.machine.elastic:
             k, drive = self.given.index(self.number[name]), self.machine.file["drives"][name]
-            inertia, stiffness = drive["rotor_inertia"] * drive["gear_ratio"]**2, self.machine.file["elastic_joints"][name]["stiffness"]
+            inertia = drive["rotor_inertia"] * drive["gear_ratio"]**2
+            stiffness = self.machine.file["elastic_joints"][name]["stiffness"]
             motion = self.driven(0.0)
             effort[k] += inertia * (motion[2][k] + rates[1][k] / stiffness)
             effort_rate[k] += inertia * (motion[3][k] + rates[2][k] / stiffness)
@@ -264,6 +285,8 @@ class Truth:
         a = base.classical(Vd)
         w, wd = V[3:], Vd[3:]
         linear = Vdd[:3] + np.cross(wd, V[:3]) + np.cross(w, Vd[:3]) + np.cross(w, a[:3])
+        if robot.order > 3:
+            return motion, {"base": base, "base_rates": [derivatives[k][-6:] for k in range(2, robot.order + 1)]}
         return motion, {"base": base, "base_acceleration": a,
                         "base_jerk": np.concatenate((linear, Vdd[3:] + np.cross(w, wd)))}
 

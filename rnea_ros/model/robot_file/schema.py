@@ -120,27 +120,27 @@ SPRINGS = _each("joint", "Joints without a motor, held by a spring alone. Its to
     ("stiffness",)), least=1)
 
 PASSIVE = {"type": "array", "items": _name("joint", "A joint without motor and spring."), "minItems": 1,
-           "description": "Joints without motor and spring whose position and velocity are measured: their accelerations follow."}
+           "description": "Joints without motor and spring: position and velocity are inputs, accelerations follow."}
 
-ACTUATION_WEIGHTS = _each("joint", "Weights of redundant motors: their torques are the least in the sum of weight torque^2. Without an "
-                          "entry the weight is 1.", _positive("Weight of one motor [1/(N m)^2, 1/N^2]."), least=1)
+ACTUATION_WEIGHTS = _each("joint", "Weights of redundant motors: their torques minimise the sum of weight torque^2; default 1 "
+                          "each.", _positive("Weight of one motor [1/(N m)^2, 1/N^2]."), least=1)
 
-GROUND_CONTACTS = _each("", "Contacts that hold a link in the world while the robot stands, by any name; the motion of the base is "
-                        "given then.", _object("One contact.", {
+GROUND_CONTACTS = _each("", "Contacts that hold a link in the world while the robot stands, by any name; the motion of "
+                        "the base is given then.", _object("One contact.", {
     "link": _name("link", "Link that is held."),
     "type": _word("What the ground leaves free: fixed holds the whole frame, spherical its origin.", *CUT_JOINT_TYPES),
     "xyz": _numbers("Origin of the contact's frame in the frame of the link; default 0 0 0 [m].", 3),
     "rpy": _numbers("Its turn, as in a URDF; default 0 0 0 [rad].", 3)}, ("link", "type")), least=1)
 
-WHEELS = _each("", "Wheels that roll on the plane z = 0 of the world without slipping, by any name; the base's velocity follows.", _object(
-    "One wheel, a thin disc.", {
+WHEELS = _each("", "Wheels that roll on the plane z = 0 of the world without slipping, by any name; the velocity of the base "
+               "follows.", _object("One wheel, a thin disc.", {
         "link": _name("link", "Link of the wheel."),
         "axis": _numbers("Axis of the wheel in the frame of the link; any length but zero [-].", 3),
         "center": _numbers("Center of the wheel in the frame of the link; default 0 0 0 [m].", 3),
         "radius": _positive("Radius of the wheel [m]."),
         "holds": {"type": "array", "items": {"enum": ["along", "across", "normal"]}, "minItems": 1, "uniqueItems": True,
-                  "description": "Directions in which the lowest point has no velocity: along the track, across it, normal to the "
-                                 "ground; default along, across."}}, ("link", "axis", "radius")), least=1)
+                  "description": "Directions in which the lowest point has no velocity: along the track, across it, normal to "
+                                 "the ground; default along, across."}}, ("link", "axis", "radius")), least=1)
 
 PAYLOADS = _each("link", "Rigid bodies that links carry beside what the URDF says.", _object(
     "What one link carries.", {

@@ -120,7 +120,7 @@ class QueryNode(Node):
         if isinstance(robot, Robot):
             tried(robot)
         else:
-            base: dict[str, Any] = {"base": BaseState()} if isinstance(robot, kinds.MOVING) else {}
+            base: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
             robot.torque_and_rate(*kinds.rest(robot), **base)
         return ServedRobot(robot, kinds.trees(robot))
 
@@ -137,7 +137,7 @@ class QueryNode(Node):
             limits = joint_limits(self._settings.values, self._robot)
             info = model_info(self._robot, limits, self.get_clock().now().to_msg())
             self._robot.describe(info)
-            info.base = "floating" if isinstance(self._robot.robot, kinds.MOVING) else "fixed"
+            info.base = "floating" if kinds.has_moving_base(self._robot.robot) else "fixed"
             self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:

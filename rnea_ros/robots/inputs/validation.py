@@ -109,9 +109,12 @@ def held_base(model: Model) -> None:
         raise InputError(f"the base of robot '{model.name}' is free: FloatingRobot says how it moves, base='fixed' holds it")
 
 
-def only_plain_joints(model: Model, kind: str) -> None:
-    """Raise InputError for what only fixed trees (Robot) serve: friction by load, and motors of coupled transmissions."""
-    if model.coupled_motors:
+def only_plain_joints(model: Model, kind: str, couplings: bool = False) -> None:
+    """Raise InputError for what only fixed trees (Robot) serve: friction by load, and motors of coupled transmissions.
+
+    couplings: whether the kind serves coupled transmissions
+    """
+    if model.coupled_motors and not couplings:
         names = some([motor.name for motor in model.coupled_motors])
         raise InputError(f"couplings: a {kind} does not serve the coupled motors {names}; fixed trees (Robot) do. Remove the "
                          "section couplings from the robot file")

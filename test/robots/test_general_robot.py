@@ -1,0 +1,288 @@
+"""GeneralRobot: torques and rates of combinations of base, loops, springs and motors, against Pinocchio with multipliers and
+MuJoCo.
+"""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+import rnea_ros
+from rnea_ros import BaseState, InputError, ModelError, Robot
+from rnea_ros.robots.general import GeneralRobot
+from support.combined_machines import Truth, machine
+from support.ground_machines import HOLDS, TripodTruth, VehicleTruth, tripod, vehicle
+from support.robots import seeds
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+BASE = BaseState((0.1, 0.2, 0.3), (0.0, 0.6, 0.0, 0.8), (0.3, -0.2, 0.1, 0.5, -0.4, 0.2))
+COMBINATIONS = {
+    "free base, loop, springs": {"joints": 8, "base": "floating", "loops": 1, "springs": 2},
+    "free base, two loops, spring, passive joint": {"joints": 10, "base": "floating", "loops": 2, "springs": 1, "passive": 1},
+    "given base, loop, spring": {"joints": 8, "base": "prescribed", "loops": 1, "springs": 1},
+    "given base, spring, passive joint": {"base": "prescribed", "springs": 1, "passive": 1},
+    "loop, spring": {"joints": 7, "loops": 1, "springs": 1},
+    "passive joint": {"joints": 5, "passive": 1},
+    "redundant motors, loop, spring": {"joints": 8, "loops": 1, "redundant": 1, "springs": 1},
+    "redundant motors, free base, loop": {"joints": 8, "base": "floating", "loops": 1, "redundant": 2},
+    "elastic joint, loop": {"joints": 6, "loops": 1, "elastic": 1},
+    "elastic joint, free base, loop, spring": {"joints": 8, "base": "floating", "loops": 1, "elastic": 1, "springs": 1},
+    "elastic joint, given base": {"joints": 4, "base": "prescribed", "elastic": 1},
+}
+
+
+@cache
+def case(name: str, seed: int):
+    made = machine(seed, **COMBINATIONS[name])
+    truth, robot = Truth(made, seed), rnea_ros.load(made.urdf, made.file)
+    motion, state = truth.inputs(robot)
+    return robot, truth, motion, {**state, "guess": truth.guess(robot)}
+
+
+def off(ours, truth) -> float:
+    return float(np.abs(np.asarray(ours) - truth).max() / np.abs(truth).max())
+
+
+def cases():
+    """One random machine of each combination, twenty in `make campaign`."""
+    return [(name, seed) for name in COMBINATIONS for seed in seeds(1)]
+
+
+@pytest.mark.parametrize(("name", "seed"), cases())
+def test_efforts_and_rates_agree_with_pinocchio_and_differences_along_the_motion(name, seed):
+    robot, truth, motion, state = case(name, seed)
+    assert isinstance(robot, GeneralRobot)
+    found = robot.solve(*motion, **state)
+    v, a, jerk, effort, rate = truth.sample()
+    numbers = {number: joint for joint, number in truth.number.items()}
+    bases = ("base x", "base y", "base z", "base rx", "base ry", "base rz")
+    names = [bases[k] if truth.free and k < 6 else numbers[k] for k in truth.motors]
+    names = [f"motor of {one}" if one in robot.elastic_joints else one for one in names]
+    scale, rate_scale = np.abs(effort).max(), np.abs(rate).max()
+    exact = 1e-11 if not robot.elastic_joints else 1e-10  # differences of second order limit the comparison
+    assert max(abs(found.efforts[one][0] - value) for one, value in zip(names, effort, strict=True)) < exact * scale
+    exact = 1e-9 if not robot.elastic_joints else 1e-8  # of third order
+    assert max(abs(found.efforts[one][1] - value) for one, value in zip(names, rate, strict=True)) < exact * rate_scale
+    joints = list(truth.machine.q)
+    there = [truth.number[joint] for joint in joints]
+    assert off([found.positions[joint][1] for joint in joints], v[there]) < 1e-11
+    assert off([found.positions[joint][2] for joint in joints], a[there]) < 1e-11
+    if truth.free:
+        assert off(found.base[1], a[:6]) < 1e-11
+        assert off(found.base[2], jerk[:6]) < 1e-9
+    assert not found.open_multipliers
+
+
+@pytest.mark.parametrize("name", ["free base, loop, springs", "redundant motors, loop, spring"])
+def test_forward_dynamics_undoes_inverse_dynamics(name):
+    robot, truth, motion, state = case(name, 0)
+    tau = robot.inverse_dynamics(*motion[:3], **state)
+    found = robot.response(*motion[:2], tau, **state)
+    _, a, _, _, _ = truth.sample()
+    joints = list(truth.machine.q)
+    assert off([found.positions[joint][2] for joint in joints], a[[truth.number[joint] for joint in joints]]) < 1e-10
+
+
+def test_mass_matrix_and_bias_give_the_efforts_of_the_independent_coordinates():
+    robot, _, motion, state = case("free base, loop, springs", 0)
+    found = robot.solve(*motion, **state)
+    base = state["base"]
+    a = np.concatenate((base.classical(found.base[1]), [found.positions[name][2] for name in robot.joint_names]))
+    forces = robot.mass_matrix(motion[0], **state) @ a + robot.bias(motion[0], motion[1], **state)
+    driven = [robot.independent.index(name) for name in robot.roles.given]
+    assert off(forces[driven], [found.efforts[name][0] for name in robot.roles.given]) < 1e-11
+    others = np.delete(forces, driven)
+    assert np.abs(others).max() < 1e-11 * np.abs(forces).max()
+
+
+def test_jacobian_gives_the_velocity_of_a_link_and_its_rate():
+    robot, _, motion, state = case("free base, loop, springs", 0)
+    base, near = state["base"], {"guess": state["guess"]}
+    velocity = np.concatenate((base.velocity, motion[1]))
+    J = robot.jacobian("l8", motion[0], base=base, **near)
+    assert off(J @ velocity, robot.link_velocity("l8", motion[0], motion[1], base=base, **near)) < 1e-13
+    h, moved = 1e-3, []
+    for t in (-2, -1, 1, 2):
+        R = base.rotation
+        turn = np.linalg.norm(base.velocity[3:]) * t * h
+        axis = base.velocity[3:] / np.linalg.norm(base.velocity[3:])
+        quaternion = multiplied(base.quaternion, np.concatenate((np.sin(turn / 2.0) * axis, [np.cos(turn / 2.0)])))
+        there = BaseState(base.position + R @ base.velocity[:3] * t * h, quaternion, base.velocity)
+        moved.append(robot.jacobian("l8", motion[0] + motion[1] * t * h, base=there, **near))
+    difference = (moved[0] - 8.0 * moved[1] + 8.0 * moved[2] - moved[3]) / (12.0 * h)
+    assert off(robot.jacobian_rate("l8", motion[0], motion[1], base=base, **near), difference) < 1e-8
+
+
+def multiplied(a, b):
+    """Product of quaternions x y z w."""
+    return np.concatenate((a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3]), [a[3] * b[3] - a[:3] @ b[:3]]))
+
+
+def test_external_wrenches_and_their_rates_enter_as_differences_of_efforts():
+    """A wrench on a link does the same work as efforts J^T w; its rate (J^T w)' by differences."""
+    robot, _, motion, _ = case("passive joint", 0)
+    wrench, wrench_rate = np.array([3.0, -2.0, 1.0, 0.5, -0.4, 0.3]), np.array([1.0, 2.0, -1.0, 0.2, 0.1, -0.3])
+    plain = Robot.from_urdf(case("passive joint", 0)[1].machine.urdf)
+    found = robot.solve(*motion, wrenches={"l5": wrench}, wrench_rates={"l5": wrench_rate})
+    q, qd, qdd, qddd = (np.array([found.positions[name][k] for name in plain.joint_names]) for k in range(4))
+    tau, rate = plain.torque_and_rate(q, qd, qdd, qddd, wrenches={"l5": wrench}, wrench_rates={"l5": wrench_rate})
+    ours = np.array([found.efforts[name] if name in found.efforts else np.zeros(2) for name in plain.joint_names])
+    assert np.abs(ours[:, 0] - tau).max() < 1e-11 * np.abs(tau).max()
+    assert np.abs(ours[:, 1] - rate).max() < 1e-9 * np.abs(rate).max()
+
+
+@pytest.mark.parametrize(("robot_file", "urdf", "base"), [
+    ("palletiser.robot.yaml", "palletiser.urdf", None), ("five_bar.robot.yaml", "five_bar.urdf", "floating"),
+    ("hua_arm.robot.yaml", "hua_arm.urdf", None)])
+def test_one_kind_alone_is_what_its_own_class_gives(robot_file, urdf, base):
+    old = rnea_ros.load(URDF / urdf, URDF / robot_file, base=base)
+    general = GeneralRobot(Robot.from_urdf(URDF / urdf, base=base or "fixed"), URDF / robot_file)
+    state = {"base": BASE} if base else {}
+    motion = 0.2 * np.random.default_rng(0).normal(size=(old.order + 1, old.n))
+    starts = dict(zip(general.tree.joint_names, general.start, strict=True))
+    motion[0] += [starts[name] for name in old.joint_names]
+    columns = [old.joint_names.index(name) for name in general.joint_names]
+    tau, rate = old.torque_and_rate(*motion, **state)
+    found = general.dynamics(*motion[:, columns], **state)
+    assert off(found.tau, tau[columns]) < 1e-12
+    assert off(found.tau_rate, rate[columns]) < 1e-11
+    theirs = old.dynamics(*motion, **state)
+    assert off(found.gravity, theirs.gravity[columns]) < 1e-12
+    assert off(found.gravity_rate, theirs.gravity_rate[columns]) < 1e-11
+
+
+def test_loop_agrees_with_equality_constraints_of_mujoco():
+    made = machine(3, joints=7, loops=1, springs=1, types=("spherical",))
+    truth, robot = Truth(made, 3), rnea_ros.load(made.urdf, made.file)
+    motion, _ = truth.inputs(robot)
+    found = robot.solve(*motion, guess=truth.guess(robot))
+    spec = mujoco.MjSpec.from_string(made.urdf)
+    cut = next(iter(made.cuts.values()))
+    equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_CONNECT, objtype=mujoco.mjtObj.mjOBJ_BODY)
+    bodies = [cut[end]["link"] for end in ("first", "second")]
+    equality.name1, equality.name2 = ("world" if body == "l0" else body for body in bodies)
+    model = spec.compile()
+    model.eq_data[0, :3], model.eq_data[0, 3:6] = cut["first"]["xyz"], cut["second"]["xyz"]
+    data, names = mujoco.MjData(model), list(made.q)
+    place = [int(model.joint(name).dofadr[0]) for name in names]
+    q, v, a = np.zeros((3, model.nv))
+    for k, values in enumerate((q, v, a)):
+        values[place] = [found.positions[name][k] for name in names]
+
+    def jacobian(q):
+        data.qpos[:], data.qvel[:] = q, v
+        mujoco.mj_forward(model, data)
+        return data.efc_J[:3 * model.nv].reshape(3, model.nv).copy()
+
+    h = 1e-3
+    drift = sum(weight * jacobian(q + k * h * v) for k, weight in ((-2, 1), (-1, -8), (1, 8), (2, -1))) @ v / (12 * h)
+    J, load = jacobian(q), np.zeros(model.nv)
+    assert np.abs(J @ v).max() < 1e-12
+    assert np.abs(J @ a + drift).max() < 1e-8 * np.abs(drift).max()
+    mujoco.mj_mulM(model, data, load, a)
+    load += data.qfrc_bias
+    spring, (name, given) = made.file["springs"], next(iter(made.file["springs"].items()))
+    load[place[names.index(name)]] += given["stiffness"] * (q[place[names.index(name)]] - given["rest"])
+    load[place[names.index(name)]] += given["damping"] * v[place[names.index(name)]]
+    motors = [place[names.index(one)] for one in made.given]
+    solution = np.linalg.lstsq(np.hstack((np.eye(model.nv)[:, motors], J.T)), load, rcond=None)[0]
+    assert len(spring) == 1
+    assert off([found.efforts[one][0] for one in made.given], solution[:len(motors)]) < 1e-11
+
+
+# ---------------------------------------------------------------------- wheels and feet
+
+
+def test_wheeled_base_moves_as_a_differential_drive_and_motors_carry_its_load():
+    urdf, file = vehicle()
+    truth, robot = VehicleTruth(urdf), rnea_ros.load(urdf, file)
+    order = [truth.names.index(name) for name in robot.joint_names]
+    motion = np.array([truth.joints(0.0, k) for k in range(4)])[:, order]
+    found = robot.solve(*motion, base=BaseState())
+    for k in range(3):
+        assert np.abs(found.base[k] - truth.base(0.0, k)).max() < 1e-13
+    tau, rate = robot.torque_and_rate(*motion, base=BaseState())
+    effort, effort_rate = truth.sample()
+    assert off(tau, effort[order]) < 1e-12
+    assert off(rate, effort_rate[order]) < 1e-9
+    assert off(robot.forward_dynamics(motion[0], motion[1], tau, base=BaseState()), motion[2]) < 1e-12
+
+
+def test_wheels_that_hold_each_other_leave_their_side_forces_open_and_torques_decided():
+    urdf, file = vehicle(holds={**HOLDS, "right": ["along", "across", "normal"]})
+    truth, robot = VehicleTruth(urdf), rnea_ros.load(urdf, file)
+    motion = np.array([truth.joints(0.0, k) for k in range(4)])[:, [truth.names.index(name) for name in robot.joint_names]]
+    found = robot.solve(*motion, base=BaseState())
+    assert found.open_multipliers == ("left[across]", "right[across]")
+    assert off([found.efforts[name][0] for name in truth.names], truth.sample()[0]) < 1e-12
+
+
+def test_standing_tripod_has_the_least_torques_and_their_exact_rate():
+    urdf, file, pose = tripod()
+    truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
+    base, acceleration, jerk, q, effort, rate = truth.sample()
+    order, still = [truth.names.index(name) for name in robot.joint_names], np.zeros(robot.n)
+    given = {"base": base, "base_acceleration": acceleration, "base_jerk": jerk}
+    tau, tau_rate = robot.torque_and_rate(q[order], still, still, still, **given)
+    assert off(tau, effort[order]) < 1e-12
+    assert off(tau_rate, rate[order]) < 1e-9
+
+
+# ---------------------------------------------------------------------- calls and refusals
+
+
+def test_many_samples_follow_the_loops_from_one_to_the_next():
+    robot, _, motion, state = case("loop, spring", 0)
+    many = np.array([motion + np.array([0.01 * k] + [0.0] * 3)[:, None] for k in range(4)]).swapaxes(0, 1)
+    tau, rate = robot.torque_and_rate(*many, guess=state["guess"])
+    assert tau.shape == rate.shape == (4, robot.n)
+    alone = robot.torque_and_rate(*many[:, 3], guess=robot.close(many[0], guess=state["guess"])[2])
+    assert off(tau[3], alone[0]) < 1e-12
+
+
+def test_pickled_robot_gives_the_same_numbers():
+    robot, _, motion, state = case("passive joint", 0)
+    copy = pickle.loads(pickle.dumps(robot))
+    assert (copy.inverse_dynamics(*motion[:3], **state) == robot.inverse_dynamics(*motion[:3], **state)).all()
+
+
+def test_too_few_derivatives_are_refused_with_their_number():
+    robot, _, motion, state = case("elastic joint, loop", 0)
+    assert robot.order == 5
+    with pytest.raises(InputError, match="3 derivatives of q are given; 5 decide the torque rates"):
+        robot.torque_and_rate(*motion[:4], **state)
+
+
+def test_base_rates_that_elastic_joints_need_are_asked_for():
+    robot, _, motion, state = case("elastic joint, given base", 0)
+    with pytest.raises(InputError, match=r"2 rates of the base's velocity are given; 4 decide"):
+        robot.torque_and_rate(*motion, base=state["base"], base_acceleration=np.zeros(6), base_jerk=np.zeros(6))
+
+
+def test_questions_that_are_not_served_name_the_combination():
+    robot, _, motion, _ = case("passive joint", 0)
+    with pytest.raises(InputError, match=r"passive.*partial derivatives of torques are not served"):
+        robot.sensitivities(*motion[:3])
+
+
+def test_passive_joint_that_is_active_in_a_loop_is_refused():
+    made = machine(0, **COMBINATIONS["loop, spring"])
+    with pytest.raises(ModelError, match="is an active joint of `loops` too"):
+        rnea_ros.load(made.urdf, {**made.file, "passive": [made.given[0]]})
+
+
+def test_wheels_on_a_fixed_base_are_refused():
+    urdf, file = vehicle()
+    with pytest.raises(ModelError, match="wheels needs a base that moves"):
+        rnea_ros.load(urdf, {**file, "base": "fixed"})
+
+
+def test_platform_with_springs_is_refused_with_the_remedy():
+    file = {"version": 1, "base": "floating", "loops": {}, "platform": {"link": "x"}}
+    with pytest.raises(ModelError):
+        rnea_ros.load(URDF / "stewart.urdf", file)
