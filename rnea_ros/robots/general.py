@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.equations import BASE, EquationsOfMotion
 from ..algorithms.kinematics import Pose, base_poses
-from ..errors import InputError, ModelError, some, summary
+from ..errors import InputError, ModelError, PoseError, some, summary
 from ..model import drive_limits
 from ..model.drive_limits import DriveLimit
 from ..model.robot_file import robot_file
@@ -33,7 +33,7 @@ from .inputs.validation import Wrenches
 from .robot import Dynamics, Robot
 from .roles import DeclaredRoles, declared
 from .solution import Situation, Solution, Solver, contact_poses
-from .structure import Roles, Structure
+from .structure import Roles, Structure, dependent_rows
 
 NULL = 1e-12  # singular values below this share of the largest are zero
 INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
@@ -605,15 +605,36 @@ class GeneralRobot:
 
     def _decided(self, equations: EquationsOfMotion, roles: Roles) -> Structure:
         """The structure. Motors whose motion q does not decide become state; ModelError names what nothing decides."""
-        structure = Structure(equations, roles)
+        spare = self._spare_constraints(equations, roles)
+        structure = Structure(equations, roles, spare)
         motors = [name for name in structure.undecided if name.startswith("motor of ")]
         if motors:
-            structure = Structure(equations, replace(roles, state=roles.state | {*motors}))
+            structure = Structure(equations, replace(roles, state=roles.state | {*motors}), spare)
         if structure.undecided:
             raise ModelError(f"nothing decides {some(structure.undecided)}: a joint without motor and spring must be named "
                              "under passive, or follow from a loop; a motor behind a spring needs rotor_inertia; more motors "
                              "than the motion decides need actuation_weights", self.roles.where)
         return structure
+
+    def _spare_constraints(self, equations: EquationsOfMotion, roles: Roles) -> tuple[int, ...]:
+        """Numbers of the constraints that others imply, at closed poses near the start."""
+        if not equations.constraints:
+            return ()
+        rng, found = np.random.default_rng(0), []
+        free = [k for k, name in enumerate(equations.coordinates) if name not in roles.given]
+        for size in (0.0, 0.05, 0.05):
+            q = self.start[self._columns] + size * rng.normal(size=self.n)
+            try:
+                pose = self._closed(q, self.start)
+            except PoseError:
+                continue
+            x = np.zeros(len(equations.coordinates))
+            x[equations.joints] = pose
+            R, p = np.eye(3), np.zeros(3)
+            anchors = contact_poses(equations, base_poses(self.model, pose)) if self.roles.contacts else ()
+            J = np.array(equations.constraint_jacobian(R, p, x, anchors), dtype=float)
+            found.append(J[:, free].reshape(len(equations.constraints), len(free)))
+        return dependent_rows(found)
 
     def _projected(self, x: Array, situation: Situation) -> tuple[Array, Array]:
         """G (all coordinates, N) of the independent coordinates' velocities, and M of these; at a closed pose."""

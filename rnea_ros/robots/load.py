@@ -83,6 +83,8 @@ def kind(file: RobotFile) -> str:
     damped = any("damping" in entry for entry in file.section(SPRINGS).values())
     if frozenset(found) in SERVED and not others and not damped:
         return SERVED[frozenset(found)]
+    if PLATFORM in found and LOOPS not in found:
+        raise ModelError("declares platform without loops: cut joints must join its legs to it", file.where)
     if PLATFORM in found:
         together = some([*sorted(found - {LOOPS, PLATFORM}), *others])
         raise ModelError(f"declares platform with {together}, which is not served. Write the platform as a link of the tree "

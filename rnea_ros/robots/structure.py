@@ -8,7 +8,7 @@ state, the offsets from algorithms/structural_analysis.py; rank and singularity 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from ..algorithms.structural_analysis import ABSENT, assignment, offsets
 
 STATE, PLACED, FOLLOWS = 2, 1, 0  # how many derivatives of a coordinate are inputs, from order 0
 TINY = 1e-9  # relative to the largest entry of the row: smaller derivatives at a random state are structural zeros
+DUST = 1e-14  # relative to the largest row: smaller rows are zero
+NULL = 1e-8  # of a unit row that is left beside the rows before it: it depends on them
 STEP = 1e-30  # of complex differentiation
 
 
@@ -49,8 +51,12 @@ class Structure:
     free    : numbers of the coordinates that are not given
     """
 
-    def __init__(self, equations: EquationsOfMotion, roles: Roles):
-        self.equations, self.roles = equations, roles
+    def __init__(self, equations: EquationsOfMotion, roles: Roles, spare: Collection[int] = ()):
+        """Analyse the equations.
+
+        spare: numbers of constraints that others imply, as in loops that are held more than needed
+        """
+        self.equations, self.roles, self._spare = equations, roles, sorted(spare)
         names, parts = equations.coordinates, equations.parts
         is_given = np.array([name in roles.given for name in names], dtype=bool)
         self.free = np.flatnonzero(~is_given)
@@ -99,7 +105,17 @@ class Structure:
                 self.low_entries += [(k, int(j)) for k in (0, 1) if ((gap[:n, column] == k) & (sigma[:n, j] > ABSENT)).any()]
 
     def _set_offsets(self) -> None:
-        self.c, self.d = offsets(self.sigma[:, self.columns])
+        n, columns = len(self.equations.coordinates), self.columns
+        sigma = self.sigma[:, columns].copy()
+        rows, multipliers = [n + k for k in self._spare], np.isin(columns, [n + k for k in self._spare])
+        sigma[rows], sigma[:, multipliers] = ABSENT, ABSENT
+        self.c, self.d = offsets(sigma)
+        for k in range(len(self.equations.constraints)):
+            if not (present := self.sigma[n + k, columns] > ABSENT).any():  # decides nothing, is verified alone
+                self.c[n + k] = 2 if k < self.equations.holonomic else 1
+            elif k in self._spare:
+                self.c[n + k] = np.min((self.d - self.sigma[n + k, columns])[present])
+        self.d[multipliers] = np.max(self.sigma[:, columns[multipliers]] + self.c[:, None], axis=0, initial=0)
         self.first_stage = -int(self.d.max(initial=0))
         self.undecided = self._undecided()
 
@@ -109,6 +125,7 @@ class Structure:
         tight = np.where(self.sigma[:, self.columns] == self.d[None, :] - self.c[:, None], 1, 0)
         n, m = len(self.equations.coordinates), len(self.equations.constraints)
         tight[:, (self.columns < n) | (self.columns >= n + m)] *= 1000  # multipliers may be open, motions and efforts may not
+        tight[:, np.isin(self.columns, [n + k for k in self._spare])] = 0
         found: dict[str, None] = {}
         for k in range(self.first_stage, 1):
             rows, columns = self.stage(k)
@@ -170,5 +187,26 @@ class Structure:
 def _present(block: np.ndarray) -> np.ndarray:
     """Return which entries are no structural zeros."""
     size = np.abs(block).max(axis=1, initial=0.0)[:, None]
-    found: np.ndarray = np.abs(block) > TINY * (size + (size == 0.0))
+    size[size <= DUST * size.max(initial=0.0)] = np.inf  # what rounding leaves of nothing
+    found: np.ndarray = np.abs(block) > TINY * size
     return found
+
+
+def dependent_rows(jacobians: Sequence[np.ndarray]) -> tuple[int, ...]:
+    """Return the rows that the rows before them imply in all of these matrices (m, N)."""
+    found: set[int] | None = None
+    for J in jacobians:
+        size = np.linalg.norm(J, axis=1)
+        rows = J / np.where(size > NULL * size.max(initial=0.0), size, np.inf)[:, None]
+        basis: list[np.ndarray] = []
+        here = set()
+        for k, row in enumerate(rows):
+            for _ in range(2):  # twice is enough
+                for direction in basis:
+                    row = row - (row @ direction) * direction
+            if np.linalg.norm(row) > NULL:
+                basis.append(row / np.linalg.norm(row))
+            else:
+                here.add(k)
+        found = here if found is None else found & here
+    return tuple(sorted(found or ()))

@@ -11,11 +11,12 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+import yaml
 
 import rnea_ros
 from rnea_ros import BaseState, InputError, ModelError, Robot
 from rnea_ros.robots.general import GeneralRobot
-from support.combined_machines import Truth, machine
+from support.combined_machines import NODES, STEP, WEIGHTS, Truth, machine
 from support.ground_machines import HOLDS, TripodTruth, VehicleTruth, tripod, vehicle
 from support.robots import seeds
 
@@ -154,6 +155,32 @@ def test_one_kind_alone_is_what_its_own_class_gives(robot_file, urdf, base):
     theirs = old.dynamics(*motion, **state)
     assert off(found.gravity, theirs.gravity[columns]) < 1e-12
     assert off(found.gravity_rate, theirs.gravity_rate[columns]) < 1e-11
+
+
+def test_motor_behind_a_spring_turns_by_the_deflection_that_an_over_constrained_loop_asks_for():
+    """theta = q + load / K, with the load and its exact rate from the class for loops; motor torque = load + Ia theta''."""
+    rigid = rnea_ros.load(URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")
+    stiffness, inertia, ratio = 300.0, 1e-5, 50.0
+    file = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text()) | {
+        "elastic_joints": {"left_motor": {"stiffness": stiffness}},
+        "drives": {"left_motor": {"gear_ratio": ratio, "rotor_inertia": inertia}}}
+    robot = rnea_ros.load(URDF / "five_bar.urdf", file)
+    start = np.array([dict(zip(rigid.tree.joint_names, rigid.start, strict=True))[name] for name in rigid.joint_names])
+    columns = [rigid.joint_names.index(name) for name in robot.joint_names]
+
+    def motion(t, orders):
+        at = [0.1 * w**k * np.sin(w * t + 0.3 + 0.5 * np.pi * k) for k in range(orders) for w in (np.array([1.0, 1.3]),)]
+        return np.array([at[0] + start, *at[1:]])
+
+    loads = np.array([rigid.torque_and_rate(*motion(k * STEP, 4)) for k in NODES])
+    second, third = (weights @ loads[:, 1] / STEP**k for k, weights in enumerate(WEIGHTS[:2], start=1))
+    q, left = motion(0.0, 6), rigid.joint_names.index("left_motor")
+    tau, rate = robot.torque_and_rate(*q[:, columns])
+    expected, expected_rate = loads[5].copy()
+    expected[left] += inertia * ratio**2 * (q[2] + second / stiffness)[left]
+    expected_rate[left] += inertia * ratio**2 * (q[3] + third / stiffness)[left]
+    assert off(tau, expected[columns]) < 1e-11
+    assert off(rate, expected_rate[columns]) < 1e-9
 
 
 def test_loop_agrees_with_equality_constraints_of_mujoco():

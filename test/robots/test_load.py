@@ -223,20 +223,21 @@ def test_every_kind_is_served_by_its_class():
     assert all(hasattr(rnea_ros, name) for name in SERVED.values())
 
 
-@pytest.mark.parametrize(("sections", "said"), [
-    ({"base": "floating", "springs": {"j2": {"stiffness": 1.0}}}, "declares a moving base with springs, which no class serv"),
-    ({"base": "prescribed", "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}}, "a moving base with elastic"),
-    ({"springs": {"j2": {"stiffness": 1.0}}, "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}},
-     "elastic joints or motors with springs, which no class serves. Served are .*springs: SpringRobot")])
-def test_what_no_class_serves_is_refused(sections, said):
-    with pytest.raises(ModelError, match=said):
-        load(ARM, file(**sections), backend="python")
+@pytest.mark.parametrize("sections", [
+    {"base": "floating", "springs": {"j2": {"stiffness": 1.0}}},
+    {"base": "prescribed", "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}},
+    {"springs": {"j2": {"stiffness": 1.0}}, "motors": {"j1": {"link": "l1", "axis": [0, 0, 1]}}},
+    {"springs": {"j2": {"stiffness": 1.0, "damping": 0.1}}}, {"passive": ["j2"]}])
+def test_combinations_are_served_by_the_general_robot(sections):
+    robot = load(ARM, file(**sections), backend="python")
+    assert type(robot).__name__ == "GeneralRobot"
+    assert robot.joint_names == ("j1", "j2")
 
 
 def test_a_platform_needs_loops_and_a_fixed_base():
     machine = gough_stewart()
-    for content, said in (({"platform": {"link": "platform"}}, "declares platform, which no class serves"),
-                          (machine.robot_file | {"base": "floating"}, "a moving base with loops with platform")):
+    for content, said in (({"platform": {"link": "platform"}}, "declares platform without loops"),
+                          (machine.robot_file | {"base": "floating"}, "platform with a moving base, which is not served")):
         with pytest.raises(ModelError, match=said):
             load(machine.urdf, {"version": 1, **content}, backend="python")
 

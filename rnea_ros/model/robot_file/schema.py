@@ -120,7 +120,7 @@ SPRINGS = _each("joint", "Joints without a motor, held by a spring alone. Its to
     ("stiffness",)), least=1)
 
 PASSIVE = {"type": "array", "items": _name("joint", "A joint without motor and spring."), "minItems": 1,
-           "description": "Joints without motor and spring: position and velocity are inputs, accelerations follow."}
+           "description": "Joints without motor and spring: their motion follows from position and velocity [rad, m]."}
 
 ACTUATION_WEIGHTS = _each("joint", "Weights of redundant motors: their torques minimise the sum of weight torque^2; default 1 "
                           "each.", _positive("Weight of one motor [1/(N m)^2, 1/N^2]."), least=1)
@@ -140,7 +140,7 @@ WHEELS = _each("", "Wheels that roll on the plane z = 0 of the world without sli
         "radius": _positive("Radius of the wheel [m]."),
         "holds": {"type": "array", "items": {"enum": ["along", "across", "normal"]}, "minItems": 1, "uniqueItems": True,
                   "description": "Directions in which the lowest point has no velocity: along the track, across it, normal to "
-                                 "the ground; default along, across."}}, ("link", "axis", "radius")), least=1)
+                                 "the ground; default along, across [-]."}}, ("link", "axis", "radius")), least=1)
 
 PAYLOADS = _each("link", "Rigid bodies that links carry beside what the URDF says.", _object(
     "What one link carries.", {
