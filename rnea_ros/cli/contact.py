@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..identification.identification import Measurements
 from ..model.robot_file import robot_file
-from ..recordings import motion_csv
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from ..sensing.contact_thresholds import Learnt, contact_section, contacts, learn_from_motion
@@ -23,32 +24,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("motion", metavar="RECORDING",
                         help="free motion, every joint both ways, at least 10 s and better a minute: a CSV with columns t, "
                              "q_<joint>, tau_<joint>, optionally qd_ and qdd_; or a ROS 2 bag")
-    reading.add_arguments(parser)
+    reading.add_torques(parser)
+    robots.add_friction(parser)
     parser.add_argument("--find", nargs="+", default=[], metavar="RECORDING",
                         help="other recordings, in which contacts are found with these thresholds")
     parser.add_argument("-o", "--output", metavar="FILE.yaml",
                         help="robot file to write: that of --robot-file with the section `contact`, or this section alone")
-    motion_csv.add_window(parser)
-    robots.add_friction(parser)
-    robots.add_gravity(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
     output_files.check_files(args.output)
-    robot = robots.served(args, Robot)
-    how = reading.asked(args)
-    recording = reading.measurements(args.motion, robot, how)
+    robot, how = reading.robot_of(args), reading.asked(args)
+    recording = reading.measurements(args.motion, robot, how, args.no_torque)
     with working("learning from free motion"):
         learnt = learn_from_motion(robot, **_given(robot, recording), window=args.window)
+    measured = [name for name, known in zip(robot.joint_names, np.isfinite(recording.tau).all(axis=0), strict=True) if known]
+    unknown = tuple(f"{name}:" for name in robot.joint_names if name not in measured)
+    learnt = learnt._replace(calibration={name: learnt.calibration[name] for name in measured},
+                             warnings=[line for line in learnt.warnings if not line.startswith(unknown)])
     section = contact_section(learnt)
     if args.output:
         file = robot_file.read(args.robot_file).over({"contact": section.section("contact")}) if args.robot_file else section
         Path(args.output).write_text(file.text(), encoding="utf-8")
     found = {}
     for path in args.find:
-        other = reading.measurements(path, robot, how)
+        other = reading.measurements(path, robot, how, args.no_torque)
         with working(f"finding contacts in {path}"):
-            found[path] = contacts(robot, **_given(robot, other), window=args.window, calibration=learnt.calibration)
+            events = contacts(robot, **_given(robot, other), window=args.window, calibration=learnt.calibration)
+        found[path] = [event for event in events if event.joint in measured]
     lines = report(learnt)
     for path, events in found.items():
         begun = [event for event in events if event.active]
@@ -63,9 +66,9 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _given(robot: Robot, recording: Measurements) -> dict[str, Any]:
-    """Return the arguments of learn_from_motion."""
-    q, tau = (validation.coordinates(name, getattr(recording, name), robot.joint_names) for name in ("q", "tau"))
-    return {"t": recording.t, "q": q, "effort": tau, "qd": recording.qd, "qdd": recording.qdd}
+    """Return the arguments of learn_from_motion; zero for efforts that were not measured."""
+    q = validation.coordinates("q", recording.q, robot.joint_names)
+    return {"t": recording.t, "q": q, "effort": np.nan_to_num(recording.tau), "qd": recording.qd, "qdd": recording.qdd}
 
 
 def report(learnt: Learnt) -> list[str]:

@@ -16,7 +16,6 @@ from ..model.robot_file import robot_file
 from ..output import figures
 from ..recordings import motion_csv
 from ..robots import declared_joints
-from ..robots.robot import Robot
 from . import output_files, reading, robots
 from .outcome import Outcome
 from .progress import working
@@ -29,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="CSV with columns t, q_<joint>, tau_<joint>, and qd_ and qdd_, which are used where both are "
                              "there; or a "
                              "ROS 2 bag, whose effort is the torque. Several recordings are fitted together")
-    reading.add_arguments(parser)
-    reading.add_no_torque(parser)
+    reading.add_torques(parser)
     parser.add_argument("--payload", nargs="+", default=[], metavar="RECORDING=FILE.yaml",
                         help="robot file with the known payload that the robot carries in that recording only, as `rnea "
                              "payload -o` "
@@ -53,13 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-all", action="store_true",
                         help="do not exclude joints whose torques contradict those of the others, as torques in other units "
                              "do")
-    motion_csv.add_window(parser)
-    robots.add_gravity(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Identify. Exit status 1 if no physical robot explains the recordings, or only with joints excluded or signs reversed."""
-    robot = robots.served(args, Robot)
+    robot = reading.robot_of(args)
     given = dict(robot_file.draft(args.robot_file).content) if args.robot_file else {}
     if args.couple:
         given["couplings"] = {**given.get("couplings", {}), **coupled_joints(args.couple)}
@@ -125,8 +121,9 @@ def summary(found: Fit, width: int | None = None) -> str:
     if found.reversed:
         lines.append(f"warning: efforts of {some(found.reversed)} act against the model's torques; fitted with their signs "
                      f"reversed. "
-                     f"Check the axes of the URDF, or keep measured_effort: {{reversed: [{some(found.reversed)}]}} in the "
-                     f"robot file")
+                     f"Check the axes of the URDF; if the efforts count the other way, pass --reverse "
+                     f"{' '.join(found.reversed)}, or keep measured_effort: {{reversed: [{some(found.reversed)}]}} in the "
+                     "robot file")
     validated = np.isfinite(found.validation_error).all()
     lines += ["", "RMS errors of the torque over the validation set:" if validated else "RMS errors of the torque (no "
                                                                                         "validation set):"]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from ..identification.payload import MASSES, NAMES, PayloadEstimate, estimate_payload
 from ..model.robot_file.robot_file import RobotFile
-from ..recordings import motion_csv
-from ..robots.robot import Robot
 from . import output_files, reading, robots
 from .outcome import Outcome
 from .progress import working
@@ -22,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("motion", metavar="RECORDING",
                         help="a CSV with columns t, q_<joint>, tau_<joint>; qd_ and qdd_ count where both are there; or a "
                              "ROS 2 bag")
-    reading.add_arguments(parser)
-    reading.add_no_torque(parser)
+    reading.add_torques(parser)
+    robots.add_friction(parser)
     parser.add_argument("--link", required=True, metavar="LINK", help="link of the URDF that carries the payload")
     parser.add_argument("--tare", metavar="RECORDING", help="recording of the same motion, or a similar one, without the "
                                                             "payload")
@@ -32,15 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mass-uncertainty", type=float, default=MASSES, metavar="SHARE",
                         help="standard deviation of the masses of the robot's own links (default: %(default)s)")
     parser.add_argument("-o", "--output", metavar="FILE.yaml", help="write the payload as a robot file")
-    motion_csv.add_window(parser)
-    robots.add_friction(parser)
-    robots.add_gravity(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
     output_files.check_files(args.output)
-    robot = robots.served(args, Robot)
-    how = reading.asked(args)
+    robot, how = reading.robot_of(args), reading.asked(args)
     recording = reading.measurements(args.motion, robot, how, args.no_torque)
     tare = reading.measurements(args.tare, robot, how, args.no_torque) if args.tare else None
     with working("comparing torques"):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import csv
 import glob
+import shutil
 import sys
+import tempfile
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,10 +18,12 @@ import numpy as np
 from ..errors import InputError, near, some
 from ..estimation.repairs import consistent_stamps
 from ..identification.identification import Measurements
-from ..recordings import files
-from ..recordings.bags import description
+from ..model.robot_file import robot_file
+from ..recordings import files, motion_csv
+from ..recordings.bags import description, joints_without_effort
 from ..recordings.recording import TIME_UNITS, Reading, Samples, Wanted
 from ..robots.robot import Robot
+from . import robots
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,17 +34,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="joints that the recording does not have, at rest at a position, default 0 [rad, m]; "
                              "names may be patterns: 'wheel_*' 'head_?_joint=0.1'")
     parser.add_argument("--columns", nargs="+", default=[], metavar="NAME",
-                        help="names of all columns of a CSV without a header row: t q_joint1 q_joint2 tau_joint1 ...")
+                        help="names of all columns of a CSV without a header row: t q_joint1 q_joint2 tau_joint1 ... Columns "
+                             "in several CSV files: q.csv+tau.csv as RECORDING merges them by their times")
     parser.add_argument("--sample-rate", type=float, metavar="HZ",
                         help="sampling rate of a CSV without a column t")
     parser.add_argument("--time-unit", choices=list(TIME_UNITS), help="unit of the column t of a CSV, default s")
     parser.add_argument("--unit", choices=("rad", "deg"), help="unit of rotary joints in a CSV, default rad")
 
 
-def add_no_torque(parser: argparse.ArgumentParser) -> None:
-    """Add the option of commands that read torques."""
+def add_torques(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that read torques."""
+    add_arguments(parser)
     parser.add_argument("--no-torque", nargs="+", default=[], metavar="JOINT",
                         help="joints whose torque was not measured, or is not to be used; names may be patterns")
+    parser.add_argument("--reverse", nargs="+", default=[], metavar="JOINT",
+                        help="joints whose effort counts the other way than the URDF's axis; measured_effort.reversed in the "
+                             "robot file does the same")
+    motion_csv.add_window(parser)
+    robots.add_gravity(parser)
+
+
+def robot_of(args: argparse.Namespace) -> Robot:
+    """Return the fixed tree of a command that reads torques; afterwards args.robot_file contains --reverse."""
+    if args.reverse:
+        file = robot_file.draft(args.robot_file or {"version": 1})
+        measured = dict(file.section("measured_effort"))
+        turned = sorted(set(measured.get("reversed", ())) ^ set(args.reverse))
+        args.robot_file = file.over({"measured_effort": {**measured, "reversed": turned}})
+    return robots.served(args, Robot)
 
 
 def asked(args: argparse.Namespace) -> Reading:
@@ -66,13 +88,13 @@ def measurements(path: str | Path, robot: Robot, reading: Reading, no_torque: Se
     """Return torques and motion of a recording, with derivatives where the file has them.
 
     no_torque: names or patterns of joints whose torque is not read. Their column of tau is NaN, as that of joints for which
-    a CSV has no torque at all.
+    a CSV or a bag has no torque at all.
     """
-    names = robot.joint_names
+    path, names = merged(path, reading), robot.joint_names
     if wrong := [pattern for pattern in no_torque if not any(fnmatchcase(name, pattern) for name in names)]:
         raise InputError(f"--no-torque {some(wrong)}: no such joint; the joints are {some(names)}{near(wrong[0], names)}")
     missing = {name for name in names if any(fnmatchcase(name, pattern) for pattern in no_torque)}
-    if not files.is_bag(path) and (found := _without_torque(path, names, reading, missing)):
+    if found := _without_torque(path, names, reading, missing):
         print(f"{path}: no torque of {some(found)}; treated as not measured", file=sys.stderr)
         missing |= set(found)
     if not missing:
@@ -99,6 +121,25 @@ def measurements(path: str | Path, robot: Robot, reading: Reading, no_torque: Se
     return Measurements(motion["t"], motion["q"], tau, motion.get("qd"), motion.get("qdd"))
 
 
+def merged(path: str | Path, reading: Reading) -> str | Path:
+    """Return the path of a recording; of one in several CSV files, a.csv+b.csv, that of a temporary file with all columns."""
+    parts = str(path).split("+")
+    if len(parts) == 1 or Path(path).exists():
+        return path
+    if missing := [part for part in parts if not Path(part).is_file()]:
+        raise InputError(f"{path}: no file {some(missing, quoted=True)}; CSV files of one recording have '+' between them")
+    if bags := [part for part in parts if files.is_bag(part)]:
+        raise InputError(f"{path}: {some(bags)} is a bag; CSV files alone can be merged")
+    if reading.columns:
+        raise InputError(f"{path}: --columns names the columns of one file; files that are merged need header rows")
+    folder = Path(tempfile.mkdtemp(prefix="rnea-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = folder / ("+".join(Path(part).stem for part in parts) + ".csv")
+    for line in motion_csv.merge(parts, reading.csv, target):
+        print(line, file=sys.stderr)
+    return target
+
+
 def _check_units(path: str | Path, robot: Robot, reading: Reading, samples: Samples) -> None:
     """Raise InputError where times or positions are in other units than the options say."""
     t = samples["t"]
@@ -108,8 +149,10 @@ def _check_units(path: str | Path, robot: Robot, reading: Reading, samples: Samp
 
 
 def _without_torque(path: str | Path, names: Sequence[str], reading: Reading, excluded: Collection[str]) -> list[str]:
-    """Return the joints for which a CSV has no column of torques, or one without any number; none where no joint has
-    torques."""
+    """Return the joints for which a recording has no torques, or none that is a number; none where no joint has torques."""
+    if files.is_bag(path):
+        left = tuple(name for name in names if name not in excluded)
+        return joints_without_effort(Path(path), Wanted(left, reading=reading))
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
@@ -141,6 +184,7 @@ def take_recordings(args: argparse.Namespace) -> None:
         args.urdf = None
     if not args.recordings:
         raise InputError(f"no recording after {given}")
+    args.recordings = [str(merged(path, asked(args))) for path in args.recordings]
 
 
 def one_recording(args: argparse.Namespace) -> Path:

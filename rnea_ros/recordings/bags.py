@@ -104,10 +104,7 @@ class BagRecording:
 
     def _named(self, message: Any) -> list[str]:
         """Its joints, renamed."""
-        names = list(message.name)
-        for old, new in self._rename:
-            names = [name.replace(old, new) for name in names]
-        return names
+        return _renamed(message.name, self._rename)
 
     def _taken(self, rows: list[tuple[Any, ...]], end: float) -> Samples:
         """Those rows that are before some time, by their stamps; they are no longer among the rows."""
@@ -155,6 +152,28 @@ class BagRecording:
 
     def _seconds(self, stamp: int) -> float:
         return (stamp - (self.span.origin or 0)) * 1e-9
+
+
+def joints_without_effort(path: Path, wanted: Wanted) -> list[str]:
+    """Return the joints whose effort is no finite number in any message; none where no joint has one."""
+    left, count = set(wanted.names), len(wanted.names)
+    with _reading(path) as bag:
+        for _, data in _of(bag, _topic(path, bag, wanted.reading.topic)):
+            message = _read(JOINT_STATE, data)
+            if len(message.effort) == len(message.name):
+                names = _renamed(message.name, wanted.reading.rename)
+                left -= {name for name, effort in zip(names, message.effort) if np.isfinite(effort)}
+                if not left:
+                    break
+    return [name for name in wanted.names if name in left] if len(left) < count else []
+
+
+def _renamed(names: Sequence[str], rename: Sequence[tuple[str, str]]) -> list[str]:
+    """Return names of joints with parts replaced."""
+    found = list(names)
+    for old, new in rename:
+        found = [name.replace(old, new) for name in found]
+    return found
 
 
 def description(path: Path) -> str:

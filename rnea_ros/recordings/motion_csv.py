@@ -17,8 +17,10 @@ import numpy as np
 from ..errors import InputError, some
 from ..estimation.differentiation import Window
 from ..estimation.recording import Smoothing, estimate_recording
+from ..estimation.repairs import consistent_stamps
 
 BLOCKS = ("q", "qd", "qdd", "qddd")
+MAX_GAP = 3.0  # median periods between two samples of a file, beyond which nothing is interpolated between them
 CHUNK = 20_000  # rows between two reports of progress
 
 
@@ -173,6 +175,84 @@ def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[st
     """
     layout = read_layout(path, joint_names, blocks, needed, form, joint_types)
     return layout.split(_numbers(path, layout)), layout.ignored
+
+
+def merge(paths: Sequence[str | Path], form: CsvFormat, target: Path) -> list[str]:
+    """Write the columns of CSV files of one motion to one file, at the times of the first; return notes.
+
+    Columns of the others are taken at equal times, or interpolated linearly. Rows whose time is not between two samples of
+    every file are left out. Without times (form.rate) rows are matched by number. Raises InputError.
+    """
+    parts = [_columns(path, form) for path in paths]
+    t, table = parts[0].t, parts[0].values
+    names, inside, notes = list(parts[0].names), np.ones(len(table), dtype=bool), []
+    for path, part in zip(paths[1:], parts[1:], strict=True):
+        if twice := [name for name in part.names if name in names]:
+            raise InputError(f"{path}: columns {some(twice, 6, quoted=True)} are also in another one of the files that are "
+                             "merged; each column is needed once")
+        if len(part.t) == len(t) and np.array_equal(part.t, t):
+            values = part.values
+        elif form.rate is not None:
+            raise InputError(f"{path}: {len(part.t)} rows, {paths[0]} has {len(t)}; files without times need equal rows")
+        else:
+            values, covered = _interpolated(part, t)
+            inside &= covered
+            notes.append(f"{path}: interpolated at the times of {paths[0]}")
+        names, table = [*names, *part.names], np.column_stack((table, values))
+    if inside.sum() < 2:
+        spans = ", ".join(f"{path} from {part.t.min():.6g} to {part.t.max():.6g}" for path, part in zip(paths, parts))
+        raise InputError(f"times of the files that are merged do not overlap: {spans}; they need one clock and one unit")
+    if not inside.all():
+        notes.append(f"{int((~inside).sum())} of {len(t)} samples of {paths[0]} left out: not between two samples of each "
+                     "file")
+    stamps = [] if form.rate is not None else [t]
+    header = ",".join([*([parts[0].time] if stamps else []), *names])
+    np.savetxt(target, np.column_stack((*stamps, table))[inside], fmt="%.17g", delimiter=",", header=header, comments="")
+    return notes
+
+
+class _Columns(NamedTuple):
+    """Columns of one of several files: t (samples,) and its name, names of the others, and their values (samples, columns)."""
+
+    t: np.ndarray
+    time: str
+    names: list[str]
+    values: np.ndarray
+
+
+def _columns(path: str | Path, form: CsvFormat) -> _Columns:
+    """Return all columns of a CSV file that hold numbers, by the names that they have in the file."""
+    header, skip, delimiter = _header(path, ())
+    layout, renamed = CsvLayout(header, skip, delimiter, {}, np.ones(1), form.rate), header
+    for old, new in form.rename:
+        renamed = [name.replace(old, new) for name in renamed]
+    try:
+        with warnings.catch_warnings(), open(path, encoding="utf-8-sig") as file:
+            warnings.simplefilter("ignore")  # no rows
+            table = np.genfromtxt(layout.numbered(islice(file, skip, None)), delimiter=delimiter, ndmin=2)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
+    if not table.size or table.shape[1] != len(header):
+        raise InputError(f"{path}: no rows of {len(header)} values below the header")
+    if form.rate is None and "t" not in renamed:
+        raise InputError(f"{path}: no column 't'; files are merged by their times. Columns of other names: --rename OLD=NEW. "
+                         "Files without times: --sample-rate HZ")
+    numbers = [k for k, name in enumerate(renamed) if name != "t" and not np.isnan(table[:, k]).all()]
+    time = renamed.index("t") if "t" in renamed else 0
+    t = np.arange(len(table)) * 1.0 if form.rate is not None else table[:, time]
+    return _Columns(t, header[time], [header[k] for k in numbers], table[:, numbers])
+
+
+def _interpolated(part: _Columns, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values (samples, columns) of a file at other times, and at which of them the file has samples around."""
+    kept = consistent_stamps(part.t)
+    known, values = part.t[kept], part.values[kept]
+    if len(known) < 2:
+        return np.full((len(t), values.shape[1]), np.nan), np.zeros(len(t), dtype=bool)
+    after = np.clip(np.searchsorted(known, t), 1, len(known) - 1)
+    gaps = np.diff(known)
+    covered = (t >= known[0]) & (t <= known[-1]) & (gaps[after - 1] <= MAX_GAP * np.median(gaps))
+    return np.column_stack([np.interp(t, known, column) for column in values.T]), covered
 
 
 def read_layout(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 
 import numpy as np
 import pytest
+import yaml
 
-from rnea_ros import Robot
-from rnea_ros.cli import main, reading, retime
+from rnea_ros import InputError, Robot
+from rnea_ros.cli import main, reading, retime, robots
 from rnea_ros.recordings.recording import Reading
 from support.robots import arm
 
@@ -147,3 +149,88 @@ def test_what_is_refused(files, tmp_path, capsys, monkeypatch, words, message):
     options = () if "-o" in given else ("-o", "out.csv" if "{empty}" not in words else "out")
     code, _, err = run(capsys, "torque", *given, *options, *PYTHON)
     assert code == 2 and re.search(message, err), err
+
+
+def test_a_joint_whose_effort_is_nan_in_a_bag_was_not_measured(tmp_path, capsys):
+    """The torques of the others are used; `rnea torque` compares those."""
+    stamps, q = bags.motion(3, 2, 2.0)
+    tau = np.column_stack((ROBOT.gravity(q)[:, 0] + np.sin(q[:, 0]), np.full(len(q), np.nan)))
+    entries = [(bags.EPOCH + k, bags.joint_state(bags.EPOCH + k, NAMES, *row)) for k, *row in zip(stamps.tolist(), q, tau)]
+    path = bags.bag(tmp_path / "run", {"/joint_states": entries}, URDF)
+    found = reading.measurements(path, ROBOT, Reading())
+    np.testing.assert_array_equal(found.tau, tau)
+    assert f"no torque of {NAMES[1]}; treated as not measured" in capsys.readouterr().err
+    code, out, _ = run(capsys, "torque", path, "-o", tmp_path / "out.csv", *PYTHON)
+    assert code == 0 and "RMS" in out
+
+
+def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, capsys):
+    """Equal times without a change; others by interpolation, exact for what is linear in time; without times by row."""
+    _, _, whole = files
+    expected, t, rows = reading.measurements(whole, ROBOT, Reading()), table(whole)[:, 0], table(whole)
+
+    def part(name, columns, header, rows=rows):
+        np.savetxt(tmp_path / name, rows[:, columns], fmt="%.17g", delimiter=",", header=header, comments="")
+        return str(tmp_path / name)
+
+    first, second = part("one.csv", [0, 1, 3], "time,q_j1,tau_j1"), part("two.csv", [0, 2, 4], "time,q_j2,tau_j2")
+    found = reading.measurements(f"{first}+{second}", ROBOT, Reading(rename=(("time", "t"),)))
+    for name in ("t", "q", "tau"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert capsys.readouterr().err == ""
+
+    later = np.column_stack((t[20:-20] + 0.0011, 3.0 * t[20:-20] + 0.0033, -t[20:-20] - 0.0011))
+    later = np.delete(later, np.arange(100, 140), axis=0)  # a gap
+    torques = part("tau.csv", [0, 1, 2], "t,tau_j1,tau_j2", later)
+    found = reading.measurements(f"{part('q.csv', [0, 1, 2], 't,q_j1,q_j2')}+{torques}", ROBOT, Reading())
+    np.testing.assert_allclose(found.tau, np.column_stack((3.0 * found.t, -found.t)), atol=1e-12)
+    np.testing.assert_array_equal(found.q, expected.q[np.isin(expected.t, found.t)])
+    assert len(found.t) == len(t) - 40 - 1 - 40 - 1
+    said = capsys.readouterr().err
+    assert "tau.csv: interpolated at the times of" in said and "82 of 500 samples" in said
+
+    unstamped = part("a.csv", [1, 2], "q_j1,q_j2") + "+" + part("b.csv", [3, 4], "tau_j1,tau_j2")
+    np.testing.assert_array_equal(reading.measurements(unstamped, ROBOT, Reading(rate=125.0)).tau, expected.tau)
+    words = (f"{first}+{second}", "--rename", "time=t", "-o", tmp_path / "out.csv")
+    assert run(capsys, "torque", files[0], *words, *PYTHON)[0] == 0
+
+
+@pytest.mark.parametrize(("second", "message"), [
+    ("t,q_j1\n0,1\n1,2\n", "columns 'q_j1' are also in another one"),
+    ("t,tau_j1\n7,1\n8,2\n", "do not overlap: .*from 7 to 8"),
+    ("tau_j1\n7\n8\n", "no column 't'; files are merged by their times"), (None, "no file '.*b.csv'"),
+    ("t,tau_j1\n", "no rows of 2 values below the header")])
+def test_files_that_cannot_be_merged_are_named(tmp_path, second, message):
+    (tmp_path / "a.csv").write_text("t,q_j1\n0,1\n1,2\n2,3\n")
+    if second is not None:
+        (tmp_path / "b.csv").write_text(second)
+    with pytest.raises(InputError, match=message):
+        reading.merged(f"{tmp_path / 'a.csv'}+{tmp_path / 'b.csv'}", Reading())
+
+
+def test_headerless_and_unstamped_files_are_read_by_options(files, tmp_path):
+    rows = table(files[2])
+    np.savetxt(tmp_path / "bare.csv", rows[:, 1:], fmt="%.17g", delimiter=",")
+    how = Reading(columns=("q_j1", "q_j2", "tau_j1", "tau_j2"), rate=125.0)
+    np.testing.assert_allclose(reading.measurements(tmp_path / "bare.csv", ROBOT, how).t, rows[:, 0], atol=1e-8)
+
+
+def test_efforts_that_count_the_other_way_are_reversed_by_an_option(files):
+    """Beside those that the robot file reverses."""
+    parser = argparse.ArgumentParser()
+    robots.add_arguments(parser)
+    reading.add_torques(parser)
+    robots.add_friction(parser)
+    for words, signs in ((["--reverse", "j2"], [1.0, -1.0]), ([], [1.0, 1.0])):
+        args = parser.parse_args([str(files[0]), *words])
+        tau = np.array([[2.0, 3.0]])
+        np.testing.assert_array_equal(reading.robot_of(args).measured_torque(tau, 0.0 * tau, 0.0 * tau), tau * signs)
+
+
+def test_contact_thresholds_leave_out_joints_whose_efforts_were_not_measured(files, tmp_path, capsys):
+    t = np.arange(2000) / 125.0
+    np.savetxt(tmp_path / "free.csv", np.column_stack((t, np.sin(t), np.cos(2.0 * t), ROBOT.gravity(
+        np.column_stack((np.sin(t), np.cos(2.0 * t))))[:, 1])), delimiter=",", header="t,q_j1,q_j2,tau_j2", comments="")
+    code, _, err = run(capsys, "contact", files[0], tmp_path / "free.csv", "-o", tmp_path / "found.yaml")
+    assert code == 0 and "no torque of j1; treated as not measured" in err
+    assert list(yaml.safe_load((tmp_path / "found.yaml").read_text())["contact"]) == ["j2"]
