@@ -56,12 +56,17 @@ def add_torques(parser: argparse.ArgumentParser) -> None:
 
 def robot_of(args: argparse.Namespace) -> Robot:
     """Return the fixed tree of a command that reads torques; afterwards args.robot_file contains --reverse."""
+    robot = robots.served(args, Robot)
     if args.reverse:
+        if wrong := [name for name in args.reverse if name not in robot.joint_names]:
+            raise InputError(f"--reverse {some(wrong)}: no such joint; the joints are {some(robot.joint_names)}"
+                             f"{near(wrong[0], robot.joint_names)}")
         file = robot_file.draft(args.robot_file or {"version": 1})
         measured = dict(file.section("measured_effort"))
         turned = sorted(set(measured.get("reversed", ())) ^ set(args.reverse))
         args.robot_file = file.over({"measured_effort": {**measured, "reversed": turned}})
-    return robots.served(args, Robot)
+        robot = robots.served(args, Robot)
+    return robot
 
 
 def asked(args: argparse.Namespace) -> Reading:

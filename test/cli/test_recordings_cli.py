@@ -225,6 +225,8 @@ def test_efforts_that_count_the_other_way_are_reversed_by_an_option(files):
         args = parser.parse_args([str(files[0]), *words])
         tau = np.array([[2.0, 3.0]])
         np.testing.assert_array_equal(reading.robot_of(args).measured_torque(tau, 0.0 * tau, 0.0 * tau), tau * signs)
+    with pytest.raises(InputError, match="--reverse j3: no such joint; the joints are j1, j2"):
+        reading.robot_of(parser.parse_args([str(files[0]), "--reverse", "j3"]))
 
 
 def test_contact_thresholds_leave_out_joints_whose_efforts_were_not_measured(files, tmp_path, capsys):
