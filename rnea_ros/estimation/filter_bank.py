@@ -51,7 +51,7 @@ _PERIODS, _STEPS, _LONGEST = 1.02, 1.1, 1.4  # ratios of the periods, uneven ste
 _CONVERGED = 0.3  # of each covariance: those that differ by less from the steady ones are these
 _MOST_LOST = 64  # samples that are passed over at once
 _UNSURE = 2.0  # standard deviations of a velocity, for which its product with an error of time counts
-_ORDER = np.arange(ORDERS)[:, None]
+_SHIFT = np.eye(ORDERS, SHOWN, 1)  # error of the motion by one of the time: each order by the next
 _AT = 1e-6  # s; nearer to a sample, the motion is linear in time
 _SAME = 1e-8  # s; steps that differ by less are the same
 
@@ -143,9 +143,12 @@ class FilterBank:
         self._calibration_samples = max(round(_CALIBRATION_S / period), _CALIBRATION_SAMPLES)
         self._grid = on_grid(period, _PERIODS)
         self._lags = self._samples_within(lag, period)
-        self._gains, self._even = steady_gains(self._grid, self._lags), transition(period)
+        gains = self._gains = steady_gains(self._grid, self._lags)
+        one, self._even = np.ones(self._x.shape[2]), transition(period)
+        self._steady = gains.K * one, gains.S * one, gains.log_S * one  # for all joints: faster
         memory = max(MEMORY_S, MEMORY_PERIODS * period)
-        self._bent = np.array([[1.0 / memory], [1.0 / memory**2]])
+        self._rates = np.diag(np.arange(ORDERS + 1.0))[:ORDERS]
+        self._rates[2:, 1] += 1.0 / memory, 1.0 / memory**2
         self._later = max(round(LATER_S / period), 1)
         self._forgetting = max(FORGETTING_TIME_S, FORGETTING_PERIODS * period)
         self._width = bandwidths(period)
@@ -232,9 +235,7 @@ class FilterBank:
         if phase_std or rate_std:
             size = np.abs(motion)
             size[:ORDERS] += _UNSURE * deviation
-            deviation += phase_std * size[1:]
-            deviation += (rate_std * _ORDER) * size[:ORDERS]
-            deviation[2:] += (rate_std * self._bent) * size[1]
+            deviation += (phase_std * _SHIFT + rate_std * self._rates) @ size
         return Estimate(_moved_on(motion, ahead), deviation)
 
     def _mixed(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
@@ -248,13 +249,13 @@ class FilterBank:
             squared *= np.maximum(_FOUND / (self._width * max(age, self.period))[:, None], 1.0) ** 4
         claimed = self._claimed(end - place) @ squared
         claimed *= self._variance
-        weights = weights[:, None]
-        mean = np.add.reduce(each * weights)
-        each -= mean
-        each *= each
-        each *= weights  # filters that disagree
-        claimed += _DISAGREEMENT * np.add.reduce(each)[:ORDERS]
-        return mean, np.sqrt(claimed)
+        middle = each[MIDDLE].copy()
+        each -= middle
+        weighted = each * weights[:, None]
+        away = np.add.reduce(weighted)
+        weighted *= each  # filters that disagree
+        claimed += _DISAGREEMENT * np.maximum(np.add.reduce(weighted) - away * away, 0.0)[:ORDERS]
+        return middle + away, np.sqrt(claimed)
 
     def _weighted(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the motion (m, 5, n) of the filters at a sample by the innovations up to another, and their weights."""
@@ -335,7 +336,7 @@ class FilterBank:
         """Return K, S and log S of a sample, this time after the last one [s]: the steady ones only where steps are even."""
         steady, even = self._gains, abs(step - self.period) <= _EVEN * self.period
         if even and self._known is steady.known:
-            return steady.K, steady.S, steady.log_S
+            return self._steady
         K, S, log_S, known = gains_after_step(self._known, self._grid, on_grid(step, _STEPS))
         if even and (np.abs(known - steady.known) <= _CONVERGED * np.abs(steady.known)).all():
             known = steady.known

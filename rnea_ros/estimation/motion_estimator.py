@@ -20,11 +20,12 @@ _GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: without samples for long
 _FIRST = 8  # samples, and as many more again, from which the period is found
 _LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
 _UNSEEN = 0.15 * np.array([[1.0], [2.0], [6.0], [24.0]])  # of an encoder's step: motion of so many orders within it
-_COARSE = 1e-3  # rad, m; step of an encoder of which no step was seen yet
+_COARSE = 1e-3  # rad, m; largest step of an encoder whose resolution is not found
+_ROUNDING = 1e-9  # rad, m; steps that differ by less are the same
 _STANDING, _STANDING_PERIODS = 0.03, 8.0  # s and periods without a change of position, from which on joints are slow
 _STOOD = 4.0  # times that: for so long after it stood, a joint's position is known no better than to its encoder's step
 _SLOW = 0.01  # s; period from which on that is so
-_NOTHING = np.zeros((4, 1))
+_NOTHING, _NONE = np.zeros((4, 1)), np.zeros(1, dtype=bool)
 _RECEIVED = 256  # positions kept at least, and as many more
 _NEARBY = 2.5  # of the longest step between stamps lately: positions of so long before and after an instant are near it
 _STEPS_REMEMBERED = 0.3  # s
@@ -50,8 +51,9 @@ class ReceivedPositions:
         self._stamps: list[float] = []
         self._longest = 0.0
         self.moved = np.zeros(len(self._least))  # largest distance between two positions in a row, lately
-        self._stood = np.full(len(self._least), -np.inf)  # s; stamp of the last position that equals the one before
-        self._changed = np.zeros(len(self._least))  # s; stamp of the first position, or of the last that differed
+        self._step = np.zeros(len(self._least))  # last distance between two positions in a row
+        self._stood = np.full(len(self._least), -np.inf)  # s; stamp of the last position after a step like the one before
+        self._changed = np.zeros(len(self._least))  # s; stamp of the first position, or of the last after another step
 
     def push(self, stamp: float, q: np.ndarray) -> None:
         """Add positions (n,) at a stamp [s]."""
@@ -66,8 +68,9 @@ class ReceivedPositions:
             moved = np.abs(q - self._positions[end - 1])
             self.moved *= kept
             np.maximum(self.moved, moved, out=self.moved)
-            changed = moved > 0.0
-            np.minimum(self._least, moved, out=self._least, where=changed)
+            np.minimum(self._least, moved, out=self._least, where=moved > 0.0)
+            changed = np.abs(moved - self._step) > _ROUNDING
+            self._step = moved
             self._changed[changed] = stamp
             self._stood[~changed] = stamp
         else:
@@ -83,27 +86,27 @@ class ReceivedPositions:
     def unseen(self, time: float, period: float, resolution: np.ndarray) -> np.ndarray:
         """Return what joints may move, and the derivatives of that (4, n), within one step of their encoders.
 
-        It counts for joints that stood lately, and where the resolution (n,) is not found (0) and samples are so slow that
-        the innovations of the filters contain more motion than noise."""
+        It counts for joints that stood lately or moved by the same step from sample to sample, and where the resolution (n,)
+        is not found (0) and samples are so slow that the innovations of the filters contain more motion than noise."""
         least = max(_STANDING, _STANDING_PERIODS * period)
         if period < _SLOW and time - float(self._stood.max(initial=-np.inf)) > _STOOD * least:
             return _NOTHING
         standing, counts = time - self._changed, time - self._stood <= _STOOD * least
         if period >= _SLOW:
             counts |= resolution == 0.0
-        step = np.where(counts, np.where(self._least < np.inf, self._least, _COARSE), 0.0)
+        step = np.where(counts, np.where(resolution > 0.0, resolution, np.minimum(self._least, _COARSE)), 0.0)
         found: np.ndarray = _UNSEEN * step / np.maximum(standing, least) ** np.arange(4)[:, None]
         found[1:, standing <= least] = 0.0
         return found
 
     def outside(self, time: float, q: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """Return whether each joint (n,) cannot have this position at an instant [s]: it is outside the range of those
+        """Return whether each joint (n,), or any (1,), cannot have this position at an instant [s]: it is outside the range
         received within a few steps, by more than `spread` (n,) and what the joint moves from the nearest one until then."""
         stamps, end = self._stamps, len(self._stamps)
         near = min(max(bisect.bisect_left(stamps, time), 1), end - 1)
         away: np.ndarray = np.abs(q - self._positions[near]) - self.moved - spread
-        if (away <= 0.0).all():
-            return away > 0.0
+        if np.maximum.reduce(away, initial=-1.0) <= 0.0:
+            return _NONE
         reach = _NEARBY * self._longest
         first = max(min(bisect.bisect_left(stamps, time - reach), near - 1), 0)
         last = max(bisect.bisect_left(stamps, time + reach), near + 1)
@@ -207,7 +210,7 @@ class MotionEstimator:
         if time > newest:  # no sample tells how the joints went on
             found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
         outside = self._received.outside(time, found.motion[0], _SPREAD * self.noise.std_at_rest)
-        if outside.any():
+        if outside is not _NONE and outside.any():
             self._diverged(found, int(outside.argmax()))
         unseen = self._received.unseen(time, self.clock.period, self.noise.resolution)
         if unseen is not _NOTHING:

@@ -268,6 +268,13 @@ def test_a_joint_that_moves_less_than_a_step_of_its_encoder_may_move_that_much()
     assert not found[1].any() and (deviation[1] > 0.0001).all()
 
 
+def test_a_joint_that_moves_by_equal_encoder_steps_may_be_faster_by_a_part_of_a_step():
+    """104.03 steps in each of 20 ms: 104 are received for half a second."""
+    t = np.arange(0.0, 0.6, 0.02)
+    _, found, deviation = stream(MotionEstimator(1, 0.0), t, np.round(104.03 * t / 0.02 - 0.45)[:, None] * 7.67e-4)
+    assert (np.abs(found[1] - 104.03 * 7.67e-4 / 0.02) < 5.0 * deviation[1]).all()
+
+
 def test_between_samples_a_turning_joint_is_not_where_it_is_at_the_nearest_one():
     """4 rad/s, estimates a microsecond after samples."""
     t = np.arange(0.0, 1.0, 0.001)
