@@ -153,8 +153,8 @@ def test_rates_of_a_measured_twist_are_nearer_than_those_of_poses(stewart, tmp_p
 
 def test_a_pose_that_the_legs_do_not_allow_never_reaches_the_filters():
     """Without a node or a robot. Legs that are slides, as above, reach everything."""
-    def reach(pose):
-        if pose.position[2] > 5.0:
+    def reach(position, rotation):
+        if position[2] > 5.0:
             raise Rejected("out_of_reach", "too high")
 
     topic, answered = PlatformPoses("base", np.eye(3), reach), []

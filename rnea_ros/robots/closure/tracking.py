@@ -202,27 +202,22 @@ class PlatformTracker(Tracker):
         """Inverse kinematics of one sample of the platform. Errors as of LoopTracker.follow."""
         with self._turn():
             platform = motion.checked()
-            row = _one_row(platform)
+            row = platform.rows()
+            if row.ndim != 1:
+                raise InputError("a tracker takes one sample at a time, position (3,) and rotation (3, 3)")
             legs = self._legs.motion(row, *(self._last or (None, None)))
             self._last = legs.q, row[:POSE]
         return TrackedPlatform(platform, legs)
 
-    def reach(self, pose: PlatformMotion) -> None:
-        """Move platform and legs to a pose of the platform, whatever its motion is. Errors as of LoopTracker.follow."""
+    def reach(self, position: np.ndarray, rotation: np.ndarray) -> None:
+        """Move platform and legs to a pose (3,), (3, 3) that is known to be one. Errors as of LoopTracker.follow."""
         with self._turn():
-            row = _one_row(pose.at_rest().checked())[:POSE]
+            row = np.concatenate((rotation.ravel(), position))
             self._last = self._legs.reach(row, *(self._last or (None, None))), row
 
     def _home(self) -> tuple[np.ndarray, np.ndarray]:
         R, P = self._legs.home
         return self._legs.start, np.concatenate((R.ravel(), P))
-
-
-def _one_row(platform: PlatformMotion) -> np.ndarray:
-    row = platform.rows()
-    if row.ndim != 1:
-        raise InputError("a tracker takes one sample at a time, position (3,) and rotation (3, 3)")
-    return row
 
 
 def _one_sample(motion: tuple[Any, ...], names: Sequence[str]) -> list[np.ndarray]:

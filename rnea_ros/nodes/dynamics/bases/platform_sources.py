@@ -115,8 +115,8 @@ class TwistedPlatform(PlatformSource):
         return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)
 
 
-def platform_source(robot: ParallelRobot, values: Values, reach: Callable[[PlatformMotion], object]) -> PlatformSource:
-    """As the parameters say; reach(pose) raises Rejected where the legs do not allow it."""
+def platform_source(robot: ParallelRobot, values: Values, reach: Callable[[np.ndarray, np.ndarray], object]) -> PlatformSource:
+    """As the parameters say; reach(position, rotation) raises Rejected where the legs do not allow it."""
     root = robot.legs.root_link
     if values["platform.source"] == "state":
         return ToldPlatform(PlatformStates(root))

@@ -48,9 +48,9 @@ class PlatformPoses(BaseTopic[BaseState]):
 
     mover, reader = "the platform", NumbersReader
 
-    def __init__(self, root: str, home: np.ndarray, reach: Callable[[PlatformMotion], object]):
-        """home: rotation (3, 3) of the home pose; reach(pose) raises Rejected where the legs do not allow it: such a pose is
-        kept from the filters."""
+    def __init__(self, root: str, home: np.ndarray, reach: Callable[[np.ndarray, np.ndarray], object]):
+        """home: rotation (3, 3) of the home pose; reach(position, rotation) raises Rejected where the legs do not allow it:
+        such a pose is kept from the filters."""
         super().__init__("~/platform_pose_measured", PoseStamped, UNTIMED)
         self._root, self._home, self._reach = root, home, reach
         self._lag, self._estimator = 0.0, MotionEstimator(6, 0.0, turning=TURNS)
@@ -70,20 +70,20 @@ class PlatformPoses(BaseTopic[BaseState]):
             state = BaseState(message.numbers[:3], message.numbers[3:])
         except InputError as error:
             raise Rejected(f"{self.name}_unusable", str(error)) from None
-        self._reach(PlatformMotion(state.position, state.rotation))
+        self._reach(state.position, state.rotation)
         return state
 
     def _keep(self, stamp: int, sample: BaseState) -> None:
         super()._keep(stamp, sample)
-        self._estimator.push(stamp, np.append(sample.position, rpy_angles(sample.rotation @ self._home.T)))
+        self._estimator.push(stamp, np.array((*sample.position.tolist(), *rpy_angles(sample.rotation @ self._home.T))))
 
     def motion(self, stamp: int) -> PlatformMotion:
         """Estimated from the poses alone, at a stamp [ns]. Raises Rejected."""
         if not self._estimator.ready:
             raise Rejected("history_too_short", f"the estimator needs more messages on {self.topic}; this is normal for an "
                                                 "instant after the start or a gap", passing=True)
-        place, angles = np.split(self._estimator.estimate(stamp).motion[:4], 2, axis=1)
-        found = PlatformMotion.from_rpy([*place], [*angles])
+        motion = self._estimator.estimate(stamp).motion[:4]
+        found = PlatformMotion.from_rpy([*motion[:, :3]], [*motion[:, 3:]])
         return found._replace(rotation=found.rotation @ self._home)
 
 
