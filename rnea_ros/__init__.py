@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .robots.elastic import ElasticRobot
     from .robots.floating import FloatingRobot
     from .robots.floating_closed_loops import FloatingLoopRobot
+    from .robots.general import GeneralRobot
     from .robots.inputs.base_state import BaseState
     from .robots.inputs.platform_motion import PlatformMotion
     from .robots.load import load
@@ -36,6 +37,7 @@ __all__ = [
     "ExternalEffortObserver",
     "FloatingLoopRobot",
     "FloatingRobot",
+    "GeneralRobot",
     "InputError",
     "JointDynamics",
     "Limits",
@@ -74,6 +76,7 @@ _MODULES = {
     ".robots.elastic": ("ElasticRobot",),
     ".robots.floating": ("FloatingRobot",),
     ".robots.floating_closed_loops": ("FloatingLoopRobot",),
+    ".robots.general": ("GeneralRobot",),
     ".robots.inputs.base_state": ("BaseState",),
     ".robots.inputs.platform_motion": ("PlatformMotion",),
     ".robots.load": ("load",),

@@ -51,6 +51,39 @@ def apart(description: Description, link: str) -> Parts:
     return Parts(description._replace(robot=legs), description._replace(robot=platform, problems=[], left_out={}), (P, R))
 
 
+def on_six_joints(description: Description, link: str) -> tuple[Description, tuple[str, ...], tuple[np.ndarray, np.ndarray]]:
+    """Return the description with six joints in place of the platform's floating joint, their names, and that joint's origin.
+
+    The joints NAME.x, .y, .z slide along the axes of the root link, NAME.rx, .ry, .rz turn about the moving axes x, y, z. The
+    orientation is singular where .ry is a quarter turn.
+    """
+    apart(description, link)  # checks that the platform is the child of a floating joint
+    robot = copy.deepcopy(description.robot)
+    holder = next(joint for joint in robot.findall("joint") if urdf.end(joint, "child") == link)
+    name, parent, (R, P) = holder.get("name", ""), urdf.end(holder, "parent"), urdf.origin(holder)
+    names, place = [], robot.index(holder)
+    for number, (kind, axis) in enumerate((kind, axis) for kind in ("prismatic", "revolute") for axis in "xyz"):
+        child = link if number == 5 else f"{link}.{number}"
+        joint = copy.deepcopy(holder)
+        for element in [*joint]:
+            if number and element.tag == "origin":
+                joint.remove(element)
+            elif element.tag in ("parent", "child"):
+                element.set("link", parent if element.tag == "parent" else child)
+        names.append(f"{name}.{'r' if kind == 'revolute' else ''}{axis}")
+        joint.set("name", names[-1])
+        joint.set("type", "continuous" if kind == "revolute" else kind)
+        joint.append(joint.makeelement("axis", {"xyz": " ".join(str(int(axis == other)) for other in "xyz")}))
+        if kind == "prismatic":
+            joint.append(joint.makeelement("limit", {"effort": "0", "velocity": "0", "lower": "-1e9", "upper": "1e9"}))
+        robot.insert(place, joint)
+        if number < 5:
+            robot.insert(place, robot.makeelement("link", {"name": child}))
+        parent = child
+    robot.remove(holder)
+    return description._replace(robot=robot), tuple(names), (P, R)
+
+
 def _link_of(element: _Element) -> str:
     """A link's own name; of a joint, its child's."""
     return urdf.end(element, "child") if element.tag == "joint" else element.get("name", "")

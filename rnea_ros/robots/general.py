@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class GeneralRobot:
         self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
         self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend) if self.roles.loops else None
         self._solvers: dict[str, Solver] = {}
+        self._known: dict[str, tuple[Array, Array]] = {}
         self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
 
     # ------------------------------------------------------------------ description
@@ -76,7 +78,7 @@ class GeneralRobot:
         """Name of the robot in the URDF."""
         return self.tree.name
 
-    @property
+    @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Joints with a motor and joints whose state is an input, in the order of the tree: the columns of every array."""
         named = {*self.roles.actuated, *self.roles.state}
@@ -137,7 +139,7 @@ class GeneralRobot:
         """Positions of all joints of the tree in a pose in which the loops are closed."""
         return self._closure.start if self._closure else np.zeros(self.tree.n)
 
-    @property
+    @cached_property
     def _columns(self) -> list[int]:
         return [self.tree.joint_names.index(name) for name in self.joint_names]
 
@@ -315,12 +317,10 @@ class GeneralRobot:
         Y = np.zeros((length, equations.size))
         pose = self._closed(motion[0], guess)
         Y[0, equations.joints] = pose
-        roles, place = structure.roles, {name: k for k, name in enumerate(equations.coordinates)}
-        for column, name in enumerate(self.joint_names):
-            known = length if name in roles.given else 2 if name in roles.state else 1
-            for k, array in enumerate(motion[:known]):
-                if k:
-                    Y[min(k, length - 1), place[name]] = array[column] if k < length else Y[min(k, length - 1), place[name]]
+        places, known = self._inputs(use)
+        roles = structure.roles
+        for k, array in enumerate(motion[1:length], start=1):
+            Y[k, places] = np.where(known > k, array, 0.0)
         situation = self._situation(base, pose, wrenches, wrench_rates, world_wrenches)
         if base is not None:
             Y[1, :6] = base.velocity
@@ -332,7 +332,12 @@ class GeneralRobot:
                                      f"robot '{self.name}', whose elastic joints ride on the base: give base_rates "
                                      f"({needed}, 6)")
                 Y[2:2 + len(rates), :6] = rates[:length - 2]
+        undecided = [name for name in roles.state if name.startswith("motor of ")]
         for k, value in enumerate((q_motor, qd_motor)):
+            if value is None and undecided:
+                raise InputError(f"the position of {some(sorted(undecided))} does not follow from the motion of the joints: "
+                                 "its rotor pushes on links of a free base: give q_motor and qd_motor, a column for each of "
+                                 f"{some(self.elastic_joints)}")
             if value is not None:
                 Y[k, equations.joints.stop:] = value
         if tau is not None:
@@ -340,6 +345,14 @@ class GeneralRobot:
             Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
         Y, open_ = solver.solve(Y, situation, stages)
         return self._named(equations, structure, Y, stages, open_)
+
+    def _inputs(self, use: str) -> tuple[Array, Array]:
+        """Of each column: its coordinate, and how many derivatives are inputs, from order 0."""
+        if use not in self._known:
+            roles, names = self.structure(use).roles, self._equations(use).coordinates
+            known = [np.inf if name in roles.given else 2.0 if name in roles.state else 1.0 for name in self.joint_names]
+            self._known[use] = np.array([names.index(name) for name in self.joint_names], dtype=int), np.array(known)
+        return self._known[use]
 
     def _situation(self, base: BaseState | None, pose: Array, wrenches: Wrenches | None, wrench_rates: Wrenches | None,
                    world_wrenches: Wrenches | None) -> Situation:

@@ -7,11 +7,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import ModelError, some
+import numpy as np
+
+from ..algebra.vectors import rpy
+from ..errors import ModelError
 from ..model import urdf, urdf_reader
 from ..model.robot_file import robot_file as reader
 from ..model.robot_file.robot_file import RobotFile, Source
 from ..model.tree import Model
+from ..model.urdf_parts import on_six_joints
 from ..model.urdf_reader import Description
 from . import declared_drives, declared_efforts, declared_joints
 from .closed_loops import ClosedLoopRobot
@@ -29,7 +33,7 @@ MOVING_BASES = ("floating", "prescribed")
 LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
 COUPLINGS = "couplings"
 GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels")  # sections that GeneralRobot alone reads
-# What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations but those with a platform.
+# What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
 SERVED = {frozenset(declared): kind for kind, declared in {
     "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,), "FloatingLoopRobot": (LOOPS, MOVING),
     "ElasticRobot": (ELASTIC,), "SpringRobot": (SPRINGS,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
@@ -67,7 +71,9 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
                                "friction": content.get("urdf_friction") is True}
     if "platform" in content:
         file.check_schema()  # so that a mistake in it is not taken for one in the URDF, which only makes sense with a platform
-        return _parallel(description, file, backend, options)
+        if kind(file) == "ParallelRobot":
+            return _parallel(description, file, backend, options)
+        description, file = _as_tree(description, file)
     model = urdf.load(description, **options)
     file = file.checked(model)
     made = MADE[kind(file)]
@@ -85,11 +91,21 @@ def kind(file: RobotFile) -> str:
         return SERVED[frozenset(found)]
     if PLATFORM in found and LOOPS not in found:
         raise ModelError("declares platform without loops: cut joints must join its legs to it", file.where)
-    if PLATFORM in found:
-        together = some([*sorted(found - {LOOPS, PLATFORM}), *others])
-        raise ModelError(f"declares platform with {together}, which is not served. Write the platform as a link of the tree "
-                         "instead, behind the joints of one leg, and the other legs as loops", file.where)
     return "GeneralRobot"
+
+
+def _as_tree(description: Description, file: RobotFile) -> tuple[Description, RobotFile]:
+    """The platform as a link of the tree on six joints, which follow; its home is where they start."""
+    platform = file.section("platform")
+    hung, names, (P, R) = on_six_joints(description, platform["link"])
+    if "home" not in platform:
+        return hung, file
+    home = R.T @ rpy(*platform["home"]["rpy"])
+    offset = R.T @ (np.array(platform["home"]["xyz"], dtype=float) - P)
+    angles = np.arctan2(-home[1, 2], home[2, 2]), np.arcsin(home[0, 2]), np.arctan2(-home[0, 1], home[0, 0])
+    loops = dict(file.section("loops"))
+    loops["start"] = {**loops.get("start", {}), **dict(zip(names, map(float, (*offset, *angles)), strict=True))}
+    return hung, file.over({"loops": loops})
 
 
 def _tree(model: Model, file: RobotFile, backend: str) -> Robot:

@@ -88,10 +88,10 @@ class Solver:
     def __init__(self, equations: EquationsOfMotion, structure: Structure, backend: str):
         self.equations, self.structure, self.backend = equations, structure, backend
         self._kernels: dict[Any, Kernel] = {}
-        n, m = len(equations.coordinates), len(equations.constraints)
-        self._gap = structure.d[None, :] - structure.c[:, None]
-        self._is_coordinate = structure.columns < n
-        self._coordinates = structure.columns[self._is_coordinate]
+        m = len(equations.constraints)
+        self._gap = np.full((len(structure.c), equations.size), -1)
+        self._gap[:, structure.columns] = structure.d[None, :] - structure.c[:, None]
+        self._lengths: dict[int, int] = {}
         self._orders = np.where(np.arange(m) < equations.holonomic, 0, 1)
 
     def solve(self, Y: np.ndarray, situation: Situation, stages: int) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -124,8 +124,7 @@ class Solver:
         n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
         dynamic = bool((rows < n).any()) or structure.optimal
         full = np.zeros((len(structure.c), equations.size))
-        gap = np.full(full.shape, -1)
-        gap[:, structure.columns] = self._gap
+        gap = self._gap
         J = self.jacobian(Y[0, :n], situation) if m else np.zeros((0, n))
         full[n:n + m, :n] = np.where(gap[n:n + m, :n] == self._orders[:, None], J, 0.0)
         if dynamic:
@@ -249,8 +248,10 @@ class Solver:
 
     def _orders_needed(self, k, rows):
         """Return how many orders of Y the rows of stage k take."""
-        n = len(self.equations.coordinates)
-        return int(max(k + self.structure.c[i] + (3 if i < n else 2) for i in rows))
+        if k not in self._lengths:
+            n = len(self.equations.coordinates)
+            self._lengths[k] = int(max(k + self.structure.c[i] + (3 if i < n else 2) for i in rows))
+        return self._lengths[k]
 
     def _traced(self, k, rows, situation):
         equations, structure = self.equations, self.structure

@@ -105,6 +105,7 @@ class Structure:
                 self.low_entries += [(k, int(j)) for k in (0, 1) if ((gap[:n, column] == k) & (sigma[:n, j] > ABSENT)).any()]
 
     def _set_offsets(self) -> None:
+        self._stages: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         n, columns = len(self.equations.coordinates), self.columns
         sigma = self.sigma[:, columns].copy()
         rows, multipliers = [n + k for k in self._spare], np.isin(columns, [n + k for k in self._spare])
@@ -117,6 +118,9 @@ class Structure:
                 self.c[n + k] = np.min((self.d - self.sigma[n + k, columns])[present])
         self.d[multipliers] = np.max(self.sigma[:, columns[multipliers]] + self.c[:, None], axis=0, initial=0)
         self.first_stage = -int(self.d.max(initial=0))
+        given = np.setdiff1d(np.arange(n), self.free)
+        needed = (self.c[:, None] + self.sigma[:, given])[self.sigma[:, given] > ABSENT]
+        self._needed = int(needed.max(initial=2)) if needed.size else 2
         self.undecided = self._undecided()
 
     def _undecided(self) -> tuple[str, ...]:
@@ -169,19 +173,20 @@ class Structure:
 
     def order_for(self, stages: int) -> int:
         """Return how many derivatives of given coordinates decide the unknowns of stages 0 .. stages - 1."""
-        given = [j for j in range(len(self.equations.coordinates)) if j not in set(self.free.tolist())]
-        needed = [c + int(self.sigma[i, j]) for i, c in enumerate(self.c) for j in given if self.sigma[i, j] > ABSENT]
-        return stages - 1 + max(needed, default=2)
+        return stages - 1 + self._needed
 
     def stage(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows that are solved in stage k, and which of the columns they decide.
 
         phi(x) = 0 itself is solved before.
         """
+        if k in self._stages:
+            return self._stages[k]
         n, least = len(self.equations.coordinates), np.zeros(len(self.c), dtype=int)
         least[n:n + self.equations.holonomic] = 1
         rows = np.flatnonzero(self.c + k >= least)
-        return rows, np.flatnonzero(self.d + k >= np.maximum(self.inputs, 0))
+        self._stages[k] = found = rows, np.flatnonzero(self.d + k >= self.inputs)
+        return found
 
 
 def _present(block: np.ndarray) -> np.ndarray:

@@ -14,8 +14,8 @@ RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
 from rnea_ros import (
-    AnyRobot, BaseState, ClosedLoopRobot, Dynamics, ElasticRobot, FloatingLoopRobot, FloatingRobot, ParallelRobot,
-    PlatformMotion, Pose, Robot, SpringRobot, load, plan_motion,
+    AnyRobot, BaseState, ClosedLoopRobot, Dynamics, ElasticRobot, FloatingLoopRobot, FloatingRobot, GeneralRobot,
+    ParallelRobot, PlatformMotion, Pose, Robot, SpringRobot, load, plan_motion,
 )
 
 
@@ -28,8 +28,8 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot, springs: SpringRobot, loops: ClosedLoopRobot,
-              walking: FloatingLoopRobot, parallel: ParallelRobot) -> list[AnyRobot]:
-    return [fixed, floating, elastic, springs, loops, walking, parallel, load("robot.urdf", "robot.robot.yaml")]
+              walking: FloatingLoopRobot, parallel: ParallelRobot, general: GeneralRobot) -> list[AnyRobot]:
+    return [fixed, floating, elastic, springs, loops, walking, parallel, general, load("robot.urdf", "robot.robot.yaml")]
 
 
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))

@@ -16,7 +16,6 @@ from scipy.integrate import DOP853
 from rnea_ros import BaseState
 from support.machines import Body, constraint, pointing, solve, text
 
-STEP = 2e-3  # s, of differences
 NODES = np.arange(-5, 6)
 # Weights of the first, second and third derivative by values at NODES, exact for polynomials of degree 10.
 WEIGHTS = [np.linalg.solve(np.vander(NODES, increasing=True).T.astype(float), np.eye(11)[k] * factor)
@@ -146,6 +145,8 @@ class Truth:
     def __init__(self, of: Machine, seed: int = 0, gravity=(0.0, 0.0, -9.81)):
         self.machine, rng = of, np.random.default_rng(1000 + seed)
         self.free = of.base != "fixed"
+        smooth = of.base != "floating" and not of.state  # everything follows from sines
+        self.step = 1e-2 if smooth else 1.5e-3 if of.elastic else 2e-3  # s, of differences: truncation against rounding
         self.body = Body(of.urdf, free=self.free)
         self.body.model.gravity.linear = np.array(gravity)
         self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"])) for cut in of.cuts.values()]
@@ -240,7 +241,7 @@ class Truth:
         for sign in (1, -1):
             X = self.X0
             for k in range(1, 6):
-                solver = DOP853(self._slope, sign * (k - 1) * STEP, X, sign * k * STEP, rtol=1e-13, atol=1e-14)
+                solver = DOP853(self._slope, sign * (k - 1) * self.step, X, sign * k * self.step, rtol=1e-13, atol=1e-14)
                 while solver.status == "running":
                     solver.step()
                 found[sign * k] = X = solver.y
@@ -251,10 +252,10 @@ class Truth:
 
         The motor of an elastic joint turns by the deflection that the joint's effort needs: theta = q + effort / stiffness.
         """
-        found = [self.equations(k * STEP, X) for k, X in zip(NODES, self.along(), strict=True)]
+        found = [self.equations(k * self.step, X) for k, X in zip(NODES, self.along(), strict=True)]
         efforts = np.array([each[3] for each in found])
-        rates = [weights @ efforts / STEP**k for k, weights in enumerate(WEIGHTS, start=1)]
-        jerk = WEIGHTS[0] @ np.array([each[2] for each in found]) / STEP
+        rates = [weights @ efforts / self.step**k for k, weights in enumerate(WEIGHTS, start=1)]
+        jerk = WEIGHTS[0] @ np.array([each[2] for each in found]) / self.step
         effort, effort_rate = efforts[5].copy(), rates[0].copy()
         for name in self.machine.elastic:
             k, drive = self.given.index(self.number[name]), self.machine.file["drives"][name]

@@ -8,10 +8,11 @@ import pinocchio as pin
 from rnea_ros import BaseState
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along
-from support.combined_machines import NODES, STEP, WEIGHTS, link
+from support.combined_machines import NODES, WEIGHTS, link
 from support.machines import Body, text
 
 RADIUS, GAUGE = 0.15, 0.25
+STEP = 4e-3  # s, of differences
 HOLDS = {"left": ["along", "across", "normal"], "right": ["along", "normal"], "castor": ["normal"]}
 
 
