@@ -144,6 +144,10 @@ def summary(found: Fit, width: int | None = None) -> str:
     for motor in (motor for motor in found.robot.model.coupled_motors if len(motor.coordinates) > 1):
         lines.append(f"coupled motor {motor.name}: rotor inertia {motor.term.rotor_inertia:.3g} kg m^2, Coulomb friction "
                      f"{motor.term.coulomb:.3g} N m, viscous {motor.term.viscous:.3g} N m s/rad, at the motor")
+    for one in found.suspected[:1]:
+        lines.append(f"warning: a motor that turns with {one.joints[0]} and {one.joints[1]} would reduce their errors by "
+                     f"factors of about {one.factors[0]:.2g} and {one.factors[1]:.2g}; if the transmission is coupled, "
+                     f"--couple {one.option} fits it")
     if directions := result_files.undetermined_directions(found):
         lines.append(f"not determined by the recording, taken from the URDF: {len(directions)} of {len(found.base)} "
                      f"parameters "

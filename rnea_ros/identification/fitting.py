@@ -20,6 +20,7 @@ The end of every recording is not used: it is the validation set.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -55,6 +56,8 @@ SIGNIFICANCE = 2.5  # standard deviations of a friction term beyond Coulomb and 
 LOAD_ROUNDS = 2  # of loads and bodies
 MAX_LOSS = 0.005  # logarithm of the error: what bodies nearer to the URDF's may cost
 BISECTIONS = 6  # of the step of the path at which this is reached
+SUSPICIOUS = 1.5  # factor by which a coupling must reduce the error of a joint
+MAX_SAMPLES = 5_000  # in which couplings are looked for
 MAX_ERROR = 1.0  # of a joint's own torque: a larger error is not explained
 CONTRADICTION = 0.5  # logarithm: by how much another joint's error falls when a contradictory joint is excluded
 
@@ -69,6 +72,23 @@ class Exclusion(NamedTuple):
     joint: str
     error: float
     others: tuple[float, str]
+
+
+class SuspectedCoupling(NamedTuple):
+    """Two joints whose errors one motor explains that turns with both.
+
+    sign    : 1 or -1: of the second joint's velocity in the motor's speed
+    factors : by which its inertia and friction would reduce the error of each
+    """
+
+    joints: tuple[str, str]
+    sign: int
+    factors: tuple[float, float]
+
+    @property
+    def option(self) -> str:
+        """Value of --couple that fits it."""
+        return f"{self.joints[0]},{self.joints[1]}{'=-1' if self.sign < 0 else ''}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +114,7 @@ class Fit:
     gains           : of drives, where they were unknown
     excluded        : measured joints whose torques were not used, for they contradict those of others
     reversed        : names of joints whose efforts were taken with the opposite sign
+    suspected       : couplings that would reduce the errors, the largest reduction first
     """
 
     robot: Robot
@@ -119,6 +140,7 @@ class Fit:
     gains: Gains | None = None
     excluded: tuple[Exclusion, ...] = ()
     reversed: tuple[str, ...] = ()
+    suspected: tuple[SuspectedCoupling, ...] = ()
 
     @property
     def explained(self) -> bool:
@@ -616,12 +638,51 @@ def _judged(before: Robot, found: Robot, problem: Problem, models: list[Friction
     validated = np.concatenate([error[of.split:] for of, error in zip(problem.recordings, residuals, strict=True)])
     urdf_error = np.concatenate([error[of.split if len(validated) else 0:] for of, error
                                  in zip(problem.recordings, urdf, strict=True)])
+    coupled = {frozenset(motor.coordinates) for motor in found.model.coupled_motors if len(motor.coordinates) > 1}
+    qd, qdd = (np.concatenate([block[:, joints] for block in blocks])
+               for blocks in zip(*((of.data.qd, of.data.qdd) for of in problem.recordings), strict=True))
+    names = [found.joint_names[k] for k in joints]
+    suspected = [one for one in suspected_couplings(qd, qdd, np.concatenate(residuals), names)
+                 if frozenset(map(found.joint_names.index, one.joints)) not in coupled]
     values_ = whole.grouping @ near.parameters
     cost = float(np.mean(np.log(least.errors(values_) / least.errors(least.x))))
     return Fit(found, before, whole, (), np.concatenate((prior, np.full(len(whole) - len(prior), np.nan))), least.x,
                np.sqrt(np.diagonal(least.covariance)), values_, tuple(models), problem.joints, _rms(np.concatenate(tau)),
                _rms(urdf_error), _rms(fitted), _rms(validated), _rms(validation_residuals(problem, models, least.x)), cost,
-               near.thin, least.information, problem.recordings, least.tau.size)
+               near.thin, least.information, problem.recordings, least.tau.size,
+               suspected=tuple(suspected))
+
+
+def suspected_couplings(qd: np.ndarray, qdd: np.ndarray, errors: np.ndarray, names: Sequence[str]) -> list[SuspectedCoupling]:
+    """Return the pairs of joints whose errors (samples, joints) one motor explains that turns with both.
+
+    Its inertia, Coulomb and viscous friction act on both joints alike, at the sum or the difference of their velocities qd and
+    accelerations qdd (samples, joints), beside a correction of each joint's own terms. A pair counts if its friction
+    dissipates energy, and if it reduces the error of one joint by SUSPICIOUS, and that of the other one too.
+    """
+    step = max(len(qd) // MAX_SAMPLES, 1)
+    qd, qdd, errors = qd[::step], qdd[::step], errors[::step]
+    scale, found = np.maximum(_rms(errors), np.finfo(float).tiny), list[SuspectedCoupling]()
+
+    def terms(speed: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+        smoothing = max(SMOOTHING[2] * float(np.abs(speed).max(initial=0.0)), np.finfo(float).tiny)
+        return np.column_stack((np.tanh(speed / smoothing), speed, acceleration))
+
+    own = [np.column_stack((terms(v, a), np.ones(len(v)))) for v, a in zip(qd.T, qdd.T, strict=True)]
+    nothing = np.zeros((len(qd), 4))
+    for a, b in itertools.combinations(range(len(names)), 2):
+        y = np.concatenate((errors[:, a] / scale[a], errors[:, b] / scale[b]))
+        alone = np.vstack((np.hstack((own[a], nothing)) / scale[a], np.hstack((nothing, own[b])) / scale[b]))
+        before = _rms((y - alone @ np.linalg.lstsq(alone, y, rcond=None)[0]).reshape(2, -1).T)
+        for sign in (1, -1):
+            coupled = terms(qd[:, a] + sign * qd[:, b], qdd[:, a] + sign * qdd[:, b])
+            A = np.hstack((np.vstack((coupled / scale[a], sign * coupled / scale[b])), alone))
+            x = np.linalg.lstsq(A, y, rcond=None)[0]
+            factors = before / np.maximum(_rms((y - A @ x).reshape(2, -1).T), 1e-9)
+            dissipates = float(np.mean(coupled[:, 1] * (coupled[:, :2] @ x[:2]))) > 0.0
+            if dissipates and factors.max() > SUSPICIOUS and factors.min() > 1.0:
+                found.append(SuspectedCoupling((names[a], names[b]), sign, (float(factors[0]), float(factors[1]))))
+    return sorted(found, key=lambda one: -max(one.factors))
 
 
 def _residuals(robot: Robot, of: FitRecording) -> np.ndarray:

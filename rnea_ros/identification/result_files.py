@@ -259,6 +259,7 @@ def as_json(found: Fit) -> dict[str, Any]:
                    | {"unit": _force_unit(robot, k), "friction": model.description,
                       "rotor_inertia_at_joint": terms[name].armature, **{key: getattr(terms[name], key) for key in TERMS}}
                    for k, name, row, model in zip(found.joints, found.names, errors, found.friction, strict=True)},
+        "suspected_couplings": [one._asdict() for one in found.suspected],
         "coupled_motors": {motor.name: {key: getattr(motor.term, key) for key in OF_MOTOR}
                            for motor in robot.model.coupled_motors},
         "base_parameters": [{**row._asdict(), "urdf": _finite(row.urdf), "relation": relation} for row, relation

@@ -18,7 +18,7 @@ from rnea_ros.cli.outcome import show
 from rnea_ros.estimation.preparation import prepare
 from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
-from rnea_ros.identification.fitting import fit
+from rnea_ros.identification.fitting import fit, suspected_couplings
 from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
 from rnea_ros.identification.physical_consistency import impossible_bodies
@@ -269,6 +269,21 @@ def test_inertia_and_friction_of_a_motor_that_turns_with_two_joints_are_found_an
     assert "wrist.m2" not in identify_cli.summary(found)
     with pytest.raises(InputError, match="couplings: unknown gains of motors that turn with several joints"):
         fit(robot, Measurements(t, q, tau), currents=True)
+
+
+def test_a_coupling_that_was_not_declared_is_suspected():
+    """Of joints 2 and 3, in noise, whose own friction terms have absorbed some of it; not of joints without one."""
+    rng, t = np.random.default_rng(2), np.arange(0.0, 30.0, 0.005)
+    w, phase = rng.uniform(0.5, 3.0, (2, 3))
+    qd, qdd = np.sin(w * t[:, None] + phase), w * np.cos(w * t[:, None] + phase)
+    noise = 0.2 * rng.normal(size=qd.shape)
+    assert not suspected_couplings(qd, qdd, noise - 0.3 * np.sign(qd), ["a", "b", "c"])
+    for sign in (1, -1):
+        motor = np.sign(qd[:, 1] + sign * qd[:, 2]) + 0.5 * (qd[:, 1] + sign * qd[:, 2])
+        errors = noise + np.column_stack((0.0 * motor, motor - 0.8 * qd[:, 1], sign * motor - qd[:, 2]))
+        (found,) = suspected_couplings(qd, qdd, errors, ["a", "b", "c"])
+        assert found.joints == ("b", "c") and found.sign == sign and min(found.factors) > 1.5
+        assert found.option == ("b,c" if sign > 0 else "b,c=-1")
 
 
 def test_coupled_joints_on_the_command_line():
