@@ -29,11 +29,12 @@ from .energy import CenterOfMass, Energy
 from .floating import FloatingRobot
 from .inputs import validation
 from .inputs.base_state import BaseState, given
+from .inputs.combined_motion import base_rates_of, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .robot import Dynamics, Robot
 from .roles import DeclaredRoles, declared
-from .solution import Situation, Solution, Solver, contact_poses
+from .solution import Situation, Solution, Solver, contact_poses, named
 from .structure import Roles, Structure, dependent_rows
 
 NULL = 1e-12  # singular values below this share of the largest are zero
@@ -254,57 +255,26 @@ class GeneralRobot:
         names = ["q" + "d" * k for k in range(len(motion))]
         arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
         near = validation.guess(guess, self.tree.n)
-        count, sampled = self._samples(arrays, options)
+        count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
         if count is None:
-            return self._sample(use, stages, arrays, near, **sampled(0))
+            return self._sample(use, stages, arrays, near, **sampled_at(0))
         found = []
         for k in range(count):
             with validation.at_sample(k):
                 rows = [array[k] if array.ndim == 2 else array for array in arrays]
-                solution = self._sample(use, stages, rows, near, **sampled(k))
+                solution = self._sample(use, stages, rows, near, **sampled_at(k))
                 near = np.array([solution.positions[name][0] for name in self.tree.joint_names])
                 found.append(solution)
         return found
 
-    def _samples(self, arrays: Sequence[Array], options: dict[str, Any]) -> tuple[int | None, Callable[[int], dict[str, Any]]]:
-        """How many samples there are, and the options of each."""
-        base: BaseState | None = options.pop("base", None)
+    def _with_base(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options, with the state of the base checked."""
+        base = options.pop("base", None)
         if self.has_moving_base:
-            base = given(base)
-        elif base is not None:
-            raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
-        rates = options.pop("base_rates", None)
-        sized: dict[str, Any] = {name: validation.numbers(name, value) for name, value in options.items()
-                                 if value is not None and not isinstance(value, dict)}
-        if rates is not None:
-            rates = validation.numbers("base_rates", rates)
-            if rates.ndim not in (2, 3) or rates.shape[-1] != 6 or not np.isfinite(rates).all():
-                raise InputError(f"base_rates has shape {rates.shape}; (k, 6) or (samples, k, 6) finite numbers are needed")
-        for name, value in sized.items():
-            size = 6 if name.startswith("base") else len(self.elastic_joints)
-            if value.shape[-1:] != (size,) or value.ndim > 2 or not np.isfinite(value).all():
-                raise InputError(f"{name} has shape {value.shape}; ({size},) or (samples, {size}) finite numbers are needed")
-        loads: dict[str, dict[str, Array]] = {name: {link: validation.wrench(link, six) for link, six in value.items()}
-                                              for name, value in options.items() if isinstance(value, dict)}
-        every = [*arrays, *sized.values(), *(six for load in loads.values() for six in load.values())]
+            return {**options, "base": given(base)}
         if base is not None:
-            every += [base.position, base.quaternion, base.velocity]
-        if rates is not None and rates.ndim == 3:
-            every.append(rates[:, 0])
-        count = validation.samples(every)
-
-        def at(k: int) -> dict[str, Any]:
-            found: dict[str, Any] = {name: value[k] if value.ndim == 2 else value for name, value in sized.items()}
-            found |= {name: {link: six[k] if six.ndim == 2 else six for link, six in load.items()}
-                      for name, load in loads.items()}
-            if rates is not None:
-                found["base_rates"] = rates[k] if rates.ndim == 3 else rates
-            if base is not None:
-                found["base"] = BaseState(*(value[k] if value.ndim == 2 else value
-                                            for value in (base.position, base.quaternion, base.velocity)))
-            return found
-
-        return count, at
+            raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
+        return options
 
     def _sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, base: BaseState | None = None,
                 base_acceleration: Array | None = None, base_jerk: Array | None = None, base_rates: Array | None = None,
@@ -325,7 +295,7 @@ class GeneralRobot:
         if base is not None:
             Y[1, :6] = base.velocity
             if use == CARRIED:
-                rates = _base_rates(base, base_acceleration, base_jerk) if base_rates is None else base_rates
+                rates = base_rates_of(base, base_acceleration, base_jerk) if base_rates is None else base_rates
                 needed = structure.order_for(stages) - 1
                 if len(rates) < needed:
                     raise InputError(f"{len(rates)} rates of the base's velocity are given; {needed} decide the result for "
@@ -344,7 +314,7 @@ class GeneralRobot:
             by_name = dict(zip(self.joint_names, tau, strict=True))
             Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
         Y, open_ = solver.solve(Y, situation, stages)
-        return self._named(equations, structure, Y, stages, open_)
+        return named(structure, Y, stages, open_)
 
     def _inputs(self, use: str) -> tuple[Array, Array]:
         """Of each column: its coordinate, and how many derivatives are inputs, from order 0."""
@@ -367,19 +337,6 @@ class GeneralRobot:
             frame = self.model.frame(link)
             found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
         return found
-
-    def _named(self, equations: EquationsOfMotion, structure: Structure, Y: Array, stages: int,
-               open_: tuple[str, ...]) -> Solution:
-        if not np.isfinite(Y).all():
-            raise validation.too_large("the solution")
-        orders = dict(zip(structure.columns.tolist(), (structure.d + stages).tolist(), strict=True))
-        b, m, parts = equations.base, len(equations.constraints), equations.parts
-        names = equations.coordinates[b:]
-        return Solution({name: Y[:orders.get(b + k, len(Y)), b + k] for k, name in enumerate(names)},
-                        Y[1:orders.get(0, len(Y)), :6] if b else np.zeros((0, 6)),
-                        {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)},
-                        {name: Y[:orders.get(parts["lambda"].start + k, stages), parts["lambda"].start + k]
-                         for k, name in enumerate(equations.constraints[:m])}, open_)
 
     def _torques(self, found: Solution | list[Solution], order: int) -> Array:
         """(n,) or (samples, n), of motors and springs."""
@@ -425,14 +382,14 @@ class GeneralRobot:
         names = self.joint_names
         arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
         near = validation.guess(guess, self.tree.n)
-        count, sampled = self._samples(arrays, options)
+        count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
         if count is None:
-            return self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled(0))
+            return self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
         found = []
         for k in range(count):
             with validation.at_sample(k):
                 *motion, torque = (array[k] if array.ndim == 2 else array for array in arrays)
-                found.append(self._sample(FORWARD, 1, motion, near, tau=torque, **sampled(k)))
+                found.append(self._sample(FORWARD, 1, motion, near, tau=torque, **sampled_at(k)))
                 near = np.array([found[-1].positions[name][0] for name in self.tree.joint_names])
         return found
 
@@ -729,17 +686,3 @@ class GeneralRobot:
                 guess = x[self._equations(INVERSE).joints]
                 found.append(function(x, v, situation))
         return np.array(found) if count is not None else found[0]
-
-
-def _base_rates(base: BaseState, acceleration: Array | None, jerk: Array | None) -> Array:
-    """First and second rates (2, 6) of the numbers of a base's velocity from its true acceleration and jerk, see
-    base_state.py.
-    """
-    a = np.zeros(6) if acceleration is None else acceleration
-    j = np.zeros(6) if jerk is None else jerk
-    v, w = base.velocity[:3], base.velocity[3:]
-    first = base.spatial(a)
-    wd = first[3:]
-    # a = v' + w x v; its derivative in the world, seen along the base, is a' + w x a
-    linear = j[:3] - np.cross(w, a[:3]) - np.cross(wd, v) - np.cross(w, first[:3])
-    return np.array([first, np.concatenate((linear, j[3:] - np.cross(w, wd)))])

@@ -20,6 +20,7 @@ from ..algorithms.equations import WORLD, EquationsOfMotion, Rates, pose_series
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, some
+from .inputs.validation import too_large
 from .structure import Structure
 
 RANK = 1e-10  # singular values below this share of the largest are zero
@@ -46,6 +47,21 @@ class Solution:
     efforts: Mapping[str, np.ndarray]
     multipliers: Mapping[str, np.ndarray]
     open_multipliers: tuple[str, ...] = ()
+
+
+def named(structure: Structure, Y: np.ndarray, stages: int, open_: tuple[str, ...]) -> Solution:
+    """Return the solution by name from the derivatives Y (orders, size) of all unknowns and given coordinates."""
+    equations = structure.equations
+    if not np.isfinite(Y).all():
+        raise too_large("the solution")
+    orders = dict(zip(structure.columns.tolist(), (structure.d + stages).tolist(), strict=True))
+    b, m, parts = equations.base, len(equations.constraints), equations.parts
+    names = equations.coordinates[b:]
+    return Solution({name: Y[:orders.get(b + k, len(Y)), b + k] for k, name in enumerate(names)},
+                    Y[1:orders.get(0, len(Y)), :6] if b else np.zeros((0, 6)),
+                    {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)},
+                    {name: Y[:orders.get(parts["lambda"].start + k, stages), parts["lambda"].start + k]
+                     for k, name in enumerate(equations.constraints[:m])}, open_)
 
 
 @dataclass
