@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from rnea_ros import FloatingRobot, InputError, ModelError, Robot, load
+from rnea_ros import BaseState, FloatingRobot, InputError, ModelError, Robot, load
 from rnea_ros.algorithms.torque_rate import torque_and_rate
 from rnea_ros.cli.main import main
 from rnea_ros.identification.regressor_kernel import Regressor
@@ -173,12 +173,20 @@ def test_exported_c_contains_the_coupled_motors(tmp_path):
     assert worst(out, np.array(robot.torque_and_rate(*motion))) < 1e-12
 
 
-def test_other_kinds_of_robots_refuse_couplings_by_name():
+def test_a_free_base_with_couplings_needs_the_torques_of_the_motors_too():
+    """Motors turn by the joints alone: the base moves as without them."""
+    robots = [load(random_tree(3).text(), {**file, "base": "floating"}, backend="python") for file in (FILE, {"version": 1})]
+    rng = np.random.default_rng(6)
+    motion, base = rng.normal(size=(4, 2)), BaseState(velocity=rng.normal(size=6))
+    coupled, plain = (np.array(robot.torque_and_rate(*motion, base=base)) for robot in robots)
+    G, terms = np.array([[50.0, 0.0], [30.0, -30.0]]), np.array([[2e-5, 5e-5], [1e-4, 2e-4], [0.0, 0.02], [0.5, 0.3]])
+    assert worst(coupled - plain, np.array(motor_torque(terms, *(G @ x for x in motion[1:]))) @ G) < 1e-9
+
+
+def test_classes_that_do_not_serve_couplings_refuse_them_by_name():
     tree, floating = random_tree(3), Robot.from_urdf(random_tree(3).text(), "floating", backend="reference")
     with pytest.raises(InputError, match=r"a FloatingRobot does not serve the coupled motors wrist.a, wrist.b; fixed trees"):
         FloatingRobot(floating.with_coupled_motors(wrist().model.coupled_motors))
-    with pytest.raises(ModelError, match=r"declares a moving base with couplings, which no class serves.*couplings: Robot"):
-        load(tree.text(), {**FILE, "base": "floating"})
     loaded = {"friction": {wrist().joint_names[0]: {"load_dependent": 0.1}}}
     with pytest.raises(ModelError, match=r"friction\..*\.load_dependent is given for a joint of couplings.wrist"):
         load(tree.text(), {**FILE, **loaded})
