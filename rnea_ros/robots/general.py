@@ -28,7 +28,7 @@ from .closure.loop_closure import LoopClosure
 from .energy import CenterOfMass, Energy
 from .floating import FloatingRobot
 from .inputs import validation
-from .inputs.base_state import BaseState, given
+from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import base_rates_of, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
@@ -473,14 +473,19 @@ class GeneralRobot:
 
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
                        guess: ArrayLike | None = None) -> CenterOfMass:
-        """Return place and velocity of the mass centre and the momentum about it, as of Robot; one sample."""
-        if self.roles.wheels or self.roles.contacts:
-            raise InputError("center_of_mass of robots with wheels or ground_contacts is not served yet")
-        x, v, _ = self._state_of(q, qd, base, guess)
+        """Return place and velocity of the mass centre and the momentum about it, as of Robot: (3,), (3,), (6,) or (samples,
+        ...).
+        """
         joints = self._equations(INVERSE).joints
-        if self.has_moving_base:
-            return FloatingRobot(self.tree).center_of_mass(x[joints], v[joints], base=given(base))
-        return self.tree.center_of_mass(x[joints], v[joints])
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            if self.has_moving_base:
+                moving = BaseState(situation.p, quaternion(situation.R), v[:6])
+                return np.concatenate(FloatingRobot(self.tree).center_of_mass(x[joints], v[joints], base=moving))
+            return np.concatenate(self.tree.center_of_mass(x[joints], v[joints]))
+
+        found = self._each(of, q, qd, base=base, guess=guess)
+        return CenterOfMass(found[..., :3], found[..., 3:6], found[..., 6:])
 
     # ------------------------------------------------------------------ where links are
 
@@ -495,32 +500,43 @@ class GeneralRobot:
 
     def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
                       base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
-        """Return (6,): velocity of the point [m/s], angular velocity [rad/s], along the axes of `link_pose`; one sample."""
-        x, v, _ = self._state_of(q, qd, base, guess)
-        return self._tree_jacobian(link, x, point, base) @ v[:self._equations(INVERSE).joints.stop]
+        """Return (6,) or (samples, 6): velocity of the point [m/s], angular velocity [rad/s], along the axes of
+        `link_pose`.
+        """
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            return self._tree_jacobian(link, x, point, situation) @ v[:self._equations(INVERSE).joints.stop]
+
+        return self._each(of, q, qd, base=base, guess=guess)
 
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
                  guess: ArrayLike | None = None) -> Array:
-        """Return (6, N): link_velocity by the velocities of the `independent` coordinates; one sample."""
-        x, _, situation = self._state_of(q, np.zeros(self.n), base, guess)
-        G = self._projected(x, situation)[0][:self._equations(INVERSE).joints.stop]
-        return self._tree_jacobian(link, x, point, base) @ G
+        """Return (6, N) or (samples, 6, N): link_velocity by the velocities of the `independent` coordinates, motors left
+        out.
+        """
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            return self._tree_jacobian(link, x, point, situation) @ self._of_links(self._projected(x, situation)[0])
+
+        return self._each(of, q, base=base, guess=guess)
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
                       base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
-        """Return (6, N), the time derivative of `jacobian` along the motion; one sample."""
-        x, v, situation = self._state_of(q, qd, base, guess)
-        G, solver, joints = self._projected(x, situation)[0], self._solver(INVERSE), self._equations(INVERSE).joints
-        Gd, follows = np.zeros(G.shape), self._follows
-        if follows:
-            J, Jd = solver.jacobian(x, situation), solver.jacobian_rate(x, v, situation)
-            Gd[follows] = -np.linalg.lstsq(J[:, follows], Jd @ G, rcond=NULL)[0]
-        if self.has_moving_base:
-            moving = BaseState(given(base).position, given(base).quaternion, v[:6])
-            rate = FloatingRobot(self.tree).jacobian_rate(link, x[joints], v[joints], point, base=moving)
-        else:
-            rate = self.tree.jacobian_rate(link, x[joints], v[joints], point)
-        return rate @ G[:joints.stop] + self._tree_jacobian(link, x, point, base) @ Gd[:joints.stop]
+        """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
+        solver, joints, follows = self._solver(INVERSE), self._equations(INVERSE).joints, self._follows
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            G = self._projected(x, situation)[0]
+            Gd = np.zeros(G.shape)
+            if follows:
+                J, Jd = solver.jacobian(x, situation), solver.jacobian_rate(x, v, situation)
+                Gd[follows] = -np.linalg.lstsq(J[:, follows], Jd @ G, rcond=NULL)[0]
+            if self.has_moving_base:
+                moving = BaseState(situation.p, quaternion(situation.R), v[:6])
+                rate = FloatingRobot(self.tree).jacobian_rate(link, x[joints], v[joints], point, base=moving)
+            else:
+                rate = self.tree.jacobian_rate(link, x[joints], v[joints], point)
+            return rate @ self._of_links(G) + self._tree_jacobian(link, x, point, situation) @ self._of_links(Gd)
+
+        return self._each(of, q, qd, base=base, guess=guess)
 
     # ------------------------------------------------------------------ not served yet
 
@@ -532,6 +548,10 @@ class GeneralRobot:
         """Raise InputError: partial derivatives of torque rates are not served yet."""
         raise self._not_served("partial derivatives of torque rates")
 
+    def coriolis(self, q: ArrayLike, qd: ArrayLike, **options: Any) -> Array:
+        """Raise InputError: `bias` gives the velocity torques."""
+        raise self._not_served("the Coriolis matrix, whose product with the velocity `bias` gives,")
+
     def joint_wrenches(self, *motion: Any, **options: Any) -> Any:
         """Raise InputError: internal joint forces are not served yet."""
         raise self._not_served("internal joint forces")
@@ -541,10 +561,14 @@ class GeneralRobot:
         declared += ["a moving base"] if self.has_moving_base else []
         return InputError(f"robot '{self.name}' ({some(declared)}): {what} are not served for this combination yet")
 
-    def _tree_jacobian(self, link: str, x: Array, point: ArrayLike | None, base: BaseState | None) -> Array:
+    def _of_links(self, G: Array) -> Array:
+        """Rows of base and joints, columns without the motors behind springs, which move no link."""
+        return G[:self._equations(INVERSE).joints.stop, :G.shape[1] - len(self.elastic_joints)]
+
+    def _tree_jacobian(self, link: str, x: Array, point: ArrayLike | None, situation: Situation) -> Array:
         q = x[self._equations(INVERSE).joints]
         if self.has_moving_base:
-            return FloatingRobot(self.tree).jacobian(link, q, point, base=base)
+            return FloatingRobot(self.tree).jacobian(link, q, point, base=BaseState(situation.p, quaternion(situation.R)))
         return self.tree.jacobian(link, q, point)
 
     # ------------------------------------------------------------------ solvers and kernels

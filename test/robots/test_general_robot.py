@@ -106,6 +106,22 @@ def test_mass_matrix_and_bias_give_the_efforts_of_the_independent_coordinates():
     assert np.abs(others).max() < 1e-11 * np.abs(forces).max()
 
 
+def test_energy_of_many_samples_changes_by_the_power_of_motors_and_dampers():
+    robot, truth, motion, state = case("free base, loop, springs", 0)
+    states = [truth.equations(k * truth.step, X)[:2] for k, X in zip(NODES, truth.along(), strict=True)]
+    columns = [truth.number[name] for name in robot.joint_names]
+    q, qd = np.array([q[[k + 1 for k in columns]] for q, _ in states]), np.array([v[columns] for _, v in states])
+    base = BaseState(*(np.array(rows) for rows in zip(*((q[:3], q[3:7], v[:6]) for q, v in states), strict=True)))
+    energy = robot.energy(q, qd, base=base, guess=state["guess"]).total
+    effort = robot.solve(*motion, **state).efforts
+    power = sum(effort[name][0] * motion[1, robot.joint_names.index(name)] for name in robot.roles.given)
+    for name, spring in truth.machine.file["springs"].items():
+        power -= spring["damping"] * motion[1, robot.joint_names.index(name)]**2
+    assert off(WEIGHTS[0] @ energy / truth.step, power) < 1e-9
+    mass = robot.center_of_mass(q, qd, base=base, guess=state["guess"])
+    assert off(WEIGHTS[0] @ mass.position / truth.step, mass.velocity[5]) < 1e-9
+
+
 def test_jacobian_gives_the_velocity_of_a_link_and_its_rate():
     robot, _, motion, state = case("free base, loop, springs", 0)
     base, near = state["base"], {"guess": state["guess"]}
