@@ -100,13 +100,14 @@ NOTES = """
 How these were reached, and what is left (simulation, other seeds than the table's):
 
 * **Standard deviations** of the rate on robots, seeds and a kind of motion (quintics from rest to rest) that nothing was made
-  with (xarm7, z1, Kinova, Talos's arm): 30 and 50 ms late 90 to 99 % of the errors are within two; of recordings of S-curves
-  92 to 99 %, of quintics 85 to 92 %, of smooth motion 96 to 100 %: there they are up to a half too large. Those of the torque,
-  in smooth motion with stamps that jitter by half a millisecond or more, are too small: 75 to 91 % of the errors (less than
-  0.1 % of the torque) are within two, for all joints are at the wrong instant together.
-* **Safety**: gains are those of the time between two samples, and estimates outside of the cone of the received
-  positions are rejected (`make fuzz TARGET=estimator`: random senders, compared with the true motion). Costs on a loaded
-  machine (10th percentile of the thread's time, seven joints, 500 Hz, without torques): 55 us before, 127 us now.
+  with (xarm7, z1, Kinova, Talos's arm): of recordings of S-curves 92 to 99 % of the errors are within two, of quintics 85 to
+  92 %, of smooth motion 96 to 100 %: there they are up to a half too large. Live, they contain a share of the difference
+  between stamps and even times: with stamps that jitter they are cautious.
+* **Safety**: gains are those of a Kalman filter for the time between two samples, estimates outside of the cone of the
+  received positions are rejected, and random senders compare deviations with the true errors (`make fuzz TARGET=estimator`).
+  After uneven steps the weights of later samples are those of even steps, by time.
+* **Cost** (10th percentile of the thread's time on a loaded machine, seven joints, 500 Hz, without torques): 119 us before the
+  last change, 82 us now; some 40 us more after an uneven step.
 * **S-curves at 500 Hz, 2^-17, 30 ms late**: in 12 random motions the jerk was 19 to 23.5 % off, where the filter of the
   bank that suits each joint best, chosen with the truth known, is 20 to 25 % off. A memory of innovations of 20 to 90 ms,
   and equal or double caution, move that by less than one point, and quick memories cost smooth motion a third (3.2 % to 4.3
