@@ -53,8 +53,8 @@ class ExportedFunction(NamedTuple):
 def exported(robot: AnyRobot, links: Iterable[str] = ()) -> list[ExportedFunction]:
     """All of a robot; links: those whose poses and Jacobians are wanted. InputError where a kind has none."""
     if type(robot) not in KINDS:
-        raise InputError(f"robot '{robot.name}' is a {type(robot).__name__}, for which nothing is exported: hold its base "
-                         "(base: fixed in the robot file), or export its tree")
+        raise InputError(f"robot '{robot.name}' is a {type(robot).__name__}, for which nothing is exported. With base: fixed "
+                         "in the robot file loops alone are exported, without the other sections its tree")
     return [*KINDS[type(robot)](robot), *_of_links(robot, links)]
 
 
