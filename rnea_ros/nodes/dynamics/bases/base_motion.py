@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ class BaseMotion(NamedTuple):
     turned, the world is one that has the base's axes at this instant; where nobody knows where it is, it is at the origin.
 
     oriented, placed : whether the orientation is known, and the position
+    numbers          : those of the message that has this motion, if there is one: pose, twist, acceleration, jerk (25,)
     """
 
     state: BaseState
@@ -29,6 +31,7 @@ class BaseMotion(NamedTuple):
     jerk: np.ndarray
     oriented: bool = True
     placed: bool = True
+    numbers: tuple[float, ...] | None = None
 
     def message(self) -> BaseStateMessage:
         """NaN is what is not known."""
@@ -36,6 +39,13 @@ class BaseMotion(NamedTuple):
         orientation = state.quaternion if self.oriented else np.full(4, np.nan)
         linear = state.velocity[:3] if self.placed else NOWHERE
         acceleration = self.acceleration[:3] if self.oriented else NOWHERE
+        if (given := self.numbers) is not None:
+            _fill(told.pose.position, given[:3])
+            _fill(told.pose.orientation, given[3:7])
+            for k, six in enumerate((told.twist, told.acceleration, told.jerk)):
+                _fill(six.linear, given[7 + 6 * k:10 + 6 * k])
+                _fill(six.angular, given[10 + 6 * k:13 + 6 * k])
+            return told
         _fill(told.pose.position, state.position if self.placed else NOWHERE)
         _fill(told.pose.orientation, orientation)
         for six, first, angular in ((told.twist, linear, state.velocity), (told.acceleration, acceleration, self.acceleration),
@@ -106,6 +116,6 @@ def four(message: Any) -> tuple[float, float, float, float]:
     return message.x, message.y, message.z, message.w
 
 
-def _fill(message: Any, numbers: np.ndarray) -> None:
+def _fill(message: Any, numbers: Iterable[float]) -> None:
     for axis, number in zip("xyzw", numbers):
         setattr(message, axis, float(number))

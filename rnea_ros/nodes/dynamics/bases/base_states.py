@@ -32,7 +32,7 @@ class BaseStates(BaseTopic[BaseMotion]):
         if not all(map(math.isfinite, numbers)):
             raise Rejected(f"{self.name}_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is "
                                                     "not finite")
-        return BaseMotion(state, acceleration, jerk)
+        return BaseMotion(state, acceleration, jerk, numbers=numbers)
 
     def at(self, stamp: int) -> BaseMotion:
         """Return the motion at a stamp [ns]. Raises Rejected."""
