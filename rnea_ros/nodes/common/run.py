@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import cast
 
 import rclpy
 from rclpy.exceptions import ParameterException
@@ -15,7 +16,7 @@ from rclpy.signals import SignalHandlerOptions, install_signal_handlers
 
 from rnea_ros import RneaError
 from rnea_ros.nodes.common.failures import Failures
-from rnea_ros.nodes.common.shutdown import SIGNALS, graceful_shutdown, noted_signals
+from rnea_ros.nodes.common.shutdown import SIGNALS, Finishing, graceful_shutdown, noted_signals
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
 
 
@@ -39,7 +40,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
         executor.lean = getattr(node, "lean", False)
         executor.on_failure = Failures(node).add
         executor.add_node(node)
-        with graceful_shutdown(node) if hasattr(node, "finish") else nullcontext():
+        with graceful_shutdown(cast(Finishing, node)) if hasattr(node, "finish") else nullcontext():
             executor.spin()
     except ExternalShutdownException:
         pass

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from builtin_interfaces.msg import Duration, Time
 
 from rnea_ros.errors import Rejected
+from rnea_ros.nodes.fastpath.raw_messages import Stamp
 
 SUDDEN = 1_000_000_000  # ns; a step of the stamps from which they are looked at more closely
 DISORDER = 50_000_000  # ns; by less than that, a stamp that goes back is that of a message out of order
 UNKNOWN = -(2**63)  # a stamp that none can have
 
 
-def nanoseconds(stamp: Time) -> int:
+def nanoseconds(stamp: Time | Stamp) -> int:
     return stamp.sec * 1_000_000_000 + stamp.nanosec
 
 
@@ -42,7 +43,7 @@ class Timeline:
         """Accept any stamp next: the clock was set."""
         self._last = UNKNOWN
 
-    def advance(self, stamp: Time) -> int:
+    def advance(self, stamp: Time | Stamp) -> int:
         """The stamp in nanoseconds. Raises Jumped, or Rejected for a message out of order."""
         now, last, before = nanoseconds(stamp), self._last, self.arrival
         self._last, self.arrival = now, time.monotonic_ns()

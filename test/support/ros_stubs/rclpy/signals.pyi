@@ -8,4 +8,6 @@ class SignalHandlerOptions(IntEnum):
     SIGTERM = 2
     ALL = 3
 
+def install_signal_handlers(options: SignalHandlerOptions = ...) -> None: ...
+
 class SignalHandlerGuardCondition(GuardCondition): ...
