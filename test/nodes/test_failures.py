@@ -324,7 +324,7 @@ def test_a_process_that_must_end_brings_its_motion_to_rest_first(ros, executor):
 def test_who_fails_to_finish_after_a_failure_still_tells_of_it():
     said = []
     node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=lambda: None),
-                           context=SimpleNamespace(ok=lambda: True), finish=lambda then: 0.01, end_now=lambda: None,
+                           context=SimpleNamespace(ok=lambda: True), finish=lambda then: 0.01, end_now=lambda: 1 / 0,
                            get_logger=lambda: SimpleNamespace(fatal=said.append))
     with pytest.raises(OSError, match="gone"), graceful_shutdown(node):
         raise OSError("gone")

@@ -233,7 +233,8 @@ def check_way_to_rest(sent, points):
 def test_a_node_that_fails_to_finish_ends_all_the_same():
     ended, said = threading.Event(), []
     node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=ended.set),
-                           finish=lambda then: 1 / 0, get_logger=lambda: SimpleNamespace(error=said.append))
+                           finish=lambda then: 1 / 0, end_now=lambda: None,
+                           get_logger=lambda: SimpleNamespace(error=said.append))
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         with graceful_shutdown(node):

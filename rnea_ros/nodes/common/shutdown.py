@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from rclpy.executors import ExternalShutdownException
@@ -73,7 +73,8 @@ def graceful_shutdown(node: Finishing) -> Iterator[None]:
             node.get_logger().fatal(f"cannot go on, finishes what it does and ends: {error!r:.300}")
             finished = threading.Event()
             if not finished.wait(node.finish(finished.set)):
-                node.end_now()
+                with suppress(Exception):  # what is raised below is the cause
+                    node.end_now()
         raise
     finally:
         signal.set_wakeup_fd(before)
