@@ -107,7 +107,7 @@ How these were reached, and what is left (simulation, other seeds than the table
   received positions are rejected, and random senders compare deviations with the true errors (`make fuzz TARGET=estimator`).
   After uneven steps the weights of later samples are those of even steps, by time.
 * **Cost** (10th percentile of the thread's time on a loaded machine, seven joints, 500 Hz, without torques): 119 us before the
-  last change, 82 us now; some 40 us more after an uneven step.
+  last change, 85 us now; some 40 us more after an uneven step.
 * **S-curves at 500 Hz, 2^-17, 30 ms late**: in 12 random motions the jerk was 19 to 23.5 % off, where the filter of the
   bank that suits each joint best, chosen with the truth known, is 20 to 25 % off. A memory of innovations of 20 to 90 ms,
   and equal or double caution, move that by less than one point, and quick memories cost smooth motion a third (3.2 % to 4.3

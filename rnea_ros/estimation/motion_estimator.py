@@ -52,7 +52,7 @@ class ReceivedPositions:
         self._longest = 0.0
         self.moved = np.zeros(len(self._least))  # largest distance between two positions in a row, lately
         self._step = np.zeros(len(self._least))  # last distance between two positions in a row
-        self._stood = np.full(len(self._least), -np.inf)  # s; stamp of the last position after a step like the one before
+        self._stood = np.full(len(self._least), -np.inf)  # s; stamp of the last position that equals the one before
         self._changed = np.zeros(len(self._least))  # s; stamp of the first position, or of the last after another step
 
     def push(self, stamp: float, q: np.ndarray) -> None:
@@ -68,11 +68,11 @@ class ReceivedPositions:
             moved = np.abs(q - self._positions[end - 1])
             self.moved *= kept
             np.maximum(self.moved, moved, out=self.moved)
-            np.minimum(self._least, moved, out=self._least, where=moved > 0.0)
-            changed = np.abs(moved - self._step) > _ROUNDING
+            moves = moved > 0.0
+            np.minimum(self._least, moved, out=self._least, where=moves)
+            self._stood[~moves] = stamp
+            self._changed[np.abs(moved - self._step) > _ROUNDING] = stamp
             self._step = moved
-            self._changed[changed] = stamp
-            self._stood[~changed] = stamp
         else:
             self._changed[:] = stamp
         self._stamps.append(stamp)
@@ -89,9 +89,11 @@ class ReceivedPositions:
         It counts for joints that stood lately or moved by the same step from sample to sample, and where the resolution (n,)
         is not found (0) and samples are so slow that the innovations of the filters contain more motion than noise."""
         least = max(_STANDING, _STANDING_PERIODS * period)
-        if period < _SLOW and time - float(self._stood.max(initial=-np.inf)) > _STOOD * least:
+        if (period < _SLOW and time - float(self._stood.max(initial=-np.inf)) > _STOOD * least
+                and time - float(self._changed.min(initial=time)) <= least):
             return _NOTHING
-        standing, counts = time - self._changed, time - self._stood <= _STOOD * least
+        standing = time - self._changed
+        counts = (time - self._stood <= _STOOD * least) | (standing > least)
         if period >= _SLOW:
             counts |= resolution == 0.0
         step = np.where(counts, np.where(resolution > 0.0, resolution, np.minimum(self._least, _COARSE)), 0.0)
