@@ -171,7 +171,7 @@ class Verdict:
 
 def judge(stream: Sender, rng: np.random.Generator, lag: float) -> Verdict:
     """Push a stream, and compare."""
-    turning = tuple(range(JOINTS)) if "wraps" in stream.kinds and rng.random() < 0.5 else ()
+    turning = tuple(range(JOINTS)) if "wraps" in stream.kinds and len(stream.stamps) % 2 else ()
     revolute = tuple(range(JOINTS)) if not turning else ()  # unwrapped where they wrap, and left alone where they do not
     estimator = MotionEstimator(JOINTS, lag, turning=turning, revolute=revolute)
     messages = len(stream.stamps)
