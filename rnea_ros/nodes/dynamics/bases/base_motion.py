@@ -42,7 +42,8 @@ class BaseMotion(NamedTuple):
         if (given := self.numbers) is not None:
             _fill(told.pose.position, given[:3])
             _fill(told.pose.orientation, given[3:7])
-            for k, six in enumerate((told.twist, told.acceleration, told.jerk)):
+            halves: tuple[Any, ...] = (told.twist, told.acceleration, told.jerk)
+            for k, six in enumerate(halves):
                 _fill(six.linear, given[7 + 6 * k:10 + 6 * k])
                 _fill(six.angular, given[10 + 6 * k:13 + 6 * k])
             return told
