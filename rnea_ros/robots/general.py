@@ -202,11 +202,10 @@ class GeneralRobot:
 
         motion : q, qd, qdd, ..., (n,) each, up to derivative `order` + stages - 2 [rad, m and seconds]
         stages : 1 for efforts, 2 for their rates as well, 3 for second rates
-        base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given; BaseState's
-                                             convention
-        base_rates : (k, 6) rates of the six numbers of the base's velocity from the first up, instead of the two before;
-                     elastic joints on
-                 a base whose motion is given need `order` - 1 of them
+        base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given, in the
+            conventions of BaseState
+        base_rates : (k, 6) rates of the six numbers of the base's velocity from the first up, in place of acceleration
+            and jerk; elastic joints on a base whose motion is given need `order` - 1 of them
         guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
         q_motor, qd_motor : state of motors whose motion q does not decide: rotors on links of a free base
         """
