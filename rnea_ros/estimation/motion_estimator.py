@@ -21,6 +21,7 @@ _FIRST = 8  # samples, and as many more again, from which the period is found
 _LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
 _UNSEEN = 0.15 * np.array([[1.0], [2.0], [6.0], [24.0]])  # of an encoder's step: motion of so many orders within it
 _COARSE = 1e-3  # rad, m; largest step of an encoder whose resolution is not found
+_RESTARTED = 3  # messages in a row before the newest stamp: the clock of the sender was set back
 _ROUNDING = 1e-9  # rad, m; steps that differ by less are the same
 _STANDING, _STANDING_PERIODS = 0.03, 8.0  # s and periods without a change of position, from which on joints are slow
 _STOOD = 4.0  # times that: for so long after it stood, a joint's position is known no better than to its encoder's step
@@ -159,6 +160,7 @@ class MotionEstimator:
     def clear(self) -> None:
         """The stream was interrupted: nothing of the past says anything about the motion. What is known of noise stays."""
         self._origin: int | None = None
+        self._behind = 0  # messages in a row whose stamps are before the newest one
         self._newest, self._turned_at, self._stamp, self._waited = 0, 0.0, 0.0, _LONGEST_WAIT
         self.readings.clear()
         self._restart()
@@ -181,14 +183,15 @@ class MotionEstimator:
         begins anew.
         """
         if self._origin is not None and nanoseconds <= self._newest:
-            if self._newest - nanoseconds < _GAP * 1e9:
+            self._behind += nanoseconds < self._newest
+            if self._newest - nanoseconds < _GAP * 1e9 and self._behind < _RESTARTED:
                 self.disordered += nanoseconds < self._newest
                 self._dropped += nanoseconds < self._newest
                 return False
             self.clear()
         if self._origin is None:
             self._origin = nanoseconds
-        self._newest = nanoseconds
+        self._newest, self._behind = nanoseconds, 0
         before = self.readings.period
         stamp = self.readings.time(self._seconds(nanoseconds), q)
         if self.readings.period != before:

@@ -123,6 +123,18 @@ def test_repeated_and_disordered_stamps_are_no_samples_and_one_that_goes_back_be
     np.testing.assert_allclose(again[:3, -50:], found[:3, -50:], atol=1e-3)
 
 
+def test_a_sender_that_starts_again_with_stamps_just_before_the_last_one_begins_anew():
+    """It was away for as long as its clock went back: 1 rad/s seemed to leap by 0.4 rad."""
+    t, estimator = np.arange(0.0, 1.0, 0.008), MotionEstimator(1)
+    stream(estimator, t, t[:, None])
+    later = t[-1] - 0.04 + 0.008 * np.arange(20)
+    for stamp, q in zip(nanoseconds(later).tolist(), later + 0.4):
+        estimator.push(stamp, np.array([q]))
+        if estimator.ready and stamp > nanoseconds(t[-1]):
+            assert estimator.estimate().motion[1, 0] == pytest.approx(1.0, abs=0.01)
+    assert estimator.disordered == 2
+
+
 def in_bursts(rng, t, size):
     """Stamps of arrival, where so many messages wait for the last one of them."""
     k = np.arange(len(t))
