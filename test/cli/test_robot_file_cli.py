@@ -74,8 +74,8 @@ def test_what_is_wrong_is_an_error(capsys, tmp_path):
     assert (code, out) == (2, "") and "line 2, column 15: drives.j9.gear_ratio is 0" in err and "exist" not in err
     assert "joint 'j9' does not exist" in run(capsys, "robot-file", tmp_path / "bad.yaml", "--urdf", STANFORD)[2]
     assert "FILE is missing" in run(capsys, "robot-file")[2]
-    (tmp_path / "bad.yaml").write_text("version: 1\nbase: floating\nsprings: {joint1: {stiffness: 1.0}}\n")
-    assert "which no class serves" in run(capsys, "robot-file", tmp_path / "bad.yaml")[2]
+    (tmp_path / "bad.yaml").write_text("version: 1\nplatform: {link: link6}\n")
+    assert "platform without loops" in run(capsys, "robot-file", tmp_path / "bad.yaml", "--urdf", STANFORD)[2]
 
 
 # --- --robot-file ---------------------------------------------------------------------------------------------------------

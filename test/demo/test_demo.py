@@ -408,7 +408,7 @@ def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp
     process = start("--scaling", "--plot", "", *words, cwd=tmp_path)
     output = process.communicate(timeout=280)[0]
     assert process.returncode == 0, output
-    assert output.count("  ok  ") == 4 and "paused at" in output, output
+    assert output.count("  ok  ") == 4 and "paused, resumed" in output, output
     assert not alive(int(re.search(r"as process (\d+)", output).group(1)))
     assert list(tmp_path.iterdir()) == []
 

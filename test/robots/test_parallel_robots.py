@@ -107,7 +107,7 @@ def test_power_in_is_energy_gained(machines, name):
 def test_it_is_the_closed_loop_robot(machines, name, first, kind):
     machine, robot = machines[name]
     urdf, loops = as_closed_loop(machine, first, kind)
-    loops["start"] = start_of_pivots(machine, first, kind)
+    loops["loops"]["start"] = start_of_pivots(machine, first, kind)
     closed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=robot.legs.gravity_vector)
     motion = polynomial(name, robot)(0.0)
     legs = robot.leg_motion(motion)
