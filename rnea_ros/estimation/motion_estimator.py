@@ -19,7 +19,7 @@ LAG = 0.03  # s
 _GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: without samples for longer, the filters begin anew
 _FIRST = 8  # samples, and as many more again, from which the period is found
 _LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
-_UNSEEN = 0.15 * np.array([[1.0], [2.0], [6.0], [24.0]])  # of an encoder's step: motion of so many orders within it
+_UNSEEN = 0.1 * np.array([[1.5], [9.0], [48.0], [96.0]])  # of an encoder's step: the most that a cubic can move within it
 _COARSE = 1e-3  # rad, m; largest step of an encoder whose resolution is not found
 _RESTARTED = 3  # messages in a row before the newest stamp: the clock of the sender was set back
 _ROUNDING = 1e-9  # rad, m; steps that differ by less are the same
@@ -35,6 +35,8 @@ _FASTEST_REMEMBERED = 5.0  # s; largest speed of revolute joints, which tells wr
 _SPREAD = 6.0  # standard deviations of a position
 _FASTER = 0.7  # of the period before a gap: messages that come faster may have waited for the end of the gap
 _WAITING, _LONGEST_WAIT = 2.5, 1.0  # gaps, and at most so many seconds, until those that waited have come
+_TRUSTED = 0.5  # s; a stream without a gap for so long has no messages that waited
+_UNEVEN_SHARE = 0.2  # of derivatives, times jitter over period: least deviation where samples have the times of their stamps
 _RETUNE = 0.01  # of the period: gains are computed again for another one
 
 
@@ -153,15 +155,19 @@ class MotionEstimator:
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
         self._learning, self.calibration = SensorLearning(self.noise), DeviationCalibration(joints)
         self._wanted, self._period = _FIRST, 0.0  # s; of the samples, when the filters last began
+        self._origin: int | None = None  # ns; first stamp
+        self._trusted = 0.0  # s; period of samples that did not wait for the end of a gap; zero: not known yet
         self._filters: FilterBank | None = None
         self._heard = False  # of the noise; before, filters cannot tell which of them is good, and begin again with it
         self.clear()
 
     def clear(self) -> None:
         """The stream was interrupted: nothing of the past says anything about the motion. What is known of noise stays."""
-        self._origin: int | None = None
+        self._gap = self._origin is not None  # whether samples may have waited for the end of a gap
+        self._origin = None
         self._behind = 0  # messages in a row whose stamps are before the newest one
-        self._newest, self._turned_at, self._stamp, self._waited = 0, 0.0, 0.0, _LONGEST_WAIT
+        self._newest, self._turned_at, self._stamp = 0, 0.0, 0.0
+        self._waited = _TRUSTED  # s; stamp from which on samples did not wait
         self.readings.clear()
         self._restart()
 
@@ -214,6 +220,9 @@ class MotionEstimator:
         found = self._filters.at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
         if time > newest:  # no sample tells how the joints went on
             found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
+        if not self.clock.even:
+            share = _UNEVEN_SHARE * self.clock.jitter / self.clock.period
+            np.maximum(found.deviation[1:], share * np.abs(found.motion[1:4]), out=found.deviation[1:])
         outside = self._received.outside(time, found.motion[0], _SPREAD * self.noise.std_at_rest)
         if outside is not _NONE and outside.any():
             self._diverged(found, int(outside.argmax()))
@@ -253,13 +262,15 @@ class MotionEstimator:
         gap = stamp - self._stamp
         if self._period and gap > max(_GAP, _GAP_PERIODS * self._period):
             self._restart()
-            self._waited = stamp + min(_WAITING * gap, _LONGEST_WAIT)
+            self._gap, self._waited = True, stamp + min(_WAITING * gap, _LONGEST_WAIT)
         if len(self._turning) or len(self._revolute):
             q = self._unwrapped(stamp, q, qd)
         self._stamp = stamp
         self._received.push(stamp, q)
         if self._filters:
             self._take(self._filters, stamp, q)
+            if stamp > self._waited:
+                self._trusted = self.clock.period
             if self._heard:
                 return
         self._waiting.append((stamp, q.copy()))
@@ -303,7 +314,8 @@ class MotionEstimator:
         clock = SampleClock([stamp for stamp, _ in self._waiting], self.clock)
         if not clock.known:
             return
-        if clock.period < _FASTER * self._period and self._waiting[-1][0] < self._waited:
+        suspected = clock.period < _FASTER * self._trusted if self._trusted else self._gap
+        if suspected and self._waiting[-1][0] < self._waited:
             self._waiting.clear()
             return
         (start, q), *others = self._waiting

@@ -466,3 +466,29 @@ def test_what_is_not_heard_of_any_more_becomes_unsure():
     for later in (0.05, 0.2):
         found, exact = estimator.estimate(nanoseconds(t[-1] + later)), cubic(t[-1:] + later)[:, 0]
         assert (np.abs(found.motion - exact)[:3] < 2.0 * found.deviation[:3] + 1e-6).all()
+
+
+def test_a_stream_that_stalls_before_its_period_is_known_is_no_faster_robot():
+    """Readings each 4 ms, of which stalls in the first seconds leave little but bursts: 1 rad/s seemed to be 3.3 rad/s."""
+    read, sent = 0.004 * np.arange(200), []
+    stalls = ((0.0, 0.035), (0.052, 0.2437), (0.356, 0.4215), (0.4433, 0.4733), (0.492, 0.6872))
+    for time in read:
+        late = next((end for start, end in stalls if start < time < end), time)
+        sent.append(max(late, sent[-1] + 0.00121) if sent else late)
+    estimator = MotionEstimator(1)
+    for stamp, time in zip(nanoseconds(sent).tolist(), read):
+        if estimator.push(stamp, np.array([np.sin(5.0 * time)])) and estimator.ready:
+            found = estimator.estimate()
+            assert abs(found.motion[1, 0] - 5.0 * np.cos(5.0 * time)) < 10.0 * found.deviation[1, 0]
+
+
+def test_deviations_of_a_standing_joint_allow_every_cubic_within_a_step_of_its_encoder():
+    """The Chebyshev polynomial of order 3 has the largest derivatives at the end of an interval."""
+    step, least = 1e-3, 0.3
+    received = ReceivedPositions(1)
+    for k in range(301):
+        received.push(0.001 * k, np.array([0.2]))
+    cubic = np.polynomial.Chebyshev([0.0, 0.0, 0.0, 0.5 * step], domain=[0.0, least])
+    largest = [abs(cubic.deriv(k)(least)) for k in (1, 2, 3)]
+    found = received.unseen(least, 0.001, np.array([step]))[1:, 0]
+    assert (10.0 * found >= 0.999 * np.array(largest)).all() and (found < largest).all()
