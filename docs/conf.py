@@ -28,6 +28,7 @@ html_theme = "furo"
 html_title = "rnea_ros"
 html_copy_source = html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
+highlight_language = "text"  # of code without a language of its own: equations, commands
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 
 myst_heading_anchors = 4
