@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .taylor import Jet
+
 
 def solve_positive(A, B):
     """X with A X = B for a symmetric positive definite A (n, n) and B (n,) or (n, m); only A's lower half is read.
@@ -110,3 +112,159 @@ class LeastSquares:
 def _is_zero(x: Any) -> bool:
     """Return whether a scalar is the constant zero; a traced symbol is not, whatever its value will be."""
     return isinstance(x, float | int) and x == 0.0
+
+
+# ---------------------------------------------------------------------- LU factors
+
+
+def lu(A: Any) -> LU:
+    """Return the LU factor of a square matrix A (n, n) with partial pivoting, for any scalar; n may be zero.
+
+    Of jets, the constant term alone is factored and serves all orders: A_0 X_k = B_k - sum A_i X_(k-i). Of traced symbols,
+    the factor is a block of the graph whose loops run inside the kernel: pivots are chosen when it runs.
+    """
+    A = np.asarray(A)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"a matrix to be factored has shape {A.shape}; it must be square")
+    entries = A.ravel().tolist()
+    if any(isinstance(x, Jet) for x in entries):
+        return _SeriesLU(A)
+    symbol = next((x for x in entries if hasattr(x, "factored")), None)
+    return _NumericLU(A) if symbol is None else _SymbolicLU(symbol.factored(A), len(A))
+
+
+class LU:
+    """Factor P A = L U of a square matrix A (n, n).
+
+    smallest, largest : magnitude of the smallest and of the largest pivot; their ratio is near zero where A is singular, and
+        negative where an entry is not a number. Solutions then have no correct digits: callers must check the pivots. With
+        n = 0 both are 1.
+    """
+
+    smallest: Any
+    largest: Any
+    _n: int
+
+    def __len__(self) -> int:
+        """Return n."""
+        return self._n
+
+    def solve(self, B: Any) -> np.ndarray:
+        """Return X (n,) or (n, m) with A X = B."""
+        return self._solved(np.asarray(B), transposed=False)
+
+    def solve_transposed(self, B: Any) -> np.ndarray:
+        """Return X (n,) or (n, m) with A^T X = B."""
+        return self._solved(np.asarray(B), transposed=True)
+
+    def _solved(self, B: np.ndarray, transposed: bool) -> np.ndarray:
+        """Solve column by column of jets' coefficients; columns of zeros cost nothing."""
+        if B.ndim == 1:
+            return self._solved(B[:, None], transposed)[:, 0]
+        orders = {len(x.c) for x in B.ravel().tolist() if isinstance(x, Jet)} if B.dtype == object else set()
+        if orders:
+            (order,) = orders
+            return _from_coefficients([self._solved(part, transposed) for part in _coefficients(B, order)])
+        wanted = [k for k in range(B.shape[1]) if not all(_is_zero(x) for x in B[:, k].tolist())]
+        if len(wanted) == B.shape[1]:
+            return self._columns(B, transposed)
+        X = np.zeros(B.shape, dtype=object)
+        if wanted:
+            X[:, wanted] = self._columns(B[:, wanted], transposed)
+        return X
+
+    def _columns(self, B: np.ndarray, transposed: bool) -> np.ndarray:
+        raise NotImplementedError
+
+
+class _NumericLU(LU):
+    """LU of floats or complex numbers, in place as LAPACK stores it; reciprocals of the pivots on the diagonal."""
+
+    def __init__(self, A: np.ndarray):
+        entries, self._n = A.tolist(), len(A)
+        is_complex = any(isinstance(x, complex) for row in entries for x in row)
+        self._A = A = np.array(entries, dtype=complex if is_complex else float).reshape(len(A), len(A))
+        self._swaps: list[int] = []
+        pivots = []
+        with np.errstate(all="ignore"):
+            for k in range(len(A)):
+                p = k + int(np.argmax(np.abs(A[k:, k])))
+                self._swaps.append(p)
+                A[[k, p]] = A[[p, k]]
+                size = float(np.abs(A[k, k]))
+                pivots.append(size if size >= 0.0 else -1.0)
+                A[k, k] = 1.0 / A[k, k]
+                A[k + 1:, k] *= A[k, k]
+                A[k + 1:, k + 1:] -= np.outer(A[k + 1:, k], A[k, k + 1:])
+        self.smallest, self.largest = min(pivots, default=1.0), max(pivots, default=1.0)
+
+    def _columns(self, B, transposed):
+        A, n = self._A, self._n
+        B = np.array(B, dtype=np.result_type(B, A)) if B.dtype != object else B.copy()
+        with np.errstate(all="ignore"):
+            if not transposed:
+                for k, p in enumerate(self._swaps):
+                    B[[k, p]] = B[[p, k]]
+                for k in range(n):
+                    B[k + 1:] = B[k + 1:] - A[k + 1:, k, None] * B[k]
+                for k in range(n - 1, -1, -1):
+                    B[k] = B[k] * A[k, k]
+                    B[:k] = B[:k] - A[:k, k, None] * B[k]
+                return B
+            for k in range(n):
+                B[k] = B[k] * A[k, k]
+                B[k + 1:] = B[k + 1:] - A[k, k + 1:, None] * B[k]
+            for k in range(n - 1, -1, -1):
+                B[:k] = B[:k] - A[k, :k, None] * B[k]
+            for k in range(n - 1, -1, -1):
+                p = self._swaps[k]
+                B[[k, p]] = B[[p, k]]
+        return B
+
+
+class _SymbolicLU(LU):
+    """LU of traced symbols: a node of their graph."""
+
+    def __init__(self, factor: Any, n: int):
+        self._factor, self._n = factor, n
+        self.smallest, self.largest = factor.smallest, factor.largest
+
+    def _columns(self, B, transposed):
+        return np.array(self._factor.solved(B.ravel().tolist(), transposed), dtype=object).reshape(B.shape)
+
+
+class _SeriesLU(LU):
+    """LU of jets."""
+
+    def __init__(self, A: np.ndarray):
+        (order,) = {len(x.c) for x in A.ravel().tolist() if isinstance(x, Jet)}
+        constant, *self._rest = _coefficients(A, order)
+        self._constant, self._n = lu(constant), len(A)
+        self.smallest, self.largest = self._constant.smallest, self._constant.largest
+
+    def _solved(self, B, transposed):
+        if B.ndim == 1:
+            return self._solved(B[:, None], transposed)[:, 0]
+        X: list[np.ndarray] = []
+        for right in _coefficients(B, len(self._rest) + 1):
+            for A, x in zip(self._rest, X[::-1], strict=False):
+                right = right - (A.T if transposed else A) @ x
+            X.append(self._constant._solved(right, transposed))
+        return _from_coefficients(X)
+
+
+def _coefficients(B: np.ndarray, order: int) -> list[np.ndarray]:
+    """Return the Taylor coefficients of an array of jets, and of plain scalars, as arrays of its shape."""
+    found = [np.zeros(B.shape, dtype=object) for _ in range(order)]
+    for index in np.ndindex(B.shape):
+        x = B[index]
+        for k in range(order):
+            found[k][index] = x.c[k] if isinstance(x, Jet) else (x if k == 0 else 0.0)
+    return found
+
+
+def _from_coefficients(parts: list[np.ndarray]) -> np.ndarray:
+    X = np.empty(parts[0].shape, dtype=object)
+    for index in np.ndindex(X.shape):
+        X[index] = Jet([part[index] for part in parts])
+    return X

@@ -1,7 +1,8 @@
 """Program -> a C function of the steps that the machine code takes, for machines that have neither Python nor LLVM.
 
 The text is C99 and C++17. It calls nothing but the C library's sqrt, fma and, where joints have smoothed friction, tanh; it
-allocates nothing, locks nothing, and branches on no number: one path, whatever it is given. Compiled without contraction
+allocates nothing, locks nothing, and branches on no number: one path, whatever it is given, save for the pivots of the linear
+systems that robots with loops have. Compiled without contraction
 (-ffp-contract=off) for a processor with fused multiply-add, it gives the kernel's numbers to the last bit.
 
 Only numbers and names made here enter the text, never anything of a robot description.
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import isqrt
 from typing import NamedTuple
 
 from ..errors import InputError
+from .ir.expression import BLOCKS
 from .ir.program import Program
 from .ir.schedule import CALLS, NOBODY, Operation, schedule
 from .llvm.sine_cosine import COSINE, HALF_PI, ROUND, SINE, TWO_BY_PI
@@ -75,7 +78,96 @@ def _polynomial(factors: Sequence[float]) -> str:
     return text
 
 
+SOLVES = """
+/* LU factor of a (n n numbers, row by row) with partial pivoting, in place: reciprocals of the pivots on the diagonal, then n
+   row exchanges, the smallest and the largest pivot. */
+static inline void rnea_factor(double *a, int n)
+{
+    double smallest = HUGE_VAL, largest = 0.0;
+    for (int k = 0; k < n; ++k) {
+        double best = -1.0;
+        int row = k;
+        for (int i = k; i < n; ++i) {
+            const double size = fabs(a[i * n + k]);
+            if (size > best) {
+                best = size;
+                row = i;
+            }
+        }
+        a[n * n + k] = row;
+        smallest = best < smallest ? best : smallest;
+        largest = best > largest ? best : largest;
+        for (int j = 0; row != k && j < n; ++j) {
+            const double kept = a[k * n + j];
+            a[k * n + j] = a[row * n + j];
+            a[row * n + j] = kept;
+        }
+        const double pivot = a[k * n + k] = 1.0 / a[k * n + k];
+        for (int i = k + 1; i < n; ++i) {
+            const double minus = -(a[i * n + k] *= pivot);
+            if (minus != 0.0)
+                for (int j = k + 1; j < n; ++j)
+                    a[i * n + j] = RNEA_FMA(minus, a[k * n + j], a[i * n + j]);
+        }
+    }
+    a[n * n + n] = smallest;
+    a[n * n + n + 1] = largest;
+}
+
+static inline void rnea_subtract(double *b, int m, int i, double minus, int k)
+{
+    if (minus != 0.0)
+        for (int j = 0; j < m; ++j)
+            b[i * m + j] = RNEA_FMA(minus, b[k * m + j], b[i * m + j]);
+}
+
+static inline void rnea_exchange(double *b, int m, int i, int k)
+{
+    for (int j = 0; i != k && j < m; ++j) {
+        const double kept = b[i * m + j];
+        b[i * m + j] = b[k * m + j];
+        b[k * m + j] = kept;
+    }
+}
+
+/* X of A X = B in place of b (n rows of m numbers), from rnea_factor(a, n); or of A^T X = B. */
+static inline void rnea_backsolve(const double *a, double *b, int n, int m)
+{
+    for (int k = 0; k < n; ++k)
+        rnea_exchange(b, m, k, (int)a[n * n + k]);
+    for (int k = 0; k < n; ++k)
+        for (int i = k + 1; i < n; ++i)
+            rnea_subtract(b, m, i, -a[i * n + k], k);
+    for (int k = n - 1; k >= 0; --k) {
+        for (int j = 0; j < m; ++j)
+            b[k * m + j] *= a[k * n + k];
+        for (int i = 0; i < k; ++i)
+            rnea_subtract(b, m, i, -a[i * n + k], k);
+    }
+}
+
+static inline void rnea_backsolve_transposed(const double *a, double *b, int n, int m)
+{
+    for (int k = 0; k < n; ++k) {
+        for (int j = 0; j < m; ++j)
+            b[k * m + j] *= a[k * n + k];
+        for (int i = k + 1; i < n; ++i)
+            rnea_subtract(b, m, i, -a[k * n + i], k);
+    }
+    for (int k = n - 1; k >= 0; --k)
+        for (int i = 0; i < k; ++i)
+            rnea_subtract(b, m, i, -a[k * n + i], k);
+    for (int k = n - 1; k >= 0; --k)
+        rnea_exchange(b, m, k, (int)a[n * n + k]);
+}
+"""
+
 PREAMBLE = PREAMBLE.replace("@SINE@", _polynomial(SINE)).replace("@COSINE@", _polynomial(COSINE))
+
+
+def preamble(programs: Iterable[Program]) -> str:
+    """Return what the functions of these programs call."""
+    return PREAMBLE + (SOLVES if any(program.has_blocks for program in programs) else "")
 
 
 class Block(NamedTuple):
@@ -128,7 +220,7 @@ def function(program: Program, name: str, results: Sequence[str]) -> str:
 
 def source(program: Program, name: str, results: Sequence[str]) -> str:
     """One file that compiles by itself."""
-    return f"{PREAMBLE}\n{prototype(program, name, results)};\n\n{function(program, name, results)}"
+    return f"{preamble([program])}\n{prototype(program, name, results)};\n\n{function(program, name, results)}"
 
 
 class _Writer:
@@ -152,6 +244,13 @@ class _Writer:
             self._sincos[step.operands] = self.size
             self._names |= {number: f"w[{self.size + k}]" for k, number in enumerate(step.results) if number != NOBODY}
             self.size += len(step.results)
+        self._blocks: dict[int, tuple[int, int]] = {}  # of a factor or a solution: first number in w, rows
+        for step in (step for part in self.parts for step in part if step.op in BLOCKS):
+            n = isqrt(len(step.operands)) if step.op == "factor" else self._blocks[step.operands[0]][1]
+            first = self.size + n * n + n if step.op == "factor" else self.size
+            self._blocks[step.block] = self.size, n
+            self._names |= {number: f"w[{first + k}]" for k, number in enumerate(step.results) if number != NOBODY}
+            self.size = first + len(step.results)
         self._kept: set[int] = set()
         for k, part in enumerate(self.parts):
             abroad = {operand for step in part for operand in step.operands if self._home.get(operand, k) != k}
@@ -164,8 +263,10 @@ class _Writer:
         """The body of one function, and the names of the arrays that it uses."""
         lines, local = [], dict(self._names)
         for step in steps:
-            values = [local[number] for number in step.operands]
-            if step.op == "sincos":
+            values = [local[number] for number in step.operands if number in local]
+            if step.op in BLOCKS:
+                lines += self._solve(step, values)
+            elif step.op == "sincos":
                 start, count = self._sincos[step.operands], len(values)
                 lines.append(f"    const double angle{start}[{count}] = {{{', '.join(values)}}};")
                 lines.append(f"    rnea_sincos({count}, angle{start}, w + {start}, w + {start + count});")
@@ -179,6 +280,13 @@ class _Writer:
         body = "\n".join(lines)
         used = set(re.findall(r"\b([A-Za-z_]\w*)(?=\[| \+ \d+[,)])", body))
         return body, [name for name in (*(block.name for block in (*self.inputs, *self.outputs)), "w") if name in used]
+
+    def _solve(self, step: Operation, values: list[str]) -> list[str]:
+        start, n = self._blocks[step.block]
+        lines = [f"    w[{start + k}] = {value};" for k, value in enumerate(values)]
+        if step.op == "factor":
+            return [*lines, f"    rnea_factor(w + {start}, {n});"]
+        return [*lines, f"    rnea_{step.op}(w + {self._blocks[step.operands[0]][0]}, w + {start}, {n}, {len(values) // n});"]
 
     def declared(self, used: Iterable[str]) -> list[str]:
         constant = {block.name for block in self.inputs}

@@ -72,7 +72,8 @@ class CLibrary(NamedTuple):
     def source(self) -> str:
         """Definitions."""
         names = ", ".join(_literal(name) for name in self.robot.joint_names)
-        lines = [_comment([f"Robot {self.name}: see {self.name}.h."]), f'#include "{self.name}/{self.name}.h"', "", c.PREAMBLE,
+        lines = [_comment([f"Robot {self.name}: see {self.name}.h."]), f'#include "{self.name}/{self.name}.h"', "",
+                 c.preamble(program for _, program in self.functions),
                  f"const char *const {self.name}_joint_names[{self.name.upper()}_JOINTS] = {{{names}}};", ""]
         for function, program in self.functions:
             lines.append(c.function(program, f"{self.name}_{function.name}", function.results))

@@ -23,6 +23,7 @@ LAYERS = {
     "algebra/*": ("algebra/*",),
     "model/*": ("model/*", "algebra/*", "errors"),
     "algorithms/*": ("algorithms/*", "algebra/*", "model/mdh", "model/tree"),
+    "codegen/python": ("codegen/*", "algebra/*", "errors"),
     "codegen/*": ("codegen/*", "errors"),
     "scaling/*": ("scaling/*", "codegen/*", "errors"),
     "planning/*": ("planning/*", "errors"),

@@ -17,6 +17,9 @@ FUNCTIONS = {"sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tan
 SAME = 16 * 2.0**-52  # constants that differ by less, relatively, are one
 GRID = 2.0**47  # cells wider than that, in which they are looked for
 
+ITEM = "item:"  # followed by the number of a block's result
+BLOCKS = ("factor", "backsolve", "backsolve_transposed")
+
 Scalar = Union[float, "Expression"]
 
 
@@ -194,11 +197,38 @@ class Expression:
     def __abs__(self) -> Scalar:
         return larger(self, -self)
 
+    def factored(self, A: np.ndarray) -> Factor:
+        """LU factor of a matrix (n, n) with this symbol among its entries, see `algebra.linalg.lu`."""
+        return Factor(self.graph, A.ravel().tolist())
+
     def _no_value(self, *_: Any) -> Any:
         raise TypeError("an algorithm compared or branched on a traced symbol, which has no value while it is traced")
 
     __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _no_value
     __hash__ = None  # type: ignore[assignment]
+
+
+class Factor:
+    """Block node ("factor", a_11, a_12, ...): the LU factor of a matrix with partial pivoting, computed in loops.
+
+    Blocks have several results. Each is a node ("item:k", block); those of a factor are the magnitudes of its smallest and
+    largest pivot, `smallest` and `largest`. Blocks ("backsolve", factor, b_11, b_12, ...) and ("backsolve_transposed", ...)
+    have the n m unknowns of A X = B or A^T X = B as items, row by row. Not finite results tell of a singular matrix, pivots
+    of one that nearly is.
+    """
+
+    def __init__(self, graph: Graph, entries: list[Scalar]):
+        self.graph = graph
+        self._block = graph.node("factor", *map(graph.number, entries)).number
+        self.smallest, self.largest = self._items(self._block, 2)
+
+    def solved(self, entries: list[Scalar], transposed: bool) -> list[Expression]:
+        """X of A X = B, or of A^T X = B; entries of B (n, m), row by row."""
+        op = "backsolve_transposed" if transposed else "backsolve"
+        return self._items(self.graph.node(op, self._block, *map(self.graph.number, entries)).number, len(entries))
+
+    def _items(self, block: int, count: int) -> list[Expression]:
+        return [self.graph.node(f"{ITEM}{k}", block) for k in range(count)]
 
 
 def larger(a: Any, b: Any) -> Any:

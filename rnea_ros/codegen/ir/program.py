@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .expression import Graph
+from .expression import BLOCKS, ITEM, Graph
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,12 @@ class Program:
     @property
     def operation_counts(self) -> Counter[str]:
         """How many of each operation: add, sub, mul, div, neg, sin ..."""
-        return Counter(op for _, (op, *_operands) in self.nodes if op not in ("input", "const"))
+        return Counter(op for _, (op, *_operands) in self.nodes if op not in ("input", "const") and not op.startswith(ITEM))
+
+    @property
+    def has_blocks(self) -> bool:
+        """True if linear systems are factored or solved in it."""
+        return any(op in BLOCKS for _, (op, *_operands) in self.nodes)
 
     @property
     def is_finite(self) -> bool:

@@ -12,20 +12,27 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from .expression import BLOCKS, ITEM
 from .program import Program
 
 LEAVES = ("input", "const")
-_OPERATIONS = (*LEAVES, "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "tan", "tanh", "exp", "max")
+_OPERATIONS = (*LEAVES, "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "tan", "tanh", "exp", "max",
+               *BLOCKS, ITEM)
 CALLS = ("tan", "tanh", "exp")
 NOBODY = -1  # the number of a result that nobody wants
 
 
 class Operation(NamedTuple):
-    """op of operands gives results: numbers of nodes. "sincos" of k angles gives k sines, then k cosines."""
+    """op of operands gives results: numbers of nodes. "sincos" of k angles gives k sines, then k cosines.
+
+    "factor" of n n entries gives its smallest and largest pivot; "backsolve" of a factor and n m entries gives n m unknowns.
+    `block` is the number of the node itself where there are several results.
+    """
 
     op: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
+    block: int = NOBODY
 
 
 def schedule(program: Program, lanes: int) -> list[Operation]:
@@ -36,13 +43,21 @@ def schedule(program: Program, lanes: int) -> list[Operation]:
     for number, (op, *operands) in nodes.items():
         inner = max((level[operand] for operand in operands), default=0) if op not in LEAVES else 0
         level[number] = inner + (op in ("sin", "cos", *CALLS))
+    items: dict[int, dict[int, int]] = {}  # of each block: number of the result -> node
+    for number, (op, *operands) in nodes.items():
+        if op.startswith(ITEM):
+            items.setdefault(operands[0], {})[int(op.removeprefix(ITEM))] = number
     steps: list[Operation] = []
     done: set[int] = set()
 
     def emit(wanted: set[int]) -> None:
         for number in sorted(wanted - done):
             op, *operands = nodes[number]
-            if op not in LEAVES:
+            if op in BLOCKS:
+                count = 2 if op == "factor" else len(operands) - 1
+                mine = items.get(number, {})
+                steps.append(Operation(op, tuple(operands), tuple(mine.get(k, NOBODY) for k in range(count)), number))
+            elif op not in LEAVES and not op.startswith(ITEM):
                 steps.append(Operation(op, tuple(operands), (number,)))
         done.update(wanted)
 
@@ -102,5 +117,6 @@ def _making(program: Program) -> dict[int, int]:
             parts = [math.frexp(operands[0])[0]]
         else:
             parts = operands if op == "input" else [found[operand] for operand in operands]
-        found[number] = hash((_OPERATIONS.index(op), *(sorted(parts) if op in ("add", "mul") else parts)))
+        kind = (_OPERATIONS.index(ITEM), int(op.removeprefix(ITEM))) if op.startswith(ITEM) else (_OPERATIONS.index(op),)
+        found[number] = hash((*kind, *(sorted(parts) if op in ("add", "mul") else parts)))
     return found

@@ -6,8 +6,12 @@ one rounding where the processor can and two where it cannot.
 
 from __future__ import annotations
 
+from math import isqrt
+
+from ..ir.expression import BLOCKS
 from ..ir.program import Program
-from ..ir.schedule import CALLS, Operation, schedule
+from ..ir.schedule import CALLS, NOBODY, Operation, schedule
+from . import linear_solve
 from .sine_cosine import function_text
 from .types import splat, suffix, type_of
 
@@ -31,8 +35,10 @@ def kernel_text(program: Program, samples: int, lanes: int) -> tuple[str, int]:
     steps = schedule(program, lanes)
     parts = [steps[k:k + PART] for k in range(0, len(steps), PART)]
     writer = _Writer(program, parts, samples, lanes)
-    lines = sorted({*_declarations(samples), *_declarations(lanes)})
     used = {step.op for step in steps}
+    solves = not used.isdisjoint(BLOCKS)
+    lines = sorted({*_declarations(samples), *_declarations(lanes), *(linear_solve.declarations(samples) if solves else ())})
+    lines += [linear_solve.function_text(samples)] if solves else []
     lines += [function_text(lanes)] if "sincos" in used else []
     lines += [_one_by_one(name, samples) for name in CALLS if name in used and samples > 1]
     for k, part in enumerate(parts):
@@ -79,6 +85,9 @@ class _Writer:
                 self.places[number] = ("w", self.size + half * lanes + lane)
             self.starts[step.operands] = self.size
             self.size += 2 * lanes
+        self.blocks: dict[int, tuple[int, int]] = {}  # of a factor or a solution: first number in w, rows
+        for step in (step for part in parts for step in part if step.op in BLOCKS):
+            self._reserve(step)
         for k, part in enumerate(parts):
             for operand in sorted({operand for step in part for operand in step.operands}):
                 if self.home.get(operand, k) != k and operand not in self.places:
@@ -92,6 +101,8 @@ class _Writer:
         for step in steps:
             if step.op == "sincos":
                 self._sincos(step)
+            elif step.op in BLOCKS:
+                self._solve(step)
             else:
                 (number,) = step.results
                 instruction = self._instruction(step.op, [self._value(k) for k in step.operands], number)
@@ -103,6 +114,47 @@ class _Writer:
                 for slot in self.slots.get(number, []):
                     self._store("y", slot, number)
         return self.lines
+
+    def _reserve(self, step: Operation) -> None:
+        """Reserve the numbers of w that a factor or a solution takes; see linear_solve.py."""
+        if step.op == "factor":
+            n = isqrt(len(step.operands))
+            size = linear_solve.factor_size(n)
+            places = [size - 2, size - 1]
+        else:
+            n = self.blocks[step.operands[0]][1]
+            columns = len(step.results) // n
+            size = n * (columns + linear_solve.PADDING)
+            places = [i * (columns + linear_solve.PADDING) + k for i in range(n) for k in range(columns)]
+        self.blocks[step.block] = self.size, n
+        self.places |= {number: ("w", self.size + place) for place, number in zip(places, step.results, strict=True)
+                        if number != NOBODY}
+        self.size += size
+
+    def _solve(self, step: Operation) -> None:
+        """Store the operands, rows padded with zeros, and call the function, of several samples one after the other."""
+        start, n = self.blocks[step.block]
+        operands = step.operands if step.op == "factor" else step.operands[1:]
+        columns = len(operands) // n
+        length = columns + linear_solve.PADDING
+        base, size = f"%b{step.block}", 8 * self.samples * n * length
+        self.lines += [f"  {base} = getelementptr {self.T}, ptr %w, i64 {start}",
+                       f"  call void @llvm.memset.p0.i64(ptr align 8 {base}, i8 0, i64 {size}, i1 false)"]
+        for k, number in enumerate(operands):
+            value = self._value(number)
+            if value != splat(0.0, self.samples):
+                i, j = divmod(k, columns)
+                place = f"{base}.{k}"
+                self.lines += [f"  {place} = getelementptr {self.T}, ptr {base}, i64 {i * length + j}",
+                               f"  store {self.T} {value}, ptr {place}, align 8"]
+        blocks = [(base, start)] if step.op == "factor" else [(f"{base}.f", self.blocks[step.operands[0]][0]), (base, start)]
+        sizes = f"i64 {n}" if step.op == "factor" else f"i64 {n}, i64 {columns}"
+        for lane in range(self.samples):
+            pointers = []
+            for name, first in blocks:
+                pointers.append(f"ptr {name}.lane{lane}")
+                self.lines.append(f"  {name}.lane{lane} = getelementptr double, ptr %w, i64 {first * self.samples + lane}")
+            self.lines.append(f"  call void @{step.op}({', '.join(pointers)}, {sizes})")
 
     def _instruction(self, op: str, values: list[str], number: int) -> str:
         if op in _NEGATIVE:
