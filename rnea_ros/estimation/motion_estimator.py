@@ -36,7 +36,7 @@ _SPREAD = 6.0  # standard deviations of a position
 _FASTER = 0.7  # of the period before a gap: messages that come faster may have waited for the end of the gap
 _WAITING, _LONGEST_WAIT = 2.5, 1.0  # gaps, and at most so many seconds, until those that waited have come
 _TRUSTED = 0.5  # s; a stream without a gap for so long has no messages that waited
-_UNEVEN_SHARE = 0.2  # of derivatives, times jitter over period: least deviation where samples have the times of their stamps
+_UNEVEN_SHARE = 0.35  # of derivatives, times jitter over period: least deviation where samples have the times of their stamps
 _RETUNE = 0.01  # of the period: gains are computed again for another one
 
 
