@@ -31,9 +31,10 @@ from ..algebra.vectors import ZERO, Z, cross, skew
 from ..model import mdh
 from ..model.tree import Model
 from . import mass_matrix
-from .closed_loops import HELD, PLATFORM, Cut, closure
+from .closed_loops import HELD, PLATFORM, Cut, closure, reactions
 from .coordinates import from_links, to_links
 from .joint_dynamics import joint_dynamics, with_motors
+from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
 from .mixed_joints import Motor
 
@@ -126,27 +127,12 @@ class EquationsOfMotion:
         only_gravity   : at rest, without friction, springs and loads
         """
         model, b = self.model, self.base
-        R = R if b else np.eye(3)
-        steps, w, wd, acceleration = self._outward(R, rates)
+        forces, moments, turning = self._link_forces(R, rates, wrenches, world_wrenches, only_gravity)
         qd, qdd = (to_links(model, y[self.joints]) for y in rates[1:])
-        forces, moments = [ZERO] * len(w), [ZERO] * len(w)
-        outside = list((wrenches or {}).items()) + self._seen(R, steps, world_wrenches)
-        turning = [] if only_gravity else self._rotors(rates, w, wd)
-        outside += [(motor.link, np.concatenate((ZERO, -momentum_rate))) for motor, momentum_rate, _, _ in turning]
-        for k, wrench in outside:
-            forces[k], moments[k] = forces[k] - wrench[:3], moments[k] - wrench[3:]
-        efforts: list[Any] = [0.0] * len(w)
-        for k in range(len(w) - 1, -1, -1):
-            link = model.links[k]
-            f = forces[k] + acceleration[k] * link.m + cross(wd[k], link.ms) + cross(w[k], cross(w[k], link.ms))  # (22)
-            moment = moments[k] + link.J @ wd[k] + cross(w[k], link.J @ w[k]) + cross(link.ms, acceleration[k])  # (23)
-            forces[k], moments[k] = f, moment
-            if k:
-                (S, P), i = steps[k], link.parent
-                turned = S @ f
-                forces[i], moments[i] = forces[i] + turned, moments[i] + S @ moment + cross(P, turned)  # (25)-(28)
-                friction = 0.0 if only_gravity else joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0]
-                efforts[k] = (f if link.sigma == mdh.PRISMATIC else moment)[2] + friction  # (31)
+        efforts: list[Any] = [0.0] * len(forces)
+        for k, link in enumerate(model.links[1:], start=1):
+            friction = 0.0 if only_gravity else joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0]
+            efforts[k] = (forces[k] if link.sigma == mdh.PRISMATIC else moments[k])[2] + friction  # (31)
         own = from_links(model, efforts)
         if not only_gravity:
             rest = [0.0] * model.n
@@ -161,6 +147,47 @@ class EquationsOfMotion:
             j = b + spring.coordinate
             rows[j] = rows[j] + (rates.x[j] - spring.rest) * spring.stiffness + rates.v[j] * spring.damping
         return rows
+
+    def transmitted(self, R: Any, p: Any, rates: Rates, multipliers: Any, anchors: Sequence[Any] = (),
+                    wrenches: Mapping[int, Any] | None = None, world_wrenches: Sequence[Any] = ()) -> list[Any]:
+        """Return the wrench of every joint that moves a link, (joints, 6), as algorithms/joint_wrenches.py defines it.
+
+        What cut joints, contacts and wheels exert by their multipliers acts on the links as loads do. Constraints must hold.
+        """
+        poses, held = [*base_poses(self.model, rates.x[self.joints]), self._world(R, p)], self.holonomic  # WORLD is the last
+        pushed = [(k, six) for k, six in reactions(self._anchored(anchors), poses, multipliers[:held]) if k != WORLD]
+        rest = list(multipliers[held:])
+        for wheel in self.wheels:
+            turn = poses[wheel.link][0]
+            point, directions = self.touch(wheel, R @ turn if self.base else turn)
+            force = sum(directions[DIRECTIONS.index(way)] * rest.pop(0) for way in wheel.holds)
+            pushed.append((wheel.link, np.concatenate((force, cross(point, force)))))
+        forces, moments, _ = self._link_forces(R, rates, wrenches, world_wrenches, constraint_wrenches=pushed)
+        return [in_urdf_frame(self.model, k, np.concatenate((forces[k], moments[k]))) for k in moving(self.model)]
+
+    def _link_forces(self, R, rates, wrenches=None, world_wrenches=(), only_gravity=False, constraint_wrenches=()):
+        """Force and moment (3,) that each link's antecedent exerts on it, in its frame, (22)-(28), and what `_rotors`
+        returns.
+        """
+        model = self.model
+        R = R if self.base else np.eye(3)
+        steps, w, wd, acceleration = self._outward(R, rates)
+        forces, moments = [ZERO] * len(w), [ZERO] * len(w)
+        outside = [*(wrenches or {}).items(), *self._seen(R, steps, world_wrenches), *constraint_wrenches]
+        turning = [] if only_gravity else self._rotors(rates, w, wd)
+        outside += [(motor.link, np.concatenate((ZERO, -momentum_rate))) for motor, momentum_rate, _, _ in turning]
+        for k, wrench in outside:
+            forces[k], moments[k] = forces[k] - wrench[:3], moments[k] - wrench[3:]
+        for k in range(len(w) - 1, -1, -1):
+            link = model.links[k]
+            f = forces[k] + acceleration[k] * link.m + cross(wd[k], link.ms) + cross(w[k], cross(w[k], link.ms))  # (22)
+            moment = moments[k] + link.J @ wd[k] + cross(w[k], link.J @ w[k]) + cross(link.ms, acceleration[k])  # (23)
+            forces[k], moments[k] = f, moment
+            if k:
+                (S, P), i = steps[k], link.parent
+                turned = S @ f
+                forces[i], moments[i] = forces[i] + turned, moments[i] + S @ moment + cross(P, turned)  # (25)-(28)
+        return forces, moments, turning
 
     def _outward(self, R, rates):
         """Poses (R, P) of the links in their antecedents, and w, wd, a (gravity taken off) in the links' frames, (18)-(21)."""
@@ -255,7 +282,7 @@ class EquationsOfMotion:
         q, N, b = x[self.joints], len(self.coordinates), self.base
         J = np.zeros((self.holonomic, N), dtype=object)
         world, row = self._world(R, p), 0
-        cuts = self._anchored(anchors)
+        cuts = self._anchored([_still(anchor) for anchor in anchors])
         for cut, (variables, gaps) in zip(cuts, closure(self.model, cuts).parts if cuts else (), strict=True):
             held = slice(row, row := row + len(HELD[cut.type]))
             for k in variables:

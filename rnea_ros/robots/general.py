@@ -8,7 +8,7 @@ equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
 from .closure.loop_closure import LoopClosure
+from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
 from .floating import FloatingRobot
 from .inputs import validation
@@ -33,6 +34,7 @@ from .inputs.combined_motion import base_rates_of, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .robot import Dynamics, Robot
+from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
 from .solution import Situation, Solution, Solver, contact_poses, named
 from .structure import Roles, Structure, dependent_rows
@@ -41,6 +43,27 @@ NULL = 1e-12  # singular values below this share of the largest are zero
 INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
 DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
             "actuation_weights")
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Solved sample: all derivatives Y (orders, size) of solution.py, and the inputs that decide them."""
+
+    use: str
+    structure: Structure
+    stages: int
+    Y: Array
+    situation: Situation
+    open_multipliers: tuple[str, ...]
+
+    @property
+    def pose(self) -> Array:
+        """Positions of all joints of the tree."""
+        return self.Y[0, self.structure.equations.joints]
+
+    def named(self) -> Solution:
+        """Return the solution by name."""
+        return named(self.structure, self.Y, self.stages, self.open_multipliers)
 
 
 class GeneralRobot:
@@ -69,6 +92,7 @@ class GeneralRobot:
         self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
         self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend) if self.roles.loops else None
         self._solvers: dict[str, Solver] = {}
+        self._slopes: dict[str, SolutionDerivatives] = {}
         self._known: dict[str, tuple[Array, Array]] = {}
         self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
 
@@ -155,10 +179,10 @@ class GeneralRobot:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_solvers"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_solvers", "_slopes")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _solvers={})
+        self.__dict__.update(state, _solvers={}, _slopes={})
 
     # ------------------------------------------------------------------ inverse dynamics
 
@@ -243,8 +267,10 @@ class GeneralRobot:
             pose[self._columns] = q
         return self._closure.close(independent, pose)
 
-    def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None, **options: Any) -> Any:
-        """Solution of one sample, or a list of them."""
+    def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
+                result: Callable[[_Sample], Any] | None = None, **options: Any) -> Any:
+        """Result (by default the Solution) of one sample, or a list of them."""
+        result = result or _Sample.named
         told = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
         use = CARRIED if self._is_carried(told) else INVERSE
         needed = max(self.structure(use).order_for(stages), 1)
@@ -256,14 +282,14 @@ class GeneralRobot:
         near = validation.guess(guess, self.tree.n)
         count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
         if count is None:
-            return self._sample(use, stages, arrays, near, **sampled_at(0))
+            return result(self._sample(use, stages, arrays, near, **sampled_at(0)))
         found = []
         for k in range(count):
             with validation.at_sample(k):
                 rows = [array[k] if array.ndim == 2 else array for array in arrays]
-                solution = self._sample(use, stages, rows, near, **sampled_at(k))
-                near = np.array([solution.positions[name][0] for name in self.tree.joint_names])
-                found.append(solution)
+                sample = self._sample(use, stages, rows, near, **sampled_at(k))
+                near = sample.pose
+                found.append(result(sample))
         return found
 
     def _with_base(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -279,7 +305,7 @@ class GeneralRobot:
                 base_acceleration: Array | None = None, base_jerk: Array | None = None, base_rates: Array | None = None,
                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                 world_wrenches: Wrenches | None = None, tau: Array | None = None, q_motor: Array | None = None,
-                qd_motor: Array | None = None) -> Solution:
+                qd_motor: Array | None = None) -> _Sample:
         solver = self._solver(use)
         equations, structure = solver.equations, solver.structure
         length = stages + int(structure.c.max(initial=0)) + 3
@@ -313,7 +339,7 @@ class GeneralRobot:
             by_name = dict(zip(self.joint_names, tau, strict=True))
             Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
         Y, open_ = solver.solve(Y, situation, stages)
-        return named(structure, Y, stages, open_)
+        return _Sample(use, structure, stages, Y, situation, open_)
 
     def _inputs(self, use: str) -> tuple[Array, Array]:
         """Of each column: its coordinate, and how many derivatives are inputs, from order 0."""
@@ -371,11 +397,10 @@ class GeneralRobot:
     def response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None, **options: Any) -> Any:
         """Return the Solution of every coordinate under motor torques tau (n,), or a list for many samples.
 
+        Holding contacts decide the base's motion: `Solution.base` has its acceleration, `multipliers` the contact forces.
         Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the
         motors are.
         """
-        if self.roles.contacts:
-            raise InputError("forward dynamics with ground_contacts is not served yet: the contacts decide the base's motion")
         if self.elastic_joints and any(options.get(name) is None for name in ("q_motor", "qd_motor")):
             raise InputError(f"q_motor and qd_motor are missing, a column for each of {some(self.elastic_joints)}")
         names = self.joint_names
@@ -383,13 +408,14 @@ class GeneralRobot:
         near = validation.guess(guess, self.tree.n)
         count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
         if count is None:
-            return self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
+            return self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0)).named()
         found = []
         for k in range(count):
             with validation.at_sample(k):
                 *motion, torque = (array[k] if array.ndim == 2 else array for array in arrays)
-                found.append(self._sample(FORWARD, 1, motion, near, tau=torque, **sampled_at(k)))
-                near = np.array([found[-1].positions[name][0] for name in self.tree.joint_names])
+                sample = self._sample(FORWARD, 1, motion, near, tau=torque, **sampled_at(k))
+                near = sample.pose
+                found.append(sample.named())
         return found
 
     # ------------------------------------------------------------------ equations of independent coordinates
@@ -520,14 +546,11 @@ class GeneralRobot:
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
                       base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
         """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
-        solver, joints, follows = self._solver(INVERSE), self._equations(INVERSE).joints, self._follows
+        joints = self._equations(INVERSE).joints
 
         def of(x: Array, v: Array, situation: Situation) -> Array:
             G = self._projected(x, situation)[0]
-            Gd = np.zeros(G.shape)
-            if follows:
-                J, Jd = solver.jacobian(x, situation), solver.jacobian_rate(x, v, situation)
-                Gd[follows] = -np.linalg.lstsq(J[:, follows], Jd @ G, rcond=NULL)[0]
+            Gd = self._projection_rate(x, v, G, situation)
             if self.has_moving_base:
                 moving = BaseState(situation.p, quaternion(situation.R), v[:6])
                 rate = FloatingRobot(self.tree).jacobian_rate(link, x[joints], v[joints], point, base=moving)
@@ -537,28 +560,109 @@ class GeneralRobot:
 
         return self._each(of, q, qd, base=base, guess=guess)
 
-    # ------------------------------------------------------------------ not served yet
+    # ------------------------------------------------------------------ derivatives and internal forces
 
-    def sensitivities(self, *motion: Any, **options: Any) -> Any:
-        """Raise InputError: partial derivatives of torques are not served yet."""
-        raise self._not_served("partial derivatives of torques")
+    def coriolis(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
+                 qd_motor: ArrayLike | None = None) -> Array:
+        """Return C of the `independent` coordinates, (N, N) or (samples, N, N): C v are their velocity efforts, M' - 2 C is
+        skew. v: velocities of the `independent` coordinates, of a base along its axes.
+        """
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            G = self._projected(x, situation)[0]
+            C, M = self._derivatives(INVERSE).coriolis(x, v)
+            return G.T @ (C @ G + M @ self._projection_rate(x, v, G, situation))
 
-    def rate_sensitivities(self, *motion: Any, **options: Any) -> Any:
-        """Raise InputError: partial derivatives of torque rates are not served yet."""
-        raise self._not_served("partial derivatives of torque rates")
+        return self._each(of, q, qd, base=base, guess=guess, motors=(None, qd_motor))
 
-    def coriolis(self, q: ArrayLike, qd: ArrayLike, **options: Any) -> Array:
-        """Raise InputError: `bias` gives the velocity torques."""
-        raise self._not_served("the Coriolis matrix, whose product with the velocity `bias` gives,")
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, base: BaseState | None = None,
+                      base_acceleration: ArrayLike | None = None, base_rates: ArrayLike | None = None,
+                      guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                      qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
+        """Return the partial derivatives of inverse_dynamics by q, qd, qdd and as many more as `order` - 1 names.
 
-    def joint_wrenches(self, *motion: Any, **options: Any) -> Any:
-        """Raise InputError: internal joint forces are not served yet."""
-        raise self._not_served("internal joint forces")
+        (n, n) or (samples, n, n) each, a row for each torque; options as of `solve`. The state of a base stays, loops remain
+        closed, accelerations that follow change. Columns of what is not read, as a spring joint's acceleration, are zero.
+        """
+        return self._tables(1, (q, qd, qdd, *higher), base=base, base_acceleration=base_acceleration, base_rates=base_rates,
+                            guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
+                            q_motor=q_motor, qd_motor=qd_motor)
 
-    def _not_served(self, what: str) -> InputError:
-        declared = [name for name in self.declaration if name not in ("base", "drives")]
-        declared += ["a moving base"] if self.has_moving_base else []
-        return InputError(f"robot '{self.name}' ({some(declared)}): {what} are not served for this combination yet")
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
+                           base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                           base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
+                           guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                           wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                           q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
+        """Return the partial derivatives of the rates of torque_and_rate by q, ..., and as many derivatives as `order` names,
+        as `sensitivities` does.
+        """
+        return self._tables(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration,
+                            base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
+                            wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
+
+    def _tables(self, stages: int, motion: Sequence[ArrayLike], **options: Any) -> tuple[Array, ...]:
+        count = self.order + stages - 1
+
+        def of(sample: _Sample) -> Array:
+            return self._derivatives(sample.use).tables(sample.Y, sample.situation, count, stages)
+
+        tables = self._solved(stages, motion, result=of, **options)
+        found = [*np.swapaxes(np.array(tables), 0, 1)] if isinstance(tables, list) else [*tables]
+        kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((self.order, stages))
+        return tuple(found) if kind is None else kind(*found)
+
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *higher: ArrayLike,
+                       base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                       base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
+                       guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                       qd_motor: ArrayLike | None = None) -> JointWrenches:
+        """Return the internal force and moment of every joint that moves a link, see JointWrenches, and their rates where
+        `order` derivatives of q are given. Forces of cut joints, contacts, wheels and rotors count.
+
+        InputError where loops or contacts hold more than the motion needs: then elasticity decides.
+        """
+        motion = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
+        stages = 2 if len(motion) > self.order else 1
+
+        def of(sample: _Sample) -> Array:
+            if sample.open_multipliers:
+                raise InputError(f"constraints of robot '{self.name}' hold more than the motion needs and leave "
+                                 f"{some(sample.open_multipliers)} open: what the joints transmit depends on how elastic the "
+                                 "links are. Declare cut joints that hold no more than needed: in a planar loop, "
+                                 "point_on_axis instead of revolute")
+            return self._derivatives(sample.use).joint_wrenches(sample.Y, sample.situation, stages - 1)
+
+        found = self._solved(stages, motion, result=of, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
+                             base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
+                             world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
+        both = np.swapaxes(np.array(found), 0, 1) if isinstance(found, list) else found
+        return JointWrenches(self.tree.moving_joints, both[0], both[1] if stages == 2 else None)
+
+    def _projection_rate(self, x: Array, v: Array, G: Array, situation: Situation) -> Array:
+        """Rate of the G of `_projected` along velocities v."""
+        solver, follows = self._solver(INVERSE), self._follows
+        rate = np.zeros(G.shape)
+        if follows:
+            J, Jd = solver.jacobian(x, situation), solver.jacobian_rate(x, v, situation)
+            rate[follows] = -np.linalg.lstsq(J[:, follows], Jd @ G, rcond=NULL)[0]
+        return rate
+
+    def _derivatives(self, use: str) -> SolutionDerivatives:
+        if use not in self._slopes:
+            equations, closure = self._equations(use), self._closure
+            independent = range(self.tree.n) if closure is None else map(self.tree.joint_names.index, closure.active_joints)
+            efforts = np.zeros((2, self.n, equations.size))
+            springs = {equations.model.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
+            for row, name in enumerate(self.joint_names):
+                motor = f"motor of {name}" if name in equations.elastic_joints else name
+                if motor in equations.actuated:
+                    efforts[0, row, equations.parts["tau"].start + equations.actuated.index(motor)] = 1.0
+                elif name in springs:
+                    efforts[:, row, equations.coordinates.index(name)] = -springs[name].stiffness, -springs[name].damping
+            self._slopes[use] = SolutionDerivatives(self._solver(use), self._inputs(use), tuple(independent), efforts)
+        return self._slopes[use]
 
     def _of_links(self, G: Array) -> Array:
         """Rows of base and joints, columns without the motors behind springs, which move no link."""

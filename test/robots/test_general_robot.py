@@ -5,7 +5,6 @@ MuJoCo.
 from __future__ import annotations
 
 import pickle
-from functools import cache
 from pathlib import Path
 
 import mujoco
@@ -17,35 +16,12 @@ import rnea_ros
 from rnea_ros import BaseState, InputError, ModelError, Robot
 from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.parallel_machines import planar_3rrr
-from support.combined_machines import NODES, WEIGHTS, Truth, machine
+from support.combined_machines import COMBINATIONS, NODES, WEIGHTS, Truth, case, machine
 from support.ground_machines import HOLDS, TripodTruth, VehicleTruth, tripod, vehicle
 from support.robots import seeds
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
 BASE = BaseState((0.1, 0.2, 0.3), (0.0, 0.6, 0.0, 0.8), (0.3, -0.2, 0.1, 0.5, -0.4, 0.2))
-COMBINATIONS = {
-    "free base, loop, springs": {"joints": 8, "base": "floating", "loops": 1, "springs": 2},
-    "free base, two loops, spring, passive joint": {"joints": 10, "base": "floating", "loops": 2, "springs": 1, "passive": 1},
-    "given base, loop, spring": {"joints": 8, "base": "prescribed", "loops": 1, "springs": 1},
-    "given base, spring, passive joint": {"base": "prescribed", "springs": 1, "passive": 1},
-    "loop, spring": {"joints": 7, "loops": 1, "springs": 1},
-    "passive joint": {"joints": 5, "passive": 1},
-    "redundant motors, loop, spring": {"joints": 8, "loops": 1, "redundant": 1, "springs": 1},
-    "redundant motors, free base, loop": {"joints": 8, "base": "floating", "loops": 1, "redundant": 2},
-    "elastic joint, loop": {"joints": 6, "loops": 1, "elastic": 1},
-    "elastic joint, free base, loop, spring": {"joints": 8, "base": "floating", "loops": 1, "elastic": 1, "springs": 1},
-    "elastic joint, given base": {"joints": 4, "base": "prescribed", "elastic": 1},
-}
-
-
-@cache
-def case(name: str, seed: int):
-    made = machine(seed, **COMBINATIONS[name])
-    truth, robot = Truth(made, seed), rnea_ros.load(made.urdf, made.file)
-    motion, state = truth.inputs(robot)
-    return robot, truth, motion, {**state, "guess": truth.guess(robot)}
-
-
 STEP = 1e-2  # s, of differences
 
 
@@ -294,6 +270,20 @@ def test_standing_tripod_has_the_least_torques_and_their_exact_rate():
     assert off(tau_rate, rate[order]) < 1e-9
 
 
+def test_standing_tripod_moves_under_its_motors_as_its_contacts_let_it():
+    """The body's motion follows from torques: the one that the same torques were computed for."""
+    urdf, file, pose = tripod()
+    truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
+    q, v, a, effort = truth.at(0.0)
+    order = [truth.names.index(name) for name in robot.joint_names]
+    joints = np.array(truth.order)[order]
+    found = robot.response(q[joints + 1], v[joints], effort[order], base=truth.base(0.0)[1])
+    assert off(found.base[1], a[:6]) < 1e-11
+    assert off([found.positions[name][2] for name in robot.joint_names], a[joints]) < 1e-11
+    accelerations = robot.forward_dynamics(q[joints + 1], v[joints], effort[order], base=truth.base(0.0)[1])
+    assert off(accelerations, a[joints]) < 1e-11
+
+
 # ---------------------------------------------------------------------- calls and refusals
 
 
@@ -323,12 +313,6 @@ def test_base_rates_that_elastic_joints_need_are_asked_for():
     robot, _, motion, state = case("elastic joint, given base", 0)
     with pytest.raises(InputError, match=r"2 rates of the base's velocity are given; 4 decide"):
         robot.torque_and_rate(*motion, base=state["base"], base_acceleration=np.zeros(6), base_jerk=np.zeros(6))
-
-
-def test_questions_that_are_not_served_name_the_combination():
-    robot, _, motion, _ = case("passive joint", 0)
-    with pytest.raises(InputError, match=r"passive.*partial derivatives of torques are not served"):
-        robot.sensitivities(*motion[:3])
 
 
 def test_passive_joint_that_is_active_in_a_loop_is_refused():

@@ -8,11 +8,13 @@ time (DOP853); torque rates are differences of tenth order along that motion.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pinocchio as pin
 from scipy.integrate import DOP853
 
+import rnea_ros
 from rnea_ros import BaseState
 from support.machines import Body, constraint, pointing, solve, text
 
@@ -296,3 +298,27 @@ class Truth:
         q = self.equations(0.0, self.X0)[0]
         offset = self.body.model.nq - self.body.model.nv
         return np.array([q[self.number[name] + offset] for name in robot.tree.joint_names])
+
+
+COMBINATIONS = {
+    "free base, loop, springs": {"joints": 8, "base": "floating", "loops": 1, "springs": 2},
+    "free base, two loops, spring, passive joint": {"joints": 10, "base": "floating", "loops": 2, "springs": 1, "passive": 1},
+    "given base, loop, spring": {"joints": 8, "base": "prescribed", "loops": 1, "springs": 1},
+    "given base, spring, passive joint": {"base": "prescribed", "springs": 1, "passive": 1},
+    "loop, spring": {"joints": 7, "loops": 1, "springs": 1},
+    "passive joint": {"joints": 5, "passive": 1},
+    "redundant motors, loop, spring": {"joints": 8, "loops": 1, "redundant": 1, "springs": 1},
+    "redundant motors, free base, loop": {"joints": 8, "base": "floating", "loops": 1, "redundant": 2},
+    "elastic joint, loop": {"joints": 6, "loops": 1, "elastic": 1},
+    "elastic joint, free base, loop, spring": {"joints": 8, "base": "floating", "loops": 1, "elastic": 1, "springs": 1},
+    "elastic joint, given base": {"joints": 4, "base": "prescribed", "elastic": 1},
+}
+
+
+@cache
+def case(name: str, seed: int):
+    """Robot, truth, motion and keywords of calls of a random machine of a combination."""
+    made = machine(seed, **COMBINATIONS[name])
+    truth, robot = Truth(made, seed), rnea_ros.load(made.urdf, made.file)
+    motion, state = truth.inputs(robot)
+    return robot, truth, motion, {**state, "guess": truth.guess(robot)}

@@ -1,0 +1,258 @@
+"""Partial derivatives of a GeneralRobot's solutions by its inputs, internal joint wrenches and Coriolis matrix.
+
+A change dY of the inputs changes the unknowns of stage k by
+
+    A dy^(k + d) = -dF_k,     dF_k = sum over inputs and lower stages of d f^(k + c) / d Y  dY
+
+where A is the matrix of solution.py. The rows run on series in time whose coefficients are series of first order along dY, so
+no table of derivatives is written down. Positions that follow from loops change by J dx = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..algebra.arrays import Array
+from ..algebra.taylor import derivative, jets
+from ..algorithms.closed_loops import HELD
+from ..algorithms.equations import WORLD, Rates, pose_series
+from ..algorithms.kinematics import Pose, base_poses
+from ..codegen import kernel
+from ..codegen.kernel import Kernel
+from .solution import NOISE, RANK, Situation, Solver, contact_poses
+
+ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
+
+
+class SolutionDerivatives:
+    """Derivatives of the solutions of one robot with one choice of roles, and their kernels.
+
+    Y (orders, size) is a solved array of solution.py: rows are orders, columns x, lambda, tau, nu, kappa.
+    """
+
+    def __init__(self, solver: Solver, inputs: tuple[Array, Array], independent: Sequence[int], efforts: Array):
+        """Prepare nothing: kernels are compiled when they are first needed.
+
+        inputs      : coordinate of each column of q, and how many derivatives of it are read, from order 0 (infinite: all)
+        independent : joints of the tree whose positions are read; loops decide those of the others
+        efforts     : (2, n, size), torques (n,) from the unknowns: efforts[0] @ Y[k] + efforts[1] @ Y[k + 1] in stage k
+        """
+        self._solver, self.equations, self.structure = solver, solver.equations, solver.structure
+        self._inputs, self._efforts = inputs, efforts
+        self._follows = [k for k in range(self.equations.model.n) if k not in independent]
+        self._kernels: dict[Any, Kernel] = {}
+
+    # ------------------------------------------------------------------ tables
+
+    def tables(self, Y: Array, situation: Situation, count: int, stages: int) -> Array:
+        """Return the partial derivatives (count, n, n) of the torques' derivatives of order stages - 1 by q, qd, ...
+
+        Rows belong to torques.
+        """
+        equations, (places, read) = self.equations, self._inputs
+        n = len(places)
+        dY, anchors = np.zeros((count, n, *Y.shape)), np.zeros((count, n, ANCHOR * len(situation.anchors)))
+        dY[0, :, 0, equations.joints] = moved = self._pose_changes(Y, situation)
+        for k in range(1, min(count, len(Y))):
+            dY[k, range(n), k, places] = read > k
+        if situation.anchors:  # contacts hold where the feet are
+            for j, step in enumerate(moved):
+                poses = base_poses(equations.model, jets(Y[0, equations.joints], step), Pose(situation.R, situation.p))
+                anchors[0, j] = np.concatenate([derivative(part, 1).astype(float).ravel()
+                                                for pose in contact_poses(equations, poses) for part in pose])
+        change = self.changes(Y, situation, dY.reshape(-1, *Y.shape), anchors.reshape(count * n, -1), stages)
+        efforts = change[:, stages - 1] @ self._efforts[0].T + change[:, stages] @ self._efforts[1].T
+        return np.swapaxes(efforts.reshape(count, n, n), 1, 2)
+
+    def _pose_changes(self, Y: Array, situation: Situation) -> Array:
+        """Changes (n, joints of the tree) of the closed pose along each column of q."""
+        equations, follows = self.equations, self._follows
+        places = self._inputs[0] - equations.base
+        changes = np.zeros((len(places), equations.model.n))
+        changes[range(len(places)), places] = 1.0
+        changes[:, follows] = 0.0
+        if follows:
+            rows = sum(len(HELD[cut.type]) for cut in equations.cuts if WORLD not in (cut.first.link, cut.second.link))
+            J = self._solver.jacobian(Y[0, :len(equations.coordinates)], situation)[:rows, equations.joints]
+            changes[:, follows] = -_least_squares(J[:, follows])(J @ changes.T).T
+        return changes
+
+    def changes(self, Y: Array, situation: Situation, dY: Array, anchors: Array, stages: int) -> Array:
+        """Fill changes of the unknowns in dY and return it.
+
+        dY      : (changes, orders, size), changes of the inputs, with the positions that follow from loops
+        anchors : (changes, 12 contacts) of the poses of holding contacts
+        stages  : number of stages from 0 up, as of Solver.solve
+        """
+        solve: Callable[[Array], Array] | None = None
+        for k in range(self.structure.first_stage, stages):
+            rows, columns = self.structure.stage(k)
+            if not len(columns):
+                continue
+            orders, unknowns = k + self.structure.d[columns], self.structure.columns[columns]
+            steps = np.zeros((0, *dY.shape[1:]))
+            if solve is None or k < 1:
+                steps = np.zeros((len(columns), *dY.shape[1:]))
+                steps[range(len(columns)), orders, unknowns] = 1.0
+            slopes = self._slopes(k, rows, Y, situation, np.concatenate((steps, dY)),
+                                  np.concatenate((np.zeros((len(steps), anchors.shape[1])), anchors)))
+            if solve is None or k < 1:
+                solve = _least_squares(slopes[:len(steps)].T)
+            dY[:, orders, unknowns] = -solve(slopes[len(steps):].T).T
+        return dY
+
+    def _slopes(self, k: int, rows: Array, Y: Array, situation: Situation, dY: Array, anchors: Array) -> Array:
+        """Derivatives (changes, rows) of f_i^(k + c_i) along each change."""
+        n = len(self.equations.coordinates)
+        orders = int(max(k + self.structure.c[i] + (3 if i < n else 2) for i in rows)) if len(rows) else 1
+        key = k, situation.key
+        if key not in self._kernels:
+            sizes = {**situation.sizes(), "Y": orders * Y.shape[1], "dY": orders * Y.shape[1], "moved": anchors.shape[1]}
+            self._kernels[key] = kernel.build(self._traced(k, rows, orders, situation), sizes, self._solver.backend)
+        blocks = [*situation.blocks(), Y[:orders].ravel(), dY[:, :orders].reshape(len(dY), -1), anchors]
+        return np.asarray(self._kernels[key].of_samples(blocks, len(dY))[0])
+
+    def _traced(self, k: int, rows: Array, orders: int, situation: Situation) -> Callable[..., Any]:
+        equations, structure = self.equations, self.structure
+        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
+        points, lengths = _loads_of(situation)
+
+        def evaluate(R: Any, p: Any, Y: Any, dY: Any, moved: Any, **rest: Any) -> list[Any]:
+            series = jets(Y.reshape(orders, equations.size), dY.reshape(orders, equations.size))
+            X = np.concatenate((series[:, :n], np.zeros((3, n))))
+            found: dict[int, Any] = {}
+            for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):
+                here = [i for i in rows if begin <= i < end]
+                if not here:
+                    continue
+                order = int(k + structure.c[here].max())
+                at = _pose(R, p, series[1:, :6], order) if equations.base else (R, p)
+                x, v, a = (jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3))
+                y = {name: jets(*series[:order + 1, part]) for name, part in parts.items() if name != "x"}
+                anchors = _anchors(rest, moved, order)
+                if begin == 0:
+                    values: Sequence[Any] = equations.rows(*at, Rates(x, v, a), y["lambda"], y["tau"], anchors,
+                                                           **_loads(rest, points, lengths, order))
+                elif begin == n:
+                    values = equations.constraint_rows(*at, x, v, anchors)
+                else:
+                    values = equations.optimality_rows(*at, x, y["tau"], y["nu"], y["kappa"], structure.free, anchors)
+                found |= {i: derivative([values[i - begin]], int(k + structure.c[i]))[0] for i in here}
+            return [derivative([found[i] for i in rows], 1)]
+
+        return evaluate
+
+    # ------------------------------------------------------------------ joint wrenches
+
+    def joint_wrenches(self, Y: Array, situation: Situation, order: int) -> Array:
+        """Return the wrenches of all joints that move a link and their derivatives up to `order` (0 or 1), (order + 1,
+        joints, 6).
+        """
+        equations, key = self.equations, ("wrenches", order, situation.key)
+        n, m, orders = len(equations.coordinates), len(equations.constraints), order + 3
+        points, lengths = _loads_of(situation)
+
+        def evaluate(R: Any, p: Any, x: Any, multipliers: Any, **rest: Any) -> list[Any]:
+            X, pull = x.reshape(orders, n), multipliers.reshape(order + 1, m)
+            at = _pose(R, p, X[1:, :6], order) if equations.base else (R, p)
+            rates = Rates(*(jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3)))
+            found = equations.transmitted(*at, rates, jets(*pull), _anchors(rest, None, order),
+                                          **_loads(rest, points, lengths, order))
+            return [[derivative(np.array(found), k) for k in range(order + 1)]]
+
+        if key not in self._kernels:
+            sizes = {**situation.sizes(), "x": orders * n, "multipliers": (order + 1) * m}
+            self._kernels[key] = kernel.build(evaluate, sizes, self._solver.backend)
+        pull = Y[:order + 1, equations.parts["lambda"]]
+        return np.asarray(self._kernels[key](np.concatenate((*situation.blocks(), Y[:orders, :n].ravel(), pull.ravel())))[0])
+
+    # ------------------------------------------------------------------ Coriolis matrix
+
+    def coriolis(self, x: Array, v: Array) -> tuple[Array, Array]:
+        """Return C (N, N) of all coordinates with C v their velocity efforts and M' - 2 C skew, and M.
+
+        C = (M' + D - D^T) / 2 + S, D = d (M v) / dx: Christoffel symbols along v. A moving base, whose velocity is along its
+        own axes, adds S = -[[0, [p]], [[p], [L]]] with the momentum (p, L) of all.
+        """
+        equations, size = self.equations, len(x)
+        if "coriolis" not in self._kernels:
+            def evaluate(step: Any, x: Any) -> list[Any]:
+                M = equations.mass_matrix(jets(x, step))
+                return [derivative(M, 0), derivative(M, 1)]
+
+            self._kernels["coriolis"] = kernel.build(evaluate, {"step": size, "x": size}, self._solver.backend)
+        steps = np.eye(size)[equations.base:]  # the pose of the base does not matter
+        masses, slopes = self._kernels["coriolis"].of_samples([steps, x], len(steps))
+        M = masses[0] if len(steps) else np.zeros((size, size))
+        D, rate = np.zeros((2, size, size))
+        D[:, equations.base:] = np.einsum("kij,j->ik", slopes, v)
+        rate = np.einsum("kij,k->ij", slopes, v[equations.base:])
+        C = 0.5 * (rate + D - D.T)
+        if equations.base:
+            p, L = np.split((M @ v)[:6], 2)
+            C[:3, 3:6] -= _skew(p)
+            C[3:6, :3] -= _skew(p)
+            C[3:6, 3:6] -= _skew(L)
+        return C, M
+
+
+def _pose(R: Any, p: Any, velocity: Any, order: int) -> tuple[Any, Any]:
+    """Series of the pose of a moving base."""
+    turns, places = pose_series(R.reshape(3, 3), p, velocity, order)
+    return jets(*turns), jets(*places)
+
+
+def _skew(a: Array) -> Array:
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+def _least_squares(A: Array) -> Callable[[Array], Array]:
+    """Return a function of b that gives the x of least norm of A x = b, rows and columns scaled, refined once."""
+    size = _scale(np.abs(A).max(axis=0, initial=0.0))
+    tall = _scale(np.abs(A / size).max(axis=1, initial=0.0))
+    scaled = A / size / tall[:, None]
+    pseudo = np.linalg.pinv(scaled, rcond=RANK)
+
+    def solve(b: Array) -> Array:
+        right = b / tall[:, None]
+        z = pseudo @ right
+        z = z + pseudo @ (right - scaled @ z)
+        return np.asarray(z / size[:, None])
+
+    return solve
+
+
+def _scale(sizes: Array) -> Array:
+    """The sizes, infinite where rounding alone makes a row or column differ from zero."""
+    return np.where(sizes <= NOISE * sizes.max(initial=0.0), np.inf, sizes)
+
+
+def _anchors(blocks: Mapping[str, Any], moved: Any, order: int) -> list[tuple[Any, Any]]:
+    """Poses of the contacts as series of this order in time, with their changes as series inside where `moved` has them."""
+    found: list[tuple[Any, Any]] = []
+    while f"anchor{len(found)}" in blocks:
+        values = blocks[f"anchor{len(found)}"]
+        if moved is not None:
+            values = jets(values, moved[ANCHOR * len(found):ANCHOR * (len(found) + 1)])
+        series = jets(values, *(np.zeros(ANCHOR) for _ in range(order)))
+        found.append((series[:9].reshape(3, 3), series[9:]))
+    return found
+
+
+def _loads_of(situation: Situation) -> tuple[list[tuple[int, Any]], dict[int, int]]:
+    """Points of world wrenches, and how many derivatives the wrenches of each link have."""
+    return ([(link, point) for link, point, _ in situation.world_wrenches],
+            {link: len(values) for link, values in situation.wrenches.items()})
+
+
+def _loads(blocks: Mapping[str, Any], points: Sequence[tuple[int, Any]], lengths: Mapping[int, int],
+           order: int) -> dict[str, Any]:
+    """Wrenches as series up to `order`, and world wrenches, as EquationsOfMotion.dynamics takes them."""
+    wrenches = {}
+    for link, length in lengths.items():
+        given = blocks[f"wrench{link}"].reshape(length, 6)
+        wrenches[link] = jets(*(given[k] if k < length else np.zeros(6) for k in range(order + 1)))
+    return {"wrenches": wrenches, "world_wrenches": [(*point, blocks[f"world_wrench{k}"]) for k, point in enumerate(points)]}
