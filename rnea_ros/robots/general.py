@@ -7,16 +7,17 @@ equations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from ..algorithms.equations import BASE, EquationsOfMotion
+from ..algorithms.closed_loops import HELD
+from ..algorithms.equations import BASE, DIRECTIONS, EquationsOfMotion
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, ModelError, PoseError, some, summary
 from ..model import drive_limits
@@ -25,6 +26,7 @@ from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
 from .closure.loop_closure import LoopClosure
+from .closure.tracking import TOLERANCE, LoopTracker
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
 from .floating import FloatingRobot
@@ -41,6 +43,7 @@ from .structure import Roles, Structure, dependent_rows
 
 NULL = 1e-12  # singular values below this share of the largest are zero
 INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
+MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # the same with motors behind springs given
 DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
             "actuation_weights")
 
@@ -64,6 +67,19 @@ class _Sample:
     def named(self) -> Solution:
         """Return the solution by name."""
         return named(self.structure, self.Y, self.stages, self.open_multipliers)
+
+
+class ConstraintWrench(NamedTuple):
+    """Wrench BY a constraint ON a link of the URDF.
+
+    link   : the URDF link; of a cut joint, that of its second frame, while the other link gets the opposite wrench
+    point  : (3,) in the frame of the link [m]
+    wrench : (6,) force and moment about the point, along the axes of the link [N, N m]
+    """
+
+    link: str
+    point: Array
+    wrench: Array
 
 
 class GeneralRobot:
@@ -173,8 +189,29 @@ class GeneralRobot:
         """Return the robot with a rigid body on a link; arguments as in Robot.with_payload. Its kernels are compiled anew."""
         return GeneralRobot(self.tree.with_payload(link, mass, com, inertia), self._file)
 
+    @property
+    def solved_joints(self) -> tuple[str, ...]:
+        """Joints without a motor whose motion follows from constraints, in the order of the tree."""
+        return tuple(name for name in self.tree.joint_names if name not in self.joint_names)
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """Names of the multipliers of cut joints, contacts and wheels."""
+        return self._equations(INVERSE).constraints
+
+    @property
+    def motor_joints(self) -> Mapping[str, str]:
+        """Names of the motors in joint states by elastic joint, as the robot file says them."""
+        return self.roles.motor_names
+
+    def tracker(self, tolerance: float = TOLERANCE) -> LoopTracker | None:
+        """Return a tracker that finds each closed pose from the last one; None without loops. tolerance: see LoopTracker."""
+        return LoopTracker(self._closure, tolerance) if self._closure else None
+
     def structure(self, use: str = INVERSE) -> Structure:
-        """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given) or "forward"."""
+        """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given), "forward"; with the
+        motion of motors behind springs given, "measured motors" and "carried, measured motors".
+        """
         return self._solver(use).structure
 
     def __getstate__(self) -> dict[str, Any]:
@@ -220,7 +257,8 @@ class GeneralRobot:
               base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
               base_rates: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
               wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-              qd_motor: ArrayLike | None = None) -> Solution:
+              qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+              qddd_motor: ArrayLike | None = None) -> Solution:
         """Return everything that follows from one sample of a motion: positions, base, efforts, multipliers and their
         derivatives.
 
@@ -232,10 +270,14 @@ class GeneralRobot:
             and jerk; elastic joints on a base whose motion is given need `order` - 1 of them
         guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
         q_motor, qd_motor : state of motors whose motion q does not decide: rotors on links of a free base
+        qdd_motor, qddd_motor : with q_motor and qd_motor, the measured motion of every motor behind a spring. Three
+            derivatives of q and of the base's position are enough then. `efforts` has an entry for each elastic joint too:
+            the effort at its link that model and spring do not explain
         """
         found = self._solved(stages, motion, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
                              base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
-                             world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
+                             world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor, qdd_motor=qdd_motor,
+                             qddd_motor=qddd_motor)
         if isinstance(found, list):
             raise InputError("solve takes one sample, arrays (n,); torque_and_rate takes many")
         return found
@@ -256,6 +298,15 @@ class GeneralRobot:
                 found[k] = near = self._closed(sample, near)
         return found
 
+    def tree_state(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
+                   guess: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return positions and velocities (tree.n,) of all joints of the tree, those that follow included, of one sample."""
+        if not self.solved_joints and not self.roles.follows:
+            return np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
+        x, v, _ = self._state_of(q, qd, base, guess)
+        joints = self._equations(INVERSE).joints
+        return x[joints], v[joints]
+
     def _closed(self, q: Array, guess: Array | None) -> Array:
         """Positions of all joints of one sample."""
         pose = np.array(self.start if guess is None else guess)
@@ -273,6 +324,8 @@ class GeneralRobot:
         result = result or _Sample.named
         told = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
         use = CARRIED if self._is_carried(told) else INVERSE
+        if options.get("qdd_motor") is not None:
+            use = MEASURED[use]
         needed = max(self.structure(use).order_for(stages), 1)
         if len(motion) <= needed:
             raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
@@ -305,7 +358,8 @@ class GeneralRobot:
                 base_acceleration: Array | None = None, base_jerk: Array | None = None, base_rates: Array | None = None,
                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                 world_wrenches: Wrenches | None = None, tau: Array | None = None, q_motor: Array | None = None,
-                qd_motor: Array | None = None) -> _Sample:
+                qd_motor: Array | None = None, qdd_motor: Array | None = None,
+                qddd_motor: Array | None = None) -> _Sample:
         solver = self._solver(use)
         equations, structure = solver.equations, solver.structure
         length = stages + int(structure.c.max(initial=0)) + 3
@@ -319,7 +373,7 @@ class GeneralRobot:
         situation = self._situation(base, pose, wrenches, wrench_rates, world_wrenches)
         if base is not None:
             Y[1, :6] = base.velocity
-            if use == CARRIED:
+            if use in (CARRIED, MEASURED[CARRIED]):
                 rates = base_rates_of(base, base_acceleration, base_jerk) if base_rates is None else base_rates
                 needed = structure.order_for(stages) - 1
                 if len(rates) < needed:
@@ -328,13 +382,19 @@ class GeneralRobot:
                                      f"({needed}, 6)")
                 Y[2:2 + len(rates), :6] = rates[:length - 2]
         undecided = [name for name in roles.state if name.startswith("motor of ")]
-        for k, value in enumerate((q_motor, qd_motor)):
+        motors = (q_motor, qd_motor, qdd_motor, qddd_motor)
+        if qdd_motor is not None and any(value is None for value in motors):
+            raise InputError("qdd_motor is given; the measured motion of motors also needs q_motor, qd_motor and qddd_motor")
+        for k, value in enumerate(motors if qdd_motor is not None else motors[:2]):
             if value is None and undecided:
                 raise InputError(f"the position of {some(sorted(undecided))} does not follow from the motion of the joints: "
                                  "its rotor pushes on links of a free base: give q_motor and qd_motor, a column for each of "
                                  f"{some(self.elastic_joints)}")
+            if value is not None and qdd_motor is None and not undecided:
+                raise InputError("q_motor and qd_motor are given, but the motion of the motors follows from that of the joints: "
+                                 "leave them out, or give qdd_motor and qddd_motor too where the motors are measured")
             if value is not None:
-                Y[k, equations.joints.stop:] = value
+                Y[k, equations.joints.stop:len(equations.coordinates)] = value
         if tau is not None:
             by_name = dict(zip(self.joint_names, tau, strict=True))
             Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
@@ -362,6 +422,37 @@ class GeneralRobot:
             frame = self.model.frame(link)
             found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
         return found
+
+    def torques(self, found: Solution) -> tuple[Array, Array]:
+        """Return torques and torque rates (n,) of a solution of `solve`, as torque_and_rate gives them."""
+        return self._torques(found, 0), self._torques(found, 1)
+
+    def constraint_wrenches(self, found: Solution, base: BaseState | None = None) -> dict[str, ConstraintWrench]:
+        """Return the wrench of each cut joint, contact and wheel of a solution, by its name.
+
+        base: pose of a moving base, which decides where wheels touch the plane z = 0
+        """
+        equations, wrenches = self._equations(INVERSE), {}
+        for cut in equations.cuts:
+            six = np.zeros(6)
+            for k in HELD[cut.type]:
+                six[k] = found.multipliers[f"{cut.name}[{k}]"][0]
+            wrenches[cut.name] = self._on_urdf_link(cut.second.link, cut.second.R, cut.second.P, six)
+        if equations.wheels:
+            q = np.array([found.positions[name][0] for name in self.tree.joint_names])
+            R = given(base).rotation
+            for wheel in equations.wheels:
+                point, directions = equations.touch(wheel, R @ base_poses(self.model, q)[wheel.link].R)
+                force = sum(found.multipliers[f"{wheel.name}[{way}]"][0] * directions[DIRECTIONS.index(way)]
+                            for way in wheel.holds)
+                wrenches[wheel.name] = self._on_urdf_link(wheel.link, np.eye(3), point, np.concatenate((force, np.zeros(3))))
+        return wrenches
+
+    def _on_urdf_link(self, link: int, R: Array, P: Array, six: Array) -> ConstraintWrench:
+        """A wrench along the axes R about P in a link's frame, in the frame of a URDF link fixed to it."""
+        name, own = next((name, own) for name, own in self.tree.model.frames.items() if own.link == link)
+        turn = own.R.T @ R
+        return ConstraintWrench(name, own.R.T @ (P - own.P), np.concatenate((turn @ six[:3], turn @ six[3:])))
 
     def _torques(self, found: Solution | list[Solution], order: int) -> Array:
         """(n,) or (samples, n), of motors and springs."""
@@ -686,10 +777,13 @@ class GeneralRobot:
 
     def _solver(self, use: str) -> Solver:
         if use not in self._solvers:
-            equations = self.roles.equations(self.model, self.tree.gravity_vector, use == CARRIED)
+            carried, measured = use in (CARRIED, MEASURED[CARRIED]), use in MEASURED.values()
+            equations = self.roles.equations(self.model, self.tree.gravity_vector, carried, measured)
             joints, state = self.roles, [*self.roles.state]
             given, placed = list(joints.given), list(BASE if joints.wheels else ())
-            if use == CARRIED:
+            if measured:
+                given += [f"motor of {name}" for name in equations.elastic_joints]
+            if carried:
                 given += BASE
             elif self.model.base == "floating" and not placed:
                 state += BASE

@@ -66,11 +66,17 @@ class DeclaredRoles:
         named = {*self.given, *self.state, *self.actuated}
         return tuple(name for name in (*self.given, *self.state, *self.follows) if name in named)
 
-    def equations(self, model: Model, gravity: Any, carried: bool) -> EquationsOfMotion:
-        """Return the equations; carried: whether the wrench that carries the base is wanted."""
+    def equations(self, model: Model, gravity: Any, carried: bool, measured: bool = False) -> EquationsOfMotion:
+        """Return the equations.
+
+        carried  : whether the wrench that carries the base is wanted
+        measured : whether the motion of motors behind springs is given: an effort at each elastic joint's link is then wanted
+        """
         cuts = (*(self.loops.cuts if self.loops else ()), *self.contacts)
         elastic = {model.joint_names[motor.coordinate] for motor in self.motors if motor.stiffness < math.inf}
         actuated = [f"motor of {name}" if name in elastic else name for name in self.actuated]
+        if measured:
+            actuated += [name for name in model.joint_names if name in elastic]
         wrench = BASE if carried and model.base == "floating" and not self.contacts else ()
         weights = None
         if self.weights is not None:

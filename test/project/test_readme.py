@@ -239,13 +239,14 @@ def test_launch_lines_name_files_and_arguments_that_exist(line):
 
 def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
-    own = ("kinds/elastic", "kinds/moving_bases", "kinds/platforms", "bases/base_imu", "bases/base_odometry",
-           "bases/base_states", "bases/platform_topics", "external_effort", "marks/publisher", "references", "messages")
+    own = ("kinds/combinations", "kinds/elastic", "kinds/moving_bases", "kinds/platforms", "bases/base_imu",
+           "bases/base_odometry", "bases/base_states", "bases/platform_topics", "external_effort", "marks/publisher",
+           "references", "messages")
     names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",
              "scaling/messages", "scaling/path_marks", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/[A-Z]", everything(), flags=re.MULTILINE)
-    assert len(topics) == 38
+    assert len(topics) == 41
     for topic in topics:
         assert f'"{topic}"' in source, topic
 

@@ -12,7 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped, JointDynamics
 from support.live_bench import LiveBench
-from support.moving_robots import MovingBase, MovingElastic, MovingLoops, MovingRobot, MovingTouched
+from support.moving_robots import MovingLoops, MovingRobot, MovingTouched
 from support.ros_helpers import World, stamp
 
 TOUCHED = {"wrenches.names": ["wrist"], "wrenches.wrist.timeout": 10.0}
@@ -26,6 +26,7 @@ class MovingBench(LiveBench):
                  **parameters: Any):
         """step: of the motion [s]; passive: whether passive joints are measured"""
         given = {"robot_description": moving.urdf, "robot_file": moving.file(folder), "base.timeout": 5.0}
+        given |= moving.parameters
         if isinstance(moving, MovingTouched):
             given |= TOUCHED | {"wrenches.wrist.link": moving.link}
         super().__init__(ros, "seven_r", moving.joints, **given | parameters)
@@ -34,7 +35,7 @@ class MovingBench(LiveBench):
 
     def _publishers(self) -> list[Any]:
         create = self.ros.node.create_publisher
-        if isinstance(self.moving, MovingBase):
+        if self.moving.base:
             self._told: list[BaseDynamics] = self.ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
             return [create(BaseStateStamped, f"{self.node}/base_state", 10)]
         return [create(WrenchStamped, f"{self.node}/wrench/wrist", 10)] if isinstance(self.moving, MovingTouched) else []
@@ -62,13 +63,13 @@ class MovingBench(LiveBench):
     def prepared_at(self, t: float) -> list[tuple[Any, Any]]:
         """Publishers and messages of the sample at a time; the joint state comes last."""
         moving, when = self.moving, stamp(self._began + t)
-        beside = moving.beside(t) if isinstance(moving, MovingElastic) else None
+        beside = moving.beside(t)
         if self._passive and isinstance(moving, MovingLoops):
             beside = moving.passive(t)
         first: list[Any] = []
         if isinstance(moving, MovingTouched):
             first.append(touch(moving, t, when))
-        elif isinstance(moving, MovingBase):
+        elif moving.base:
             first.append(base_state(moving, t, when))
         return [*zip(self._others, first), *zip((self.desired, self.states), self.messages(moving.motion(t), beside, when))]
 
@@ -91,14 +92,15 @@ class MovingBench(LiveBench):
         found, (_, wanted) = self.answer(state.header.stamp, timeout=2.0), before[-1]
         if found is None or list(found.acceleration) != list(wanted.acceleration[:len(self.joints)]):
             return None
-        return found if not isinstance(self.moving, MovingBase) or self._told_of(before[0][1]) else None
+        return found if not self.moving.base or self._told_of(before[0][1]) else None
 
     def _told_of(self, given: BaseStateStamped) -> bool:
         """Whether the answer is for this state of the base."""
         end = time.monotonic() + 1.0
         while not (self._told and self._told[-1].header.stamp == given.header.stamp) and time.monotonic() < end:
             self.ros.step(0.005)
-        return bool(self._told) and self._told[-1].header.stamp == given.header.stamp and self._told[-1].state == given.state
+        return bool(self._told) and self._told[-1].header.stamp == given.header.stamp and \
+            (self._told[-1].state == given.state or self.moving.parameters.get("base.motion_source") == "free")
 
 
 def touch(moving: MovingTouched, t: float, when: Time) -> WrenchStamped:
@@ -108,7 +110,8 @@ def touch(moving: MovingTouched, t: float, when: Time) -> WrenchStamped:
     return found
 
 
-def base_state(moving: MovingBase, t: float, when: Time) -> BaseStateStamped:
+def base_state(moving: MovingRobot, t: float, when: Time) -> BaseStateStamped:
+    assert moving.base
     base, acceleration, jerk = moving.base(t)
     found = BaseStateStamped()
     found.header.stamp = when

@@ -50,10 +50,16 @@ class MovingRobot:
     urdf: str
     content: Mapping[str, Any]
     swing: Callable[..., list[np.ndarray]]
+    base: Callable[[float], tuple[BaseState, np.ndarray, np.ndarray]] | None = None  # state, acceleration, jerk, if it moves
+    parameters: Mapping[str, Any] = {}  # of the node
 
     def motion(self, t: float) -> list[np.ndarray]:
         """q .. qddd of the joints, as many derivatives as it takes."""
         return self.swing(t)
+
+    def beside(self, t: float) -> Mapping[str, Any] | None:
+        """Return the motion of other joints that joint states and desired motion have, by name."""
+        return None
 
     def torque(self, t: float) -> np.ndarray:
         """The truth."""
@@ -70,7 +76,10 @@ class MovingRobot:
 
 
 class Plain(yaml.SafeDumper):
-    """Numbers of numpy are numbers."""
+    """Numbers of numpy are numbers; values that occur twice are written out."""
+
+    def ignore_aliases(self, data):
+        return True
 
 
 Plain.add_multi_representer(np.floating, lambda dumper, value: dumper.represent_float(float(value)))

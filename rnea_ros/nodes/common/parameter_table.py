@@ -56,8 +56,9 @@ DYNAMICS = (
     Entry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state, ~/base_imu, "
           "~/base_odometry", choices=("state", "imu", "odometry", "odometry+imu"), read_only=True),
     Entry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as far as "
-          "they are not measured, are estimated from the sensors or are those that come on ~/base_state",
-          choices=("estimated", "desired"), read_only=True),
+          "they are not measured, are estimated from the sensors or are those that come on ~/base_state; free: they follow "
+          "from the dynamics of a base that nothing carries",
+          choices=("estimated", "desired", "free"), read_only=True),
     *BASE_TOPICS,
     Entry("platform.source", "actuators", "Of a parallel robot: what tells how it moves: the joint states of its actuators; "
           "~/platform_state, which has the whole motion of its platform; ~/platform_pose_measured, where that is; or this and "

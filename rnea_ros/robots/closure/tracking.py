@@ -44,6 +44,15 @@ class TrackedMotion(NamedTuple):
     restarted: bool
 
 
+class TrackedPose(NamedTuple):
+    """Positions (n,) of all joints of the tree on closed loops; the other fields as of TrackedMotion."""
+
+    pose: np.ndarray
+    disagreement: np.ndarray
+    agrees: bool
+    restarted: bool
+
+
 class TrackedPlatform(NamedTuple):
     """Motion of the platform, and of all joints of its legs."""
 
@@ -113,15 +122,27 @@ class LoopTracker(Tracker):
             self._last, self._agreed = found.motion.q, found.agrees
         return found
 
+    def locate(self, q: Any, measured: Any = None) -> TrackedPose:
+        """Return the closed pose of one sample; arguments and errors as of `follow`."""
+        with self._turn():
+            found = self._located(_one_sample((q,), self._closure.active_joints)[0], measured)
+            if found.restarted:
+                self.counts[RESTARTED] += 1
+            self._last, self._agreed = found.pose, found.agrees
+        return found
+
     def _sample(self, motion: tuple[Any, ...], measured: Any) -> TrackedMotion:
         qa, *rates = _one_sample(motion, self._closure.active_joints)
+        found = self._located(qa, measured)
+        return TrackedMotion(self._closure.motion(found.pose, *rates), *found[1:])
+
+    def _located(self, qa: np.ndarray, measured: Any) -> TrackedPose:
         if measured is None:
-            pose = self._closure.close(qa, self._begin)
-            return TrackedMotion(self._closure.motion(pose, *rates), self._nothing, True, False)
+            return TrackedPose(self._closure.close(qa, self._begin), self._nothing, True, False)
         seen = self._seen(measured)
         pose, restarted = self._compared(qa, seen)
         disagreement = self._disagreement(pose, seen)
-        return TrackedMotion(self._closure.motion(pose, *rates), disagreement, self._within(disagreement), restarted)
+        return TrackedPose(pose, disagreement, self._within(disagreement), restarted)
 
     # ------------------------------------------------------------------ with sensors of passive joints
 
@@ -222,7 +243,7 @@ class PlatformTracker(Tracker):
 
 def _one_sample(motion: tuple[Any, ...], names: Sequence[str]) -> list[np.ndarray]:
     arrays = [validation.coordinates(name, value, names)
-              for name, value in zip(("q", "qd", "qdd", "qddd"), motion, strict=True)]
+              for name, value in zip(("q", "qd", "qdd", "qddd"), motion, strict=False)]
     if validation.samples(arrays) is not None:
         raise InputError(f"a tracker takes one sample at a time, arrays ({len(names)},)")
     return arrays

@@ -68,3 +68,15 @@ def base_rates_of(base: BaseState, acceleration: Array | None, jerk: Array | Non
     # a = v' + w x v; its derivative in the world, seen along the base, is a' + w x a
     linear = j[:3] - np.cross(w, a[:3]) - np.cross(wd, v) - np.cross(w, first[:3])
     return np.array([first, np.concatenate((linear, j[3:] - np.cross(w, wd)))])
+
+
+def base_motion_of(state: BaseState, rates: Array) -> tuple[BaseState, Array, Array]:
+    """Return state, true acceleration (6,) and jerk (6,) of a base: the inverse of `base_rates_of`.
+
+    state: its pose; rates: (3, 6) numbers of its velocity, and their first and second rates
+    """
+    found = BaseState(state.position, state.quaternion, rates[0])
+    a = found.classical(rates[1])
+    w, wd, v = rates[0, 3:], rates[1, 3:], rates[0, :3]
+    linear = rates[2, :3] + np.cross(wd, v) + np.cross(w, rates[1, :3]) + np.cross(w, a[:3])
+    return found, a, np.concatenate((linear, rates[2, 3:] + np.cross(w, wd)))

@@ -38,6 +38,10 @@ class BaseSource:
         """At an instant [ns]. Raises Rejected."""
         raise NotImplementedError
 
+    def state_at(self, stamp: int) -> BaseMotion:
+        """Return the motion at an instant [ns] where only pose and velocity are needed. Raises Rejected."""
+        return self.at(stamp)
+
     def warnings(self) -> list[str]:
         """What the user should know of it just now."""
         return []
@@ -71,6 +75,9 @@ class OdometryBase(BaseSource):
         where, (_, sample) = self._odometry.pose(stamp), self._odometry.nearest(stamp)
         found = from_twist(sample.mount.r, self._odometry.rates(stamp))
         return BaseMotion(BaseState(where.position, where.quaternion, found.velocity), found.acceleration, found.jerk)
+
+    def state_at(self, stamp: int) -> BaseMotion:
+        return BaseMotion(self._odometry.pose(stamp), *np.zeros((2, 6)))
 
     def findings(self) -> dict[str, object]:
         return {} if self._desired else self._odometry.findings()

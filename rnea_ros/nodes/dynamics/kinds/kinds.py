@@ -11,6 +11,7 @@ from rnea_ros import (
     ElasticRobot,
     FloatingLoopRobot,
     FloatingRobot,
+    GeneralRobot,
     InputError,
     ParallelRobot,
     Robot,
@@ -20,11 +21,11 @@ from rnea_ros.errors import some
 from rnea_ros.nodes.common.parameter_table import DYNAMICS
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_sources import base_source
+from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
 from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
 from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
-from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingBase, ServedMovingTree
+from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingTree
 from rnea_ros.nodes.dynamics.kinds.moving_loops import ServedMovingLoops
-from rnea_ros.nodes.dynamics.kinds.platforms import ServedPlatform
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.told_platforms import served_platform
 from rnea_ros.nodes.dynamics.kinds.trees import ServedSprings, ServedTree
@@ -37,11 +38,12 @@ SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     FloatingRobot: lambda robot, values: ServedMovingTree(robot, base_source(values)),
     FloatingLoopRobot: lambda robot, values: ServedMovingLoops(robot, base_source(values), values["loops.tolerance"]),
     ParallelRobot: lambda robot, values: served_platform(robot, values),
+    GeneralRobot: lambda robot, values: ServedCombination(robot, values),
 }
 
-FOR: dict[str, tuple[type[ServedRobot], str]] = {  # parameters of some kinds alone
-    **dict.fromkeys(("base.source", "base.motion_source"), (ServedMovingBase, "a robot whose base moves")),
-    **dict.fromkeys(("platform.source", "platform.motion_source"), (ServedPlatform, "a parallel robot"))}
+FOR: dict[str, tuple[str, str]] = {  # parameters that only some robots read: the part that they need, in a word and in words
+    **dict.fromkeys(("base.source", "base.motion_source"), ("base", "a robot whose base moves")),
+    **dict.fromkeys(("platform.source", "platform.motion_source"), ("platform", "a parallel robot"))}
 
 
 def served(robot: AnyRobot, values: Values) -> ServedRobot:
@@ -51,6 +53,9 @@ def served(robot: AnyRobot, values: Values) -> ServedRobot:
         raise InputError(f"the robot file makes '{robot.name}' a {type(robot).__name__}, which this node does not serve; it "
                          f"serves {some(kind.__name__ for kind in SERVED)}")
     found = made(robot, values)
+    if values["base.motion_source"] == "free" and not found.has_free_base and "base" in found.moved_parts:
+        raise InputError(f"base.motion_source is 'free', which a {found.kind} does not serve: it is for combinations on base: "
+                         "floating whose acceleration follows from the dynamics; allowed are estimated and desired")
     found.doubts = idle(found, values)
     return found
 
@@ -59,4 +64,4 @@ def idle(robot: ServedRobot, values: Values) -> tuple[str, ...]:
     """Parameters that were given although nothing of this kind of robot reads them, a sentence each."""
     given = [entry for entry in DYNAMICS if entry.name in FOR and values.get(entry.name, entry.default) != entry.default]
     return tuple(f"{entry.name} is '{values[entry.name]}', which means nothing here: it is for {FOR[entry.name][1]}; this "
-                 f"robot is a {robot.kind}" for entry in given if not isinstance(robot, FOR[entry.name][0]))
+                 f"robot is a {robot.kind}" for entry in given if FOR[entry.name][0] not in robot.moved_parts)

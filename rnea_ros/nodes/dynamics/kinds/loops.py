@@ -12,32 +12,35 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
 from rnea_ros.nodes.dynamics.marks.body import Body, held
 from rnea_ros.robots.closure.loop_equations import LoopMotion
-from rnea_ros.robots.closure.tracking import TrackedMotion
+from rnea_ros.robots.closure.tracking import LoopTracker, TrackedMotion, TrackedPose
 from rnea_ros.robots.robot import Dynamics
 
 
 class FollowedLoops:
     """The loops of a robot along the stream of its samples, and what is to be said of them."""
 
-    def __init__(self, robot: ClosedLoopRobot | FloatingLoopRobot, tolerance: float):
-        """tolerance: by how much a passive joint may differ from its sensor."""
-        self._robot, self._tracker = robot, robot.tracker(tolerance)
-        self._last: TrackedMotion | None = None
-
-    def resting(self) -> LoopMotion:
-        """At the pose where they are sought first."""
-        start = self._robot.start[[*map(self._robot.tree.joint_names.index, self._robot.joint_names)]]
-        return self._robot.motion(start, *np.zeros((3, self._robot.n)))
+    def __init__(self, tracker: LoopTracker):
+        self._tracker = tracker
+        self._last: TrackedMotion | TrackedPose | None = None
 
     def follow(self, motion: Motion, optional: np.ndarray) -> LoopMotion:
-        """Arguments as of ServedRobot.dynamics. Raises Rejected."""
-        self._last = followed(self._tracker.follow, *motion, None if np.isnan(optional[0]).all() else optional[0])
-        return self._last.motion
+        """Return the motion of all joints; arguments as of ServedRobot.dynamics. Raises Rejected."""
+        found: TrackedMotion = followed(self._tracker.follow, *motion, _sensed(optional[0]))
+        self._last = found
+        return found.motion
+
+    def locate(self, independent: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return positions of all joints of the tree from those of the independent ones; others: measured, NaN where unknown.
+        Raises Rejected.
+        """
+        found: TrackedPose = followed(self._tracker.locate, independent, _sensed(others))
+        self._last = found
+        return found.pose
 
     @property
     def tree_motion(self) -> Motion:
         """Of all joints in the last sample, up to the jerk."""
-        assert self._last is not None
+        assert isinstance(self._last, TrackedMotion)
         return self._last.motion[:4]
 
     def warnings(self) -> list[str]:
@@ -55,9 +58,10 @@ class FollowedLoops:
                                     for reason, count in sorted(self._tracker.counts.items())}
         return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in self._compared(self._last)}
 
-    def _compared(self, found: TrackedMotion) -> list[tuple[str, float]]:
+    def _compared(self, found: TrackedMotion | TrackedPose) -> list[tuple[str, float]]:
         """Passive joints that are measured, and how they differ from that."""
-        return [(name, value) for name, value in zip(self._robot.passive_joints, found.disagreement) if not math.isnan(value)]
+        compared = zip(self._tracker.passive_joints, found.disagreement)
+        return [(name, value) for name, value in compared if not math.isnan(value)]
 
 
 class ServedLoops(ServedRobot):
@@ -68,10 +72,10 @@ class ServedLoops(ServedRobot):
         super().__init__(robot, [robot.tree])
         self.optional = self.solved = robot.passive_joints
         self.cuts = robot.loops.cuts
-        self._along, self._loops = robot.along, FollowedLoops(robot, tolerance)
+        self._looped, self._along, self._loops = robot, robot.along, FollowedLoops(robot.tracker(tolerance))
 
     def prepare(self, loads: Loads) -> None:
-        found = self._loops.resting()
+        found = resting(self._looped)
         for given in ({}, loads(found.q, found.qd)):
             self._along(found, **given)
 
@@ -91,6 +95,17 @@ class ServedLoops(ServedRobot):
 
     def findings(self) -> dict[str, object]:
         return self._loops.findings()
+
+
+def resting(robot: ClosedLoopRobot | FloatingLoopRobot) -> LoopMotion:
+    """Return the motion at rest in the pose where the loops are closed first."""
+    start = robot.start[[*map(robot.tree.joint_names.index, robot.joint_names)]]
+    return robot.motion(start, *np.zeros((3, robot.n)))
+
+
+def _sensed(positions: np.ndarray) -> np.ndarray | None:
+    """The positions, or None where none is known."""
+    return None if np.isnan(positions).all() else positions
 
 
 def followed(follow, *sample):

@@ -9,13 +9,13 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Wrench, WrenchStamped
 
 from rnea_msgs.msg import BaseDynamics
-from rnea_ros import AnyRobot, BaseState, FloatingRobot
+from rnea_ros import AnyRobot, BaseState, FloatingRobot, Robot
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.nodes.dynamics.marks.body import Body, carried
+from rnea_ros.nodes.dynamics.marks.body import Body, carried, pressure_point
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.robots.floating import PrescribedBase
@@ -24,51 +24,87 @@ from rnea_ros.robots.robot import Dynamics
 Evaluated = tuple[PrescribedBase, tuple[np.ndarray, np.ndarray]]  # and gravity's shares of the torques, and their rates
 
 
+class MovingBase:
+    """Input and output of a base that moves: its motion from a source, the wrench that it needs on ~/base_wrench and
+    ~/base_dynamics."""
+
+    def __init__(self, source: BaseSource, tree: Robot):
+        self.source, self._tree = source, tree
+
+    def paired(self) -> list[PairedInput]:
+        """Return its topics as inputs to be paired with joint states."""
+        return [topic.paired() for topic in self.source.topics]
+
+    def configure(self, values: Values) -> None:
+        """Apply parameters."""
+        lag = values["estimator.lag"] if values["motion_source"] in ESTIMATING else 0.0
+        for topic in self.source.topics:
+            topic.configure(lag, values["input_tolerance"])
+
+    def connect(self, topics: Topics) -> None:
+        """Create subscriptions and publishers."""
+        self.source.use(self._tree.model, self._tree.gravity_vector)
+        self._wrenches = topics.publisher(WrenchStamped, "~/base_wrench")
+        self._whole = topics.publisher(BaseDynamics, "~/base_dynamics")
+        for topic in self.source.topics:
+            topic.connect(topics)
+
+    def forget(self) -> None:
+        """Discard the samples: the clock was set."""
+        for topic in self.source.topics:
+            topic.forget()
+
+    def publish(self, when: Time, base: BaseMotion, wrench: np.ndarray, wrench_rate: np.ndarray) -> None:
+        """Publish the motion of the base, and the wrench (6,) that it needs with its rate, along its axes."""
+        frame = self._tree.root_link
+        if self._wrenches.has_subscribers():
+            self._wrenches.send(_stamped(WrenchStamped(wrench=_wrench(wrench)), when, frame))
+        if self._whole.has_subscribers():
+            found = BaseDynamics(state=base.message(), wrench=_wrench(wrench), wrench_rate=_wrench(wrench_rate))
+            known = base.oriented and base.placed
+            pressed = pressure_point(self._tree, wrench, base.state) if known else np.full(3, np.nan)
+            point = found.zero_moment_point
+            point.x, point.y, point.z = map(float, pressed)
+            self._whole.send(_stamped(found, when, frame))
+
+
 class ServedMovingBase(ServedRobot):
-    """Torques for the motion of joints and base. The wrench that the base needs is on ~/base_wrench, and with its rate on
-    ~/base_dynamics. Subclasses evaluate one kind of robot."""
+    """Torques for the motion of joints and base. Subclasses evaluate one kind of robot."""
+
+    moved_parts = ("base",)
 
     def __init__(self, robot: AnyRobot, floating: FloatingRobot, source: BaseSource):
         """floating: the tree of the robot; source: of the motion of the base."""
         super().__init__(robot, [floating.robot])
         self._floating = floating
-        self._take(source)
+        self._base = MovingBase(source, floating.robot)
+        self.streams = source.streams
         self._last: tuple[BaseMotion, PrescribedBase] | None = None
-
-    def _take(self, source: BaseSource) -> None:
-        self._source, self.streams = source, source.streams
 
     def describe(self, info: Any) -> None:
         super().describe(info)
         info.base = "floating"
 
     def paired(self) -> list[PairedInput]:
-        return [topic.paired() for topic in self._source.topics]
+        return self._base.paired()
 
     def configure(self, values: Values) -> None:
-        lag = values["estimator.lag"] if values["motion_source"] in ESTIMATING else 0.0
-        for topic in self._source.topics:
-            topic.configure(lag, values["input_tolerance"])
+        self._base.configure(values)
 
     def connect(self, topics: Topics) -> None:
-        self._source.use(self.model, self.gravity_vector)
-        self._wrenches = topics.publisher(WrenchStamped, "~/base_wrench")
-        self._whole = topics.publisher(BaseDynamics, "~/base_dynamics")
-        for topic in self._source.topics:
-            topic.connect(topics)
+        self._base.connect(topics)
 
     def take_over(self, before: ServedRobot) -> None:
         if isinstance(before, ServedMovingBase):
-            self._take(before._source)
+            self._base.source, self.streams = before._base.source, before.streams
 
     def forget(self) -> None:
-        for topic in self._source.topics:
-            topic.forget()
+        self._base.forget()
 
     # ------------------------------------------------------------------ out
 
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
-        base = self._source.at(stamp)
+        base = self._base.source.at(stamp)
         found, held = self._evaluate(motion, optional, loads, base)
         self._last = base, found
         return Dynamics(found.tau, found.tau_rate, *(held if base.oriented else np.full((2, self.n), np.nan)))
@@ -78,36 +114,26 @@ class ServedMovingBase(ServedRobot):
         raise NotImplementedError
 
     def tell(self, when: Time) -> None:
-        if self._last is None:
-            return
-        base, found = self._last
-        if self._wrenches.has_subscribers():
-            self._wrenches.send(_stamped(WrenchStamped(wrench=_wrench(found.base_wrench)), when, self.root_link))
-        if self._whole.has_subscribers():
-            told = BaseDynamics(state=base.message(), wrench=_wrench(found.base_wrench),
-                                wrench_rate=_wrench(found.base_wrench_rate))
-            known = base.oriented and base.placed
-            zero = self._floating.zero_moment_point(found.base_wrench, base=base.state) if known else np.full(3, np.nan)
-            point = told.zero_moment_point
-            point.x, point.y, point.z = map(float, zero)
-            self._whole.send(_stamped(told, when, self.root_link))
+        if self._last is not None:
+            base, found = self._last
+            self._base.publish(when, base, found.base_wrench, found.base_wrench_rate)
 
     def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
         if self._last is None:
             return None
         base, found = self._last
         known = base.state if base.oriented and base.placed else None
-        return carried(self._floating, self._tree_motion(motion), found.base_wrench, known)
+        return carried(self._floating.robot, self._tree_motion(motion), found.base_wrench, known)
 
     def _tree_motion(self, motion: Motion) -> Motion:
         """Of all joints."""
         return motion
 
     def warnings_now(self) -> list[str]:
-        return self._source.warnings()
+        return self._base.source.warnings()
 
     def findings(self) -> dict[str, object]:
-        return self._source.findings()
+        return self._base.source.findings()
 
 
 class ServedMovingTree(ServedMovingBase):

@@ -9,7 +9,7 @@ import numpy as np
 from rnea_ros import BaseState, FloatingLoopRobot
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
-from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
+from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops, resting
 from rnea_ros.nodes.dynamics.kinds.moving_bases import Evaluated, ServedMovingBase
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
 from rnea_ros.robots.closure.loop_equations import LoopMotion
@@ -23,10 +23,10 @@ class ServedMovingLoops(ServedMovingBase):
         super().__init__(robot, robot.free, source)
         self.optional = self.solved = robot.passive_joints
         self.cuts = robot.loops.cuts
-        self._looped, self._loops = robot, FollowedLoops(robot, tolerance)
+        self._looped, self._loops = robot, FollowedLoops(robot.tracker(tolerance))
 
     def prepare(self, loads: Loads) -> None:
-        found = self._loops.resting()
+        found = resting(self._looped)
         for given in ({}, loads(found.q, found.qd)):
             self._along(found, BaseMotion(BaseState(), *np.zeros((2, 6))), given)
 

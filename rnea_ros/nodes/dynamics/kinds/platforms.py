@@ -18,6 +18,8 @@ from rnea_ros.robots.robot import Dynamics
 class ServedPlatform(ServedRobot):
     """ParallelRobot; it tells where its platform is on ~/platform_pose, and how fast that moves on ~/platform_twist."""
 
+    moved_parts = ("platform",)
+
     def __init__(self, robot: ParallelRobot):
         super().__init__(robot, [robot.legs, robot.platform])
         self.solved = tuple(name for name in robot.legs.joint_names if name not in robot.joint_names)

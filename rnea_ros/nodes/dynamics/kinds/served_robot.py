@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.marks.body import Body
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.robots import kinds
+from rnea_ros.robots.general import ConstraintWrench
 from rnea_ros.robots.robot import Dynamics
 
 Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
@@ -50,6 +51,8 @@ class ServedRobot:
     springs  : joints whose motors turn as `motor_speed` says, not as the joints do
     doubts   : what is wrong with how it is asked to be served, a sentence each
     scalable : whether its torques at another speed follow from those at this one, as speed scaling needs it
+    moved_parts   : of "base" and "platform", those whose motion is an input
+    has_free_base : whether the acceleration of its base follows from the dynamics
     """
 
     optional: tuple[str, ...] = ()
@@ -61,6 +64,8 @@ class ServedRobot:
     springs: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     scalable = False
+    moved_parts: tuple[str, ...] = ()
+    has_free_base = False
 
     def __init__(self, robot: AnyRobot, trees: Sequence[Robot]):
         self.robot, self.trees = robot, tuple(trees)
@@ -171,6 +176,10 @@ class ServedRobot:
     def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
         """The robot as a whole in its last sample; None where that is not known."""
         return None
+
+    def constraint_wrenches(self) -> Mapping[str, ConstraintWrench]:
+        """Return the wrenches of loops, contacts and wheels in the last sample, by name; empty where they are not known."""
+        return {}
 
     def motor_speed(self, motion: Motion) -> np.ndarray:
         """(n,) of the motors in the last sample, as their joints' sides of the gears see it."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from visualization_msgs.msg import Marker
 
-from rnea_ros import BaseState, FloatingRobot, Robot
+from rnea_ros import BaseState, Robot
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.marks.arrows import WrenchMark
 from rnea_ros.nodes.dynamics.marks.shapes import SKY, VERMILLION, YELLOW, colour, marker
@@ -40,13 +40,22 @@ def held(tree: Robot, motion: Sequence[np.ndarray], loads: dict[str, Any]) -> Bo
     return Body(tree.center_of_mass(*motion[:2]).position, wrench, pressed)
 
 
-def carried(robot: FloatingRobot, motion: Sequence[np.ndarray], wrench: np.ndarray, base: BaseState | None) -> Body:
-    """Of a tree on a base that moves and needs a wrench. base: None where it is not known where that is."""
-    center = robot.robot.center_of_mass(*motion[:2]).position
+def carried(tree: Robot, motion: Sequence[np.ndarray], wrench: np.ndarray, base: BaseState | None) -> Body:
+    """Return the body of a tree on a base that moves and needs a wrench. base: None where its pose is not known."""
+    center = tree.center_of_mass(*motion[:2]).position
     if base is None:
         return Body(center, wrench)
-    pressed = robot.zero_moment_point(wrench, base=base)
-    return Body(center, wrench, base.into_base(pressed - base.position))
+    return Body(center, wrench, base.into_base(pressure_point(tree, wrench, base) - base.position))
+
+
+def pressure_point(tree: Robot, wrench: np.ndarray, base: BaseState) -> np.ndarray:
+    """Return the zero-moment point (3,) in the world, on the plane z = 0, of a wrench (6,) on the base along its axes."""
+    force, moment = np.split(base.into_world(wrench), 2)
+    weight = tree.total_mass * float(np.linalg.norm(tree.gravity_vector))
+    if not weight:
+        return NOWHERE
+    return zero_moment_point(np.concatenate((force, moment + np.cross(base.position, force))), weight, np.zeros(3),
+                             np.array([0.0, 0.0, 1.0]))
 
 
 class BodyMarks:

@@ -1,0 +1,287 @@
+"""GeneralRobot in dynamics_node: combinations of base, loops, springs, elastic joints, motors, contacts and wheels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from rnea_msgs.msg import ElasticDynamics, ModelInfo
+from rnea_ros import BaseState, GeneralRobot, InputError
+from rnea_ros.algorithms.equations import BASE
+from rnea_ros.errors import Rejected, some
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
+from rnea_ros.nodes.dynamics.bases.base_sources import base_source
+from rnea_ros.nodes.dynamics.desired_motion import FIELDS
+from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
+from rnea_ros.nodes.dynamics.kinds.moving_bases import MovingBase
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.dynamics.marks.body import Body, carried, held
+from rnea_ros.nodes.dynamics.messages import Sent
+from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.robots import kinds
+from rnea_ros.robots.general import ConstraintWrench
+from rnea_ros.robots.inputs.combined_motion import base_motion_of
+from rnea_ros.robots.robot import Dynamics
+from rnea_ros.robots.solution import Solution
+
+HIGHEST = len(FIELDS) + 1  # order of the highest derivative of position in JointMotion
+BASE_RATES = 2  # derivatives of a base's velocity in BaseState
+STILL = BaseMotion(BaseState(), *np.zeros((2, 6)))
+TRIAL_POSES = 4
+DEFLECTION_RATE = 5  # row of ElasticDynamics
+
+
+class ServedCombination(ServedRobot):
+    """GeneralRobot. What it receives and publishes follows from the roles of its coordinates.
+
+    Input beside joint states: the motion of a base; sensors of joints that follow; motors behind springs, where they are
+    measured. Output beside torques: motion of the joints that follow (~/followed_joints), multipliers and their rates
+    (~/constraint_effort, ~/constraint_effort_rate), both sides of springs (~/elastic_dynamics), what the base needs.
+    """
+
+    def __init__(self, robot: GeneralRobot, values: Values):
+        """Raises InputError for parameters or names of motors that contradict the robot file."""
+        super().__init__(robot, [robot.tree])
+        self._general, roles = robot, robot.roles
+        self.solved, self.springs = robot.solved_joints, robot.elastic_joints
+        self.cuts = (*(roles.loops.cuts if roles.loops else ()), *roles.contacts)
+        tracker = robot.tracker(values["loops.tolerance"])
+        self._loops = FollowedLoops(tracker) if tracker else None
+        self._independent, self._others = [], []
+        if tracker and roles.loops:
+            names = robot.tree.joint_names
+            self._independent = [robot.joint_names.index(names[k]) for k in roles.loops.active]
+            given = dict(zip((*robot.joint_names, *self.solved), range(robot.n + len(self.solved))))
+            self._others = [given[name] for name in tracker.passive_joints]
+        self._base: MovingBase | None = None
+        self._decided = not roles.wheels  # whether the motion of the base is given, not only its pose
+        if robot.has_moving_base:
+            self._base = MovingBase(base_source(values), robot.tree)
+            self.streams, self.moved_parts = self._base.source.streams, ("base",)
+            self.has_free_base = not robot.carried and not roles.contacts
+            self._decided = self._decided and values["base.motion_source"] != "free"
+            if values["base.motion_source"] == "free" and not self.has_free_base:
+                raise InputError("base.motion_source is 'free', but the robot file says that the base is carried or stands on "
+                                 "ground_contacts; allowed are estimated and desired")
+        self._name_motors()
+        self._constraints: tuple[str, ...] = robot.constraints
+        self._multipliers = np.zeros((2, len(self._constraints)))
+        self._followed = np.zeros((2, len(self.solved)))
+        self._elastic = np.full((6, self.n), np.nan)
+        self._elastic[4:] = 0.0
+        self._make_messages()
+        self._last: tuple[Solution, BaseMotion | None, Mapping[str, Any]] | None = None
+
+    def _name_motors(self) -> None:
+        """Set which motors joint states name, and how many derivatives the torques of the others take."""
+        robot = self._general
+        motors = tuple(robot.motor_joints[name] for name in robot.elastic_joints if name in robot.motor_joints)
+        self.optional = (*self.solved, *motors)
+        twice = [name for name in motors if name in robot.tree.joint_names or motors.count(name) > 1]
+        if twice:
+            raise InputError(f"motor_joint names {some(twice)} more than once, or as joints of the robot are called")
+        self._motors_named = bool(motors) and len(motors) == len(robot.elastic_joints)
+        use = "carried" if self._base and self._decided else "inverse"
+        structure = robot.structure(use)
+        needed = max(3, structure.order)
+        self._reads_motors = any(name.startswith("motor of ") for name in structure.roles.state)
+        self._not_desired = ""
+        if self._reads_motors:
+            self._not_desired = "on a free base the motion of the joints does not decide it"
+        elif needed > HIGHEST:
+            self._not_desired = f"that takes {needed} derivatives of position, JointMotion has {HIGHEST}"
+        elif self._base and self._decided and structure.order_for(2) - 1 > BASE_RATES:
+            self._not_desired = (f"that takes {structure.order_for(2) - 1} derivatives of the base's velocity, base states "
+                                 f"have {BASE_RATES}")
+        self.order = 3 if self._not_desired else needed
+
+    def _make_messages(self) -> None:
+        header, none = Header(frame_id=self.root_link), np.zeros((2, 0))
+        names = list(self._constraints)
+        self._messages = [Sent(JointState(header=header, name=names), none, self._multipliers[k, None]) for k in range(2)]
+        self._messages.append(Sent(JointState(header=header, name=list(self.solved)), self._followed, none[:1]))
+        self._messages.append(Sent(ElasticDynamics(header=header, joint_names=list(self.joint_names)), self._elastic))
+
+    # ------------------------------------------------------------------ what it is
+
+    def describe(self, info: ModelInfo) -> None:
+        super().describe(info)
+        info.base = "floating" if self._base else "fixed"
+
+    def paired(self) -> list[PairedInput]:
+        return self._base.paired() if self._base else []
+
+    def prepare(self, loads: Loads) -> None:
+        """Evaluate at poses near the start until one is regular: what is compiled serves all poses."""
+        rng, rest = np.random.default_rng(0), kinds.rest(self._general)
+        rest = np.vstack((rest, np.zeros((max(0, self.order + 1 - len(rest)), self.n))))
+        for trial in range(TRIAL_POSES):
+            q = rest[0] + 0.1 * trial * rng.normal(size=self.n)
+            try:
+                for given in (untouched, loads):
+                    for optional in self._prepared_inputs(q):
+                        self._evaluate((q, *rest[1:self.order + 1]), optional, given, STILL if self._base else None)
+                return
+            except InputError:
+                continue  # singular: the loops or contacts do not decide the motion there
+
+    def _prepared_inputs(self, q: np.ndarray) -> list[np.ndarray]:
+        """Return values of `optional` for each way in which motors may be known."""
+        unknown = np.full((4, len(self.optional)), np.nan)
+        if not self.springs:
+            return [unknown]
+        measured = unknown.copy()
+        if self._motors_named:
+            measured[:, len(self.solved):] = 0.0
+            measured[0, len(self.solved):] = q[[self.joint_names.index(name) for name in self.springs]]
+        return [*([] if self._not_desired else [unknown]), *([measured] if self._motors_named else [])]
+
+    # ------------------------------------------------------------------ topics
+
+    def configure(self, values: Values) -> None:
+        if self._base:
+            self._base.configure(values)
+
+    def connect(self, topics: Topics) -> None:
+        if self._base:
+            self._base.connect(topics)
+        wanted = [(JointState, "~/constraint_effort"), (JointState, "~/constraint_effort_rate"),
+                  (JointState, "~/followed_joints"), (ElasticDynamics, "~/elastic_dynamics")]
+        there = [bool(self._constraints), bool(self._constraints), bool(self.solved), bool(self.springs)]
+        self._publishers = [(topics.publisher(kind, name), message) for (kind, name), message, some_of_it
+                            in zip(wanted, self._messages, there) if some_of_it]
+
+    def take_over(self, before: ServedRobot) -> None:
+        if isinstance(before, ServedCombination):
+            if self._base and before._base:
+                self._base.source, self.streams = before._base.source, before.streams
+            if before.model is self.model:
+                self._loops = before._loops
+
+    def forget(self) -> None:
+        if self._base:
+            self._base.forget()
+
+    def tell(self, when: Time) -> None:
+        if self._last is None:
+            return
+        found, base, _ = self._last
+        for publisher, message in self._publishers:
+            if publisher.has_subscribers():
+                publisher.send(message.packed((when.sec, when.nanosec)))
+        if self._base and base is not None:
+            self._base.publish(when, base, *self._base_wrench(found))
+
+    # ------------------------------------------------------------------ dynamics
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        base = None
+        if self._base:
+            base = self._base.source.at(stamp) if self._decided else self._base.source.state_at(stamp)
+        return self._evaluate(motion, optional, loads, base)
+
+    def _evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion | None) -> Dynamics:
+        robot, (q, qd) = self._general, motion[:2]
+        state: dict[str, Any] = {} if base is None else {"base": base.state}
+        if self._loops:
+            known = np.concatenate((q, optional[0, :len(self.solved)]))
+            state["guess"] = self._loops.locate(q[self._independent], known[self._others])
+        load = {} if loads is untouched else loads(*robot.tree_state(q, qd, **state))
+        higher, motors = self._known_motors(motion, optional[:, len(self.solved):])
+        given: dict[str, Any] = {**state, **motors, **load}
+        if base is not None and self._decided:
+            given |= {"base_acceleration": base.acceleration, "base_jerk": base.jerk}
+        found = robot.solve(q, qd, *higher, **given)
+        if base is not None and not self._decided:
+            moved, acceleration, jerk = base_motion_of(base.state, found.base)
+            base = base._replace(state=moved, acceleration=acceleration, jerk=jerk, numbers=None)
+        oriented = base is None or base.oriented
+        gravity = robot.gravity_and_rate(q, qd, **state) if oriented else np.full((2, self.n), np.nan)
+        result = Dynamics(*robot.torques(found), *gravity)
+        self._fill(motion, found, motors, result)
+        self._last = found, base, load
+        return result
+
+    def _known_motors(self, motion: Motion, motors: np.ndarray) -> tuple[Motion, dict[str, np.ndarray]]:
+        """Return the derivatives of q from the second up, and the motion of the motors where it is measured."""
+        if not self.springs:
+            return motion[2:4], {}
+        names = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
+        needed = motion[4:self.order + 1]
+        if not self._not_desired and len(motion) > self.order and all(np.isfinite(part).all() for part in needed):
+            return motion[2:self.order + 1], {}
+        if self._motors_named and np.isfinite(motors[:2] if self._reads_motors else motors).all():
+            return motion[2:4], dict(zip(names[:2] if self._reads_motors else names, motors))
+        wanted = self._not_desired or f"the desired motion needs {some(FIELDS[2:self.order - 1])} of all joints"
+        named = (f"{some(self.optional[len(self.solved):])} in the joint states" if self._motors_named else
+                 f"a motor_joint for each of {some(self.springs)}")
+        raise Rejected("derivatives_missing", f"how the motors move behind their springs is not known: {wanted}; or else "
+                                              f"{named}, with positions and velocities, and with accelerations and jerks "
+                                              "desired or estimated")
+
+    def _fill(self, motion: Motion, found: Solution, motors: Mapping[str, np.ndarray], result: Dynamics) -> None:
+        """Fill in what is published beside torques."""
+        for k, name in enumerate(self._constraints):
+            self._multipliers[:, k] = found.multipliers[name][:2]
+        for k, name in enumerate(self.solved):
+            self._followed[:, k] = found.positions[name][:2]
+        if self.springs:
+            self._elastic[:2] = result[:2]
+            for name in self.springs:
+                column, motor = self.joint_names.index(name), found.positions[f"motor of {name}"]
+                deflection = motor[:2] - [motion[0][column], motion[1][column]]
+                self._elastic[2:4, column] = self._stiffness[name] * deflection
+                self._elastic[4:, column] = deflection
+
+    @property
+    def _stiffness(self) -> dict[str, float]:
+        """Stiffness [N m/rad, N/m] of the elastic joints."""
+        return {self._general.tree.joint_names[motor.coordinate]: motor.stiffness for motor in self._general.roles.motors}
+
+    def _base_wrench(self, found: Solution) -> np.ndarray:
+        """(2, 6): wrench that carries the base, and its rate; zero where nothing but contacts and wheels does."""
+        if BASE[0] not in found.efforts:
+            return np.zeros((2, 6))
+        return np.array([found.efforts[name][:2] for name in BASE]).T
+
+    # ------------------------------------------------------------------ the last sample
+
+    def motor_speed(self, motion: Motion) -> np.ndarray:
+        return motion[1] + self._elastic[DEFLECTION_RATE] if self.springs else motion[1]
+
+    def constraint_wrenches(self) -> Mapping[str, ConstraintWrench]:
+        if self._last is None or not self._constraints:
+            return {}
+        found, base, _ = self._last
+        return self._general.constraint_wrenches(found, base.state if base else None)
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+        if self._last is None:
+            return None
+        found, base, load = self._last
+        tree = self.trees[0]
+        positions = [*np.array([found.positions[name][:4] for name in tree.joint_names]).reshape(-1, 4).T]
+        if base is not None:
+            known = base.state if base.oriented and base.placed else None
+            return carried(tree, positions, self._base_wrench(found)[0], known)
+        if self._general.roles.motors:  # the base also carries the reaction of the rotors
+            return Body(tree.center_of_mass(*positions[:2]).position)
+        return held(tree, positions, dict(load))
+
+    def warnings_now(self) -> list[str]:
+        base = self._base.source.warnings() if self._base else []
+        return base + (self._loops.warnings() if self._loops else [])
+
+    def findings(self) -> dict[str, object]:
+        found: dict[str, object] = self._base.source.findings() if self._base else {}
+        found |= self._loops.findings() if self._loops else {}
+        if self._last is not None and self._last[0].open_multipliers:
+            found["open_multipliers"] = some(self._last[0].open_multipliers)
+        return found
