@@ -391,7 +391,7 @@ class GeneralRobot:
                                  "its rotor pushes on links of a free base: give q_motor and qd_motor, a column for each of "
                                  f"{some(self.elastic_joints)}")
             if value is not None and qdd_motor is None and not undecided:
-                raise InputError("q_motor and qd_motor are given, but the motion of the motors follows from that of the joints: "
+                raise InputError("q_motor and qd_motor are given, but the motion of motors follows from that of the joints: "
                                  "leave them out, or give qdd_motor and qddd_motor too where the motors are measured")
             if value is not None:
                 Y[k, equations.joints.stop:len(equations.coordinates)] = value
