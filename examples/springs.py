@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import SpringRobot
+import rnea_ros
 from rnea_ros.output.figures import STYLE, picture
 
 LINK = ('<link name="{0}"><inertial><origin xyz="0 0 -0.2"/><mass value="1.2"/>'
@@ -49,15 +49,16 @@ def draw(path: Path, wrist, torque, rate) -> None:
 
 
 def main(out_dir: str | Path = ".") -> None:
-    robot = SpringRobot.from_urdf(URDF, ROBOT_FILE)
+    robot = rnea_ros.load(URDF, ROBOT_FILE)
     h, wrist, speed = DURATION / STEPS, REST, 0.0
     rows = []
     for k in range(STEPS + 1):
         q, qd, qdd, qddd = (np.array([planned, free]) for planned, free in zip(swing(k * h), (wrist, speed, 0.0, 0.0)))
-        found = robot.spring_rates(q, qd, qdd, qddd)
-        (_, acceleration), (_, jerk) = found.qdd, found.qddd
-        energy = robot.robot.energy(q, qd).total + 0.5 * STIFFNESS * (wrist - REST) ** 2  # of links, gravity and spring [J]
-        rows.append((wrist, found.tau[0], found.tau_rate[0], found.tau[0] * qd[0], energy))
+        found = robot.solve(q, qd, qdd, qddd)
+        _, _, acceleration, jerk = found.positions["wrist"]
+        torque, rate = found.efforts["shoulder"]
+        energy = robot.tree.energy(q, qd).total + 0.5 * STIFFNESS * (wrist - REST) ** 2  # of links, gravity and spring [J]
+        rows.append((wrist, torque, rate, torque * qd[0], energy))
         wrist += h * (speed + h / 2.0 * (acceleration + h / 3.0 * jerk))
         speed += h * (acceleration + h / 2.0 * jerk)
     path, torques, rates, powers, energies = np.array(rows).T

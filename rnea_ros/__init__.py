@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .robots.parallel import ParallelRobot
     from .robots.protocol import AnyRobot
     from .robots.robot import Dynamics, Robot
-    from .robots.springs import SpringRobot
     from .sensing.external_effort import ExternalEffortObserver
 
 __all__ = [
@@ -50,7 +49,6 @@ __all__ = [
     "RecordingEstimate",
     "RneaError",
     "Robot",
-    "SpringRobot",
     "estimate_payload",
     "limits_share",
     "load",
@@ -83,7 +81,6 @@ _MODULES = {
     ".robots.parallel": ("ParallelRobot",),
     ".robots.protocol": ("AnyRobot",),
     ".robots.robot": ("Dynamics", "Robot"),
-    ".robots.springs": ("SpringRobot",),
     ".sensing.external_effort": ("ExternalEffortObserver",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -20,13 +20,11 @@ from ..robots.kinds import tree, trees
 from ..robots.load import load
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
-from ..robots.springs import SpringRobot
 
 URDF = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
 WHY = {FloatingRobot: "the base of robot '{name}' is free", FloatingLoopRobot: "the base of robot '{name}' is free",
        ClosedLoopRobot: "robot '{name}' has closed loops", ParallelRobot: "robot '{name}' is a platform on legs",
        ElasticRobot: "robot '{name}' has elastic joints or motors on links",
-       SpringRobot: "robot '{name}' has joints that springs hold",
        GeneralRobot: "robot '{name}' combines a base, loops, springs, elastic joints or contacts"}
 Kind = TypeVar("Kind", bound=AnyRobot)
 

@@ -16,12 +16,11 @@ from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from ..robots.springs import SpringRobot
 from . import motion_csv, schema
 from .motion_csv import RecordedMotion
 
 # whose torques a recording can tell
-SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, GeneralRobot, ParallelRobot, SpringRobot)
+SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, GeneralRobot, ParallelRobot)
 FOLLOWED = (ClosedLoopRobot, FloatingLoopRobot, GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]

@@ -16,7 +16,7 @@
         mass: 1.0                      # kg; only where the URDF's link does not already hold the rotor
         transverse_inertia: 0.006      # kg m^2, of that rotor about the axes across
         position: [0, 0, 0.3]          # its centre of mass, in the frame of the link [m]
-    springs:                           # held by nothing but a spring: SpringRobot
+    springs:                           # held by nothing but a spring: GeneralRobot
       flap: {stiffness: 40.0, rest: 0.7}  # relaxed at q = rest
 
 A rotor in the base, or on no link that is named, counts by its own turns alone, as JointDynamics.rotor_inertia does.
@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algebra.vectors import Z
-from ..algorithms.elastic_joints import Spring
 from ..algorithms.mixed_joints import Motor
 from ..errors import ModelError
 from ..model.robot_file import robot_file
@@ -75,13 +74,6 @@ def motors(model: Model, source: Source) -> tuple[Declared, RobotFile]:
     found = [_motor(model, name, springs.get(name, {}), carriers.get(name, {}), drives.get(name, {})) for name in names]
     rotors = [_rotor(model, carriers[name], drives.get(name, {})) for name in names if "mass" in carriers.get(name, {})]
     return Declared(tuple(found), tuple(rotors)), file
-
-
-def springs(model: Model, source: Source) -> tuple[dict[int, Spring], RobotFile]:
-    """{coordinate: Spring} of the section `springs`; ModelError lists everything that is wrong."""
-    file = robot_file.draft(source).alone("SpringRobot", ("springs",), ("springs",)).checked(model)
-    return {model.joint_names.index(name): Spring(float(entry["stiffness"]), float(entry.get("rest", 0.0)))
-            for name, entry in file.section("springs").items()}, file
 
 
 def _motor(model: Model, name: str, spring: Mapping[str, Any], carrier: Mapping[str, Any], drive: Mapping[str, Any]) -> Motor:

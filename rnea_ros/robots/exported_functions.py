@@ -11,12 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algebra.linalg import solve_positive
+from ..algebra.taylor import derivative, jets
 from ..algorithms import closed_loops, parallel_robots
-from ..errors import InputError
+from ..algorithms.equations import Rates
+from ..errors import InputError, some
 from ..model.tree import Model
+from . import kinds
 from .closed_loops import ClosedLoopRobot
 from .elastic import STATE, ElasticRobot
 from .floating import FloatingRobot
+from .general import GeneralRobot
 from .inputs.payload import Payload
 from .kernels import link_functions
 from .kernels.functions import KERNEL_FUNCTIONS
@@ -25,7 +30,6 @@ from .kernels.store import KernelStore
 from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
-from .springs import SpringRobot
 
 MASSLESS = 1e12  # condition number of the mass matrix beyond which something has none: nothing moves freely then
 
@@ -53,9 +57,13 @@ class ExportedFunction(NamedTuple):
 def exported(robot: AnyRobot, links: Iterable[str] = ()) -> list[ExportedFunction]:
     """All of a robot; links: those whose poses and Jacobians are wanted. InputError where a kind has none."""
     if type(robot) not in KINDS:
-        raise InputError(f"robot '{robot.name}' is a {type(robot).__name__}, for which nothing is exported. With base: fixed "
-                         "in the robot file loops alone are exported, without the other sections its tree")
+        raise _not_exported(robot)
     return [*KINDS[type(robot)](robot), *_of_links(robot, links)]
+
+
+def _not_exported(robot: AnyRobot) -> InputError:
+    return InputError(f"robot '{robot.name}' is a {type(robot).__name__}, for which nothing is exported. With base: fixed in "
+                      "the robot file loops alone are exported, without the other sections its tree")
 
 
 def payload_parameters(model: Model, link: str) -> ExportedFunction:
@@ -115,12 +123,40 @@ def _of_floating(robot: FloatingRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_springs(robot: SpringRobot) -> list[ExportedFunction]:
-    store = robot._springs
+def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
+    """Trees on a base that is held, with springs, passive joints and motors on links."""
+    equations, n = robot.structure().equations, robot.n
+    if equations.base or equations.constraints or equations.elastic_joints:
+        raise _not_exported(robot)
+    free = [robot.joint_names.index(name) for name in robot.state_joints]
+    springs = {spring.coordinate: spring for spring in equations.springs}
+
+    def mass_matrix(q: Any) -> Any:
+        return np.array(equations.mass_matrix(q), dtype=object)
+
+    def torque_and_rate(q: Any, qd: Any, qdd: Any, qddd: Any) -> list[Any]:
+        M, found, rows = mass_matrix(q), [], np.zeros(n, dtype=object)
+        motion = [q, qd, np.array(qdd, dtype=object), np.array(qddd, dtype=object)]
+        for order, given in enumerate(motion[2:]):  # accelerations and torques, then jerks and torque rates
+            given[free] = 0.0
+            rates = [jets(*motion[k:k + 1 + order]) for k in range(3)]
+            rows = derivative(equations.dynamics(np.eye(3), Rates(*rates)), order)
+            given[free] = solve_positive(M[np.ix_(free, free)], -rows[free])
+            efforts = rows + M[:, free] @ given[free]
+            for k in free:
+                efforts[k] = 0.0
+                if spring := springs.get(k):
+                    deflection = motion[order][k] - (spring.rest if order == 0 else 0.0)
+                    efforts[k] = deflection * -spring.stiffness - motion[order + 1][k] * spring.damping
+            found.append(efforts)
+        return [*found, *motion[2:]]
+
+    sizes = dict.fromkeys(("q", "qd", "qdd", "qddd"), n)
     return [
-        _kernel(store, "torque_and_rate", "tau tau_rate qdd_found qddd_found", "Torques, and accelerations and jerks of all "
-                "joints: those of spring joints follow, what is asked of them is not read.", robot._motion_and_rates),
-        _kernel(store, "mass_matrix", "M", "Mass matrix, row by row."),
+        ExportedFunction("torque_and_rate", "Torques, and accelerations and jerks of all joints: those of "
+                         f"{some(robot.state_joints) or 'joints without a motor'} follow, what is asked of them is not read.",
+                         torque_and_rate, sizes, ("tau", "tau_rate", "qdd_found", "qddd_found")),
+        ExportedFunction("mass_matrix", "Mass matrix, row by row.", lambda q: [mass_matrix(q)], {"q": n}, ("M",)),
     ]
 
 
@@ -197,21 +233,21 @@ def _of_parallel(robot: ParallelRobot) -> list[ExportedFunction]:
 def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
     if not links:
         return []
-    if not isinstance(robot, Robot | SpringRobot | ElasticRobot):
+    if not isinstance(robot, Robot | ElasticRobot | GeneralRobot):
         raise InputError(f"poses and Jacobians of links are exported for trees on a base that is held, not for a "
                          f"{type(robot).__name__}")
-    found, origin = [], ("point",)
+    found, origin, store = [], ("point",), kinds.tree(robot)._store
     for link in links:
-        of = {function: link_functions.of_link(function, robot._store.model, link)
+        of = {function: link_functions.of_link(function, store.model, link)
               for function in (link_functions.link_pose, link_functions.jacobian)}
         word = "".join(x if x.isascii() and x.isalnum() else "_" for x in link)
-        found += [_kernel(robot._store, f"pose_{word}", "rotation position", f"Pose of link {link} in the root link's frame; "
+        found += [_kernel(store, f"pose_{word}", "rotation position", f"Pose of link {link} in the root link's frame; "
                           "rotation row by row.", of[link_functions.link_pose], origin),
-                  _kernel(robot._store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
+                  _kernel(store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
                           "along the root link's axes; row by row.", of[link_functions.jacobian], origin)]
     return found
 
 
 KINDS: dict[type, Callable[[Any], list[ExportedFunction]]] = {
-    Robot: _of_tree, FloatingRobot: _of_floating, SpringRobot: _of_springs, ElasticRobot: _of_elastic,
-    ClosedLoopRobot: _of_loops, ParallelRobot: _of_parallel}
+    Robot: _of_tree, FloatingRobot: _of_floating, ElasticRobot: _of_elastic, ClosedLoopRobot: _of_loops,
+    ParallelRobot: _of_parallel, GeneralRobot: _of_combination}

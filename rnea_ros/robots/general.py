@@ -224,12 +224,14 @@ class GeneralRobot:
     # ------------------------------------------------------------------ inverse dynamics
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, base: BaseState | None = None,
-                         base_acceleration: ArrayLike | None = None, guess: ArrayLike | None = None,
-                         wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                         **options: Any) -> Array:
+                         base_acceleration: ArrayLike | None = None, base_rates: ArrayLike | None = None,
+                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                         wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                         q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
-        found = self._solved(1, (q, qd, qdd, *higher), base=base, base_acceleration=base_acceleration, guess=guess,
-                             wrenches=wrenches, world_wrenches=world_wrenches, **options)
+        found = self._solved(1, (q, qd, qdd, *higher), base=base, base_acceleration=base_acceleration, base_rates=base_rates,
+                             guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
+                             q_motor=q_motor, qd_motor=qd_motor)
         return self._torques(found, 0)
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
@@ -237,20 +239,27 @@ class GeneralRobot:
                         base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                         wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                        **options: Any) -> tuple[Array, Array]:
+                        q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> tuple[Array, Array]:
         """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
 
         Takes `order` derivatives of q; options as of `solve`.
         """
         found = self._solved(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration,
                              base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
-                             wrench_rates=wrench_rates, world_wrenches=world_wrenches, **options)
+                             wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
         return self._torques(found, 0), self._torques(found, 1)
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
-                 base: BaseState | None = None, guess: ArrayLike | None = None, **options: Any) -> Dynamics:
+                 base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                 base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: ArrayLike | None = None,
+                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                 qd_motor: ArrayLike | None = None) -> Dynamics:
         """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
-        found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, guess=guess, **options)
+        found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, base_acceleration=base_acceleration,
+                                     base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
+                                     wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
+                                     qd_motor=qd_motor)
         return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
 
     def solve(self, *motion: ArrayLike, stages: int = 2, base: BaseState | None = None,
@@ -362,6 +371,9 @@ class GeneralRobot:
                 qddd_motor: Array | None = None) -> _Sample:
         solver = self._solver(use)
         equations, structure = solver.equations, solver.structure
+        if structure.massless:
+            raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give the "
+                             "links that it moves a mass or an inertia")
         length = stages + int(structure.c.max(initial=0)) + 3
         Y = np.zeros((length, equations.size))
         pose = self._closed(motion[0], guess)
@@ -699,7 +711,9 @@ class GeneralRobot:
             return self._derivatives(sample.use).tables(sample.Y, sample.situation, count, stages)
 
         tables = self._solved(stages, motion, result=of, **options)
-        found = [*np.swapaxes(np.array(tables), 0, 1)] if isinstance(tables, list) else [*tables]
+        if isinstance(tables, list):
+            tables = np.swapaxes(np.array(tables).reshape(len(tables), count, self.n, self.n), 0, 1)
+        found = [*tables]
         kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((self.order, stages))
         return tuple(found) if kind is None else kind(*found)
 
@@ -728,8 +742,10 @@ class GeneralRobot:
         found = self._solved(stages, motion, result=of, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
                              base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
                              world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
-        both = np.swapaxes(np.array(found), 0, 1) if isinstance(found, list) else found
-        return JointWrenches(self.tree.moving_joints, both[0], both[1] if stages == 2 else None)
+        joints = self.tree.moving_joints
+        if isinstance(found, list):
+            found = np.swapaxes(np.array(found).reshape(len(found), stages, len(joints), 6), 0, 1)
+        return JointWrenches(joints, found[0], found[1] if stages == 2 else None)
 
     def _projection_rate(self, x: Array, v: Array, G: Array, situation: Situation) -> Array:
         """Rate of the G of `_projected` along velocities v."""
@@ -898,6 +914,9 @@ class GeneralRobot:
         extra = [None if value is None else validation.numbers("q_motor", value) for value in motors]
         moving = [] if base is None else [base.position, base.quaternion, base.velocity]
         count = validation.samples([*arrays, *moving, *(value for value in extra if value is not None)])
+        if count == 0:  # the shape of a sample at rest
+            rest = self.start[self._columns], np.zeros(self.n), BaseState() if base is not None else None
+            return np.zeros((0, *function(*self._state_of(*rest, guess, loads=loads)).shape))
         found = []
         for k in range(count or 1):
             rows = [value[k] if value is not None and value.ndim == 2 else value for value in (*arrays, *moving, *extra)]
@@ -906,4 +925,5 @@ class GeneralRobot:
                 x, v, situation = self._state_of(rows[0], rows[1], state, guess, rows[-2:], loads)
                 guess = x[self._equations(INVERSE).joints]
                 found.append(function(x, v, situation))
+                validation.results("the result", found[-1:])
         return np.array(found) if count is not None else found[0]

@@ -19,7 +19,6 @@ from .general import GeneralRobot
 from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
-from .springs import SpringRobot
 
 
 def has_moving_base(robot: AnyRobot) -> bool:
@@ -34,7 +33,7 @@ def tree(robot: AnyRobot) -> Robot:
         return robot.tree
     if isinstance(robot, ParallelRobot):
         return robot.legs
-    return robot.robot if isinstance(robot, FloatingRobot | ElasticRobot | SpringRobot) else cast(Robot, robot)
+    return robot.robot if isinstance(robot, FloatingRobot | ElasticRobot) else cast(Robot, robot)
 
 
 def trees(robot: AnyRobot) -> tuple[Robot, ...]:
@@ -72,7 +71,7 @@ def _declared(robot: AnyRobot) -> tuple[Any, ...]:
         return *loops[:3], *(robot.home if isinstance(robot, ParallelRobot) else ())
     if isinstance(robot, ElasticRobot):
         return (*robot.motors, robot.model.model_id)
-    return (robot.springs,) if isinstance(robot, SpringRobot) else ()
+    return ()
 
 
 def _plain(value: Any) -> Any:
@@ -105,8 +104,6 @@ def described(robot: AnyRobot) -> list[str]:
         lines += [("elastic joints", robot.elastic_joints),
                   ("motors", [f"{robot.joint_names[motor.coordinate]} on "
                               f"{robot.model.links[motor.link].name}" for motor in robot.motors])]
-    if isinstance(robot, SpringRobot):
-        lines.append(("spring joints", robot.spring_joints))
     lines.append(("coupled motors", couplings(tree(robot))))
     if isinstance(robot, GeneralRobot):
         roles = robot.roles

@@ -21,7 +21,6 @@ from .inputs.base_state import BaseState
 from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
-from .springs import SpringRobot
 
 LinkSideRobot = Robot | ClosedLoopRobot | ParallelRobot | ElasticRobot  # the last one with rigid joints alone
 OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
@@ -34,6 +33,9 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
     InputError where such a motion does not decide the torques.
     """
     if isinstance(robot, GeneralRobot):
+        if robot.state_joints:
+            raise InputError(f"{some(robot.state_joints)} of robot '{robot.name}' has no motor: nothing drives it along a "
+                             "path. Its motion follows from that of the others, as `solve` finds it")
         raise InputError(f"robot '{robot.name}' is a GeneralRobot: planning and scaling of motions are not served for this "
                          "combination of base, loops, springs and motors yet")
     if isinstance(robot, FloatingRobot | FloatingLoopRobot):
@@ -45,9 +47,6 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
         return (robot if isinstance(robot, FloatingLoopRobot) else tree).held(base.into_base(tree.gravity_vector))
     if base is not None:
         raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
-    if isinstance(robot, SpringRobot):
-        raise InputError(f"{some(robot.spring_joints)} of robot '{robot.name}' is held by a spring alone: nothing drives it "
-                         "along a path. Its motion follows from that of the others, as `spring_motion` finds it")
     if isinstance(robot, ElasticRobot):
         return _behind_springs(robot)
     assert isinstance(robot, Robot | ClosedLoopRobot | ParallelRobot)

@@ -27,7 +27,6 @@ from .general import GeneralRobot
 from .parallel import ParallelRobot, taken_apart
 from .protocol import AnyRobot
 from .robot import GRAVITY, Robot
-from .springs import SpringRobot
 
 MOVING_BASES = ("floating", "prescribed")
 LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
@@ -36,7 +35,7 @@ GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels")  # secti
 # What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
 SERVED = {frozenset(declared): kind for kind, declared in {
     "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,), "FloatingLoopRobot": (LOOPS, MOVING),
-    "ElasticRobot": (ELASTIC,), "SpringRobot": (SPRINGS,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
+    "ElasticRobot": (ELASTIC,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
 SERVED[frozenset({COUPLINGS})] = "Robot"
 MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
     "Robot": lambda robot, file: robot,
@@ -44,7 +43,6 @@ MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a Pa
     "ClosedLoopRobot": lambda robot, file: ClosedLoopRobot(robot, file.only([LOOPS])),
     "FloatingLoopRobot": lambda robot, file: FloatingLoopRobot(robot, file.only([LOOPS]), _carried(file)),
     "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
-    "SpringRobot": lambda robot, file: SpringRobot(robot, file.only([SPRINGS])),
     "GeneralRobot": lambda robot, file: GeneralRobot(robot, file)}
 
 
@@ -86,8 +84,7 @@ def kind(file: RobotFile) -> str:
     found |= {ELASTIC for section in ("elastic_joints", "motors") if section in file.content}
     found |= {MOVING for base in MOVING_BASES if file.content.get("base") == base}
     others = [section for section in GENERAL if section in file.content]
-    damped = any("damping" in entry for entry in file.section(SPRINGS).values())
-    if frozenset(found) in SERVED and not others and not damped:
+    if frozenset(found) in SERVED and not others:
         return SERVED[frozenset(found)]
     if PLATFORM in found and LOOPS not in found:
         raise ModelError("declares platform without loops: cut joints must join its legs to it", file.where)

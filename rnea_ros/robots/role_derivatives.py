@@ -22,6 +22,7 @@ from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
+from .inputs.validation import results
 from .solution import NOISE, RANK, Situation, Solver, contact_poses
 
 ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
@@ -65,6 +66,7 @@ class SolutionDerivatives:
                                                 for pose in contact_poses(equations, poses) for part in pose])
         change = self.changes(Y, situation, dY.reshape(-1, *Y.shape), anchors.reshape(count * n, -1), stages)
         efforts = change[:, stages - 1] @ self._efforts[0].T + change[:, stages] @ self._efforts[1].T
+        results("a partial derivative", [efforts])
         return np.swapaxes(efforts.reshape(count, n, n), 1, 2)
 
     def _pose_changes(self, Y: Array, situation: Situation) -> Array:
@@ -99,6 +101,7 @@ class SolutionDerivatives:
                 steps[range(len(columns)), orders, unknowns] = 1.0
             slopes = self._slopes(k, rows, Y, situation, np.concatenate((steps, dY)),
                                   np.concatenate((np.zeros((len(steps), anchors.shape[1])), anchors)))
+            results("a partial derivative", [slopes])
             if solve is None or k < 1:
                 solve = _least_squares(slopes[:len(steps)].T)
             dY[:, orders, unknowns] = -solve(slopes[len(steps):].T).T
@@ -167,7 +170,9 @@ class SolutionDerivatives:
             sizes = {**situation.sizes(), "x": orders * n, "multipliers": (order + 1) * m}
             self._kernels[key] = kernel.build(evaluate, sizes, self._solver.backend)
         pull = Y[:order + 1, equations.parts["lambda"]]
-        return np.asarray(self._kernels[key](np.concatenate((*situation.blocks(), Y[:orders, :n].ravel(), pull.ravel())))[0])
+        found = self._kernels[key](np.concatenate((*situation.blocks(), Y[:orders, :n].ravel(), pull.ravel())))[0]
+        results("a joint wrench", [found])
+        return found
 
     # ------------------------------------------------------------------ Coriolis matrix
 

@@ -311,6 +311,8 @@ class _Factor:
     """Scaled matrix of one stage: its inverse, or its singular values where that is not enough."""
 
     def __init__(self, A: np.ndarray, structure: Structure, rows: np.ndarray, columns: np.ndarray):
+        if not np.isfinite(A).all():
+            raise too_large("the matrix of the equations")
         self._A, self._structure, self._rows, self._columns = A, structure, rows, columns
         size = np.abs(A).max(axis=0, initial=0.0)
         self._size = np.where(size <= NOISE * size.max(initial=0.0), np.inf, size)

@@ -167,6 +167,11 @@ class Structure:
         return M, np.nan_to_num(J, nan=1.0), slopes
 
     @property
+    def massless(self) -> tuple[str, ...]:
+        """Coordinates whose state is an input, but whose acceleration no mass decides."""
+        return tuple(self.labels[j] for j, d, known in zip(self.columns, self.d, self.inputs, strict=True) if d < known == STATE)
+
+    @property
     def order(self) -> int:
         """Number of derivatives of given coordinates that decide the rates of wanted efforts: 3 for rigid robots."""
         return self.order_for(2)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, SpringRobot
+from rnea_ros import InputError, Robot
 from rnea_ros.cli.main import main
 from rnea_ros.codegen import c_compiler
 from support.robot_kinds import MAKERS, motion_of
@@ -54,8 +54,7 @@ def compile_ahead(*arguments: Path | str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kind", [Robot, FloatingRobot, SpringRobot, ElasticRobot, ClosedLoopRobot, ParallelRobot],
-                         ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ["Robot", "FloatingRobot", "springs", "ElasticRobot", "ClosedLoopRobot", "ParallelRobot"])
 def test_the_same_numbers_as_by_llvm(kind):
     pytest.importorskip("llvmlite")
     found = []
@@ -63,7 +62,7 @@ def test_the_same_numbers_as_by_llvm(kind):
         case = MAKERS[kind](backend)
         motion = motion_of(case)
         found.append((case.robot.torque_and_rate(*motion, **case.state), case.robot.mass_matrix(motion[0], **case.state)))
-    slack = 0.0 if FUSED and kind is Robot else 1e-11
+    slack = 0.0 if FUSED and kind == "Robot" else 1e-11
     for a, b in zip(found[0][0], found[1][0], strict=True):
         np.testing.assert_allclose(a, b, rtol=slack, atol=slack)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-11, atol=1e-12)

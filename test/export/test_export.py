@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, SpringRobot, load
+from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.export import c_library, package
 from rnea_ros.robots import kinds
@@ -47,10 +47,10 @@ def machine(name: str) -> Any:
         return (planar_3rrr, delta, gough_stewart)[k]().robot()
     if kind == "elastic":
         return [lambda: load(urdf / "hua_arm.urdf", urdf / "hua_arm.robot.yaml"),
-                lambda: robot_kinds.MAKERS[ElasticRobot]("llvm").robot, _all_elastic][k]()
+                lambda: robot_kinds.MAKERS["ElasticRobot"]("llvm").robot, _all_elastic][k]()
     if kind == "springs":
         held = ("j1", "j2", "j3")[k]
-        return SpringRobot.from_urdf(arm(*JOINTS), {"version": 1, "springs": {held: {"stiffness": 30.0 + k, "rest": 0.1}}})
+        return load(arm(*JOINTS), {"version": 1, "springs": {held: {"stiffness": 30.0 + k, "rest": 0.1, "damping": 0.5 * k}}})
     trees = [urdf / "stanford.urdf", tree_urdf(3), tree_urdf(8)]
     return Robot.from_urdf(trees[k]) if kind == "tree" else FloatingRobot.from_urdf(trees[k])
 
@@ -306,7 +306,7 @@ def test_what_cannot_be_exported_says_why(tmp_path, capsys):
     assert main(["export", pr, "-o", str(tmp_path / "y"), "--name", "1 robot"]) == 2
     assert "no name of a C function" in capsys.readouterr().err
     with pytest.raises(InputError, match="nothing is exported"):
-        c_library.library(robot_kinds.MAKERS[robot_kinds.FloatingLoopRobot]("python").robot, "x")
+        c_library.library(robot_kinds.MAKERS["moving loops"]("python").robot, "x")
 
 
 def test_functions_that_divide_by_a_missing_mass_are_left_out_and_named(tmp_path, capsys):

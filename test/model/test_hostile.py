@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, ModelError, Robot, SpringRobot
+from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, ModelError, Robot, load
 from rnea_ros.cli import main
 from rnea_ros.model import urdf, urdf_reader
 from rnea_ros.model import xacro_file as xacro_process
@@ -285,7 +285,7 @@ LOADERS = {
     "ClosedLoopRobot": lambda path, **options: ClosedLoopRobot.from_urdf(path, {}, **options),
     "FloatingLoopRobot": lambda path, **options: FloatingLoopRobot.from_urdf(path, {}, **options),
     "ElasticRobot": lambda path, **options: ElasticRobot.from_urdf(path, {}, **options),
-    "SpringRobot": lambda path, **options: SpringRobot.from_urdf(path, {}, **options),
+    "load": lambda path, **options: load(path, {"version": 1}, **options),
 }
 
 

@@ -195,7 +195,7 @@ def test_motors_that_ride_on_links():
 
 
 def test_a_base_that_stands_tilted():
-    robot, points = case_of("FloatingRobot"), np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
+    robot, points = case("FloatingRobot").robot, np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
     base = BaseState(quaternion=BASE.quaternion)
     limits = limited(robot, points, base)
     side = link_side(robot, base)
@@ -208,33 +208,27 @@ def test_a_base_that_stands_tilted():
 
 
 def test_loops_on_a_base_that_something_carries_stand_level():
-    robot = case_of("FloatingLoopRobot")
+    robot = case("moving loops").robot
     assert level(robot) is None
     carried = FloatingLoopRobot(robot.tree, FIVE_BAR[1], carried=True)
     heavy = carried.with_payload(robot.tree.model.links[-1].name, 0.3)
     assert all(isinstance(link_side(one, level(one)), ClosedLoopRobot) for one in (carried, heavy))
 
 
-def case_of(name):
-    import rnea_ros
-
-    return case(getattr(rnea_ros, name)).robot
-
-
 @pytest.mark.parametrize(("name", "base", "words"), [
     ("FloatingRobot", None, "the base of robot 'arm' is free: a motion of the joints alone does not say how"),
-    ("FloatingLoopRobot", None, "is free: a motion of the joints alone"),
+    ("moving loops", None, "is free: a motion of the joints alone"),
     ("Robot", BaseState(), "stands on a fixed base: base has no meaning"),
-    ("SpringRobot", None, "j2 of robot 'arm' is held by a spring alone: nothing drives it along a path")])
+    ("springs", None, "j2 of robot 'arm' has no motor: nothing drives it along a path")])
 def test_what_has_no_meaning_is_said(name, base, words):
-    robot = case_of(name)
+    robot, at = case(name).robot, np.asarray(case(name).at)
     with pytest.raises(InputError, match=words):
-        retime_motion(robot, np.stack((case(type(robot)).at, np.asarray(case(type(robot)).at) + 0.1)), base=base)
+        retime_motion(robot, np.stack((at, at + 0.1)), base=base)
 
 
 def test_loops_on_a_base_that_stands():
-    robot = case_of("FloatingLoopRobot")
-    held, motion = link_side(robot, BASE), [np.array(case(type(robot)).at), *np.random.default_rng(0).normal(size=(3, 2))]
+    robot = case("moving loops").robot
+    held, motion = link_side(robot, BASE), [np.array(case("moving loops").at), *np.random.default_rng(0).normal(size=(3, 2))]
     wanted = robot.prescribed_base(*motion, base=BaseState(quaternion=BASE.quaternion))
     for ours, theirs in zip(held.torque_and_rate(*motion), wanted[:2]):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rnea_ros import (
     AnyRobot, BaseState, ClosedLoopRobot, Dynamics, ElasticRobot, FloatingLoopRobot, FloatingRobot, GeneralRobot,
-    ParallelRobot, PlatformMotion, Pose, Robot, SpringRobot, load, plan_motion,
+    ParallelRobot, PlatformMotion, Pose, Robot, load, plan_motion,
 )
 
 
@@ -27,9 +27,9 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
     return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
 
 
-def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot, springs: SpringRobot, loops: ClosedLoopRobot,
+def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot, loops: ClosedLoopRobot,
               walking: FloatingLoopRobot, parallel: ParallelRobot, general: GeneralRobot) -> list[AnyRobot]:
-    return [fixed, floating, elastic, springs, loops, walking, parallel, general, load("robot.urdf", "robot.robot.yaml")]
+    return [fixed, floating, elastic, loops, walking, parallel, general, load("robot.urdf", "robot.robot.yaml")]
 
 
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))

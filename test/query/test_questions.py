@@ -203,7 +203,7 @@ def test_a_joint_without_motor_and_spring_is_passive():
     """As docs/systems.md says: hardly any stiffness. Its torque vanishes, its acceleration is Pinocchio's."""
     file = ROOT / "urdf" / "stanford.urdf"
     robot = load(file, {"version": 1, "springs": {"joint5": {"stiffness": 1e-12}}}, backend="python")
-    oracle, motion = PinocchioOracle(file, robot.robot), np.random.default_rng(5).uniform(-1.0, 1.0, (3, robot.n))
+    oracle, motion = PinocchioOracle(file, robot.tree), np.random.default_rng(5).uniform(-1.0, 1.0, (3, robot.n))
     torque = question(robot, "torque", motion)["effort"]
     found = question(robot, "forward", motion[:2], sample={"effort": torque.tolist()})["acceleration"]
     assert abs(torque[4]) < 1e-11 and worst(np.delete(found, 4), np.delete(motion[2], 4)) < 1e-9

@@ -17,9 +17,9 @@ from rnea_ros import (
     ElasticRobot,
     FloatingLoopRobot,
     FloatingRobot,
+    GeneralRobot,
     InputError,
     Robot,
-    SpringRobot,
 )
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along
@@ -84,7 +84,7 @@ def test_robots_that_share_links_answer_alike():
     robot = Robot.from_urdf(ARM)
     q, qd = np.random.default_rng(1).normal(size=(2, 3))
     link = list(robot.model.frames)[-1]
-    springs = SpringRobot(robot, {"springs": {"j2": {"stiffness": 90.0}}})
+    springs = GeneralRobot(robot, {"springs": {"j2": {"stiffness": 90.0}}})
     elastic = ElasticRobot(robot, motor_file({"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "rotor_inertia": 1e-4}}))
     loaded = robot.with_payload(link, 2.0)
     for other in (springs, elastic, loaded, springs.with_payload(link, 1.0), copy.deepcopy(robot),

@@ -17,11 +17,11 @@ from rnea_ros import (
     ElasticRobot,
     FloatingLoopRobot,
     FloatingRobot,
+    GeneralRobot,
     JointDynamics,
     ModelError,
     ParallelRobot,
     Robot,
-    SpringRobot,
 )
 from rnea_ros.codegen import kernel
 from rnea_ros.robots.elastic_control import InverseDynamicsController
@@ -58,8 +58,8 @@ def controller(backend):
 
 
 def springs(backend):
-    robot = SpringRobot(rigid(backend)[0], {"springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}})
-    return robot, lambda r: list(r.spring_rates(*Q[:4]))
+    robot = GeneralRobot(rigid(backend)[0], {"springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}})
+    return robot, lambda r: list(r.torque_and_rate(*Q[:4]))
 
 
 def loops(backend):
@@ -84,7 +84,7 @@ def parallel(backend):
 
 
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
-TYPES = (Robot, FloatingRobot, ElasticRobot, InverseDynamicsController, SpringRobot, ClosedLoopRobot, FloatingLoopRobot,
+TYPES = (Robot, FloatingRobot, ElasticRobot, InverseDynamicsController, GeneralRobot, ClosedLoopRobot, FloatingLoopRobot,
          ParallelRobot)
 
 

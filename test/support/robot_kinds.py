@@ -17,9 +17,9 @@ from rnea_ros import (
     ElasticRobot,
     FloatingLoopRobot,
     FloatingRobot,
-    ParallelRobot,
+    GeneralRobot,
     Robot,
-    SpringRobot,
+    load,
 )
 from rnea_ros.robots.parallel_machines import planar_3rrr
 from support.robots import arm
@@ -39,6 +39,7 @@ class Case(NamedTuple):
     state : keywords of nearly every call; motors : those that tell the state of motors from a motion
     first : rows of the base before those of the joints; last : rows of motors after them
     at    : where q lies
+    over_held : planar, with revolute cut joints
     """
 
     robot: Any
@@ -48,6 +49,7 @@ class Case(NamedTuple):
     motors: Callable[..., dict[str, Any]] = lambda *motion: {}
     first: int = 0
     last: int = 0
+    over_held: bool = False
 
 
 def _floating(backend: str) -> Case:
@@ -68,11 +70,12 @@ def _elastic(backend: str) -> Case:
 
 def _springs(backend: str) -> Case:
     springs = {"version": 1, "springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}}
-    return Case(SpringRobot.from_urdf(ARM, springs, backend, GRAVITY), "l3", np.zeros(3))
+    return Case(load(ARM, springs, backend=backend, gravity=GRAVITY), "l3", np.zeros(3))
 
 
 def _loops(backend: str) -> Case:
-    return Case(ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0])
+    return Case(ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0],
+                over_held=True)
 
 
 def _floating_loops(backend: str) -> Case:
@@ -80,24 +83,21 @@ def _floating_loops(backend: str) -> Case:
     end = text.index("</link>", begin := text.index('<link name="base_link"'))
     urdf = text[:begin] + HEAVY + text[end + len("</link>"):]
     robot = FloatingLoopRobot.from_urdf(urdf, FIVE_BAR[1], backend=backend, gravity=GRAVITY)
-    return Case(robot, "left_forearm", [1.9, 1.0], {"base": BASE}, first=6)
+    return Case(robot, "left_forearm", [1.9, 1.0], {"base": BASE}, first=6, over_held=True)
 
 
 def _parallel(backend: str) -> Case:
-    return Case(planar_3rrr().robot(backend=backend, gravity=GRAVITY), "platform", np.zeros(3))
+    return Case(planar_3rrr().robot(backend=backend, gravity=GRAVITY), "platform", np.zeros(3), over_held=True)
 
 
-MAKERS = {Robot: lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
-          FloatingRobot: _floating, ElasticRobot: _elastic, SpringRobot: _springs, ClosedLoopRobot: _loops,
-          FloatingLoopRobot: _floating_loops, ParallelRobot: _parallel}
-each_kind = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
-
-
-HELD_TOO_MUCH = (ClosedLoopRobot, FloatingLoopRobot, ParallelRobot)  # planar, with revolute cut joints
+MAKERS = {"Robot": lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
+          "FloatingRobot": _floating, "ElasticRobot": _elastic, "springs": _springs, "ClosedLoopRobot": _loops,
+          "moving loops": _floating_loops, "ParallelRobot": _parallel}
+each_kind = pytest.mark.parametrize("kind", MAKERS)
 
 
 @cache
-def case(kind: type) -> Case:
+def case(kind: str) -> Case:
     return MAKERS[kind]("python")
 
 
@@ -111,3 +111,18 @@ def motion_of(case: Case, seed: int = 0) -> list[np.ndarray]:
 def loads_on(case: Case, seed: int = 1) -> dict[str, Any]:
     first, second, third = np.random.default_rng(seed).normal(size=(3, 6))
     return {"wrenches": {case.link: first}, "wrench_rates": {case.link: second}, "world_wrenches": {case.link: third}}
+
+
+def base_acceleration(case: Case, *motion: Any, **loads: Any) -> np.ndarray:
+    """True acceleration (6,) of a free base during a motion of the joints."""
+    if isinstance(case.robot, GeneralRobot):
+        return BASE.classical(case.robot.solve(*motion[:3], stages=1, **case.state, **loads).base[1])
+    return case.robot.free_motion(*motion[:3], **case.state, **loads).base_acceleration
+
+
+def whole_motion(case: Case, *motion: Any, **loads: Any) -> list[np.ndarray]:
+    """The motion up to jerks, with accelerations and jerks of spring joints as they follow."""
+    if not isinstance(case.robot, GeneralRobot) or not case.robot.state_joints:
+        return list(motion)
+    found = case.robot.solve(*motion[:4], stages=2 if len(motion) > 3 else 1, **case.state, **loads)
+    return [np.array([found.positions[name][k] for name in case.robot.joint_names]) for k in range(len(motion))]

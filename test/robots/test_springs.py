@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, ModelError, Robot
-from rnea_ros.robots.springs import SpringRobot
+from rnea_ros import GeneralRobot, InputError, JointDynamics, ModelError, Robot, load
 from support.golden_models import from_table
 from support.oracles import GOLDEN, PinocchioOracle, difference, worst
 from support.robots import INERTIAL, LinkSpec, arm, random_state, random_tree
@@ -20,24 +19,31 @@ def golden_robot(backend="llvm"):
     case = GOLDEN["elastic_tree_khalil"]
     model = from_table("tree4", GOLDEN["tree4"]["links"], [JointDynamics(rotor_inertia=x) for x in case["Ia"]])
     springs = {f"j{k + 1}": {"stiffness": case["K"][k], "rest": case["q_rest"][k]} for k in range(4) if case["elastic"][k]}
-    return SpringRobot(Robot(model, backend, GOLDEN["tree4"]["gravity"]), {"springs": springs})
+    return GeneralRobot(Robot(model, backend, GOLDEN["tree4"]["gravity"]), {"springs": springs})
+
+
+def moved(robot, *motion, **loads):
+    """Torques and accelerations (2, n) of a motion; of one with jerks, the rates of both too, (4, n)."""
+    found = robot.solve(*motion, stages=len(motion) - 2, **loads)
+    torques = robot.torque_and_rate(*motion, **loads) if len(motion) > 3 else [robot.inverse_dynamics(*motion, **loads)]
+    return np.array([*torques, *([found.positions[name][k] for name in robot.joint_names] for k in range(2, len(motion)))])
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
 def test_golden_tree(backend):
     case, tree, robot = GOLDEN["elastic_tree_khalil"], GOLDEN["tree4"], golden_robot(backend)
-    tau, qdd = robot.spring_motion(tree["q"], tree["qd"], case["qdd_rigid_prescribed"])
+    tau, qdd = moved(robot, tree["q"], tree["qd"], case["qdd_rigid_prescribed"])
     assert worst(tau, case["Gamma"]) < 1e-11 and worst(qdd, case["qdd"]) < 1e-11
     assert worst(robot.forward_dynamics(tree["q"], tree["qd"], tau), case["qdd"]) < 1e-11
 
 
 def test_what_is_asked_of_a_spring_joint_is_not_read():
     tree, robot = GOLDEN["tree4"], golden_robot()
-    free = [k for k, name in enumerate(robot.joint_names) if name in robot.spring_joints]
+    free = [k for k, name in enumerate(robot.joint_names) if name in robot.state_joints]
     asked = np.array([1.0, 2.0, 3.0, 4.0])
     other = asked.copy()
     other[free] += 100.0
-    for one, two in zip(*(robot.spring_rates(tree["q"], tree["qd"], x, x) for x in (asked, other)), strict=True):
+    for one, two in zip(*(moved(robot, tree["q"], tree["qd"], x, x) for x in (asked, other)), strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(robot.forward_dynamics(tree["q"], tree["qd"], asked),
                                   robot.forward_dynamics(tree["q"], tree["qd"], other))
@@ -68,7 +74,7 @@ ELASTIC = [seed for seed in SEEDS if tree(seed)[2]]
 def test_accelerations_and_torques_solve_pinocchios_equations(seed):
     """(68)-(71): A and H by Pinocchio, the rows of the springs solved for their accelerations."""
     grown, robot, springs = tree(seed)
-    oracle, elastic = PinocchioOracle(grown.plain(), robot), SpringRobot(robot, {"springs": springs})
+    oracle, elastic = PinocchioOracle(grown.plain(), robot), GeneralRobot(robot, {"springs": springs})
     q, qd, qdd, _ = random_state(np.random.default_rng(seed), robot.n)
     terms = {link.joint: link.term for link in robot.model.links}
     rows = [(link.coordinate, link.multiplier, terms[link.joint]) for link in robot.model.links if link.joint]
@@ -82,27 +88,27 @@ def test_accelerations_and_torques_solve_pinocchios_equations(seed):
                        for name, x in zip(robot.joint_names, q)])
     expected = qdd.copy()
     expected[free] = np.linalg.solve(A[np.ix_(free, free)], (torque - H)[free] - A[np.ix_(free, ~free)] @ qdd[~free])
-    tau, moved = elastic.spring_motion(q, qd, qdd)
+    tau, qdd_found = moved(elastic, q, qd, qdd)
     scale = np.linalg.cond(A[np.ix_(free, free)])
-    assert worst(moved, expected) < 1e-13 * scale
+    assert worst(qdd_found, expected) < 1e-13 * scale
     assert worst(tau, A @ expected + H) < 1e-13 * scale
     np.testing.assert_allclose(tau[free], torque[free], rtol=1e-9, atol=1e-10)
-    assert worst(elastic.forward_dynamics(q, qd, tau), moved) < 1e-13 * np.linalg.cond(A)
+    assert worst(elastic.forward_dynamics(q, qd, tau), qdd_found) < 1e-13 * np.linalg.cond(A)
 
 
 @pytest.mark.parametrize("seed", ELASTIC)
 def test_rates_are_derivatives_along_the_motion(seed):
     _, robot, springs = tree(seed)
-    elastic = SpringRobot(robot, {"springs": springs})
+    elastic = GeneralRobot(robot, {"springs": springs})
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed + 100), robot.n)
     wrenches = {robot.model.links[-1].name: np.arange(1.0, 7.0)}
     loads = {"wrenches": wrenches, "world_wrenches": wrenches}
-    tau, tau_rate, acceleration, jerk = elastic.spring_rates(q, qd, qdd, qddd, **loads)
-    same = elastic.spring_motion(q, qd, qdd, **loads)
-    assert worst(tau, same.tau) < 1e-12 and worst(acceleration, same.qdd) < 1e-12
+    tau, tau_rate, acceleration, jerk = moved(elastic, q, qd, qdd, qddd, **loads)
+    same = moved(elastic, q, qd, qdd, **loads)
+    assert worst(tau, same[0]) < 1e-12 and worst(acceleration, same[1]) < 1e-12
 
     def straight(t):  # leaves the motion only at second order, so its derivative at zero is that of the motion
-        return np.array(elastic.spring_motion(q + t * qd, qd + t * acceleration, qdd + t * qddd, **loads))
+        return moved(elastic, q + t * qd, qd + t * acceleration, qdd + t * qddd, **loads)
 
     scale = 1e-9 * max(1.0, np.abs(acceleration).max(), np.abs(jerk).max())
     rates = difference(straight, 1e-3 / max(1.0, np.abs(acceleration).max()))
@@ -113,15 +119,15 @@ def test_rates_are_derivatives_along_the_motion(seed):
 def test_wrenches_do_what_robots_wrenches_do(seed):
     """On the link or held in the world: the torques that the Robot needs at the accelerations that came out."""
     _, robot, springs = tree(seed)
-    elastic = SpringRobot(robot, {"springs": springs}).with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
+    elastic = GeneralRobot(robot, {"springs": springs}).with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
     loaded = robot.with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
     rng = np.random.default_rng(seed)
     q, qd, qdd, _ = random_state(rng, robot.n)
     names = list(robot.model.frames)[:: max(1, len(robot.model.frames) // 3)]
     wrenches, held = ({name: rng.normal(size=6) for name in names} for _ in range(2))
-    tau, moved = elastic.spring_motion(q, qd, qdd, wrenches=wrenches, world_wrenches=held)
-    assert worst(loaded.inverse_dynamics(q, qd, moved, wrenches=wrenches, world_wrenches=held), tau) < 1e-8
-    assert worst(elastic.forward_dynamics(q, qd, tau, wrenches=wrenches, world_wrenches=held), moved) < 1e-8
+    tau, qdd = moved(elastic, q, qd, qdd, wrenches=wrenches, world_wrenches=held)
+    assert worst(loaded.inverse_dynamics(q, qd, qdd, wrenches=wrenches, world_wrenches=held), tau) < 1e-8
+    assert worst(elastic.forward_dynamics(q, qd, tau, wrenches=wrenches, world_wrenches=held), qdd) < 1e-8
 
 
 @pytest.mark.parametrize("seed", ELASTIC)
@@ -130,11 +136,11 @@ def test_springs_alone_keep_the_energy(seed):
     grown, robot, springs = tree(seed)
     bare = Robot(robot.model.with_joint_dynamics({link.joint: JointDynamics() for link in robot.model.links if link.joint}),
                  gravity=robot.gravity_vector)
-    oracle, elastic = PinocchioOracle(grown.plain(), bare), SpringRobot(bare, {"springs": springs})
+    oracle, elastic = PinocchioOracle(grown.plain(), bare), GeneralRobot(bare, {"springs": springs})
     free = np.array([name in springs for name in bare.joint_names])
     q, qd, _, _ = random_state(np.random.default_rng(seed), bare.n)
     qd[~free] = 0.0
-    _tau, qdd = elastic.spring_motion(q, qd, 0.0 * q)
+    _, qdd = moved(elastic, q, qd, 0.0 * q)
 
     def energy(t):
         x, v = q + t * qd, qd + t * qdd
@@ -155,15 +161,6 @@ def test_a_batch_is_its_samples():
     np.testing.assert_array_equal(tau[2], robot.forward_dynamics(motion[0][2], motion[1][2], np.ones(4)))
 
 
-def test_declared_beside_the_urdf(tmp_path):
-    urdf = tmp_path / "fingers.urdf"
-    urdf.write_text(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}))
-    (tmp_path / "fingers.robot.yaml").write_text("version: 1\nsprings:\n  j2: {stiffness: 4e1, rest: 0.5}\n")
-    robot = SpringRobot.from_urdf(urdf)
-    assert robot.spring_joints == ("j2",)
-    assert robot.springs[1] == (40.0, 0.5)
-
-
 ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})
 
 
@@ -180,24 +177,14 @@ ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic"
 ])
 def test_bad_declarations_are_refused(springs, message):
     with pytest.raises(ModelError) as error:
-        SpringRobot.from_urdf(ARM, {"springs": springs})
+        load(ARM, {"version": 1, "springs": springs})
     assert message in str(error.value)
-
-
-def test_wrong_section_points_to_the_right_class():
-    with pytest.raises(ModelError, match=r"SpringRobot needs springs; it has elastic_joints, drives, of which rnea_ros\.load"):
-        SpringRobot.from_urdf(ARM, {"elastic_joints": {"j2": {"stiffness": 1.0}}, "drives": {"j2": {"rotor_inertia": 1.0}}})
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
 def test_a_spring_without_load_is_named(backend):
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}).replace(INERTIAL, "").replace('<link name="l1">',
                                                                                       f'<link name="l1">{INERTIAL}')
-    robot = SpringRobot.from_urdf(urdf, {"springs": {"j2": {"stiffness": 1.0}}}, backend=backend)
+    robot = load(urdf, {"version": 1, "springs": {"j2": {"stiffness": 1.0}}}, backend=backend)
     with pytest.raises(InputError, match="'j2' moves no mass"):
         robot.inverse_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
-
-
-def test_a_free_base_is_refused():
-    with pytest.raises(InputError, match="base='fixed'"):
-        SpringRobot(Robot.from_urdf(ARM, base="floating"), {"springs": {"j2": {"stiffness": 1.0}}})
