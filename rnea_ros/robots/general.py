@@ -372,8 +372,8 @@ class GeneralRobot:
         solver = self._solver(use)
         equations, structure = solver.equations, solver.structure
         if structure.massless:
-            raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give the "
-                             "links that it moves a mass or an inertia")
+            raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
+                             "the links that it moves a mass or an inertia")
         length = stages + int(structure.c.max(initial=0)) + 3
         Y = np.zeros((length, equations.size))
         pose = self._closed(motion[0], guess)

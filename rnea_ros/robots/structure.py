@@ -169,7 +169,8 @@ class Structure:
     @property
     def massless(self) -> tuple[str, ...]:
         """Coordinates whose state is an input, but whose acceleration no mass decides."""
-        return tuple(self.labels[j] for j, d, known in zip(self.columns, self.d, self.inputs, strict=True) if d < known == STATE)
+        known = zip(self.columns, self.d, self.inputs, strict=True)
+        return tuple(self.labels[j] for j, d, inputs in known if d < inputs == STATE)
 
     @property
     def order(self) -> int:

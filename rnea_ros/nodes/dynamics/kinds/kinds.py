@@ -15,7 +15,6 @@ from rnea_ros import (
     InputError,
     ParallelRobot,
     Robot,
-    SpringRobot,
 )
 from rnea_ros.errors import some
 from rnea_ros.nodes.common.parameter_table import DYNAMICS
@@ -28,11 +27,10 @@ from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingTree
 from rnea_ros.nodes.dynamics.kinds.moving_loops import ServedMovingLoops
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.told_platforms import served_platform
-from rnea_ros.nodes.dynamics.kinds.trees import ServedSprings, ServedTree
+from rnea_ros.nodes.dynamics.kinds.trees import ServedTree
 
 SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     Robot: lambda robot, values: ServedTree(robot),
-    SpringRobot: lambda robot, values: ServedSprings(robot),
     ClosedLoopRobot: lambda robot, values: ServedLoops(robot, values["loops.tolerance"]),
     ElasticRobot: lambda robot, values: ServedElastic(robot),
     FloatingRobot: lambda robot, values: ServedMovingTree(robot, base_source(values)),

@@ -1,4 +1,4 @@
-"""Trees on a held base, whose joints have motors, or springs alone: the motion of the joints says all."""
+"""Trees on a held base, whose joints have motors: the motion of the joints is all that they need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rnea_ros import Robot, SpringRobot
+from rnea_ros import Robot
 from rnea_ros.nodes.common.robot_description import tried
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
 from rnea_ros.nodes.dynamics.marks.body import Body, held
@@ -32,16 +32,3 @@ class ServedTree(ServedRobot):
 
     def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
         return held(self.trees[0], motion, loads)
-
-
-class ServedSprings(ServedTree):
-    """SpringRobot: spring joints move as measured; their acceleration and jerk follow from the springs."""
-
-    scalable = False
-
-    def __init__(self, robot: SpringRobot):
-        ServedRobot.__init__(self, robot, [robot.robot])
-        self._dynamics = robot.dynamics
-
-    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
-        return None  # how its springs accelerate is known to its dynamics alone
