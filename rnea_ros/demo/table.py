@@ -35,16 +35,24 @@ class LiveTable:
     def lines(self, message: Any) -> list[str]:
         """The table as text."""
         head = f"{'joint':<{self._width}}  {'torque':>13}  {'of its limit':<18}  {'rate':>16}  of its limit"
+        # A controller that adds gravity limits the rate of what it is sent: shown where the whole rate has no limit.
+        commanded = [math.isnan(whole) and not math.isnan(sent) for whole, sent in
+                     zip(message.effort_rate_utilization, message.commanded_effort_rate_utilization)]
+        rate_shares = [sent if chosen else whole for whole, sent, chosen in
+                       zip(message.effort_rate_utilization, message.commanded_effort_rate_utilization, commanded)]
         rows = zip(message.joint_names, self._units, message.effort, message.effort_utilization,
-                   message.effort_rate, message.effort_rate_utilization)
-        shares = (*message.effort_utilization, *message.effort_rate_utilization)
-        note = ["unknown: no limit given; URDFs have none for torque rates, a robot file does (docs/robot_file.md)"]
+                   message.effort_rate, rate_shares, commanded)
+        notes = []
+        if any(commanded):
+            notes.append("*: rate of the commanded effort (without what the robot's controller adds), of its limit")
+        if any(map(math.isnan, (*message.effort_utilization, *rate_shares))):
+            notes.append("unknown: no limit given; URDFs have none for torque rates, a robot file does (docs/robot_file.md)")
         return [head] + [f"{name:<{self._width}}  {tau:>9.3f} {unit:<3}  {self._used(share)}  "
-                         f"{rate:>10.3f} {unit + '/s':<5}  {self._used(rate_share)}".rstrip()
-                         for name, unit, tau, share, rate, rate_share in rows] + note * any(map(math.isnan, shares))
+                         f"{rate:>10.3f} {unit + '/s':<5}  {self._used(rate_share, '*' if chosen else ' ')}".rstrip()
+                         for name, unit, tau, share, rate, rate_share, chosen in rows] + notes
 
-    def _used(self, share: float) -> str:
+    def _used(self, share: float, mark: str = " ") -> str:
         if math.isnan(share):
             return f"{'unknown':<{self.BAR + 8}}"
         full = min(round(share * self.BAR), self.BAR)
-        return f"[{'#' * full:<{self.BAR}}] {share:>4.0%} "
+        return f"[{'#' * full:<{self.BAR}}] {share:>4.0%}{mark}"

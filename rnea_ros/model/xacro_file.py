@@ -38,6 +38,7 @@ for limit, most in zip((resource.RLIMIT_AS, resource.RLIMIT_FSIZE), sys.argv[3:]
     resource.setrlimit(limit, (int(most), int(most)))
 import xacro
 from pathlib import Path
+from xml.etree import ElementTree
 try:
     from ament_index_python import packages
     installed = packages.get_package_share_directory
@@ -45,6 +46,11 @@ except ImportError:
     import types
     packages, installed = types.ModuleType("ament_index_python.packages"), None
     sys.modules.update({"ament_index_python": types.ModuleType("ament_index_python"), packages.__name__: packages})
+def package_name(file):
+    try:
+        return (ElementTree.parse(file).findtext("name") or "").strip()
+    except (OSError, ElementTree.ParseError):
+        return None
 def share_directory(name, *others):
     # of an installed package, else the folder of its sources in the repository or workspace around the file
     try:
@@ -53,9 +59,9 @@ def share_directory(name, *others):
     except (LookupError, EnvironmentError, ValueError):
         pass
     for folder in Path(sys.argv[1]).resolve().parents[:5]:
-        for found in (folder, folder / name, *folder.glob(f"*/{name}")):
-            if found.name == name and (found / "package.xml").is_file():
-                return str(found)
+        for file in (folder / "package.xml", *folder.glob("*/package.xml"), *folder.glob("*/*/package.xml")):
+            if package_name(file) == name:
+                return str(file.parent)
     raise LookupError(f"package {name!r} is neither installed nor beside the file: source the workspace that has it, or "
                       "clone its sources next to those of this file")
 packages.get_package_share_directory = share_directory

@@ -118,7 +118,8 @@ class Terminal(StringIO):
 def message(robot, share):
     values, shares = np.full(robot.n, -12.3456), np.full(robot.n, share)
     return SimpleNamespace(joint_names=list(robot.joint_names), effort=values, effort_utilization=shares,
-                           effort_rate=values, effort_rate_utilization=np.full(robot.n, np.nan))
+                           effort_rate=values, effort_rate_utilization=np.full(robot.n, np.nan),
+                           commanded_effort_rate_utilization=np.full(robot.n, np.nan))
 
 
 def test_table_has_a_line_for_each_joint_with_units_and_limits(robot):
@@ -128,6 +129,14 @@ def test_table_has_a_line_for_each_joint_with_units_and_limits(robot):
     assert "-12.346 N m " in rows[0] and "-12.346 N/s" in rows[2] and "[####      ]  42%" in rows[0] and "unknown" in rows[0]
     assert head.startswith("joint")
     assert "[##########] 150%" in LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(message(robot, 1.5))[1]
+
+
+def test_table_shows_the_share_of_a_commanded_rate_where_the_whole_rate_has_no_limit(robot):
+    both = message(robot, 0.42)
+    both.effort_rate_utilization[1], both.commanded_effort_rate_utilization[:2] = 0.25, 0.31
+    _, first, second, third, *_, star, note = LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(both)
+    assert first.endswith(" 31%*") and second.endswith(" 25%") and third.endswith("unknown")
+    assert star.startswith("*: rate of the commanded effort") and note.startswith("unknown: no limit given")
 
 
 def test_table_is_redrawn_in_a_terminal_and_printed_elsewhere(robot, monkeypatch):

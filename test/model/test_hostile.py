@@ -265,10 +265,10 @@ def test_arguments_of_a_xacro_file(tmp_path):
 
 def test_packages_that_a_xacro_file_names_are_found_in_the_repository_around_it(tmp_path, monkeypatch):
     monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
-    for package in ("arm_description", "arm_meshes"):
-        (tmp_path / package / "urdf").mkdir(parents=True)
-        (tmp_path / package / "package.xml").write_text(f"<package><name>{package}</name></package>")
-    (tmp_path / "arm_meshes" / "length.xacro").write_text(
+    for folder, package in (("arm_description", "arm_description"), ("Clone_of_Meshes", "arm_meshes")):
+        (tmp_path / folder / "urdf").mkdir(parents=True)
+        (tmp_path / folder / "package.xml").write_text(f"<package><name>{package}</name></package>")
+    (tmp_path / "Clone_of_Meshes" / "length.xacro").write_text(
         '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="long" value="4.0"/></robot>')
     path = xacro_file(tmp_path / "arm_description" / "urdf", "${long}")
     text = path.read_text()
