@@ -50,8 +50,9 @@ def draw(groups: Sequence[Group], robot: AnyRobot, recording: DemoRecording, hea
             torque.set_ylabel(f"{group.title}\n[N m]")
             torque.legend(frameon=False, fontsize=7, loc="upper left", ncol=len(group.motors))
             force.set_ylabel("[N]")
+            force.legend(frameon=False, fontsize=7, loc="upper left", ncol=3)
         axes[0, 0].set_title("torques; dots: MuJoCo's motors", loc="left", fontsize=10)
-        axes[0, 1].set_title("force on the link, in its frame (x y z)", loc="left", fontsize=10)
+        axes[0, 1].set_title("force on the link, in its frame; shaded: contact", loc="left", fontsize=10)
         for panel in axes[-1]:
             panel.set_xlabel("time [s]")
         figure.suptitle(f"{robot.name} in MuJoCo: {source}", fontsize=11, x=0.01, ha="left")

@@ -15,7 +15,7 @@ from .processes import shared
 from .recording import DemoRecording
 from .robot_demo import RobotDemo
 
-ROWS = 8  # joints that fit on a page
+ROWS = 12  # joints that fit on a page
 MACHINE = 6.0  # inches, of the picture of the machine
 DOTS = 60  # difference quotients drawn for each joint
 STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
@@ -38,7 +38,8 @@ def draw(robot: AnyRobot, recording: DemoRecording, path: str | os.PathLike, sou
             _draw_joint(row, robot, recording, joint)
             _scale(row, recording, joint, demo.settled)
         _label(curves, axes, recording)
-        figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="upper right", ncol=2, frameon=False, fontsize=9)
+        figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower right", ncol=2, frameon=False,
+                      fontsize=9)
         more = "" if robot.n <= ROWS else f", the first {ROWS} of {robot.n} joints"
         figure.suptitle(f"{robot.name}{more}: {source}", fontsize=11, x=0.01, ha="left")
 

@@ -149,13 +149,21 @@ def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarr
                 axes[k, 0].legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
             if 0.0 < effort_limits[k] < 1.5 * np.abs(tau[:, k]).max():
                 for limit in (-effort_limits[k], effort_limits[k]):
-                    axes[k, 0].axhline(limit, color="gray", linestyle="--", linewidth=1.0)
+                    axes[k, 0].axhline(limit, color="gray", linestyle="--", linewidth=1.0, label="limit")
             if shares:
                 used(axes[k, 2], t[::step], {quantity: share[::step] for quantity, share in shares.get(name, {}).items()})
         axes[0, 1].set_title("rate", loc="left", fontsize=9)
         for axis in axes[-1]:
             axis.set_xlabel("time [s]")
         figure.suptitle("Joint torque and its exact rate")
+        limit_legend(figure)
+
+
+def limit_legend(figure: Any) -> None:
+    """Add a legend with one entry, for all dashed lines of the figure with the label "limit", if there are any."""
+    lines = [line for axis in figure.axes for line in axis.get_lines() if line.get_label() == "limit"]
+    if lines:
+        figure.legend(handles=lines[:1], loc="outside lower right", frameon=False, fontsize=9)
 
 
 def used(axis: Any, t: np.ndarray, shares: Mapping[str, np.ndarray]) -> None:

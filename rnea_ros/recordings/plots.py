@@ -10,7 +10,7 @@ import numpy as np
 
 from ..model.drive_limits import uses_by_owner
 from ..model.tree import Limits
-from ..output.figures import picture, used
+from ..output.figures import limit_legend, picture, used
 from ..robots.link_side import LinkSideRobot
 
 SAMPLES = 2001
@@ -57,6 +57,7 @@ def draw(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Li
         for axis in axes[-1]:
             axis.set_xlabel("time [s]")
         figure.suptitle(f"{robot.name}: motion of {motion.duration:.5g} s")
+        limit_legend(figure)
 
 
 def _curve(axis: Any, t: np.ndarray, values: np.ndarray, limits: tuple[float, float], colour: str) -> None:
@@ -65,4 +66,4 @@ def _curve(axis: Any, t: np.ndarray, values: np.ndarray, limits: tuple[float, fl
     least, most = values.min(), values.max()
     for limit in limits:
         if least - NEAR * (most - least) <= limit <= most + NEAR * (most - least):
-            axis.axhline(limit, color="gray", linestyle="--", linewidth=1.0)
+            axis.axhline(limit, color="gray", linestyle="--", linewidth=1.0, label="limit")

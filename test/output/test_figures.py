@@ -43,6 +43,14 @@ def test_settings_are_of_one_picture(tmp_path):
         assert figure.subplots().title.get_fontsize() < 31.0
 
 
+@pytest.mark.parametrize("limit", [1.0, 100.0])
+def test_limits_that_are_drawn_have_one_entry_in_a_legend(tmp_path, limit):
+    t, path = np.linspace(0.0, 1.0, 5), tmp_path / "torques.svg"
+    tau = np.column_stack((np.sin(3.0 * t), np.cos(3.0 * t)))
+    figures.torques(path, t, tau, tau, ["a", "b"], ["N m", "N m"], np.full(2, limit))
+    assert path.read_text().count("<!-- limit -->") == (limit == 1.0)
+
+
 STATE = """
 import sys, warnings
 import matplotlib
