@@ -118,6 +118,12 @@ def summary(found: Fit, width: int | None = None) -> str:
         if of.data.how:
             lines.append(motion_csv.said(("qd", "qdd"), of.data.how))
     lines += [_excluded(one) for one in found.excluded]
+    limits = found.before.limits.effort[list(found.joints)]
+    for name, rms, limit in zip(found.names, found.rms, limits, strict=True):
+        if rms > limit:  # never of a limit that is not known
+            lines.append(f"warning: measured torque of {name} has an RMS of {rms:.4g}, its effort limit in the URDF is "
+                         f"{limit:.4g}. Is it in other units? Declare drives and measured_effort in the robot file, or "
+                         f"exclude it with --no-torque {name}")
     if found.reversed:
         lines.append(f"warning: efforts of {some(found.reversed)} act against the model's torques; fitted with their signs "
                      f"reversed. "

@@ -52,6 +52,7 @@ PRIOR_STD = 3.0  # of the size of a base parameter: its standard deviation about
 BODY_STD = 0.3  # of the size of a body's parameter, where bodies compete with rotors
 MAX_CONSISTENCY_COST = 0.3  # logarithm of the error: more than that, and no physical robot explains the recording
 SMALL_ERROR, LARGE_ERROR = 0.02, 0.5  # of the torque
+CLEAR_FRICTION = 0.8  # ratio of squared errors with the sign that makes friction dissipative, and with the other one
 SIGNIFICANCE = 2.5  # standard deviations of a friction term beyond Coulomb and viscous friction
 LOAD_ROUNDS = 2  # of loads and bodies
 MAX_LOSS = 0.005  # logarithm of the error: what bodies nearer to the URDF's may cost
@@ -453,8 +454,14 @@ def _effort_signs(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray
         length = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
         lower = np.where([False, *(kind == OFFSET for kind in model.kinds)], -np.inf, 0.0)
         costs = [lsq_linear(W / length, sign * rows.tau[:, k], (lower, np.inf)).cost for sign in (1.0, -1.0)]
-        follows = np.linalg.lstsq(W / length, rows.tau[:, k], rcond=None)[0][0] >= 0.0
-        found.append(1.0 if follows or costs[0] <= costs[1] else -1.0)
+        W = W / length
+        x, *_ = np.linalg.lstsq(W, rows.tau[:, k], rcond=None)
+        variance = np.mean((rows.tau[:, k] - W @ x) ** 2) * np.linalg.pinv(W.T @ W)[0, 0]
+        if abs(x[0]) > SIGNIFICANCE * np.sqrt(variance):
+            is_reversed = x[0] < 0.0 and costs[1] < costs[0]
+        else:  # the URDF's torque is too small, as of a last joint: friction alone shows the sign
+            is_reversed = costs[1] < CLEAR_FRICTION * costs[0]
+        found.append(-1.0 if is_reversed else 1.0)
     return np.array(found)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -216,7 +218,8 @@ def test_friction_terms_that_the_robot_does_not_have_are_not_selected():
 
 def test_summary_shows_errors_before_and_after_with_units():
     text = identify_cli.summary(with_rotors())
-    head, first = (line.split() for line in text.splitlines()[3:5])
+    lines = [line.split() for line in text.splitlines()]
+    head, first = next(pair for pair in pairwise(lines) if pair[0][:1] == ["joint"])
     assert head[:3] == ["joint", "unit", "RMS"] and first[:3] == ["j1", "N", "m"]
     numbers = [float(word) for word in first[3:6]]
     found = with_rotors()
@@ -237,6 +240,24 @@ def test_reversed_efforts_are_found_and_written():
     assert found.explained and found.reversed == ("j1", "j2") and np.all(found.validation_error < 0.06)
     again = rnea_ros.load(PLANAR, result_files.robot_file(found, {}).content)
     assert again.model.efforts.measured.per_unit == (-1.0, -1.0)
+
+
+def test_friction_shows_the_sign_of_a_joint_that_carries_almost_nothing():
+    end = ('<link name="l2"><inertial><mass value="1e-4"/>'
+           '<inertia ixx="1e-8" ixy="0" ixz="0" iyy="1e-8" iyz="0" izz="1e-8"/></inertial></link>')
+    light = Robot.from_urdf(re.sub('<link name="l2">.*?</link>', end, PLANAR, flags=re.DOTALL))
+    _, t, q, qd, qdd = planar()
+    true = light.with_joint_dynamics({name: JointDynamics(0.0, 1.0, 1.5, 0.8, smoothing=0.02) for name in light.joint_names})
+    noise = 0.05 * np.random.default_rng(0).normal(size=q.shape)
+    found = fit(light, Measurements(t, q, noise - true.inverse_dynamics(q, qd, qdd), qd, qdd))
+    assert found.explained and found.reversed == light.joint_names
+
+
+@pytest.mark.parametrize("limit, reported", [(1.0, True), (1e4, False)])
+def test_a_torque_beyond_the_effort_limit_of_the_urdf_is_reported(limit, reported):
+    robot = rnea_ros.load(PLANAR, {"version": 1, "limits": {"j1": {"max_effort": limit}}})
+    text = identify_cli.summary(replace(with_rotors(), before=robot))
+    assert ("warning: measured torque of j1 has an RMS of" in text and "--no-torque j1" in text) == reported
 
 
 def test_recordings_without_and_with_a_known_payload_are_one_fit():
