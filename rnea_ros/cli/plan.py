@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, some
 from ..motion import clearance_file
 from ..motion.plan import TIME_TOLERANCE, plan_motion
 from ..planning import Settings, SolverProgress
@@ -53,6 +53,9 @@ def run(args: argparse.Namespace) -> Outcome:
     robot, limits, forces = motion_output.robot_and_limits(args)
     settings = Settings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
     clearance = clearance_file.read(args.clearance, robot) if args.clearance else None
+    for option, position in (("--from", args.start), ("--to", args.goal)):
+        if (count := len(position)) != robot.n:
+            raise InputError(f"{option}: {count} value{'s' * (count != 1)}, {robot.n} needed, for {some(robot.joint_names)}")
     watch = ProgressLine(work="planning")
     try:
         plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1],

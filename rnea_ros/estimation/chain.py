@@ -1,4 +1,4 @@
-"""Steady Kalman filters of one joint: chains of derivatives driven by white noise, from sluggish to quick.
+"""Steady Kalman filters of one joint: chains of derivatives driven by white noise, from slow to fast.
 
 A chain is a position and its derivatives; the last one is the integral of white noise. The two kinds of motion that robots
 make ask for two lengths: jerk that jumps (S-curves) for 4 states, smooth motion for 6. How strong the drive is beside the

@@ -189,7 +189,7 @@ class ExecutedMotion:
     def timing(self) -> str:
         """In words, at its beginning."""
         current, plan = self.scaler.current.law.duration, self.scaler.plan.law.duration
-        return f"planned {plan:.2f} s, " + ("as planned" if current <= plan else f"slowed, {current:.2f} s at first")
+        return f"planned {plan:.2f} s, " + ("as planned" if current <= plan else f"scaled to {current:.2f} s")
 
     def ended(self, last: Reference) -> tuple[bool, str]:
         """Whether it is at its goal, now that it is at rest, and what is to be said of it."""

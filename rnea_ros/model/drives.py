@@ -73,7 +73,7 @@ class Drive(NamedTuple):
 
     @property
     def continuous(self) -> float:
-        """The torque of the joint that the motor stands for ever, as given or by the current [N m or N]."""
+        """Return the continuous torque of the joint, as given or by the current [N m or N]."""
         by_current = self.continuous_current / abs(self.current.effort)
         return by_current if math.isnan(self.continuous_torque) else self.continuous_torque
 

@@ -1,4 +1,4 @@
-"""Margins: the share of the limits of torque and torque rate to plan with, for a robot that is not quite its model.
+"""Margins: the share of the limits of torque and torque rate to plan with, with allowance for model error.
 
 A controller adds feedback to the planned torques. Where the robot's own dynamics differ from the model's, by D(t) along the
 motion, it is off by e, and the feedback, a PD of bandwidth w whose gains are the model's inertia M, pays for D:

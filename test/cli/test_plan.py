@@ -93,7 +93,7 @@ def test_errors_are_explained(tmp_path, capsys, words, message):
 
 
 @pytest.mark.parametrize(("ends", "message"), [
-    (["--from", "0", "--to", "1", "-1"], r"start q has shape \(1,\)"),
+    (["--from", "0", "--to", "1", "-1"], r"--from: 1 value, 2 needed"),
     (["--from", "nan", "0", "--to", "1", "-1"], r"start q\[0\] is nan"),
     (["--from", "0", "0", "--to", "9", "0"], "goal: position of joint1 is 9 there, outside its limits"),
 ])

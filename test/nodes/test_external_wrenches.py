@@ -1,4 +1,4 @@
-"""Touched robots in dynamics_node: wrenches by topic, in any frame, with rates, late, missing, broken, and their zeros."""
+"""External forces in dynamics_node: wrenches by topic, in any frame, with rates, late, missing, broken, and their zeros."""
 
 from __future__ import annotations
 

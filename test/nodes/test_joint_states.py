@@ -292,7 +292,7 @@ def test_a_silence_is_no_jump(estimated, monkeypatch):
 
 
 def test_stamps_that_stand_are_named(estimated):
-    assert outcome(estimated, T[:9], np.zeros(9))[2] == ["history_too_short", "stamp_stands"]
+    assert outcome(estimated, T[:9], np.zeros(9))[2] == ["history_too_short", "stamp_not_advancing"]
 
 
 def test_a_message_out_of_order_costs_no_more_than_itself(estimated):

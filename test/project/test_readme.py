@@ -85,6 +85,31 @@ def test_words_that_users_search_for_are_on_a_page(words):
     assert [page.stem for page in PAGES if re.search(rf"\b{words}\b", " ".join(text(page).lower().split()))]
 
 
+RIDDLES = (
+    "Point it at a robot", "machine code for this one robot", "bases that move", "loses its path with",
+    "how it is built, and its words", "doubtful", "moves no mass: no forward", "says that you know",
+    "to the last bit", "to look in from", "shows most of a robot", "stands at the first position", "foretold",
+    "says little", "shown better", "the motion does not tell", "not quite its model", "are parted by",
+    "none has failed", "stamp_stands", "stands for ever", "Files of before", "Robots that are there",
+    "Touched robots", "who comes late", "from sluggish", "hangs on where", "harms no other", "the print has wrong",
+    "is doubted",
+)
+
+
+def test_pages_and_help_avoid_phrases_that_readers_stumbled_over(capsys):
+    """Each has a plain substitute: validation set, errata, external forces, depends on."""
+    from rnea_ros.cli import main
+
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *PAGES)}
+    for command in ([], *([name] for name in main.SUBCOMMANDS)):
+        with pytest.raises(SystemExit):
+            main.main([*command, "--help"])
+        texts[" ".join(("rnea", *command))] = " ".join(capsys.readouterr().out.split())
+    found = [(name, phrase) for name, text in texts.items() for phrase in RIDDLES if phrase in " ".join(text.split())]
+    assert not found
+
+
+
 def test_parameter_files_that_a_page_names_are_shown_on_it():
     named = [(page, name) for page in PAGES for name in set(re.findall(r"params_file:=([\w.]+)", text(page)))]
     assert len(named) >= 3

@@ -324,8 +324,8 @@ def _drives(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
             yield Problem((*path, "continuous_torque"), "says the same as continuous_current, which is given too; give one of "
                                                         "them")
         if "thermal_time_constant" in drive and not {"continuous_current", "continuous_torque"} & set(drive):
-            yield Problem((*path, "thermal_time_constant"), "needs continuous_current [A] or continuous_torque [N m, N]: what "
-                                                            "the motor stands for ever")
+            yield Problem((*path, "thermal_time_constant"), "needs continuous_current [A] or continuous_torque [N m, N], "
+                                                            "which the motor can supply continuously")
         three_phase = drive.get("current_convention") in ("peak", "rms")
         if "supply_voltage" in drive and three_phase and not {"velocity_constant", "back_emf_constant"} & set(drive):
             yield Problem((*path, "back_emf_constant"), f"is missing; with current_convention {drive['current_convention']} "

@@ -29,7 +29,7 @@ class Failures:
     def __init__(self, node: Node):
         self._node, self._last = node, ""
         self._tally = Tally(node, "callbacks", "failed",
-                            lambda total: f"{total} failed, last: {self._last}" if total else "none has failed")
+                            lambda total: f"{total} failed, last: {self._last}" if total else "no callback errors")
         self._logged: dict[str, float] = {}
         for service in node.services:
             self._have_answered(service)

@@ -1,4 +1,4 @@
-"""Touched robots: the external wrenches that parameters name, from topics into the dynamics, and their zeros.
+"""External forces: the wrenches that parameters name, from topics into the dynamics, and their zeros.
 
 docs/dynamics_node.md says what a user has to know of them.
 """

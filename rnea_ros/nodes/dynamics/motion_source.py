@@ -218,7 +218,7 @@ class MotionSource:
             history.clear()
         part.pushed = part.stamp
         if not history.push(part.stamp, part.q, part.qd) and not history.ready:
-            return Rejected("stamp_stands", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
+            return Rejected("stamp_not_advancing", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
                                             "differentiated. The driver must stamp every joint state with its own time")
         return None
 

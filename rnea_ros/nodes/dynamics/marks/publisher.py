@@ -34,7 +34,10 @@ class Shown(NamedTuple):
 
 
 class MarkerPublisher:
-    """Of one node. Its QoS can be overridden: `durability: transient_local` keeps the last marks for who comes late."""
+    """Publisher of the markers of one node.
+
+    Its QoS can be overridden: `durability: transient_local` keeps the last markers for late-joining subscribers.
+    """
 
     def __init__(self, node: Node, look: Callable[[], Shown | None]):
         """look() is None while nothing is computed."""
