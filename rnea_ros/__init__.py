@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .robots.closed_loops import ClosedLoopRobot
     from .robots.elastic import ElasticRobot
     from .robots.floating import FloatingRobot
-    from .robots.floating_closed_loops import FloatingLoopRobot
     from .robots.general import GeneralRobot
     from .robots.inputs.base_state import BaseState
     from .robots.inputs.platform_motion import PlatformMotion
@@ -34,7 +33,6 @@ __all__ = [
     "Dynamics",
     "ElasticRobot",
     "ExternalEffortObserver",
-    "FloatingLoopRobot",
     "FloatingRobot",
     "GeneralRobot",
     "InputError",
@@ -73,7 +71,6 @@ _MODULES = {
     ".robots.closed_loops": ("ClosedLoopRobot",),
     ".robots.elastic": ("ElasticRobot",),
     ".robots.floating": ("FloatingRobot",),
-    ".robots.floating_closed_loops": ("FloatingLoopRobot",),
     ".robots.general": ("GeneralRobot",),
     ".robots.inputs.base_state": ("BaseState",),
     ".robots.inputs.platform_motion": ("PlatformMotion",),

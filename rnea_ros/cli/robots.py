@@ -14,7 +14,6 @@ from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.declared_joints import joint_forces, limited
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
-from ..robots.floating_closed_loops import FloatingLoopRobot
 from ..robots.general import GeneralRobot
 from ..robots.kinds import tree, trees
 from ..robots.load import load
@@ -22,7 +21,7 @@ from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 
 URDF = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
-WHY = {FloatingRobot: "the base of robot '{name}' is free", FloatingLoopRobot: "the base of robot '{name}' is free",
+WHY = {FloatingRobot: "the base of robot '{name}' is free",
        ClosedLoopRobot: "robot '{name}' has closed loops", ParallelRobot: "robot '{name}' is a platform on legs",
        ElasticRobot: "robot '{name}' has elastic joints or motors on links",
        GeneralRobot: "robot '{name}' combines a base, loops, springs, elastic joints or contacts"}

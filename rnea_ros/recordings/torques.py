@@ -10,7 +10,6 @@ import numpy as np
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
-from ..robots.floating_closed_loops import FloatingLoopRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.parallel import ParallelRobot
@@ -20,8 +19,8 @@ from . import motion_csv, schema
 from .motion_csv import RecordedMotion
 
 # whose torques a recording can tell
-SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingLoopRobot, FloatingRobot, GeneralRobot, ParallelRobot)
-FOLLOWED = (ClosedLoopRobot, FloatingLoopRobot, GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
+SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingRobot, GeneralRobot, ParallelRobot)
+FOLLOWED = (ClosedLoopRobot, GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
@@ -87,11 +86,10 @@ def _elastic(robot: ElasticRobot) -> TorqueAndRate:
     return lambda motion: robot.torque_and_rate(*schema.flat_motion(robot, motion))
 
 
-def _carried(robot: FloatingRobot | FloatingLoopRobot, motion: RecordedMotion,
-             **guess: Any) -> tuple[np.ndarray, np.ndarray]:
+def _carried(robot: FloatingRobot, motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
     base, acceleration, jerk = schema.base_motion(robot, motion)
     found = robot.prescribed_base(*schema.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
-                                  base_jerk=jerk, **guess)
+                                  base_jerk=jerk)
     return found.tau, found.tau_rate
 
 
@@ -103,7 +101,7 @@ def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[n
                                  base_jerk=jerk, guess=guess)
 
 
-def _following(robot: ClosedLoopRobot | FloatingLoopRobot | GeneralRobot | ParallelRobot) -> TorqueAndRate:
+def _following(robot: ClosedLoopRobot | GeneralRobot | ParallelRobot) -> TorqueAndRate:
     """Loops and platform are followed from one part of the motion to the next."""
     pose: Any = None  # of all joints of the tree, or of the platform
 
@@ -117,8 +115,6 @@ def _following(robot: ClosedLoopRobot | FloatingLoopRobot | GeneralRobot | Paral
         pose = robot.close(moved[0], guess=before)[-1]
         if isinstance(robot, GeneralRobot):
             return _general(robot, motion, before)
-        if isinstance(robot, FloatingLoopRobot):
-            return _carried(robot, motion, guess=before)
         return robot.torque_and_rate(*moved, guess=before)
 
     return torque_and_rate

@@ -7,7 +7,7 @@ torques are projected on the active joints. Beyond the paper: the rates of these
 from __future__ import annotations
 
 import os
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,14 +33,17 @@ from .kernels import singularity
 from .loop_derivatives import LoopDerivatives
 from .robot import Dynamics, Robot
 
-Kinematics = TypeVar("Kinematics", bound="LoopKinematics")
 
+class ClosedLoopRobot(LoopDerivatives):
+    """Dynamics of a robot with loops, seen from its motors: q, qd .. tau are those of the active joints, in `joint_names`.
 
-class LoopKinematics(LoopDerivatives):
-    """Motion of a tree whose loops are closed; ClosedLoopRobot and FloatingLoopRobot add the dynamics.
+    tree  : the Robot that is left when the loops are cut; its friction, rotor inertias and payloads all count
+    loops : the cut and active joints: path of a robot file with the section `loops`, or its content; see closure/loops.py
 
-    q, qd, qdd, qddd : of the active joints, those with motors, in the order of `joint_names`: (N,) or (samples, N)
-    guess            : a pose (n,) of all joints of the tree near the closed one that is meant; `start` if left out
+    A mechanism can often be closed in several ways. Which one is meant follows from `guess`, a pose (n,) of all joints near
+    a closed one (default: `start`): the loops are followed from there to the pose asked for, and in a motion from sample
+    to sample, never through a singular pose. The object does not change, so an answer does not depend on earlier ones.
+    Loads act BY the environment ON links of the tree, as in Robot.torque_and_rate.
     """
 
     __repr__ = summary
@@ -48,6 +51,8 @@ class LoopKinematics(LoopDerivatives):
     order = 3  # derivatives of q that the torque rate needs
 
     def __init__(self, tree: Robot, loops: Source):
+        if tree.model.base != "fixed":
+            raise InputError(f"robot '{tree.name}' has a free base: GeneralRobot moves it, base='fixed' holds it")
         validation.only_plain_joints(tree.model, "robot with loops")
         self.tree = tree
         self._closure = LoopClosure(tree.model, declared_loops.read(loops, type(self).__name__, tree.model), tree.backend)
@@ -97,17 +102,18 @@ class LoopKinematics(LoopDerivatives):
         """A closed pose of all n joints of the tree."""
         return self._closure.start
 
-    def with_payload(self: Kinematics, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
-                     inertia: ArrayLike | None = None) -> Kinematics:
+    def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+                     inertia: ArrayLike | None = None) -> ClosedLoopRobot:
         """The same machine carrying a rigid body, as Robot.with_payload."""
         return self.with_tree(self.tree.with_payload(link, mass, com, inertia))
 
-    def with_tree(self: Kinematics, tree: Robot) -> Kinematics:
+    def with_tree(self, tree: Robot) -> ClosedLoopRobot:
         """The same loops of a tree of the same joints and frames: with another payload, with other joint dynamics."""
-        return self._made(tree, self._closure)
+        return self.on(tree, self._closure)
 
     @classmethod
-    def _made(cls: type[Kinematics], tree: Robot, closure: LoopClosure) -> Kinematics:
+    def on(cls, tree: Robot, closure: LoopClosure) -> ClosedLoopRobot:
+        """Return loops that are read already, on a tree with a fixed base."""
         robot = object.__new__(cls)
         robot.tree, robot._closure = tree, closure
         return robot
@@ -162,24 +168,6 @@ class LoopKinematics(LoopDerivatives):
         """With accelerations and jerks of the active joints at zero."""
         zero = validation.zeros_like("q", q)
         return self.motion(q, qd, zero, zero, guess=guess)
-
-
-class ClosedLoopRobot(LoopKinematics):
-    """Dynamics of a robot with loops, seen from its motors: q, qd .. tau are those of the active joints, in `joint_names`.
-
-    tree  : the Robot that is left when the loops are cut; its friction, rotor inertias and payloads all count
-    loops : the cut and active joints: path of a robot file with the section `loops`, or its content; see closure/loops.py
-
-    A mechanism can often be closed in several ways. Which one is meant follows from `guess`, a pose (n,) of all joints near
-    a closed one (default: `start`): the loops are followed from there to the pose asked for, and in a motion from sample
-    to sample, never through a singular pose. The object does not change, so an answer does not depend on earlier ones.
-    Loads act BY the environment ON links of the tree, as in Robot.torque_and_rate.
-    """
-
-    def __init__(self, tree: Robot, loops: Source):
-        if tree.model.base != "fixed":
-            raise InputError(f"robot '{tree.name}' has a free base: FloatingLoopRobot moves it, base='fixed' holds it")
-        super().__init__(tree, loops)
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike[str], loops: Source, **options: Any) -> ClosedLoopRobot:

@@ -25,6 +25,7 @@ from ..model.drive_limits import DriveLimit
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
+from .closed_loops import ClosedLoopRobot
 from .closure.loop_closure import LoopClosure
 from .closure.tracking import TOLERANCE, LoopTracker
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
@@ -183,6 +184,20 @@ class GeneralRobot:
     @cached_property
     def _columns(self) -> list[int]:
         return [self.tree.joint_names.index(name) for name in self.joint_names]
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Sections of the robot file that declare more than a base and its drives, as ("loops",)."""
+        return tuple(name for name in self.declaration if name not in ("base", "drives"))
+
+    def held_loops(self, gravity: ArrayLike | None = None) -> ClosedLoopRobot:
+        """Return the loops alone on a base that does not move, their independent joints as the active ones.
+
+        gravity: (3,) [m/s^2] in the frame of the root link, default: the robot's. InputError without loops.
+        """
+        if self._closure is None:
+            raise InputError(f"robot '{self.name}' has no closed loops")
+        return ClosedLoopRobot.on(self.tree.held(self.tree.gravity_vector if gravity is None else gravity), self._closure)
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> GeneralRobot:
@@ -538,7 +553,12 @@ class GeneralRobot:
         return [k for k, name in enumerate(self._equations(INVERSE).coordinates) if name not in self.independent]
 
     def mass_matrix(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
-        """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N)."""
+        """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N).
+
+        base: needed with wheels alone, which roll on the plane z = 0 of the world
+        """
+        if base is None and self.has_moving_base and not self.roles.wheels:
+            base = BaseState()
         return self._each(lambda x, v, state: self._projected(x, state)[1], q, base=base, guess=guess)
 
     def bias(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,

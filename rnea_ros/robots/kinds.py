@@ -11,10 +11,9 @@ import numpy as np
 from ..algebra.arrays import Array
 from ..errors import some
 from ..model.tree import Frame
-from .closed_loops import LoopKinematics
+from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .floating import FloatingRobot
-from .floating_closed_loops import FloatingLoopRobot
 from .general import GeneralRobot
 from .parallel import ParallelRobot
 from .protocol import AnyRobot
@@ -23,13 +22,12 @@ from .robot import Robot
 
 def has_moving_base(robot: AnyRobot) -> bool:
     """Return whether calls of the robot take base=BaseState(...)."""
-    return isinstance(robot, FloatingRobot | FloatingLoopRobot) or (isinstance(robot, GeneralRobot) and robot.has_moving_base)
-
+    return isinstance(robot, FloatingRobot) or (isinstance(robot, GeneralRobot) and robot.has_moving_base)
 
 
 def tree(robot: AnyRobot) -> Robot:
     """The tree of links that a robot of any kind has: cut open, without springs and motors; the legs of a parallel robot."""
-    if isinstance(robot, LoopKinematics | GeneralRobot):
+    if isinstance(robot, ClosedLoopRobot | GeneralRobot):
         return robot.tree
     if isinstance(robot, ParallelRobot):
         return robot.legs
@@ -49,7 +47,7 @@ def links(robot: AnyRobot) -> tuple[str, ...]:
 def rest(robot: AnyRobot) -> Array:
     """(order + 1, n): q, qd ... of a robot that stands still; with all joints at zero, or where its loops are closed."""
     motion = np.zeros((robot.order + 1, robot.n))
-    if isinstance(robot, LoopKinematics | ParallelRobot | GeneralRobot):
+    if isinstance(robot, ClosedLoopRobot | ParallelRobot | GeneralRobot):
         motion[0] = robot.start[[tree(robot).joint_names.index(name) for name in robot.joint_names]]
     return motion
 
@@ -66,7 +64,7 @@ def _declared(robot: AnyRobot) -> tuple[Any, ...]:
     """What the kind adds, in numbers."""
     if isinstance(robot, GeneralRobot):
         return (robot.declaration,)
-    if isinstance(robot, LoopKinematics | ParallelRobot):
+    if isinstance(robot, ClosedLoopRobot | ParallelRobot):
         loops = robot.loops
         return *loops[:3], *(robot.home if isinstance(robot, ParallelRobot) else ())
     if isinstance(robot, ElasticRobot):
@@ -94,9 +92,9 @@ def couplings(robot: Robot) -> list[str]:
 def described(robot: AnyRobot) -> list[str]:
     """What the kind of robot adds to its tree, a line each."""
     lines: list[tuple[str, Any]] = []
-    if isinstance(robot, LoopKinematics | ParallelRobot):
+    if isinstance(robot, ClosedLoopRobot | ParallelRobot):
         lines.append(("active joints", robot.joint_names))
-    if isinstance(robot, LoopKinematics):
+    if isinstance(robot, ClosedLoopRobot):
         lines.append(("passive joints", robot.passive_joints))
     if isinstance(robot, ParallelRobot):
         lines.append(("platform", [f"{robot.platform.name}, {robot.platform.total_mass:.6g} kg"]))

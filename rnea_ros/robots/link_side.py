@@ -15,7 +15,6 @@ from ..model.tree import JointDynamics
 from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .floating import FloatingRobot
-from .floating_closed_loops import FloatingLoopRobot
 from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .parallel import ParallelRobot
@@ -32,19 +31,21 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
     base : of a robot whose base moves: how it stands, at rest, for nobody knows how it will move
     InputError where such a motion does not decide the torques.
     """
-    if isinstance(robot, GeneralRobot):
+    loops = isinstance(robot, GeneralRobot) and robot.sections == ("loops",)
+    if isinstance(robot, GeneralRobot) and not loops:
         if robot.state_joints:
             raise InputError(f"{some(robot.state_joints)} of robot '{robot.name}' has no motor: nothing drives it along a "
                              "path. Its motion follows from that of the others, as `solve` finds it")
         raise InputError(f"robot '{robot.name}' is a GeneralRobot: planning and scaling of motions are not served for this "
                          "combination of base, loops, springs and motors yet")
-    if isinstance(robot, FloatingRobot | FloatingLoopRobot):
+    if isinstance(robot, FloatingRobot) or (isinstance(robot, GeneralRobot) and robot.has_moving_base):
         if base is None:
             raise InputError(f"the base of robot '{robot.name}' is free: a motion of the joints alone does not say how it "
                              "moves. Declare base: prescribed where something carries it, base: fixed where it is held; in "
                              "Python, base=BaseState(position, quaternion) holds it so")
-        tree = robot.tree if isinstance(robot, FloatingLoopRobot) else robot.robot
-        return (robot if isinstance(robot, FloatingLoopRobot) else tree).held(base.into_base(tree.gravity_vector))
+        tree = robot.tree if isinstance(robot, GeneralRobot) else robot.robot
+        gravity = base.into_base(tree.gravity_vector)
+        return robot.held_loops(gravity) if isinstance(robot, GeneralRobot) else tree.held(gravity)
     if base is not None:
         raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
     if isinstance(robot, ElasticRobot):
@@ -55,7 +56,7 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
 
 def level(robot: AnyRobot) -> BaseState | None:
     """How the base stands where nobody tells: a base that something carries, level and at rest."""
-    return BaseState() if isinstance(robot, FloatingRobot | FloatingLoopRobot) and robot.carried else None
+    return BaseState() if isinstance(robot, FloatingRobot | GeneralRobot) and robot.carried else None
 
 
 def unkept(robot: AnyRobot) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .elastic_parameters import MOTORS
 from .floating import FloatingRobot
-from .floating_closed_loops import FloatingLoopRobot
 from .general import GeneralRobot
 from .parallel import ParallelRobot, taken_apart
 from .protocol import AnyRobot
@@ -34,14 +33,13 @@ COUPLINGS = "couplings"
 GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels")  # sections that GeneralRobot alone reads
 # What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
 SERVED = {frozenset(declared): kind for kind, declared in {
-    "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,), "FloatingLoopRobot": (LOOPS, MOVING),
+    "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,),
     "ElasticRobot": (ELASTIC,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
 SERVED[frozenset({COUPLINGS})] = "Robot"
 MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
     "Robot": lambda robot, file: robot,
     "FloatingRobot": lambda robot, file: FloatingRobot(robot, _carried(file)),
     "ClosedLoopRobot": lambda robot, file: ClosedLoopRobot(robot, file.only([LOOPS])),
-    "FloatingLoopRobot": lambda robot, file: FloatingLoopRobot(robot, file.only([LOOPS]), _carried(file)),
     "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
     "GeneralRobot": lambda robot, file: GeneralRobot(robot, file)}
 

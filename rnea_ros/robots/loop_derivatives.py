@@ -13,7 +13,7 @@ from .inputs.validation import Wrenches, added_loads
 
 
 class LoopDerivatives:
-    """Base of LoopKinematics. tree: the Robot or FloatingRobot whose loops are closed; given: loads, and the base's state."""
+    """Base of ClosedLoopRobot. tree: the Robot or FloatingRobot whose loops are closed; given: loads, and the base's state."""
 
     if TYPE_CHECKING:
         _closure: LoopClosure

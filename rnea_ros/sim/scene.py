@@ -20,7 +20,7 @@ from ..model.robot_file.robot_file import Source, read
 from ..robots import kinds
 from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.floating import FloatingRobot
-from ..robots.floating_closed_loops import FloatingLoopRobot
+from ..robots.general import GeneralRobot
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
@@ -31,7 +31,7 @@ STIFF = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # solimp: a constraint that gives way
 PIN = 0.1  # m; between two points that hold the axis of a revolute cut joint
 FRICTION = [0.8, 0.005, 0.0001]  # of rubber feet: sliding, torsion, rolling
 TOUCH = [0.9, 0.99, 0.001, 0.5, 2.0]  # solimp of the feet
-KINDS = (Robot, FloatingRobot, ClosedLoopRobot, FloatingLoopRobot)
+KINDS = (Robot, FloatingRobot, ClosedLoopRobot)
 CUTS = {"spherical": "connect", "connect": "connect", "fixed": "weld", "weld": "weld", "revolute": "connect"}
 
 
@@ -105,7 +105,7 @@ def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] =
 
 def _simulable(robot: Any) -> Robot:
     """The tree of a robot. Raises InputError."""
-    if not isinstance(robot, KINDS):
+    if not isinstance(robot, KINDS) and not (isinstance(robot, GeneralRobot) and robot.sections == ("loops",)):
         raise InputError(f"a {type(robot).__name__} has no plant; trees, floating bases and closed loops have one")
     tree = kinds.tree(robot)
     links = [link for link in tree.model.links if link.joint]

@@ -139,7 +139,7 @@ def test_a_five_bar_on_a_ship():
     robot = load(ship.bar.urdf.encode(), ship.file_content())
     desk = Desk(ship, robot)
     desk.served.prepare(untouched)
-    assert desk.served.kind == "FloatingLoopRobot" and set(desk.served.solved) == {"left_elbow", "right_elbow"}
+    assert desk.served.kind == "GeneralRobot" and set(desk.served.solved) == {"left_elbow", "right_elbow"}
     for t in np.linspace(0.0, 2.0, 9):
         desk.hear_all(t)
         assert max(desk.errors(t)) < 1e-8
@@ -153,7 +153,7 @@ def test_odometry_that_leaps_costs_a_message(ship):
         message.pose.pose.position.x += 5.0 if k >= 50 else 0.0
         desk.hear("~/base_odometry", message, k * STEP)
     assert desk.drops == {"base_odometry": {"base_odometry_jumped": 1}}
-    before, after = (desk.served._source._odometry.pose(round((START + k * STEP) * 1e9)).position for k in (49, 60))
+    before, after = (desk.served._base.source._odometry.pose(round((START + k * STEP) * 1e9)).position for k in (49, 60))
     assert abs(before[0] - base_at(49 * STEP, PACE)[0].position[0]) < 1e-9
     assert abs(after[0] - base_at(60 * STEP, PACE)[0].position[0] - 5.0) < 1e-9
 

@@ -14,7 +14,7 @@ RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
 from rnea_ros import (
-    AnyRobot, BaseState, ClosedLoopRobot, Dynamics, ElasticRobot, FloatingLoopRobot, FloatingRobot, GeneralRobot,
+    AnyRobot, BaseState, ClosedLoopRobot, Dynamics, ElasticRobot, FloatingRobot, GeneralRobot,
     ParallelRobot, PlatformMotion, Pose, Robot, load, plan_motion,
 )
 
@@ -28,8 +28,8 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot, loops: ClosedLoopRobot,
-              walking: FloatingLoopRobot, parallel: ParallelRobot, general: GeneralRobot) -> list[AnyRobot]:
-    return [fixed, floating, elastic, loops, walking, parallel, general, load("robot.urdf", "robot.robot.yaml")]
+              parallel: ParallelRobot, general: GeneralRobot) -> list[AnyRobot]:
+    return [fixed, floating, elastic, loops, parallel, general, load("robot.urdf", "robot.robot.yaml")]
 
 
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))

@@ -242,7 +242,7 @@ def kind(name):
 
 
 @pytest.mark.parametrize(("name", "asked", "words"), [
-    ("stanford", "loops", "passive joints: robot 'stanford' is a Robot; this is for LoopKinematics or ParallelRobot"),
+    ("stanford", "loops", "robot 'stanford' is a Robot; this is for ClosedLoopRobot or ParallelRobot or GeneralRobot"),
     ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' is a ClosedLoopRobot; this is for ElasticRobot"),
     ("five_bar", "floating", "a base that moves: robot 'five_bar' is a ClosedLoopRobot"),
     ("branched", "coriolis", "coriolis of robot 'branched': no algorithm here gives it for a FloatingRobot"),

@@ -7,7 +7,9 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, ClosedLoopRobot, FloatingLoopRobot, InputError, JointDynamics, Robot
+from rnea_ros import BaseState, ClosedLoopRobot, GeneralRobot, InputError, JointDynamics, Robot
+from rnea_ros.query.ask import ask
+from rnea_ros.query.handlers import QUESTIONS
 from support.free_flyer import random_base
 from support.machines import FloatingLoopOracle, bennett, polygon
 from support.oracles import deviation
@@ -32,7 +34,7 @@ MACHINES = {
 
 def robot(name, **options):
     urdf, loops = MACHINES[name]
-    return FloatingLoopRobot.from_urdf(urdf, loops, gravity=GRAVITY, **options)
+    return GeneralRobot(Robot.from_urdf(urdf, "floating", gravity=GRAVITY, **options), loops)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -44,15 +46,17 @@ def test_dynamics_are_pinocchios(name):
     N = len(machine.joint_names)
     for _ in range(3):
         base, (qa, qad, qadd) = random_base(rng), rng.normal(size=(3, N)) * [[0.2], [1.0], [1.0]]
-        motion = machine.motion(qa, qad, qadd, np.zeros(N))
-        acceleration, tau = machine.free_motion(qa, qad, qadd, base=base)
+        motion = machine.held_loops().motion(qa, qad, qadd, np.zeros(N))
+        acceleration = base.classical(machine.solve(qa, qad, qadd, stages=1, base=base).base[1])
+        tau = machine.inverse_dynamics(qa, qad, qadd, base=base)
         expected = oracle.inverse(base, motion.q, motion.qd, motion.qdd)
         assert deviation(acceleration, expected[0]) < 1e-9 and deviation(tau, expected[1]) < 1e-9
         push = 5.0 * rng.normal(size=N)
-        moved = machine.free_response(qa, qad, push, base=base)
+        moved = machine.response(qa, qad, push, base=base)
         expected = oracle.forward(base, motion.q, motion.qd, push)
-        assert deviation(moved.base_acceleration, expected[0]) < 1e-8
-        assert deviation(moved.qdd, expected[1][[k - 6 for k in oracle.active]]) < 1e-8
+        assert deviation(base.classical(moved.base[1]), expected[0]) < 1e-8
+        assert deviation([moved.positions[name][2] for name in machine.joint_names],
+                         expected[1][[k - 6 for k in oracle.active]]) < 1e-8
         total = machine.mass_matrix(qa) @ np.concatenate((acceleration, qadd)) + machine.bias(qa, qad, base=base)
         assert deviation(total, np.concatenate((np.zeros(6), tau))) < 1e-9
 
@@ -66,16 +70,17 @@ def test_a_base_that_is_held_is_a_fixed_one(name):
     fixed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=GRAVITY, joint_dynamics=terms).with_payload(*payload)
     motion = np.random.default_rng(1).normal(size=(4, 5, len(machine.joint_names))) * 0.2
     loads, rates = {"b1": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}, {"b1": [3.0, -2.0, 1.0, 0.3, 0.2, -0.1]}
-    found = machine.prescribed_base(*motion, base=BaseState(), wrenches=loads, wrench_rates=rates)
+    found = machine.torque_and_rate(*motion, base=BaseState(), base_acceleration=np.zeros(6), wrenches=loads,
+                                    wrench_rates=rates)
     expected = fixed.torque_and_rate(*motion, wrenches=loads, wrench_rates=rates)
-    assert deviation(found.tau, expected[0]) < 1e-12 and deviation(found.tau_rate, expected[1]) < 1e-12
+    assert deviation(found[0], expected[0]) < 1e-11 and deviation(found[1], expected[1]) < 1e-11
 
 
 def test_rates_are_differences_along_the_motion():
     """Base and joints move on as the first derivatives say; h^2 is what is left."""
     machine, rng = robot("five_bar"), np.random.default_rng(5)
     base, (qa, qad, qadd, qaddd) = random_base(rng), rng.normal(size=(4, 2)) * [[0.2], [1.0], [2.0], [5.0]]
-    now = machine.free_rates(qa, qad, qadd, qaddd, base=base)
+    rate = machine.torque_and_rate(qa, qad, qadd, qaddd, base=base)[1]
 
     def tau(t):
         x, steps = base.vector(), 8
@@ -83,7 +88,7 @@ def test_rates_are_differences_along_the_motion():
             def slope(x, s):
                 there = BaseState.from_vector(x)
                 motion = qa + qad * s + qadd * s**2 / 2 + qaddd * s**3 / 6, qad + qadd * s + qaddd * s**2 / 2, qadd + qaddd * s
-                return there.vector_rate(machine.free_motion(*motion, base=there).base_acceleration)
+                return there.vector_rate(there.classical(machine.solve(*motion, stages=1, base=there).base[1]))
             h, s = t / steps, k * t / steps
             a = slope(x, s)
             x = x + h * slope(x + 0.5 * h * a, s + 0.5 * h)
@@ -91,20 +96,40 @@ def test_rates_are_differences_along_the_motion():
         return machine.inverse_dynamics(*motion, base=BaseState.from_vector(x))
 
     h = 1e-3
-    assert deviation((8 * (tau(h) - tau(-h)) - (tau(2 * h) - tau(-2 * h))) / (12 * h), now.tau_rate) < 1e-7
+    assert deviation((8 * (tau(h) - tau(-h)) - (tau(2 * h) - tau(-2 * h))) / (12 * h), rate) < 1e-7
 
 
 def test_samples_and_errors():
     machine, rng = robot("five_bar"), np.random.default_rng(6)
     motion = rng.normal(size=(4, 3, 2)) * 0.1
-    whole = machine.free_rates(*motion, base=BaseState())
+    whole = machine.torque_and_rate(*motion, base=BaseState())
     for k in range(3):
-        for part, one in zip(whole, machine.free_rates(*motion[:, k], base=BaseState()), strict=True):
+        for part, one in zip(whole, machine.torque_and_rate(*motion[:, k], base=BaseState()), strict=True):
             assert deviation(part[k], one) < 1e-11
     assert machine.forward_dynamics(*motion[:3], base=BaseState()).shape == (3, 2)
     with pytest.raises(InputError, match=r"different numbers of samples: \[2, 3\]"):
         machine.forward_dynamics(*motion[:2], motion[0, :2], base=BaseState())
-    with pytest.raises(InputError, match="base='floating'"):
-        FloatingLoopRobot(Robot.from_urdf(MACHINES["five_bar"][0]), MACHINES["five_bar"][1])
-    with pytest.raises(InputError, match="free base: FloatingLoopRobot"):
+    with pytest.raises(InputError, match="free base: GeneralRobot"):
         ClosedLoopRobot(machine.tree, MACHINES["five_bar"][1])
+
+
+def test_questions_about_a_free_base_and_about_loops_are_answered():
+    machine, rng = robot("slide"), np.random.default_rng(7)
+    oracle = FloatingLoopOracle(*MACHINES["slide"], machine.tree.joint_names)
+    oracle.body.model.gravity.linear = np.array(GRAVITY)
+    base, (q, qd, qdd, qddd) = random_base(rng), rng.normal(size=(4, 2, machine.n)) * 0.2
+    samples = [{"position": q[k].tolist(), "velocity": qd[k].tolist(), "acceleration": qdd[k].tolist(),
+                "jerk": qddd[k].tolist(), "effort": qddd[k].tolist()} for k in range(2)]
+    state = {"position": base.position.tolist(), "orientation": base.quaternion.tolist(), "velocity": base.velocity.tolist()}
+    found, pushed, loops = (ask(machine, QUESTIONS[name], {"samples": samples, "base": [state, state]})
+                            for name in ("floating", "floating-forward", "loops"))
+    given = ask(machine, QUESTIONS["floating"], {"samples": samples, "base": [
+        {**state, "acceleration": found["base_acceleration"][k].tolist(), "jerk": found["base_jerk"][k].tolist()}
+        for k in range(2)]})
+    for k in range(2):
+        motion = [loops[name][k] for name in ("all_positions", "all_velocities", "all_accelerations")]
+        acceleration, tau = oracle.inverse(base, *motion)
+        assert deviation(found["base_acceleration"][k], acceleration) < 1e-9 and deviation(found["effort"][k], tau) < 1e-9
+        assert deviation(pushed["base_acceleration"][k], oracle.forward(base, *motion[:2], qddd[k])[0]) < 1e-8
+    assert deviation(given["effort_rate"], found["effort_rate"]) < 1e-9
+    assert max(np.abs(given[name]).max() for name in ("base_wrench", "base_wrench_rate")) < 1e-8

@@ -15,13 +15,13 @@ from rnea_ros import (
     BaseState,
     ClosedLoopRobot,
     ElasticRobot,
-    FloatingLoopRobot,
     FloatingRobot,
     GeneralRobot,
     JointDynamics,
     ModelError,
     ParallelRobot,
     Robot,
+    load,
 )
 from rnea_ros.codegen import kernel
 from rnea_ros.robots.elastic_control import InverseDynamicsController
@@ -68,9 +68,8 @@ def loops(backend):
 
 
 def floating_loops(backend):
-    robot = FloatingLoopRobot.from_urdf(FIVE_BAR[0].read_text().replace('<link name="base"/>', HEAVY), FIVE_BAR[1],
-                                        backend=backend)
-    return robot, lambda r: list(r.free_motion([0.3, 1.9], [0.5, -0.2], [1.0, 2.0], base=BaseState()))
+    robot = load(FIVE_BAR[0].read_text().replace('<link name="base"/>', HEAVY), FIVE_BAR[1], base="floating", backend=backend)
+    return robot, lambda r: [r.inverse_dynamics([0.3, 1.9], [0.5, -0.2], [1.0, 2.0], base=BaseState())]
 
 
 HEAVY = ('<link name="base"><inertial><mass value="3.0"/><inertia ixx="0.05" iyy="0.04" izz="0.03" ixy="0" ixz="0" iyz="0"/>'
@@ -84,7 +83,7 @@ def parallel(backend):
 
 
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
-TYPES = (Robot, FloatingRobot, ElasticRobot, InverseDynamicsController, GeneralRobot, ClosedLoopRobot, FloatingLoopRobot,
+TYPES = (Robot, FloatingRobot, ElasticRobot, InverseDynamicsController, GeneralRobot, ClosedLoopRobot, GeneralRobot,
          ParallelRobot)
 
 

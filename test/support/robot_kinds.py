@@ -15,7 +15,6 @@ from rnea_ros import (
     BaseState,
     ClosedLoopRobot,
     ElasticRobot,
-    FloatingLoopRobot,
     FloatingRobot,
     GeneralRobot,
     Robot,
@@ -82,7 +81,7 @@ def _floating_loops(backend: str) -> Case:
     text = FIVE_BAR[0].read_text()
     end = text.index("</link>", begin := text.index('<link name="base_link"'))
     urdf = text[:begin] + HEAVY + text[end + len("</link>"):]
-    robot = FloatingLoopRobot.from_urdf(urdf, FIVE_BAR[1], backend=backend, gravity=GRAVITY)
+    robot = load(urdf, FIVE_BAR[1], base="floating", backend=backend, gravity=GRAVITY)
     return Case(robot, "left_forearm", [1.9, 1.0], {"base": BASE}, first=6, over_held=True)
 
 

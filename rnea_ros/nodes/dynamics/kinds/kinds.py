@@ -9,7 +9,6 @@ from rnea_ros import (
     AnyRobot,
     ClosedLoopRobot,
     ElasticRobot,
-    FloatingLoopRobot,
     FloatingRobot,
     GeneralRobot,
     InputError,
@@ -24,7 +23,6 @@ from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
 from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
 from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
 from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingTree
-from rnea_ros.nodes.dynamics.kinds.moving_loops import ServedMovingLoops
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.told_platforms import served_platform
 from rnea_ros.nodes.dynamics.kinds.trees import ServedTree
@@ -34,7 +32,6 @@ SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     ClosedLoopRobot: lambda robot, values: ServedLoops(robot, values["loops.tolerance"]),
     ElasticRobot: lambda robot, values: ServedElastic(robot),
     FloatingRobot: lambda robot, values: ServedMovingTree(robot, base_source(values)),
-    FloatingLoopRobot: lambda robot, values: ServedMovingLoops(robot, base_source(values), values["loops.tolerance"]),
     ParallelRobot: lambda robot, values: served_platform(robot, values),
     GeneralRobot: lambda robot, values: ServedCombination(robot, values),
 }

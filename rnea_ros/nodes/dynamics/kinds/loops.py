@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rnea_ros import ClosedLoopRobot, FloatingLoopRobot
+from rnea_ros import ClosedLoopRobot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
 from rnea_ros.nodes.dynamics.marks.body import Body, held
@@ -97,7 +97,7 @@ class ServedLoops(ServedRobot):
         return self._loops.findings()
 
 
-def resting(robot: ClosedLoopRobot | FloatingLoopRobot) -> LoopMotion:
+def resting(robot: ClosedLoopRobot) -> LoopMotion:
     """Return the motion at rest in the pose where the loops are closed first."""
     start = robot.start[[*map(robot.tree.joint_names.index, robot.joint_names)]]
     return robot.motion(start, *np.zeros((3, robot.n)))

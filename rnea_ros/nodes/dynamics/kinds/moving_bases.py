@@ -9,7 +9,7 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Wrench, WrenchStamped
 
 from rnea_msgs.msg import BaseDynamics
-from rnea_ros import AnyRobot, BaseState, FloatingRobot, Robot
+from rnea_ros import BaseState, FloatingRobot, Robot
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
@@ -68,16 +68,16 @@ class MovingBase:
             self._whole.send(_stamped(found, when, frame))
 
 
-class ServedMovingBase(ServedRobot):
-    """Torques for the motion of joints and base. Subclasses evaluate one kind of robot."""
+class ServedMovingTree(ServedRobot):
+    """FloatingRobot: torques for the motion of joints and base."""
 
     moved_parts = ("base",)
 
-    def __init__(self, robot: AnyRobot, floating: FloatingRobot, source: BaseSource):
-        """floating: the tree of the robot; source: of the motion of the base."""
-        super().__init__(robot, [floating.robot])
-        self._floating = floating
-        self._base = MovingBase(source, floating.robot)
+    def __init__(self, robot: FloatingRobot, source: BaseSource):
+        """source: of the motion of the base."""
+        super().__init__(robot, [robot.robot])
+        self._floating = robot
+        self._base = MovingBase(source, robot.robot)
         self.streams = source.streams
         self._last: tuple[BaseMotion, PrescribedBase] | None = None
 
@@ -95,11 +95,16 @@ class ServedMovingBase(ServedRobot):
         self._base.connect(topics)
 
     def take_over(self, before: ServedRobot) -> None:
-        if isinstance(before, ServedMovingBase):
+        if isinstance(before, ServedMovingTree):
             self._base.source, self.streams = before._base.source, before.streams
 
     def forget(self) -> None:
         self._base.forget()
+
+    def prepare(self, loads: Loads) -> None:
+        rest, still = np.zeros((4, self.n)), BaseMotion(BaseState(), *np.zeros((2, 6)))
+        for given in (untouched, loads):
+            self._evaluate(tuple(rest), np.zeros((4, 0)), given, still)
 
     # ------------------------------------------------------------------ out
 
@@ -111,7 +116,9 @@ class ServedMovingBase(ServedRobot):
 
     def _evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion) -> Evaluated:
         """Arguments as of `dynamics`. Raises Rejected, RneaError."""
-        raise NotImplementedError
+        found = self._floating.prescribed_base(*motion, base=base.state, base_acceleration=base.acceleration,
+                                               base_jerk=base.jerk, **loads(motion[0], motion[1]))
+        return found, self._floating.gravity_and_rate(motion[0], motion[1], base=base.state)
 
     def tell(self, when: Time) -> None:
         if self._last is not None:
@@ -123,34 +130,13 @@ class ServedMovingBase(ServedRobot):
             return None
         base, found = self._last
         known = base.state if base.oriented and base.placed else None
-        return carried(self._floating.robot, self._tree_motion(motion), found.base_wrench, known)
-
-    def _tree_motion(self, motion: Motion) -> Motion:
-        """Of all joints."""
-        return motion
+        return carried(self._floating.robot, motion, found.base_wrench, known)
 
     def warnings_now(self) -> list[str]:
         return self._base.source.warnings()
 
     def findings(self) -> dict[str, object]:
         return self._base.source.findings()
-
-
-class ServedMovingTree(ServedMovingBase):
-    """FloatingRobot."""
-
-    def __init__(self, robot: FloatingRobot, source: BaseSource):
-        super().__init__(robot, robot, source)
-
-    def prepare(self, loads: Loads) -> None:
-        rest, still = np.zeros((4, self.n)), BaseMotion(BaseState(), *np.zeros((2, 6)))
-        for given in (untouched, loads):
-            self._evaluate(tuple(rest), np.zeros((4, 0)), given, still)
-
-    def _evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion) -> Evaluated:
-        found = self._floating.prescribed_base(*motion, base=base.state, base_acceleration=base.acceleration,
-                                               base_jerk=base.jerk, **loads(motion[0], motion[1]))
-        return found, self._floating.gravity_and_rate(motion[0], motion[1], base=base.state)
 
 
 def _wrench(six: np.ndarray) -> Wrench:
