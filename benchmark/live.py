@@ -27,6 +27,7 @@ from node import spent
 
 from support.free_flyer import example
 from support.moving_bench import MovingBench
+from support.moving_combinations import COMBINATIONS
 from support.moving_robots import URDF, H, MovingBase, MovingElastic, MovingLoops, MovingPlatform, MovingRobot, MovingTouched
 from support.oracles import example_urdfs
 from support.ros_helpers import world
@@ -57,6 +58,7 @@ ROBOTS: Mapping[str, tuple[str, Callable[[int], MovingRobot]]] = {  # name, orac
     "snake": ("Pinocchio with a free-flyer", lambda seed: MovingBase(example("snake").urdf(SNAKE), seed=seed,
                                                                       gravity=(0.0, 0.0, 0.0))),
     "solo12": ("Pinocchio with a free-flyer", lambda seed: MovingBase(from_examples("solo12"), seed=seed)),
+    **{name: ("Pinocchio with multipliers", make) for name, make in COMBINATIONS.items()},
     "touched_arm": ("Pinocchio, forces on a link", lambda seed: MovingTouched((URDF / "seven_r.urdf").read_text(), "flange",
                                                                               seed)),
 }

@@ -91,9 +91,14 @@ class Round:
         self._series[0] /= 2.0
         self._w = 2j * np.pi / period * np.arange(kept)
 
+    def derivatives(self, t: float, count: int) -> np.ndarray:
+        """Return position and its first derivatives, (count, n)."""
+        turning = np.exp(self._w * t) * self._w ** np.arange(count)[:, None]
+        found: np.ndarray = (turning @ self._series).real
+        return found
+
     def __call__(self, t: float) -> MotionSample:
-        turning = np.exp(self._w * t) * self._w ** np.arange(4)[:, None]
-        return MotionSample(*(turning @ self._series).real)
+        return MotionSample(*self.derivatives(t, 4))
 
 
 def stanford(duration: float = STANFORD_DURATION) -> BackAndForth:

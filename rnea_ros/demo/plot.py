@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..output.figures import picture
+from ..robots import kinds
+from ..robots.inputs.base_state import BaseState
 from ..robots.protocol import AnyRobot
 from . import machine_picture
 from .checks import difference_quotients
@@ -48,7 +51,8 @@ def _draw_machine(axis, robot: AnyRobot, recording: DemoRecording, demo: RobotDe
     """At the demo's instants: the last one is drawn in full, those before pale."""
     drawn = machine_picture.shapes(shared(demo.urdf).read_text(encoding="utf-8"))
     samples = np.searchsorted(recording.seconds, demo.instants).clip(max=len(recording.q) - 1)
-    machine_picture.draw(axis, drawn, [partial(robot.link_pose, q=q) for q in recording.q[samples]])
+    base: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
+    machine_picture.draw(axis, drawn, [partial(robot.link_pose, q=q, **base) for q in recording.q[samples]])
     axis.view_init(*demo.view)
 
 

@@ -11,8 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..algorithms.kinematics import Pose
 from ..model import urdf_reader
+from ..robots.inputs.base_state import BaseState
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
 from .checks import Verdict
@@ -34,6 +37,7 @@ class Player(NamedTuple):
     root_link   : of the URDF
     motion      : of these joints at a time [s]
     free_links  : poses (R, p) in the root link of links that no joint places, by name; for what draws the robot
+    base        : state, acceleration and jerk (6,) of a base that moves, at a time [s]
     """
 
     about: str
@@ -41,6 +45,7 @@ class Player(NamedTuple):
     root_link: str
     motion: Callable[[float], MotionSample]
     free_links: Callable[[float], dict[str, Pose]] = nowhere
+    base: Callable[[float], tuple[BaseState, np.ndarray, np.ndarray]] | None = None
 
     def of(self, joint_names: Sequence[str]) -> Callable[[float], MotionSample]:
         """The motion of some of the joints."""
@@ -65,6 +70,8 @@ class RobotDemo:
     rate       : joint states per second [Hz]
     seconds    : how long `rnea demo` listens, unless it is told otherwise; `least`, what its checks need
     draw       : its own picture: of the robot, the recording, what was heard, a path, and a line on how it was found
+    play       : records the player without ROS, for so many seconds, with what is heard beside; None: by the library's
+                 torque_and_rate
     instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
     settled    : after so long curves are shown in full; what comes before may leave the picture [s]
     view       : from where, elevation and azimuth [degrees]
@@ -83,6 +90,7 @@ class RobotDemo:
     seconds: float = 8.0
     least: float = 0.5
     draw: Callable[[AnyRobot, DemoRecording, Heard | None, str, str], None] | None = None
+    play: Callable[[AnyRobot, Player, float, float], tuple[DemoRecording, Heard]] | None = None
     instants: tuple[float, ...] = ()
     settled: float = 0.0
     view: tuple[float, float] = (15.0, -60.0)

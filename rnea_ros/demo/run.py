@@ -129,9 +129,13 @@ def _run(args: argparse.Namespace) -> Outcome | int:
 def _play(demo: RobotDemo, robot: AnyRobot, seconds: float) -> Found:
     if demo.player is None:
         raise RneaError(f"--robot {demo.name} shows nodes: it cannot be had with --no-ros")
-    recording = played(robot, demo.player().of(robot.joint_names), seconds, demo.rate)
+    player, heard = demo.player(), None
+    if demo.play:
+        recording, heard = demo.play(robot, player, seconds, demo.rate)
+    else:
+        recording = played(robot, player.of(robot.joint_names), seconds, demo.rate)
     how = f"{len(recording.t)} samples in {recording.seconds[-1]:.1f} s, computed by the library, without ROS"
-    return recording, None, how
+    return recording, heard, how
 
 
 # --- with ROS -------------------------------------------------------------------------------------------------------

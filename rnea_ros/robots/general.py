@@ -399,7 +399,8 @@ class GeneralRobot:
             Y[k, places] = np.where(known > k, array, 0.0)
         situation = self._situation(base, pose, wrenches, wrench_rates, world_wrenches)
         if base is not None:
-            Y[1, :6] = base.velocity
+            if not self.roles.wheels:  # else the velocity follows
+                Y[1, :6] = base.velocity
             if use in (CARRIED, MEASURED[CARRIED]):
                 rates = base_rates_of(base, base_acceleration, base_jerk) if base_rates is None else base_rates
                 needed = structure.order_for(stages) - 1

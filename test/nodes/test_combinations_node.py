@@ -9,6 +9,12 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 pytest.importorskip("pinocchio")
 
+import rnea_ros
+from rnea_ros import InputError
+from rnea_ros.errors import Rejected
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
+from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
+from rnea_ros.nodes.dynamics.kinds.served_robot import untouched
 from support.moving_bench import MovingBench
 from support.moving_combinations import COMBINATIONS, combination
 from support.ros_helpers import world
@@ -29,3 +35,58 @@ def test_torques_and_rates_agree_with_pinocchio(tmp_path, name):
             assert np.abs(found.effort - tau).max() < 1e-10 * np.abs(tau).max()
             assert np.abs(found.effort_rate - rate).max() < 1e-8 * np.abs(rate).max()
         assert bench.info[-1].kind == "GeneralRobot"
+
+
+def served(name, **values):
+    """One of COMBINATIONS in this process, with parameters beside the defaults."""
+    moving = combination(name)
+    given = {"loops.tolerance": 0.1, "base.source": "state", "base.motion_source": "estimated", "base.timeout": 1.0}
+    robot = rnea_ros.load(moving.urdf, {"version": 1, **moving.content})
+    return ServedCombination(robot, given | moving.parameters | values), moving
+
+
+def test_multipliers_and_joints_that_follow_are_those_of_the_library():
+    robot, moving = served("loop and spring")
+    motion = moving.motion(0.2)
+    robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), untouched, 0)
+    names, general = robot.robot.constraints, robot.robot
+    found = general.solve(*motion)
+    forces, rates, followed, _ = (sent.message() for sent in robot.messages)
+    assert list(forces.name) == list(names) and list(followed.name) == list(general.solved_joints)
+    assert np.allclose(forces.effort, [found.multipliers[name][0] for name in names], rtol=1e-12)
+    assert np.allclose(rates.effort, [found.multipliers[name][1] for name in names], rtol=1e-9)
+    assert np.allclose(followed.position, [found.positions[name][0] for name in general.solved_joints], rtol=1e-12)
+
+
+def test_acceleration_of_a_free_base_follows_and_nothing_carries_it():
+    robot, moving = served("free base, two loops, springs")
+    state, *_ = moving.base(0.1)
+    robot.evaluate(moving.motion(0.1), np.full((4, len(robot.optional)), np.nan), untouched,
+                   BaseMotion(state, *np.zeros((2, 6))))
+    (_, _, a, _), *_ = moving.sample(0.1)
+    base, wrench = robot.base_motion
+    assert np.allclose(base.acceleration, state.classical(a[:6]), rtol=1e-9, atol=1e-9)
+    assert not wrench.any()
+
+
+def test_sensors_of_joints_that_follow_are_compared_with_the_loops():
+    robot, moving = served("loop and spring")
+    motion = moving.motion(0.0)
+    robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), untouched, 0)
+    measured = np.full((4, len(robot.optional)), np.nan)
+    measured[0] = np.asarray(robot.messages[2].message().position) + 0.3
+    robot.dynamics(motion, measured, untouched, 0)
+    assert "from where it is measured" in robot.warnings_now()[0]
+    assert all(float(robot.findings()[f"{name}.loop_disagreement"]) == pytest.approx(-0.3) for name in robot.solved)
+
+
+def test_motors_of_which_nothing_is_known_are_named():
+    robot, moving = served("elastic joints on a carried base, motors measured")
+    with pytest.raises(Rejected, match=r"4 derivatives of the base's velocity, base states have 2; or else j\d_motor"):
+        robot.evaluate(moving.motion(0.0), np.full((4, 2), np.nan), untouched, BaseMotion(*moving.base(0.0)))
+
+
+@pytest.mark.parametrize("name", ["standing on three legs", "elastic joints on a carried base, motors measured"])
+def test_a_base_that_something_carries_is_not_free(name):
+    with pytest.raises(InputError, match="free"):
+        served(name, **{"base.motion_source": "free"})

@@ -180,6 +180,38 @@ def test_motor_behind_a_spring_turns_by_the_deflection_that_an_over_constrained_
     assert off(rate, expected_rate[columns]) < 1e-9
 
 
+def test_wrenches_of_cut_joints_take_the_place_of_the_loops():
+    """On the open tree they hold the joints that follow, and the motors exert the same torques."""
+    robot, truth, motion, state = case("loop, spring", 0)
+    found, tree = robot.solve(*motion, **state), Robot.from_urdf(truth.machine.urdf)
+    wrenches, q = {}, np.array([[found.positions[joint][k] for joint in tree.joint_names] for k in range(3)])
+    for name, one in robot.constraint_wrenches(found).items():
+        force, moment = np.split(one.wrench, 2)
+        wrenches[one.link] = np.concatenate((force, moment + np.cross(one.point, force)))
+        first = truth.machine.cuts[name]["first"]["link"]
+        (R2, p2), (R1, p1) = tree.link_pose(one.link, q[0]), tree.link_pose(first, q[0])
+        force, moment = -R1.T @ R2 @ force, -R1.T @ R2 @ moment
+        wrenches[first] = np.concatenate((force, moment + np.cross(R1.T @ (p2 + R2 @ one.point - p1), force)))
+    tau = dict(zip(tree.joint_names, tree.inverse_dynamics(*q, wrenches=wrenches), strict=True))
+    largest = max(map(abs, tau.values()))
+    assert max(abs(tau[joint]) for joint in truth.machine.follows) < 1e-11 * largest
+    assert max(abs(tau[joint] - found.efforts[joint][0]) for joint in robot.roles.given) < 1e-11 * largest
+
+
+def test_measured_motors_give_the_torques_of_the_motion_that_they_follow():
+    robot, _, motion, state = case("elastic joint, given base", 0)
+    found = robot.solve(*motion, **state)
+    motors = np.array([found.positions[f"motor of {name}"][:4] for name in robot.elastic_joints]).T
+    given = dict(zip(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"), motors, strict=True))
+    rates = {"base": state["base"], "base_rates": state["base_rates"][:2], "guess": state["guess"]}
+    measured = robot.solve(*motion[:4], **rates, **given)
+    assert off(robot.torques(measured), np.array(robot.torques(found))) < 1e-11
+    missing = [measured.efforts[name] for name in robot.elastic_joints]
+    assert np.abs(missing).max() < 1e-10 * np.abs(robot.torques(found)[1]).max()
+    with pytest.raises(InputError, match="follows from that of the joints: leave them out"):
+        robot.solve(*motion, **state, q_motor=motors[0], qd_motor=motors[1])
+
+
 def test_loop_agrees_with_equality_constraints_of_mujoco():
     made = machine(3, joints=7, loops=1, springs=1, types=("spherical",))
     truth, robot = Truth(made, 3), rnea_ros.load(made.urdf, made.file)
@@ -243,7 +275,7 @@ def test_wheeled_base_moves_as_a_differential_drive_and_motors_carry_its_load():
     found = robot.solve(*motion, base=BaseState())
     for k in range(3):
         assert np.abs(found.base[k] - truth.base(0.0, k)).max() < 1e-13
-    tau, rate = robot.torque_and_rate(*motion, base=BaseState())
+    tau, rate = robot.torque_and_rate(*motion, base=BaseState(velocity=np.ones(6)))  # not read: it follows from the wheels
     effort, effort_rate = truth.sample()
     assert off(tau, effort[order]) < 1e-12
     assert off(rate, effort_rate[order]) < 1e-9

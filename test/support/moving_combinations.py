@@ -82,8 +82,8 @@ class StreamTruth(Truth):
             q[follows] -= solve(self._jacobian(theirs)[:, follows], gap)
         assert np.abs(gap).max() < 1e-12, gap
 
-    def answer(self, names):
-        """Torques and rates of `names` (springs included), and three derivatives of the efforts of given coordinates."""
+    def answer(self):
+        """State, accelerations and efforts; efforts of the motors' coordinates, and their first three derivatives."""
         found = [self.equations(k * self.step, X) for k, X in zip(NODES, self.along(), strict=True)]
         efforts = np.array([each[3] for each in found])
         rates = [weights @ efforts / self.step**k for k, weights in enumerate(WEIGHTS, start=1)]
@@ -102,19 +102,19 @@ class MovingCombination(MovingRobot):
         self.content, self.measured = content, measured
         self.robot = rnea_ros.load(of.urdf, of.file)
         self.joints = self.robot.joint_names
-        self._at: tuple[float, Any] | None = None
+        self._samples: dict[float, Any] = {}
         if of.base != "fixed":
             self.base = self._base
             self.parameters = {"base.motion_source": "free"} if of.base == "floating" else {}
 
-    def _found(self, t: float):
+    def sample(self, t: float):
         """Sample of time t: ((q, v, a, efforts), efforts of motors at links, their three rates)."""
-        if self._at is None or self._at[0] != t:
-            self._at = t, self._truth.at(t).answer(self.joints)
-        return self._at[1]
+        if t not in self._samples:
+            self._samples[t] = self._truth.at(t).answer()
+        return self._samples[t]
 
     def motion(self, t):
-        truth, ((q, v, *_), *_) = self._truth, self._found(t)
+        truth, ((q, v, *_), *_) = self._truth, self.sample(t)
         offset = truth.body.model.nq - truth.body.model.nv
         orders = 4 if self.measured else self.robot.order + 1
         found, derivatives = np.zeros((orders, self.robot.n)), truth.driven(t)
@@ -126,7 +126,7 @@ class MovingCombination(MovingRobot):
         return list(found)
 
     def _base(self, t):
-        truth, ((q, v, *_), *_) = self._truth, self._found(t)
+        truth, ((q, v, *_), *_) = self._truth, self.sample(t)
         state = BaseState(q[:3], q[3:7] / np.linalg.norm(q[3:7]), v[:6])
         if self.machine.base == "floating":
             return state, np.zeros(6), np.zeros(6)
@@ -134,7 +134,7 @@ class MovingCombination(MovingRobot):
 
     def _motor(self, name, t):
         """Motion of the motor behind a spring, up to the jerk: the deflection that the effort at the link needs."""
-        truth, (_, efforts, rates) = self._truth, self._found(t)
+        truth, (_, efforts, rates) = self._truth, self.sample(t)
         k = truth.given.index(truth.number[name])
         stiffness = self.machine.file["elastic_joints"][name]["stiffness"]
         joint = [part[k] for part in truth.driven(t)[:4]]
@@ -146,7 +146,7 @@ class MovingCombination(MovingRobot):
 
     def both(self, t: float) -> np.ndarray:
         """(2, n): torques of the joints, and their rates."""
-        truth, ((q, v, a, _), efforts, rates) = self._truth, self._found(t)
+        truth, ((q, v, a, _), efforts, rates) = self._truth, self.sample(t)
         offset, found = truth.body.model.nq - truth.body.model.nv, np.zeros((2, self.robot.n))
         for column, name in enumerate(self.joints):
             k = truth.number[name]
@@ -213,7 +213,8 @@ class MovingVehicle(MovingRobot):
 
     def _base(self, t):
         """The velocity is not read: it follows from the wheels."""
-        return BaseState((0.3 * np.sin(t), 0.2, 0.0), (0.0, 0.0, np.sin(0.3 * t), np.cos(0.3 * t))), np.zeros(6), np.zeros(6)
+        turn = (0.0, 0.0, np.sin(0.3 * t), np.cos(0.3 * t))
+        return BaseState((0.3 * np.sin(t), 0.2, 0.0), turn, (1.0, -0.5, 0.2, 0.1, -0.2, 0.3)), np.zeros(6), np.zeros(6)
 
     def torque(self, t):
         return self._truth.efforts(t)[self._order]

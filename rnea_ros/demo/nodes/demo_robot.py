@@ -4,6 +4,7 @@ plays one of the demos of demo/robots, which have robots of their own.
 Publishes
     joint_states (sensor_msgs/JointState)                      position and velocity; effort is NaN, nothing measures it
     dynamics_node/desired_motion (rnea_msgs/JointMotion)       acceleration and jerk at the same instants
+    dynamics_node/base_state (rnea_msgs/BaseStateStamped)      motion of a base that moves, where a demo has one
     tf (tf2_msgs/TFMessage)                                    poses of links that no joint places, where a demo has any
 Subscribes
     robot_description (std_msgs/String, latched)               only while the parameter of that name is empty
@@ -20,7 +21,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from rnea_msgs.msg import JointMotion
+from rnea_msgs.msg import BaseStateStamped, JointMotion
 from rnea_ros import RneaError, Robot
 from rnea_ros.demo.nodes.free_links import FreeLinks
 from rnea_ros.demo.robot_demo import Player
@@ -30,6 +31,7 @@ from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 
 PARAMETERS = (
     Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used",
@@ -77,6 +79,7 @@ class DemoRobot(Node):
         self._derivatives = JointMotion(joint_names=names)
         self._derivatives.header = self._state.header  # one object, shared: one stamp to set
         self._free_links = FreeLinks(self, player)
+        self._bases = self.create_publisher(BaseStateStamped, "dynamics_node/base_state", 10) if player.base else None
         self._first = self._last = -1
         # Steady: the ROS clock may stand still or be set; what is sent is then simply what its time asks for.
         self.create_timer(1.0 / self._values["rate"], self._step, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -95,6 +98,9 @@ class DemoRobot(Node):
         self._state.position, self._state.velocity = array.array("d", motion.q), array.array("d", motion.qd)
         self._derivatives.acceleration = array.array("d", motion.qdd)
         self._derivatives.jerk = array.array("d", motion.qddd)
+        if self._player.base and self._bases:
+            moving = BaseMotion(*self._player.base(t)).message()
+            self._bases.publish(BaseStateStamped(header=self._state.header, state=moving))
         self._desired.publish(self._derivatives)  # first, so that it is there when the state asks for it
         self._states.publish(self._state)
         self._free_links.publish(self._state.header, t)

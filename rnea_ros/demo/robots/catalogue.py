@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..robot_demo import RobotDemo
-from . import elastic, palletiser, quadruped, stewart, touched
+from . import combinations, elastic, palletiser, quadruped, stewart, touched
 
 DEMOS: dict[str, RobotDemo] = {demo.name: demo for demo in (
-    palletiser.DEMO, stewart.DEMO, elastic.DEMO, quadruped.DEMO, touched.DEMO)}
+    palletiser.DEMO, stewart.DEMO, elastic.DEMO, quadruped.DEMO, touched.DEMO, *combinations.COMBINATIONS)}
 PLAYERS = {name: demo.player for name, demo in DEMOS.items() if demo.player is not None}  # what demo_robot plays

@@ -41,6 +41,8 @@ DEFLECTION_RATE = 5  # row of ElasticDynamics
 class ServedCombination(ServedRobot):
     """GeneralRobot. What it receives and publishes follows from the roles of its coordinates.
 
+    messages : ~/constraint_effort, ~/constraint_effort_rate, ~/followed_joints, ~/elastic_dynamics of the last sample
+
     Input beside joint states: the motion of a base; sensors of joints that follow; motors behind springs, where they are
     measured. Output beside torques: motion of the joints that follow (~/followed_joints), multipliers and their rates
     (~/constraint_effort, ~/constraint_effort_rate), both sides of springs (~/elastic_dynamics), what the base needs.
@@ -105,9 +107,9 @@ class ServedCombination(ServedRobot):
     def _make_messages(self) -> None:
         header, none = Header(frame_id=self.root_link), np.zeros((2, 0))
         names = list(self._constraints)
-        self._messages = [Sent(JointState(header=header, name=names), none, self._multipliers[k, None]) for k in range(2)]
-        self._messages.append(Sent(JointState(header=header, name=list(self.solved)), self._followed, none[:1]))
-        self._messages.append(Sent(ElasticDynamics(header=header, joint_names=list(self.joint_names)), self._elastic))
+        self.messages = [Sent(JointState(header=header, name=names), none, self._multipliers[k, None]) for k in range(2)]
+        self.messages.append(Sent(JointState(header=header, name=list(self.solved)), self._followed, none[:1]))
+        self.messages.append(Sent(ElasticDynamics(header=header, joint_names=list(self.joint_names)), self._elastic))
 
     # ------------------------------------------------------------------ what it is
 
@@ -127,7 +129,7 @@ class ServedCombination(ServedRobot):
             try:
                 for given in (untouched, loads):
                     for optional in self._prepared_inputs(q):
-                        self._evaluate((q, *rest[1:self.order + 1]), optional, given, STILL if self._base else None)
+                        self.evaluate((q, *rest[1:self.order + 1]), optional, given, STILL if self._base else None)
                 return
             except InputError:
                 continue  # singular: the loops or contacts do not decide the motion there
@@ -156,7 +158,7 @@ class ServedCombination(ServedRobot):
                   (JointState, "~/followed_joints"), (ElasticDynamics, "~/elastic_dynamics")]
         there = [bool(self._constraints), bool(self._constraints), bool(self.solved), bool(self.springs)]
         self._publishers = [(topics.publisher(kind, name), message) for (kind, name), message, some_of_it
-                            in zip(wanted, self._messages, there) if some_of_it]
+                            in zip(wanted, self.messages, there) if some_of_it]
 
     def take_over(self, before: ServedRobot) -> None:
         if isinstance(before, ServedCombination):
@@ -185,9 +187,10 @@ class ServedCombination(ServedRobot):
         base = None
         if self._base:
             base = self._base.source.at(stamp) if self._decided else self._base.source.state_at(stamp)
-        return self._evaluate(motion, optional, loads, base)
+        return self.evaluate(motion, optional, loads, base)
 
-    def _evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion | None) -> Dynamics:
+    def evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion | None) -> Dynamics:
+        """Return torques at a motion of the base; other arguments and errors as of `dynamics`."""
         robot, (q, qd) = self._general, motion[:2]
         state: dict[str, Any] = {} if base is None else {"base": base.state}
         if self._loops:
@@ -252,6 +255,13 @@ class ServedCombination(ServedRobot):
         return np.array([found.efforts[name][:2] for name in BASE]).T
 
     # ------------------------------------------------------------------ the last sample
+
+    @property
+    def base_motion(self) -> tuple[BaseMotion, np.ndarray] | None:
+        """Motion of the base, and the wrench (2, 6) that it needs with its rate."""
+        if self._last is None or self._last[1] is None:
+            return None
+        return self._last[1], self._base_wrench(self._last[0])
 
     def motor_speed(self, motion: Motion) -> np.ndarray:
         return motion[1] + self._elastic[DEFLECTION_RATE] if self.springs else motion[1]

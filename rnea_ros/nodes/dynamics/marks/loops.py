@@ -1,13 +1,18 @@
-"""Where loops are cut: both frames of each cut joint, which lie upon each other while the loops are closed."""
+"""Where loops are cut: both frames of each cut joint, which lie upon each other while the loops are closed; and what cut
+joints, contacts and wheels exert there."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from visualization_msgs.msg import Marker
 
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.model.tree import Frame, Model
-from rnea_ros.nodes.dynamics.marks.shapes import SKY, VERMILLION, colour, marker
+from rnea_ros.nodes.dynamics.marks.arrows import WrenchMark
+from rnea_ros.nodes.dynamics.marks.shapes import GREEN, SKY, VERMILLION, colour, marker
+from rnea_ros.robots.general import ConstraintWrench
 
 ENDS = ((SKY, 0.12), (VERMILLION, 0.09))  # of the first and the second frame: colour, share of the size
 
@@ -30,3 +35,28 @@ def _sphere(number: int, model: Model, frame: Frame, size: float, shade: tuple[f
     p = made.pose.position
     p.x, p.y, p.z = x, y, z
     return made
+
+
+class ConstraintMarks:
+    """Wrench of each cut joint, contact and wheel on a link, at its point, in the frame of the link.
+
+    size, one: see WrenchMark
+    """
+
+    def __init__(self, size: float, one: Sequence[float]):
+        self._size, self._one = size, one
+        self._wrenches: dict[str, WrenchMark] = {}
+
+    @property
+    def marks(self) -> list[Marker]:
+        return [mark for wrench in self._wrenches.values() for mark in wrench.marks]
+
+    def fill(self, wrenches: Mapping[str, ConstraintWrench]) -> None:
+        """Set the marks of all constraints, by name."""
+        for name, found in wrenches.items():
+            if name not in self._wrenches:
+                self._wrenches[name] = WrenchMark("constraint", len(self._wrenches), found.link, self._size, self._one, GREEN)
+            self._wrenches[name].fill(found.wrench)
+            for mark in self._wrenches[name].marks:
+                p = mark.pose.position
+                p.x, p.y, p.z = map(float, found.point)

@@ -74,7 +74,7 @@ class MarkerPublisher:
 
     def _message(self, shown: Shown) -> MarkerArray:
         markers = self._markers = self._markers or Markers(shown.robot, self._size, shown.robot.cuts)
-        markers.fill(shown.out, shown.wrenches)
+        markers.fill(shown.out, shown.wrenches, shown.robot.constraint_wrenches())
         marks = markers.changing
         if self._due(WHOLE_RATE) and (body := shown.robot.body([*shown.out.motion], shown.loads)) is not None:
             markers.fill_whole(body)

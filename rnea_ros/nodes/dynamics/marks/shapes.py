@@ -15,7 +15,8 @@ STEPS = 48  # of a full circle
 LIFETIME = Duration(nanosec=500_000_000)  # a stopped node leaves no marks behind
 GREY, WHITE = ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.9), ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
 FAINT = ColorRGBA(r=0.7, g=0.7, b=0.7, a=0.35)
-SKY, YELLOW, VERMILLION = (0.34, 0.71, 0.91), (0.94, 0.89, 0.26), (0.84, 0.37, 0.0)  # Okabe and Ito: the colour-blind see them
+# Okabe and Ito: the colour-blind see them
+SKY, YELLOW, VERMILLION, GREEN = (0.34, 0.71, 0.91), (0.94, 0.89, 0.26), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
 ENDS = np.array((SKY, YELLOW, VERMILLION))
 
 

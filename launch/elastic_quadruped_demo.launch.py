@@ -1,0 +1,18 @@
+"""Try a quadruped with series elastic joints that trots in the air.
+
+    ros2 launch rnea_ros elastic_quadruped_demo.launch.py
+    ros2 launch rnea_ros elastic_quadruped_demo.launch.py rviz:=true
+
+What dynamics.launch.py takes can be given here too, but another robot. rnea_ros/demo/robots/combinations.py says what is
+played; `rnea demo --robot elastic_quadruped` checks it.
+"""
+
+from pathlib import Path
+
+from launch.launch_description_sources import load_python_launch_file_as_module
+
+demo = load_python_launch_file_as_module(str(Path(__file__).resolve().with_name("demo.launch.py")))
+
+
+def generate_launch_description():
+    return demo.robot_demo("elastic_quadruped")

@@ -1,0 +1,359 @@
+"""Combinations: robots that no single class but GeneralRobot serves, each on a motion that comes back.
+
+Joints with motors and the base follow harmonics. Springs follow by their equations of motion, loops by closing them, motors
+behind springs by the torques that their joints need: all three are found before, at instants of one round, and played as
+Fourier series. dynamics_node gets joint states, desired motion and base states. What must be true of its torques: their
+rates are their slopes, the same of loop and contact forces, and the power of motors and base is the slope of the energy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...algorithms.kinematics import Pose
+from ...robots.general import GeneralRobot
+from ...robots.inputs.base_state import BaseState, from_coordinates
+from ...robots.inputs.combined_motion import base_motion_of
+from ...robots.protocol import AnyRobot
+from ..checks import AGREEMENT, Verdict, near, rate_is_derivative, slopes, smooth
+from ..motion import Harmonics, Round
+from ..recording import DemoRecording, Heard, Series, paired
+from ..robot_demo import Player, RobotDemo
+
+SAMPLES = 64  # of a round
+HARMONICS = 14  # of springs: more than those of what moves them, slower than they swing by themselves
+CONVERGED = 1e-11  # rad, of the coefficients of springs
+ITERATIONS = 30
+STEP = 1e-6  # of differences, rad
+TWIST, WRENCH = slice(7, 13), slice(25, 31)  # numbers of BaseDynamics
+BaseMotion = tuple[BaseState, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class PlayedCombination:
+    """Motion of one robot.
+
+    about  : what it plays, for people
+    period : of one round [s]
+    joints : amplitude [rad, m], harmonic and phase [rad] of the joints that do not rest
+    middle : positions about which joints move; default 0
+    base   : the same of the base's x y z roll pitch yaw [m, rad]
+    feet   : contacts whose legs follow from the motion of the base: {link: point in its frame}
+    """
+
+    about: str
+    period: float
+    joints: Mapping[str, tuple[float, int, float]]
+    middle: Mapping[str, float]
+    base: Mapping[int, tuple[float, int, float]]
+    feet: Mapping[str, tuple[float, float, float]]
+
+    def player(self, robot: GeneralRobot) -> Player:
+        """Find the motion of all joints, and return what demo_robot plays."""
+        times = np.arange(SAMPLES) * (self.period / SAMPLES)
+        base = self._base_harmonics()
+        given = _harmonics(robot.joint_names, self.joints, self.middle, self.period)
+        names = [*robot.tree.joint_names, *robot.motor_joints.values()]
+        motion = np.array([given.derivatives(t, robot.order + 1) for t in times])  # (N, order + 1, n)
+        states = [self._base_at(base, t) for t in times] if robot.has_moving_base else []
+        if self.feet:
+            motion[:, 0] = _standing(robot, self.feet, motion[:, 0], [state for state, *_ in states])
+            legs = Round(self.period, motion[:, 0])
+            motion[:, 1:] = [legs.derivatives(t, robot.order + 1)[1:] for t in times]
+        higher = None
+        if states and robot.elastic_joints:
+            velocity = Round(self.period, np.array([state.velocity for state, *_ in states]))
+            higher = [velocity.derivatives(t, robot.order)[1:] for t in times]
+        solved = _settled(robot, motion, [self._options(robot, states, higher, k) for k in range(SAMPLES)], self.period)
+        places = np.array([[found.positions[name][0] for name in robot.tree.joint_names]
+                           + [found.positions[f"motor of {name}"][0] for name in robot.motor_joints] for found in solved])
+        whole = Round(self.period, places)
+        moved: Any = None
+        if robot.roles.wheels:
+            moved = _driven(Round(self.period, np.array([found.base[0] for found in solved])), self.period)
+        elif states:
+            def moved(t: float) -> BaseMotion:
+                return self._base_at(base, t)
+
+        root = robot.tree.root_link
+
+        def free_links(t: float) -> dict[str, Pose]:
+            return {root: Pose(moved(t)[0].rotation, moved(t)[0].position)} if moved else {}
+
+        return Player(f"{self.about} that comes back after {self.period:g} s", tuple(names), "world" if moved else root, whole,
+                      free_links, moved)
+
+    def _base_harmonics(self) -> Harmonics:
+        return _harmonics(range(6), self.base, {}, self.period)
+
+    @staticmethod
+    def _base_at(base: Harmonics, t: float) -> BaseMotion:
+        return from_coordinates(np.array(base.derivatives(t, 4)))
+
+    @staticmethod
+    def _options(robot: GeneralRobot, states: Sequence[BaseMotion], higher: Any, k: int) -> dict[str, Any]:
+        if not states:
+            return {}
+        state, acceleration, jerk = states[k]
+        if higher is not None:
+            return {"base": state, "base_rates": higher[k]}
+        given = {} if robot.roles.wheels else {"base_acceleration": acceleration, "base_jerk": jerk}
+        return {"base": state, **given}
+
+
+def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float]], middle: Mapping[Any, float],
+               period: float) -> Harmonics:
+    """Return one wave for each name: size cos(k 2 pi t / period + phase)."""
+    numbers = {name: k for k, name in enumerate(names)}
+    phases, terms = np.zeros(len(numbers)), []
+    for name, (size, harmonic, phase) in waves.items():
+        row = np.zeros(len(numbers))
+        row[numbers[name]], phases[numbers[name]] = size, phase / harmonic
+        terms.append((harmonic, row))
+    return Harmonics(period, np.array([middle.get(name, 0.0) for name in numbers]), tuple(terms), phases)
+
+
+def _settled(robot: GeneralRobot, motion: np.ndarray, options: Sequence[dict[str, Any]], period: float) -> list[Any]:
+    """Return the solutions of one round (N, order + 1, n), with the motion of springs that comes back.
+
+    Collocation on Fourier series of HARMONICS: the acceleration that the springs' equations ask for is that of their motion.
+    Newton's method with the derivatives of these equations at the first guess.
+    """
+    columns = [robot.joint_names.index(name) for name in robot.state_joints]
+    guess, N, S = np.array(robot.start), len(motion), len(columns)
+    if columns:
+        waves = [_wave(k, N, period) for k in range(2 * HARMONICS + 1)]  # with two derivatives
+        F, Fd, Fdd = (np.transpose([wave[order] for wave in waves]) for order in range(3))
+        matrix = np.einsum("ij,ab->iajb", Fdd, np.eye(S))
+        for k, (one, given) in enumerate(zip(motion, options, strict=True)):
+            stiffness, damping = _linear(robot, one, given, columns)
+            matrix[k] += np.einsum("ab,j->ajb", stiffness, F[k]) + np.einsum("ab,j->ajb", damping, Fd[k])
+        inverse = np.linalg.pinv(matrix.reshape(N * S, -1))
+        coefficients = np.zeros((2 * HARMONICS + 1, S))
+        for _ in range(ITERATIONS):
+            wanted = np.array([_accelerations(robot, one, given, guess) for one, given in zip(motion, options, strict=True)])
+            step = (inverse @ (wanted - Fdd @ coefficients).ravel()).reshape(-1, S)
+            coefficients += step
+            motion[:, 0, columns], motion[:, 1, columns] = F @ coefficients, Fd @ coefficients
+            if np.abs(step).max() < CONVERGED:
+                break
+    found = []
+    for one, given in zip(motion, options, strict=True):
+        found.append(robot.solve(*one, **given, guess=guess))
+        guess = np.array([found[-1].positions[name][0] for name in robot.tree.joint_names])
+    return found
+
+
+def _wave(number: int, samples: int, period: float) -> list[np.ndarray]:
+    """Return a constant (number 0), a cosine (odd) or a sine (even) over one round, with its first two derivatives."""
+    w = 2.0 * np.pi / period * ((number + 1) // 2)
+    angle = w * np.arange(samples) * (period / samples) - (0.5 * np.pi if number and number % 2 == 0 else 0.0)
+    return [w**order * np.cos(angle + 0.5 * np.pi * order) for order in range(3)]
+
+
+def _accelerations(robot: GeneralRobot, motion: np.ndarray, options: Mapping[str, Any], guess: np.ndarray) -> list[float]:
+    """Accelerations of the joints with springs."""
+    found = robot.solve(*motion, stages=1, **options, guess=guess).positions
+    return [found[name][2] for name in robot.state_joints]
+
+
+def _linear(robot: GeneralRobot, motion: np.ndarray, options: Mapping[str, Any],
+            columns: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of the springs' accelerations by their positions and velocities, signs reversed."""
+    found = np.zeros((2, len(columns), len(columns)))
+    for order in range(2):
+        for k, column in enumerate(columns):
+            ends = []
+            for step in (STEP, -STEP):
+                moved = motion.copy()
+                moved[order, column] += step
+                ends.append(np.array(_accelerations(robot, moved, options, robot.start)))
+            found[order, :, k] = (ends[1] - ends[0]) / (2.0 * STEP)
+    return found[0], found[1]
+
+
+def _standing(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], positions: np.ndarray,
+              states: Sequence[BaseState]) -> np.ndarray:
+    """Return positions (N, n) with which the feet stay where they are at the middle of the motion, by Newton's method."""
+    level = BaseState()
+    found, q = positions.copy(), positions.mean(axis=0)
+    there = _places(robot, feet, q, level)
+    for k, state in enumerate(states):
+        for _ in range(20):
+            gap = _places(robot, feet, q, state) - there
+            if np.abs(gap).max() < 1e-13:
+                break
+            slope = [(_places(robot, feet, q + step, state) - _places(robot, feet, q - step, state)) / (2.0 * STEP)
+                     for step in STEP * np.eye(robot.n)]
+            q = q - np.linalg.solve(np.transpose(slope), gap)
+        found[k] = q
+    return found
+
+
+def _places(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], q: np.ndarray, base: BaseState) -> np.ndarray:
+    return np.concatenate([robot.link_pose(link, q, point, base=base).p for link, point in feet.items()])
+
+
+def _driven(velocity: Round, period: float) -> Any:
+    """Return the motion of a base on wheels, on a level floor, from its velocity (6,) along its axes."""
+    grid = np.linspace(0.0, period, 16 * SAMPLES + 1)
+    rates = np.array([velocity.derivatives(t, 1)[0] for t in grid])
+    heading = _integral(rates[:, 5], grid)
+    c, s = np.cos(heading), np.sin(heading)
+    x, y = _integral(c * rates[:, 0] - s * rates[:, 1], grid), _integral(s * rates[:, 0] + c * rates[:, 1], grid)
+    path = np.column_stack((x, y, heading))
+
+    def moved(t: float) -> BaseMotion:
+        rounds, since = divmod(t, period)
+        *p, yaw = (np.interp(since, grid, row) + rounds * row[-1] for row in path.T)
+        turn = (0.0, 0.0, float(np.sin(0.5 * yaw)), float(np.cos(0.5 * yaw)))
+        return base_motion_of(BaseState((*p, 0.0), turn), velocity.derivatives(t, 3))
+
+    return moved
+
+
+def _integral(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    return np.concatenate(([0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(grid))))
+
+
+# ---------------------------------------------------------------------- what must be true
+
+
+def play(robot: AnyRobot, player: Player, seconds: float, rate: float) -> tuple[DemoRecording, Heard]:
+    """Return what dynamics_node would publish, by the library."""
+    assert isinstance(robot, GeneralRobot)
+    t = np.arange(int(seconds * rate)) * round(1e9 / rate)
+    given: dict[str, Any]
+    rows: dict[str, list[Any]] = {name: [] for name in ("motion", "torques", "states", "base", "forces", "force_rates")}
+    columns = [player.joint_names.index(name) for name in robot.joint_names]
+    motors = [player.joint_names.index(name) for name in robot.motor_joints.values()]
+    guess = robot.start
+    for time in t * 1e-9:
+        motion, given = player.motion(time), {"guess": guess}
+        if player.base:
+            state, acceleration, jerk = player.base(time)
+            given["base"] = state
+            if not robot.roles.wheels:
+                given |= {"base_acceleration": acceleration, "base_jerk": jerk}
+        if motors:
+            names = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
+            given |= {name: part[motors] for name, part in zip(names, motion, strict=True)}
+        found = robot.solve(*(part[columns] for part in motion), **given)
+        guess = np.array([found.positions[name][0] for name in robot.tree.joint_names])
+        rows["motion"].append([part[columns] for part in motion])
+        rows["torques"].append(robot.torques(found))
+        rows["states"].append(np.concatenate(motion[:2]))
+        for k, name in enumerate(("forces", "force_rates")):
+            rows[name].append([found.multipliers[one][k] for one in robot.constraints])
+        if player.base:
+            wrench = [found.efforts[name][0] if name in found.efforts else 0.0
+                      for name in ("base x", "base y", "base z", "base rx", "base ry", "base rz")]
+            velocity = state.velocity if not robot.roles.wheels else found.base[0]
+            rows["base"].append([*state.position, *state.quaternion, *velocity, *np.zeros(12), *wrench])
+    motions, torques = np.array(rows["motion"]), np.array(rows["torques"])
+    heard = {name: Series(t, np.array(rows[name])) for name in ("states", "base", "forces", "force_rates") if rows[name]}
+    return DemoRecording(t, *motions.swapaxes(0, 1), *torques.swapaxes(0, 1)), heard
+
+
+def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> list[Verdict]:
+    """Slopes of torques and of loop and contact forces; power."""
+    assert isinstance(robot, GeneralRobot) and heard is not None
+    found = [rate_is_derivative(recording, robot.joint_names)]
+    if robot.constraints:
+        together, (forces, rates) = paired(recording, heard["forces"], heard["force_rates"])
+        m, where = len(robot.constraints), smooth(together)
+        forces, rates = forces[:, -m:], rates[:, -m:]
+        if not robot.roles.contacts:  # whose rates are along axes that stay in the world
+            found.append(near(rates[where], slopes(together.seconds, forces)[where - 1], AGREEMENT * 5.0,
+                              "rates of loop and wheel forces are their slopes"))
+    return [*found, _power(robot, recording, heard)]
+
+
+def _power(robot: GeneralRobot, recording: DemoRecording, heard: Heard) -> Verdict:
+    """Motors and what carries the base give as much as the energy gains and dampers take."""
+    names = [*robot.tree.joint_names, *robot.motor_joints.values()]
+    series = [heard["states"], *([heard["base"]] if robot.has_moving_base else [])]
+    recording, (states, *bases) = paired(recording, *series)
+    q, qd = states[:, :len(names)], states[:, len(names):2 * len(names)]
+    columns = [names.index(name) for name in robot.joint_names]
+    turning = [names.index(robot.motor_joints.get(name, name)) for name in robot.joint_names]
+    driven = [name in robot.roles.actuated for name in robot.joint_names]
+    power = (recording.tau * qd[:, turning])[:, driven].sum(axis=1)
+    for spring in robot.roles.springs:
+        power -= spring.damping * qd[:, names.index(robot.tree.joint_names[spring.coordinate])]**2
+    given: dict[str, Any] = {"guess": q[0, :robot.tree.n]}
+    if bases:
+        (base,) = bases
+        given["base"] = BaseState(base[:, :3], base[:, 3:7] / np.linalg.norm(base[:, 3:7], axis=1)[:, None], base[:, TWIST])
+        power += (base[:, WRENCH] * base[:, TWIST]).sum(axis=1)
+    if robot.motor_joints:
+        motors = [names.index(robot.motor_joints[name]) for name in robot.elastic_joints]
+        given |= {"q_motor": q[:, motors], "qd_motor": qd[:, motors]}
+    energy = robot.energy(q[:, columns], qd[:, columns], **given).total
+    where = smooth(recording)
+    return near(power[where, None], slopes(recording.seconds, energy[:, None])[where - 1], AGREEMENT,
+                "the power of motors and base is the slope of the energy")
+
+
+# ---------------------------------------------------------------------- robots
+
+
+def _demo(name: str, motion: PlayedCombination, robot_file: str = "", urdf: str = "", **options: Any) -> RobotDemo:
+    def player() -> Player:
+        robot = made.load()
+        assert isinstance(robot, GeneralRobot)
+        return motion.player(robot)
+
+    topics = {"states": ("sensor_msgs/JointState", "joint_states")}
+    if motion.base or options.pop("moves", False):
+        topics["base"] = ("rnea_msgs/BaseDynamics", "dynamics_node/base_dynamics")
+    if options.pop("constrained", True):
+        topics |= {"forces": ("sensor_msgs/JointState", "dynamics_node/constraint_effort"),
+                   "force_rates": ("sensor_msgs/JointState", "dynamics_node/constraint_effort_rate")}
+    made = RobotDemo(name, f"urdf/{urdf or name}.urdf", f"urdf/{robot_file or name}.robot.yaml", player, checks, heard=topics,
+                     play=play, **options)
+    return made
+
+
+def _legs(*waves: tuple[str, float, int, float]) -> dict[str, tuple[float, int, float]]:
+    """Waves of the left leg, and of the right one half a round later."""
+    return {f"{side}_{name}": (size, k, phase + (0.0 if side == "left" else k * np.pi))
+            for name, size, k, phase in waves for side in ("left", "right")}
+
+
+GANTRY = {0: (0.02, 1, 0.4), 1: (0.02, 1, 1.0), 2: (0.03, 2, 0.0), 3: (0.03, 1, 2.0), 4: (0.05, 2, 0.5), 5: (0.06, 1, 0.0)}
+SWELL = {0: (0.3, 1, 0.0), 1: (0.2, 1, 0.7), 2: (0.4, 2, 1.1), 3: (0.12, 2, 0.2), 4: (0.08, 3, 0.9), 5: (0.05, 1, 0.4)}
+SWAY = {0: (0.03, 1, 0.0), 1: (0.03, 2, 0.5), 2: (0.03, 1, 1.0), 3: (0.06, 2, 0.0), 4: (0.06, 1, 0.7), 5: (0.08, 1, 1.6)}
+FEET = {f"{leg}_shank": (0.0, 0.0, -0.33) for leg in ("LF", "RF", "LH", "RH")}
+STANCE = {f"{leg}_{joint}": value for leg, sign in (("LF", 1.0), ("RF", 1.0), ("LH", -1.0), ("RH", -1.0))
+          for joint, value in (("HFE", 0.6 * sign), ("KFE", -1.2 * sign))}
+TROT = {f"{leg}_{joint}": (size, k, phase + (0.0 if leg in ("LF", "RH") else np.pi))
+        for leg in ("LF", "RF", "LH", "RH") for joint, size, k, phase in (("HAA", 0.08, 2, 0.3), ("HFE", 0.3, 1, 0.0),
+                                                                           ("KFE", 0.35, 1, 0.9))}
+
+COMBINATIONS = (
+    _demo("biped", PlayedCombination(
+        "a biped that hangs on a gantry and walks in the air", 3.0,
+        _legs(("hip_roll", 0.08, 1, 0.2), ("hip_yaw", 0.06, 1, 1.2), ("hip_pitch", 0.25, 1, 0.0), ("knee_joint", 0.2, 1, 1.4),
+              ("toe", 0.25, 2, 0.5)), {}, GANTRY, {}), instants=(0.0, 1.5), view=(12.0, -60.0)),
+    _demo("ship_arm", PlayedCombination(
+        "an arm on a ship in a swell", 6.0,
+        {"yaw": (0.5, 1, 0.0), "shoulder": (0.4, 2, 0.6), "elbow": (0.4, 2, 1.9), "wrist_roll": (0.5, 3, 0.2),
+         "wrist_pitch": (0.5, 2, 1.0), "tool_roll": (0.6, 3, 0.0)}, {"shoulder": 0.3, "elbow": 0.6}, SWELL, {}),
+        constrained=False, instants=(0.0, 1.2), view=(18.0, -60.0)),
+    _demo("wheeled_arm", PlayedCombination(
+        "a vehicle with an arm that winds to and fro", 6.0,
+        {"left_wheel_joint": (4.0, 1, 0.0), "right_wheel_joint": (4.0, 1, 0.5), "turret_joint": (0.6, 2, 0.0),
+         "shoulder": (0.4, 2, 0.8), "elbow": (0.5, 3, 0.1), "wrist": (0.5, 3, 1.3)}, {"shoulder": 0.3, "elbow": 0.4}, {}, {}),
+        moves=True, parameters={"base.motion_source": "free"}, instants=(0.0, 1.5), view=(18.0, -60.0)),
+    _demo("quadruped_stance", PlayedCombination(
+        "a quadruped that stands on four feet and sways", 4.0, {}, STANCE, SWAY, FEET),
+        robot_file="quadruped", urdf="quadruped", instants=(0.0, 2.0), view=(15.0, -60.0)),
+    _demo("elastic_quadruped", PlayedCombination(
+        "a quadruped with elastic joints that trots in the air", 3.0, TROT, STANCE, GANTRY, {}),
+        urdf="quadruped", constrained=False, instants=(0.0, 1.5), view=(15.0, -60.0)),
+)

@@ -1,0 +1,191 @@
+"""Write the URDFs of demos whose links are rods and boxes of even density: python urdf/generate.py
+
+biped       after Cassie of Agility Robotics: layout, link lengths, masses and springs rounded from its published MuJoCo model
+            (github.com/osudrl/cassie-mujoco-sim); rods and shapes simplified
+ankles      a humanoid's legs whose ankles are moved by two motors on each shin through rods; numbers chosen here
+ship_arm    an arm of six joints on the deck of a ship; numbers chosen here
+wheeled_arm a differential drive with an arm of four joints; numbers chosen here
+quadruped   legs of three joints, about the size and mass of ANYmal C (50 kg, ANYbotics data sheet); numbers rounded here
+
+What a URDF cannot say is in the robot files beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+GREY, DARK, LIGHT, BLUE, ORANGE = "0.45 0.47 0.50", "0.15 0.16 0.18", "0.85 0.85 0.83", "0.12 0.30 0.55", "0.80 0.40 0.10"
+HERE = Path(__file__).resolve().parent
+
+
+def text(numbers) -> str:
+    return " ".join(f"{round(float(x), 9) + 0.0:.9g}" for x in numbers)
+
+
+class Robot:
+    """URDF under construction."""
+
+    def __init__(self, name: str, about: str):
+        self._name, self._about, self._parts = name, about, []
+
+    def box(self, name: str, mass: float, size, center=(0.0, 0.0, 0.0), colour: str = GREY) -> str:
+        """Add a link that is a box."""
+        a, b, c = (float(x)**2 for x in size)
+        self._link(name, mass, center, (0.0, 0.0, 0.0), [mass / 12.0 * x for x in (b + c, a + c, a + b)],
+                   f'<box size="{text(size)}"/>', colour)
+        return name
+
+    def rod(self, name: str, mass: float, start, end, radius: float = 0.02, colour: str = GREY) -> str:
+        """Add a link that is a cylinder between two points."""
+        start, end = np.array(start, dtype=float), np.array(end, dtype=float)
+        length = float(np.linalg.norm(end - start))
+        x, y, z = (end - start) / length
+        across = mass * (3.0 * radius**2 + length**2) / 12.0
+        self._link(name, mass, 0.5 * (start + end), (0.0, math.atan2(math.hypot(x, y), z), math.atan2(y, x)),
+                   (across, across, 0.5 * mass * radius**2), f'<cylinder radius="{radius:g}" length="{length:.9g}"/>', colour)
+        return name
+
+    def cross(self, name: str) -> str:
+        """Add a link without mass, as in a universal joint."""
+        self._parts.append(f'''  <link name="{name}">
+    <visual><geometry><sphere radius="0.015"/></geometry><material name=""><color rgba="{DARK} 1"/></material></visual>
+  </link>''')
+        return name
+
+    def _link(self, name, mass, xyz, rpy, inertia, shape, colour):
+        origin = f'<origin xyz="{text(xyz)}" rpy="{text(rpy)}"/>'
+        moments = " ".join(f'i{axis}{axis}="{value:.6g}"' for axis, value in zip("xyz", inertia))
+        self._parts.append(f'''  <link name="{name}">
+    <inertial>{origin}<mass value="{mass:g}"/><inertia {moments} ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual>{origin}<geometry>{shape}</geometry><material name=""><color rgba="{colour} 1"/></material></visual>
+  </link>''')
+
+    def joint(self, name: str, parent: str, child: str, xyz, axis: str, limits=(-3.0, 3.0, 200.0, 12.0)) -> None:
+        """Add a revolute joint about x, y or z; limits: lower and upper [rad] (0 0: none), effort [N m], velocity [rad/s]."""
+        lower, upper, effort, velocity = limits
+        vector, kind = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}[axis], "revolute" if lower < upper else "continuous"
+        self._parts.append(f'''  <joint name="{name}" type="{kind}">
+    <parent link="{parent}"/><child link="{child}"/><origin xyz="{text(xyz)}"/><axis xyz="{vector}"/>
+    <limit lower="{lower:g}" upper="{upper:g}" effort="{effort:g}" velocity="{velocity:g}"/>
+  </joint>''')
+
+    def text(self) -> str:
+        about = f"  {self._about}\n  Written by urdf/generate.py; what a URDF cannot say is in the robot file beside it."
+        body = "\n".join(self._parts)
+        return f'<?xml version="1.0"?>\n<!--\n{about}\n-->\n<robot name="{self._name}">\n{body}\n</robot>\n'
+
+
+def biped() -> Robot:
+    """At zero all loops are closed. Points of a leg in the plane x z, from the hip's pitch axis."""
+    robot = Robot("biped", "A biped with loops and springs, after Cassie of Agility Robotics, masses and lengths rounded.")
+    knee, shin, tarsus = np.array([0.12, 0, -0.02]), np.array([0.06, 0, -0.05]), np.array([-0.30, 0, -0.31])
+    heel, end, foot = np.array([-0.01, 0, -0.03]), np.array([-0.10, 0, -0.01]), np.array([0.12, 0, -0.39])
+    crank, arm = np.array([0.02, 0, -0.065]), 0.055 * np.array([-0.956, 0, -0.294])
+    robot.box("pelvis", 10.3, (0.18, 0.22, 0.16), (0.0, 0.0, 0.08), BLUE)
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        rod = np.array([0.0, 0.045 * sign, 0.0])
+        reach = knee + shin + tarsus + heel + end - rod
+        for name, mass, start, stop, radius, colour in (
+                ("hip", 1.8, (-0.04, 0, -0.01), (0.04, 0, -0.01), 0.062, DARK),
+                ("yaw", 1.2, (0, 0, 0), (0, 0, -0.09), 0.045, GREY), ("thigh", 5.5, (0, 0, 0), knee, 0.06, DARK),
+                ("knee", 0.76, (0, 0, 0), shin, 0.03, GREY), ("shin", 0.58, (0, 0, 0), tarsus, 0.018, ORANGE),
+                ("tarsus", 0.78, (0, 0, 0), foot, 0.02, GREY), ("heel", 0.13, (0, 0, 0), end, 0.012, ORANGE),
+                ("rod", 0.16, (0, 0, 0), reach, 0.008, LIGHT), ("crank", 0.13, (0, 0, 0), arm, 0.012, DARK),
+                ("plantar_rod", 0.12, (0, 0, 0), foot - crank, 0.007, LIGHT),
+                ("foot", 0.15, (-0.08, 0, -0.01), (0.09, 0, -0.01), 0.015, DARK)):
+            robot.rod(f"{side}_{name}", mass, start, stop, radius, colour)
+        robot.cross(f"{side}_rod_cross")
+        for name, parent, child, xyz, axis, effort in (
+                ("hip_roll", "pelvis", "hip", (0.02, 0.135 * sign, 0.0), "x", 112.5),
+                ("hip_yaw", "hip", "yaw", (0, 0, -0.07), "z", 112.5),
+                ("hip_pitch", "yaw", "thigh", (0, 0, -0.09), "y", 195.2), ("knee_joint", "thigh", "knee", knee, "y", 195.2),
+                ("shin_spring", "knee", "shin", shin, "y", 400.0), ("tarsus_joint", "shin", "tarsus", tarsus, "y", 400.0),
+                ("heel_spring", "tarsus", "heel", heel, "y", 400.0), ("rod_pitch", "thigh", "rod_cross", rod, "y", 400.0),
+                ("rod_roll", "rod_cross", "rod", (0, 0, 0), "x", 400.0), ("toe", "tarsus", "crank", crank, "y", 45.0),
+                ("plantar_joint", "crank", "plantar_rod", arm, "y", 400.0),
+                ("foot_joint", "tarsus", "foot", foot, "y", 400.0)):
+            parent = parent if parent == "pelvis" else f"{side}_{parent}"
+            robot.joint(f"{side}_{name}", parent, f"{side}_{child}", xyz, axis, (-2.5, 2.5, effort, 12.0))
+    return robot
+
+
+def ankles() -> Robot:
+    """At zero all loops are closed: rods are vertical, 0.09 m behind the ankles."""
+    robot = Robot("ankles", "Legs of a humanoid whose ankles are moved by two motors on each shin, through rods.")
+    robot.box("pelvis", 25.0, (0.2, 0.3, 0.3), (0.0, 0.0, 0.15), BLUE)
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        robot.rod(f"{side}_thigh", 6.0, (0, 0, 0), (0, 0, -0.4), 0.05, GREY)
+        robot.rod(f"{side}_shin", 3.0, (0, 0, 0), (0, 0, -0.4), 0.05, GREY)
+        robot.cross(f"{side}_ankle")
+        robot.box(f"{side}_foot", 1.2, (0.24, 0.1, 0.06), (0.03, 0.0, -0.04), DARK)
+        robot.joint(f"{side}_hip_pitch", "pelvis", f"{side}_thigh", (0.0, 0.12 * sign, 0.0), "y")
+        robot.joint(f"{side}_knee", f"{side}_thigh", f"{side}_shin", (0, 0, -0.4), "y")
+        robot.joint(f"{side}_ankle_pitch", f"{side}_shin", f"{side}_ankle", (0, 0, -0.4), "y")
+        robot.joint(f"{side}_ankle_roll", f"{side}_ankle", f"{side}_foot", (0, 0, 0), "x")
+        for way, y in (("inner", -0.05 * sign), ("outer", 0.05 * sign)):
+            name = f"{side}_{way}"
+            robot.rod(f"{name}_crank", 0.15, (0, 0, 0), (-0.06, 0, 0), 0.012, DARK)
+            robot.cross(f"{name}_cross")
+            robot.rod(f"{name}_rod", 0.12, (0, 0, 0), (0, 0, -0.3), 0.008, LIGHT)
+            robot.joint(f"{name}_motor", f"{side}_shin", f"{name}_crank", (-0.03, y, -0.1), "y", (-1.0, 1.0, 80.0, 15.0))
+            robot.joint(f"{name}_rod_pitch", f"{name}_crank", f"{name}_cross", (-0.06, 0, 0), "y")
+            robot.joint(f"{name}_rod_roll", f"{name}_cross", f"{name}_rod", (0, 0, 0), "x")
+    return robot
+
+
+def ship_arm() -> Robot:
+    robot = Robot("ship_arm", "An arm of six joints on the deck of a ship.")
+    robot.box("deck", 400.0, (1.6, 1.2, 0.1), (0.0, 0.0, -0.05), LIGHT)
+    links = (("turret", 30.0, (0, 0, 0), (0, 0, 0.35), 0.12), ("upper_arm", 25.0, (0, 0, 0), (0, 0, 0.8), 0.07),
+             ("forearm", 15.0, (0, 0, 0), (0.7, 0, 0), 0.055), ("wrist", 5.0, (0, 0, 0), (0.12, 0, 0), 0.05),
+             ("hand", 3.0, (0, 0, 0), (0.1, 0, 0), 0.045), ("tool", 4.0, (0, 0, 0), (0.15, 0, 0.05), 0.03))
+    joints = (("yaw", (0, 0, 0), "z", 900.0), ("shoulder", (0, 0, 0.35), "y", 900.0), ("elbow", (0, 0, 0.8), "y", 500.0),
+              ("wrist_roll", (0.7, 0, 0), "x", 120.0), ("wrist_pitch", (0.12, 0, 0), "y", 120.0),
+              ("tool_roll", (0.1, 0, 0), "x", 60.0))
+    parent = "deck"
+    for k, ((link, mass, start, end, radius), (joint, xyz, axis, effort)) in enumerate(zip(links, joints)):
+        robot.rod(link, mass, start, end, radius, (BLUE, ORANGE, ORANGE, DARK, GREY, DARK)[k])
+        robot.joint(joint, parent, link, xyz, axis, (-2.8, 2.8, effort, 3.0))
+        parent = link
+    return robot
+
+
+def wheeled_arm() -> Robot:
+    robot = Robot("wheeled_arm", "A differential drive with a castor and an arm of four joints.")
+    robot.box("chassis", 30.0, (0.7, 0.46, 0.18), (-0.05, 0.0, 0.24), BLUE)
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        robot.rod(f"{side}_wheel", 2.5, (0, -0.025, 0), (0, 0.025, 0), 0.15, DARK)
+        robot.joint(f"{side}_wheel_joint", "chassis", f"{side}_wheel", (0.0, 0.25 * sign, 0.15), "y", (0.0, 0.0, 60.0, 20.0))
+    links = (("turret", 4.0, (0, 0, 0), (0, 0, 0.15), 0.06), ("upper_arm", 3.0, (0, 0, 0), (0, 0, 0.4), 0.04),
+             ("forearm", 2.0, (0, 0, 0), (0.35, 0, 0), 0.035), ("hand", 1.0, (0, 0, 0), (0.12, 0, 0), 0.03))
+    joints = (("turret_joint", (0.15, 0, 0.33), "z"), ("shoulder", (0, 0, 0.15), "y"), ("elbow", (0, 0, 0.4), "y"),
+              ("wrist", (0.35, 0, 0), "y"))
+    parent = "chassis"
+    for k, ((link, mass, start, end, radius), (joint, xyz, axis)) in enumerate(zip(links, joints)):
+        robot.rod(link, mass, start, end, radius, (DARK, ORANGE, ORANGE, GREY)[k])
+        robot.joint(joint, parent, link, xyz, axis, (-2.8, 2.8, 80.0, 4.0))
+        parent = link
+    return robot
+
+
+def quadruped() -> Robot:
+    robot = Robot("quadruped", "A quadruped with legs of three joints, of about the size and mass of ANYmal C.")
+    robot.box("trunk", 28.0, (0.6, 0.3, 0.2), (0.0, 0.0, 0.0), BLUE)
+    for name, x, y in (("LF", 1.0, 1.0), ("RF", 1.0, -1.0), ("LH", -1.0, 1.0), ("RH", -1.0, -1.0)):
+        robot.rod(f"{name}_hip", 2.0, (-0.05, 0, 0), (0.05, 0, 0), 0.065, DARK)
+        robot.rod(f"{name}_thigh", 2.8, (0, 0, 0), (0, 0.05 * y, -0.32), 0.04, GREY)
+        robot.rod(f"{name}_shank", 0.7, (0, 0, 0), (0, 0, -0.33), 0.025, LIGHT)
+        robot.joint(f"{name}_HAA", "trunk", f"{name}_hip", (0.32 * x, 0.12 * y, 0.0), "x", (-0.8, 0.8, 80.0, 8.0))
+        robot.joint(f"{name}_HFE", f"{name}_hip", f"{name}_thigh", (0.0, 0.1 * y, 0.0), "y", (-2.0, 2.0, 80.0, 8.0))
+        robot.joint(f"{name}_KFE", f"{name}_thigh", f"{name}_shank", (0, 0.05 * y, -0.32), "y", (-2.6, 2.6, 80.0, 8.0))
+    return robot
+
+
+ROBOTS = {make.__name__: make for make in (biped, ankles, ship_arm, wheeled_arm, quadruped)}
+
+if __name__ == "__main__":
+    for name, make in ROBOTS.items():
+        (HERE / f"{name}.urdf").write_text(make().text(), encoding="utf-8")
