@@ -137,6 +137,17 @@ def test_every_state_is_painted(app, panel, joints, dark):
         app.setPalette(before)
 
 
+@pytest.mark.parametrize("width", [260, 1200])
+def test_the_legend_of_the_chart_shows_every_row_in_any_width(panel, width):
+    shown(panel, robot(6))
+    chart = panel.chart
+    chart.resize(width, 200)
+    entries, height = chart.legend(chart.fontMetrics(), chart.rows)
+    assert [text for _, text, place in entries if place is not None] == [f"joint{k}" for k in range(1, 7)]
+    assert all(box.right() <= width and box.bottom() <= height for box, *_ in entries)
+    assert not any(one.intersects(other) for k, (one, *_) in enumerate(entries) for other, *_ in entries[:k])
+
+
 def test_the_chart_shows_the_rows_that_are_selected(app, panel):
     arm = robot(8)
     shown(panel, arm, *(sample(arm, time, effort=np.sin(time)) for time in np.arange(0.0, 5.0, 0.01)))

@@ -14,7 +14,10 @@ from rnea_rqt.widgets.theme import Theme, theme
 
 SPANS = (5.0, 10.0, 20.0, 60.0)  # s, to choose from
 TICK = "−0.00005"  # the longest that stands beside the chart
+SWATCH = 23.0  # px, line and gap before the text of a legend entry
 STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine)  # when the colours are used up
+
+LegendEntry = tuple[QtCore.QRectF, str, int | None]  # box, text, number of the curve (None: the title)
 
 
 class StripChart(QtWidgets.QWidget):
@@ -50,8 +53,9 @@ class StripChart(QtWidgets.QWidget):
     def _paint(self, painter: QtGui.QPainter, colours: Theme) -> None:
         metrics = painter.fontMetrics()
         left, line = metrics.horizontalAdvance(TICK), metrics.height()
-        area = QtCore.QRectF(self.rect()).adjusted(left + 6, line + 10, -12, -line - 6)
         rows = [row for row in self.rows if row < len(self._robot.rows)]
+        legend, height = self.legend(metrics, rows)
+        area = QtCore.QRectF(self.rect()).adjusted(left + 6, height + 6, -12, -line - 6)
         curves = {row: self.history.curves(self.quantity, row, self.span, int(area.width())) for row in rows}
         least, most = bounds([curve for some in curves.values() for curve in some])
         frame = QtGui.QTransform.fromTranslate(area.right(), area.bottom())
@@ -60,7 +64,7 @@ class StripChart(QtWidgets.QWidget):
         self._paint_grid(painter, area, frame, (least, most), colours)
         for place, row in enumerate(rows):
             self._paint_row(painter, frame, row, curves[row], (least, most), self._pen(place, colours))
-        self._paint_legend(painter, rows, colours)
+        self._paint_legend(painter, legend, colours)
 
     def _pen(self, place: int, colours: Theme) -> QtGui.QPen:
         count = len(colours.curves)
@@ -94,19 +98,30 @@ class StripChart(QtWidgets.QWidget):
             if shown[0] <= limit <= shown[1] and limit:
                 painter.drawLine(frame.map(QtCore.QPointF(-self.span, limit)), frame.map(QtCore.QPointF(0.0, limit)))
 
-    def _paint_legend(self, painter, rows, colours) -> None:
-        quantity, x, height = QUANTITIES[self.quantity], 8.0, painter.fontMetrics().height() + 4.0
+    def legend(self, metrics: QtGui.QFontMetrics, rows: list[int]) -> tuple[list[LegendEntry], float]:
+        """Return the entries, on as many lines as they need, and the height of all."""
+        quantity, height = QUANTITIES[self.quantity], metrics.height() + 4.0
         units = dict.fromkeys(self._robot.unit(self.quantity, row) for row in rows)
-        for text, pen in [(" ".join(filter(None, (quantity.title, f"[{', '.join(units)}]" if any(units) else ""))), None),
-                          *((self._robot.rows[row], self._pen(place, colours)) for place, row in enumerate(rows))]:
-            if pen:
-                painter.setPen(pen)
-                painter.drawLine(QtCore.QPointF(x, 2.0 + height / 2.0), QtCore.QPointF(x + 18.0, 2.0 + height / 2.0))
-                x += 23.0
+        title = " ".join(filter(None, (quantity.title, f"[{', '.join(units)}]" if any(units) else "")))
+        found: list[LegendEntry] = []
+        x, y = 8.0, 2.0
+        for text, place in [(title, None), *((self._robot.rows[row], place) for place, row in enumerate(rows))]:
+            width = metrics.horizontalAdvance(text) + 4.0 + (0.0 if place is None else SWATCH)
+            if found and x + width > self.width():
+                x, y = 8.0, y + height
+            found.append((QtCore.QRectF(x, y, width, height), text, place))
+            x += width + 10.0
+        return found, y + height
+
+    def _paint_legend(self, painter, legend, colours) -> None:
+        for box, text, place in legend:
+            if place is not None:
+                painter.setPen(self._pen(place, colours))
+                y = box.center().y()
+                painter.drawLine(QtCore.QPointF(box.left(), y), QtCore.QPointF(box.left() + SWATCH - 5.0, y))
+                box = box.adjusted(SWATCH, 0.0, 0.0, 0.0)
             painter.setPen(colours.text)
-            width = float(painter.fontMetrics().horizontalAdvance(text))
-            painter.drawText(QtCore.QRectF(x, 2.0, width + 4.0, height), Qt.AlignmentFlag.AlignVCenter, text)
-            x += width + 14.0
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, text)
 
 
 def bounds(curves: list[Curve]) -> tuple[float, float]:
