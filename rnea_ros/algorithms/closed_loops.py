@@ -14,6 +14,7 @@ linear equations are solved by the caller, who knows which of them are redundant
 
 from __future__ import annotations
 
+from functools import partial
 from math import comb
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from ..algebra.arrays import Array
 from ..algebra.taylor import Jet, derivative, jets
-from ..algebra.vectors import cross
+from ..algebra.vectors import cross, skew
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from .kinematics import ORIGIN, within
@@ -87,33 +88,128 @@ class Closure:
         return [value for _, gaps in self.parts for value in gaps(*at)]
 
 
-def closure(model, cuts):
+class TreeClosure(Closure):
     """Closure phi(q) of a tree; phi(q, pose) of legs and a platform, whose pose is given in frame 0.
 
     The poses of both ends of a cut joint are computed from the lowest common ancestor of its two branches: joints that
     move both ends alike do not appear, so the Jacobian has its structural zeros also where loops stand on one another.
+    Branches that begin alike share their poses.
     """
-    return Closure([_part(model, cut) for cut in cuts])
+
+    def __init__(self, model, cuts):
+        self.model, self.cuts = model, tuple(cuts)
+        self._branches = [_branches(model, cut) for cut in self.cuts]
+        self.variables = [sorted({model.links[k].coordinate for k in one + two} - {NO_COORDINATE})
+                          for one, two in self._branches]
+        super().__init__((variables, partial(self._gaps, number)) for number, variables in enumerate(self.variables))
+
+    def __call__(self, q, platform=ORIGIN):
+        ends = self._ends(q, platform)
+        return [value for cut, (one, two) in zip(self.cuts, ends, strict=True) for value in gap(cut.type, one[-1], two[-1])]
+
+    def _gaps(self, number, q, platform=ORIGIN):
+        (one, two), = self._ends(q, platform, [number])
+        return gap(self.cuts[number].type, one[-1], two[-1])
+
+    def _ends(self, q, platform, numbers=None):
+        """For each cut joint and each of its ends, the poses along the branch and that of the end."""
+        made: dict[tuple[int, ...], Any] = {}
+        found = []
+        for number in range(len(self.cuts)) if numbers is None else numbers:
+            cut, ends = self.cuts[number], []
+            for branch, frame in zip(self._branches[number], (cut.first, cut.second), strict=True):
+                poses, pose = [], platform if frame.link == PLATFORM else ORIGIN
+                for i, k in enumerate(branch):
+                    if branch[:i + 1] not in made:
+                        link = self.model.links[k]
+                        variable = link.offset if link.coordinate == NO_COORDINATE else (
+                            q[link.coordinate] * link.multiplier + link.offset)
+                        made[branch[:i + 1]] = within(pose, mdh.pose(link, variable))
+                    pose = made[branch[:i + 1]]
+                    poses.append(pose)
+                ends.append([*poses, within(pose, (frame.R, frame.P))])
+            found.append(ends)
+        return found
+
+    def reactions(self, multipliers, q, platform=ORIGIN):
+        """Return `reactions` of the cut joints at positions q; multipliers that are plain zeros exert nothing."""
+        found, rest = [], list(multipliers)
+        for cut, (one, two) in zip(self.cuts, self._ends(q, platform), strict=True):
+            own, rest = rest[:len(HELD[cut.type])], rest[len(HELD[cut.type]):]
+            if any(not isinstance(value, float) or value != 0.0 for value in own):
+                found += exerted(cut, one[-1], two[-1], own)
+        return found
+
+    def jacobian(self, q, platform=ORIGIN, moved=()):
+        """Return phi (m,), and for each cut joint its rows by `variables`, then by steps of the platform.
+
+        moved: steps of the platform, as axes (sigma, z (3,), o (3,)): along z, or about z through the point o
+
+        A joint with axis z through o moves the second end, at p2, by z x (p2 - o), and against the first end by as much; the
+        components along an axis e of the first end change by z . ((p2 - o) x e), rotations by `_turn` or `_tilt`.
+        """
+        values, blocks = [], []
+        for cut, branches, variables, ends in zip(self.cuts, self._branches, self.variables, self._ends(q, platform),
+                                                  strict=True):
+            one, two = (poses[-1] for poses in ends)
+            values.append(gap(cut.type, one, two))
+            columns = {k: np.zeros(len(values[-1])) for k in variables}
+            slopes = _slopes(cut.type, one, two)
+            for sign, branch, poses in ((-1.0, branches[0], ends[0]), (1.0, branches[1], ends[1])):
+                for k, (R, o) in zip(branch, poses, strict=False):
+                    link = self.model.links[k]
+                    if link.coordinate != NO_COORDINATE:
+                        step = slopes(link.sigma, R[:, 2], o) * (sign * link.multiplier)
+                        columns[link.coordinate] = columns[link.coordinate] + step
+            turned = 1.0 if cut.second.link == PLATFORM else -1.0
+            steps = [slopes(*axis) * turned for axis in moved]
+            blocks.append(np.transpose([*columns.values(), *steps]))
+        return np.concatenate(values), blocks
 
 
-def _part(model, cut):
+def closure(model, cuts):
+    """Return the TreeClosure of a tree."""
+    return TreeClosure(model, cuts)
+
+
+def _slopes(joint_type, one, two):
+    """Return a function of a joint's axis (sigma, z, o): the change of the gaps while it moves the second end."""
+    R = one[0].T @ two[0]
+    held = HELD[joint_type]
+    rotation = _turn if 5 in held else _tilt if 3 in held else None
+    moments = []
+    if rotation is not None:  # rows of d rotation / d (turn of the second end), along the axes that the poses are seen in
+        changes = [rotation(_lifted(R, skew(unit) @ R)) for unit in np.eye(3)]
+        moments = [one[0] @ row for row in np.transpose([[x.c[1] if isinstance(x, Jet) else 0.0 for x in change]
+                                                         for change in changes])]
+
+    def slopes(sigma, z, o):
+        lever, found = two[1] - o, []
+        for k in held:
+            if k < 3:
+                e = one[0][:, k]
+                found.append(e @ z if sigma == mdh.PRISMATIC else cross(lever, e) @ z)
+            else:
+                found.append(0.0 if sigma == mdh.PRISMATIC else moments[k - 3] @ z)
+        return np.array(found)
+
+    return slopes
+
+
+def _lifted(values, rates):
+    """Array of series of order 1."""
+    found = np.empty(np.shape(values), dtype=object)
+    for index in np.ndindex(found.shape):
+        found[index] = Jet([values[index], rates[index]])
+    return found
+
+
+def _branches(model, cut):
+    """Links from below the lowest common ancestor to each of the two ends."""
     one, two = _branch(model, cut.first.link), _branch(model, cut.second.link)
     while one and two and one[0] == two[0]:
         one, two = one[1:], two[1:]
-    variables = sorted({model.links[k].coordinate for k in one + two} - {NO_COORDINATE})
-
-    def gaps(q, platform=ORIGIN):
-        ends = []
-        for branch, frame in ((one, cut.first), (two, cut.second)):
-            pose = platform if frame.link == PLATFORM else ORIGIN
-            for k in branch:
-                link = model.links[k]
-                variable = 0.0 if link.coordinate == NO_COORDINATE else q[link.coordinate] * link.multiplier + link.offset
-                pose = within(pose, mdh.pose(link, variable))
-            ends.append(within(pose, (frame.R, frame.P)))
-        return gap(cut.type, *ends)
-
-    return variables, gaps
+    return tuple(one), tuple(two)
 
 
 def _branch(model, k):
@@ -129,10 +225,15 @@ def _branch(model, k):
 
 
 def jacobian(phi, q):
-    """Return phi(q) and d phi / d q, by series in s along a unit step of each coordinate.
+    """Return phi(q) and d phi / d q.
 
-    phi: any function, or a Closure, whose parts are differentiated along their own variables alone.
+    phi: any function, or a Closure, whose parts are differentiated along their own variables alone, by series in s along a
+    unit step of each coordinate; of a TreeClosure by the axes of its joints.
     """
+    if isinstance(phi, TreeClosure):
+        gaps, blocks = phi.jacobian(q)
+        return gaps, np.concatenate([spread(block, columns, len(q)) for block, columns in
+                                     zip(blocks, phi.variables, strict=True)])
     parts = phi.parts if isinstance(phi, Closure) else [(range(len(q)), phi)]
     values, rows = [], []
     for variables, part in parts:
@@ -294,13 +395,21 @@ def reactions(cuts, poses, multipliers):
     """
     found, rest = [], list(multipliers)
     for cut in cuts:
-        held, six = HELD[cut.type], [0.0] * 6
-        for component in held:
-            six[component] = rest.pop(0)
-        force, moment = np.array(six[:3]), np.array(six[3:])
+        own, rest = rest[:len(HELD[cut.type])], rest[len(HELD[cut.type]):]
         one, two = (within(poses[frame.link], (frame.R, frame.P)) for frame in (cut.first, cut.second))
-        R, p = one[0].T @ two[0], one[0].T @ (two[1] - one[1])
-        for frame, f, n in ((cut.first, -force, -moment - cross(p, force)), (cut.second, R.T @ force, R.T @ moment)):
-            f = frame.R @ f
-            found.append((frame.link, np.concatenate((f, frame.R @ n + cross(frame.P, f)))))
+        found += exerted(cut, one, two, own)
+    return found
+
+
+def exerted(cut, one, two, multipliers):
+    """The two entries of `reactions` of one cut joint. one, two: poses of its ends, seen from anywhere."""
+    six: list[Any] = [0.0] * 6
+    for component, value in zip(HELD[cut.type], multipliers, strict=True):
+        six[component] = value
+    force, moment = np.array(six[:3]), np.array(six[3:])
+    R, p = one[0].T @ two[0], one[0].T @ (two[1] - one[1])
+    found = []
+    for frame, f, n in ((cut.first, -force, -moment - cross(p, force)), (cut.second, R.T @ force, R.T @ moment)):
+        f = frame.R @ f
+        found.append((frame.link, np.concatenate((f, frame.R @ n + cross(frame.P, f)))))
     return found

@@ -26,12 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algebra.taylor import Jet, derivative
 from ..algebra.vectors import ZERO, Z, cross, skew
 from ..model import mdh
 from ..model.tree import Model
 from . import mass_matrix
-from .closed_loops import HELD, PLATFORM, Cut, closure, reactions
+from .closed_loops import HELD, PLATFORM, Cut, closure
 from .coordinates import from_links, to_links
 from .joint_dynamics import joint_dynamics, with_motors
 from .joint_wrenches import in_urdf_frame, moving
@@ -118,16 +117,17 @@ class EquationsOfMotion:
     # ------------------------------------------------------------------ dynamics
 
     def dynamics(self, R: Any, rates: Rates, wrenches: Mapping[int, Any] | None = None, world_wrenches: Sequence[Any] = (),
-                 only_gravity: bool = False) -> list[Any]:
+                 only_gravity: bool = False, constraint_wrenches: Sequence[Any] = ()) -> list[Any]:
         """Return RNEA + friction - springs of each coordinate, [N, N m]: the efforts of a motion without constraints.
 
         wrenches       : {link number: (6,)} BY the environment ON the link about its frame's origin, in the link's frame [N,
                          N m]
         world_wrenches : [(link number, point (3,) in the link's frame, (6,) about it along the world's axes)]
         only_gravity   : at rest, without friction, springs and loads
+        constraint_wrenches : [(link number, (6,))], as `wrenches`
         """
         model, b = self.model, self.base
-        forces, moments, turning = self._link_forces(R, rates, wrenches, world_wrenches, only_gravity)
+        forces, moments, turning = self._link_forces(R, rates, wrenches, world_wrenches, only_gravity, constraint_wrenches)
         qd, qdd = (to_links(model, y[self.joints]) for y in rates[1:])
         efforts: list[Any] = [0.0] * len(forces)
         for k, link in enumerate(model.links[1:], start=1):
@@ -154,16 +154,24 @@ class EquationsOfMotion:
 
         What cut joints, contacts and wheels exert by their multipliers acts on the links as loads do. Constraints must hold.
         """
-        poses, held = [*base_poses(self.model, rates.x[self.joints]), self._world(R, p)], self.holonomic  # WORLD is the last
-        pushed = [(k, six) for k, six in reactions(self._anchored(anchors), poses, multipliers[:held]) if k != WORLD]
+        pushed = self._constraint_wrenches(R, p, rates.x, multipliers, anchors)
+        forces, moments, _ = self._link_forces(R, rates, wrenches, world_wrenches, constraint_wrenches=pushed)
+        return [in_urdf_frame(self.model, k, np.concatenate((forces[k], moments[k]))) for k in moving(self.model)]
+
+    def _constraint_wrenches(self, R, p, x, multipliers, anchors):
+        """[(link number, (6,))] that cut joints, contacts and wheels exert, about the frame's origin and seen in it."""
+        q, held, pushed = x[self.joints], self.holonomic, []
+        if self.cuts:
+            phi = closure(self.model, self._anchored(anchors))
+            pushed = [(k, six) for k, six in phi.reactions(multipliers[:held], q, self._world(R, p)) if k != WORLD]
         rest = list(multipliers[held:])
+        poses = base_poses(self.model, q) if self.wheels else []
         for wheel in self.wheels:
-            turn = poses[wheel.link][0]
+            turn = poses[wheel.link].R
             point, directions = self.touch(wheel, R @ turn if self.base else turn)
             force = sum(directions[DIRECTIONS.index(way)] * rest.pop(0) for way in wheel.holds)
             pushed.append((wheel.link, np.concatenate((force, cross(point, force)))))
-        forces, moments, _ = self._link_forces(R, rates, wrenches, world_wrenches, constraint_wrenches=pushed)
-        return [in_urdf_frame(self.model, k, np.concatenate((forces[k], moments[k]))) for k in moving(self.model)]
+        return pushed
 
     def _link_forces(self, R, rates, wrenches=None, world_wrenches=(), only_gravity=False, constraint_wrenches=()):
         """Force and moment (3,) that each link's antecedent exerts on it, in its frame, (22)-(28), and what `_rotors`
@@ -281,14 +289,16 @@ class EquationsOfMotion:
         """Return J (m, N): d phi / d x of cut joints and contacts, then A of wheels. Structural zeros are floats."""
         q, N, b = x[self.joints], len(self.coordinates), self.base
         J = np.zeros((self.holonomic, N), dtype=object)
-        world, row = self._world(R, p), 0
-        cuts = self._anchored([_still(anchor) for anchor in anchors])
-        for cut, (variables, gaps) in zip(cuts, closure(self.model, cuts).parts if cuts else (), strict=True):
-            held = slice(row, row := row + len(HELD[cut.type]))
-            for k in variables:
-                J[held, b + k] = derivative(gaps({i: Jet([q[i], float(i == k)]) for i in variables}, _still(world)), 1)
-            for k in range(b if WORLD in (cut.first.link, cut.second.link) else 0):
-                J[held, k] = derivative(gaps({i: Jet([q[i], 0.0]) for i in variables}, _moved_away(world, k)), 1)
+        row = 0
+        if self.cuts:
+            phi = closure(self.model, self._anchored(anchors))
+            axes = [(sigma, -unit, ZERO) for sigma in (mdh.PRISMATIC, mdh.REVOLUTE) for unit in np.eye(3)] if b else []
+            blocks = phi.jacobian(q, self._world(R, p), axes)[1]
+            for cut, variables, block in zip(self.cuts, phi.variables, blocks, strict=True):
+                held = slice(row, row := row + len(block))
+                J[held, [b + k for k in variables]] = block[:, :len(variables)]
+                if WORLD in (cut.first.link, cut.second.link):  # the world moves against the base
+                    J[held, :b] = block[:, len(variables):]
         return np.concatenate((J, self._rolling(R, x))) if self.wheels else J
 
     def _anchored(self, anchors):
@@ -334,11 +344,13 @@ class EquationsOfMotion:
 
     def rows(self, R: Any, p: Any, rates: Rates, multipliers: Any, tau: Any, anchors: Sequence[Any] = (),
              **loads: Any) -> list[Any]:
-        """Return the dynamics rows with constraint forces and actuation: dynamics - J^T lambda - S tau."""
-        rows = self.dynamics(R, rates, **loads)
-        if self.constraints:
-            pull = self.constraint_jacobian(R, p, rates.x, anchors).T @ multipliers
-            rows = [row - force for row, force in zip(rows, pull, strict=True)]
+        """Return the dynamics rows with constraint forces and actuation: dynamics - J^T lambda - S tau.
+
+        Constraint forces act on the links as loads do, which is J^T lambda where the constraints hold, and its derivatives are
+        those of J^T lambda along motions that keep them.
+        """
+        pushed = self._constraint_wrenches(R, p, rates.x, multipliers, anchors) if self.constraints else ()
+        rows = self.dynamics(R, rates, constraint_wrenches=pushed, **loads)
         for k, name in enumerate(self.actuated):
             j = self.coordinates.index(name)
             rows[j] = rows[j] - tau[k]
@@ -372,23 +384,3 @@ def pose_series(R: Any, p: Any, V: Sequence[Any], order: int) -> tuple[list[Any]
         turns.append(sum(math.comb(k, i) * (turns[i] @ skew(V[k - i][3:])) for i in range(k + 1)))
         places.append(sum(math.comb(k, i) * (turns[i] @ V[k - i][:3]) for i in range(k + 1)))
     return turns, places
-
-
-def _still(pose):
-    """The pose as series of order 1 without a rate."""
-    return tuple(_lifted(values, values * 0.0) for values in pose)
-
-
-def _moved_away(pose, k):
-    """The world's pose in the base as a series, while the base moves along or turns about its axis k at unit rate."""
-    R, p = pose
-    unit = np.eye(6)[k]
-    return _lifted(R, -(skew(unit[3:]) @ R)), _lifted(p, -unit[:3] - cross(unit[3:], p))
-
-
-def _lifted(values, rates):
-    values, rates = np.asarray(values), np.asarray(rates)
-    found = np.empty(values.shape, dtype=object)
-    for index in np.ndindex(values.shape):
-        found[index] = Jet([values[index], rates[index]])
-    return found

@@ -167,7 +167,8 @@ PREAMBLE = PREAMBLE.replace("@SINE@", _polynomial(SINE)).replace("@COSINE@", _po
 
 def preamble(programs: Iterable[Program]) -> str:
     """Return what the functions of these programs call."""
-    return PREAMBLE + (SOLVES if any(program.has_blocks for program in programs) else "")
+    every = [one for program in programs for one in (program, program.iteration and program.iteration.program) if one]
+    return PREAMBLE + (SOLVES if any(program.has_blocks for program in every) else "")
 
 
 class Block(NamedTuple):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from . import c
 from . import cache as disk
-from .ir.program import Program
+from .ir.program import Iteration, Program
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared")
 NATIVE, PORTABLE = "native", "portable"
@@ -81,14 +81,18 @@ def _text(program: Program) -> str:
     results = [f"y{k}" for k in range(len(program.outputs))]
     places = [f"{array} + {start}" for array, blocks in zip("xy", c.arguments(program, results), strict=True)
               for start in _starts(blocks)]
+    step, copied = "", ""
+    if program.iteration is not None:
+        step, copied = _iterated(program.iteration)
+        places = [place.replace("x + ", "z + ") for place in places]
     return f"""{c.source(program, "one_sample", results)}
-void kernel(const double *x, double *y);
+{step}void kernel(const double *x, double *y);
 void rows(const double *x, double *y, int64_t count);
 
 void kernel(const double *x, double *y)
 {{
     (void)x;
-    one_sample({", ".join(places)});
+{copied}    one_sample({", ".join(places)});
 }}
 
 void rows(const double *x, double *y, int64_t count)
@@ -96,6 +100,23 @@ void rows(const double *x, double *y, int64_t count)
     for (int64_t k = 0; k < count; ++k)
         kernel(x + k * {program.input_size}, y + k * {len(program.results)});
 }}
+"""
+
+
+def _iterated(iteration: Iteration) -> tuple[str, str]:
+    """Function of a step, and the statements that repeat it on a copy z of the inputs."""
+    outputs = ["state_after", "error_before"]
+    inputs, _ = c.arguments(iteration.program, outputs)
+    given = ", ".join(f"z + {start}" for start in _starts(inputs))
+    function = c.function(iteration.program, "one_step", outputs).replace("void one_step(", "static void one_step(", 1)
+    return function, f"""    double z[{iteration.program.input_size}], found[{iteration.state + 1}];
+    memcpy(z, x, sizeof z);
+    for (int k = 0; k < {iteration.limit}; ++k) {{
+        one_step({given}, found, found + {iteration.state});
+        memcpy(z, found, {iteration.state} * sizeof(double));
+        if (!(found[{iteration.state}] > {iteration.tolerance!r}))
+            break;
+    }}
 """
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 
 from ..errors import InputError
 from . import c, c_compiler, python
-from .ir.program import Program, trace
+from .ir.program import Iteration, Program, trace
 from .native import python_call
 
 MANY = 256  # samples: less are not worth compiling for
@@ -44,11 +46,20 @@ def available(backend: str) -> str:
     return backend
 
 
-def build(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], backend: str) -> Kernel:
-    """The kernel of ``function(**blocks) -> sequence of arrays``; inputs: name -> length of each block."""
+Function = Callable[..., Sequence[Any]]
+
+
+def build(function: Function, inputs: Mapping[str, int], backend: str,
+          repeated: tuple[Function, float, int] | None = None) -> Kernel:
+    """The kernel of ``function(**blocks) -> sequence of arrays``; inputs: name -> length of each block.
+
+    repeated : (step, tolerance, limit) of what runs before, see `Iteration`: ``step(**blocks) -> (first numbers, [error])``
+    """
     if backend == "reference":
-        return _Reference(function, inputs)
+        return _Reference(function, inputs, repeated)
     program = trace(function, inputs)
+    if repeated is not None:
+        program = replace(program, iteration=Iteration(trace(repeated[0], inputs), *repeated[1:]))
     if backend == "c" and (code := _by_c(program)):
         return _C(program, code)
     return _Llvm(program) if backend == "llvm" else _Python(program)
@@ -65,7 +76,7 @@ def _by_c(program: Program) -> c_compiler.CompiledKernel | None:
     return code
 
 
-def c_source(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], name: str) -> str:
+def c_source(function: Function, inputs: Mapping[str, int], name: str) -> str:
     """The same function as text in C: its arguments are the inputs by their names, then y0, y1, ...; see c.py."""
     program = trace(function, inputs)
     return c.source(program, name, [f"y{k}" for k in range(len(program.outputs))])
@@ -146,7 +157,7 @@ class _Llvm(Kernel):
         self._code = engine.MachineCode(program)
         self.address = self._code.kernel
         self.call = self._code.call or self.call
-        self._program, self._batch, self._seen, self._sweep = program, None, 0, None
+        self._program, self._batch, self._seen, self._sweep = program, None, 0, self._code.sweep
 
     def __call__(self, x):
         call = self._code.call if np.shape(x) == (self.size,) else None
@@ -162,7 +173,7 @@ class _Llvm(Kernel):
         if self._sweep is None:
             from .llvm import engine
 
-            self._sweep = engine.Sweep(self._program)
+            self._sweep = engine.sweep(self._program)
         x, y = np.ascontiguousarray(x), np.empty((len(x), self.width))
         self._sweep(x, y, state)
         return y
@@ -170,7 +181,8 @@ class _Llvm(Kernel):
     def _many(self, blocks, count):
         """A few samples one by one; when there have been many, code for many at a time is compiled."""
         self._seen += count
-        if self._batch is None and (self._seen < MANY or len(self._program.nodes) > LONG):
+        alone = len(self._program.nodes) > LONG or self._program.iteration is not None  # lanes would converge one by one
+        if self._batch is None and (self._seen < MANY or alone):
             return super()._many(blocks, count)
         if self._batch is None:
             from .llvm import engine
@@ -198,25 +210,47 @@ class _Python(Kernel):
     def __init__(self, program):
         super().__init__(program.inputs, program.outputs)
         self._function = python.compile_program(program)
+        self._iteration = program.iteration
+        self._step = python.compile_program(program.iteration.program) if program.iteration else None
 
     def _run(self, x, y):
         for row, out in zip(x, y, strict=True):
-            out[:] = self._function(row.tolist())
+            values = row.tolist()
+            if self._iteration is not None and self._step is not None:
+                _iterate(self._step, values, self._iteration.tolerance, self._iteration.limit)
+            out[:] = self._function(values)
 
 
 class _Reference(Kernel):
-    def __init__(self, function, inputs):
-        self._function, self.inputs = function, dict(inputs)
-        super().__init__(inputs, [np.shape(part) for part in self._evaluate(np.zeros(sum(inputs.values())))])
+    def __init__(self, function, inputs, repeated=None):
+        self._function, self._repeated, self.inputs = function, repeated, dict(inputs)
+        with np.errstate(all="ignore"):
+            super().__init__(inputs, [np.shape(part) for part in self._evaluate(function, np.zeros(sum(inputs.values())))])
 
-    def _evaluate(self, x):
+    def _evaluate(self, function, x):
         starts = np.cumsum([0, *self.inputs.values()])
         blocks = {name: x[start:start + size] for (name, size), start in zip(self.inputs.items(), starts, strict=False)}
-        return [np.array(part, dtype=float) for part in self._function(**blocks)]
+        return [np.array(part, dtype=float) for part in function(**blocks)]
+
+    def _flat(self, function, x):
+        return np.concatenate([part.ravel() for part in self._evaluate(function, x)])
 
     def _run(self, x, y):
         for row, out in zip(x, y, strict=True):
-            out[:] = np.concatenate([part.ravel() for part in self._evaluate(row)])
+            if self._repeated is not None:
+                step, tolerance, limit = self._repeated
+                row = row.copy()
+                _iterate(partial(self._flat, step), row, tolerance, limit)
+            out[:] = self._flat(self._function, row)
+
+
+def _iterate(step: Callable[[Any], Any], values: Any, tolerance: float, limit: int) -> None:
+    """Run the steps of an `Iteration` on a flat input."""
+    for _ in range(limit):
+        found = step(values)
+        values[:len(found) - 1] = found[:-1]
+        if not found[-1] > tolerance:
+            break
 
 
 def _slices(sizes: Iterable[int]) -> list[slice]:

@@ -19,7 +19,7 @@ from ..algebra.arrays import Array
 from ..algorithms.closed_loops import HELD
 from ..algorithms.equations import BASE, DIRECTIONS, EquationsOfMotion
 from ..algorithms.kinematics import Pose, base_poses
-from ..errors import InputError, ModelError, PoseError, some, summary
+from ..errors import InputError, ModelError, some, summary
 from ..model import drive_limits
 from ..model.drive_limits import DriveLimit
 from ..model.robot_file import robot_file
@@ -36,17 +36,26 @@ from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import base_rates_of, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
+from .program import MOTORS, Inputs, Program, UnsuitedError
 from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
 from .solution import Situation, Solution, Solver, contact_poses, named
 from .structure import Roles, Structure, dependent_rows
 
+FEW = 16  # samples that the program is given at once while it may be in doubt
 NULL = 1e-12  # singular values below this share of the largest are zero
 INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
+OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
+           "qd_motor")
 MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # the same with motors behind springs given
 DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
             "actuation_weights")
+
+
+def _names(load: Any) -> tuple[str, ...]:
+    """Names of the loaded links; none where a load is no mapping, which is refused later."""
+    return tuple(load) if isinstance(load, Mapping) else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +116,10 @@ class GeneralRobot:
         self.carried = file.content.get("base") == "prescribed"
         self.roles: DeclaredRoles = declared(tree.model, file, tree.backend)
         self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
-        self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend) if self.roles.loops else None
+        self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend, at_once=False) if self.roles.loops else None
         self._solvers: dict[str, Solver] = {}
+        self._programs: dict[Any, Program | None] = {}  # by what is given
+        self._compiled: dict[Inputs, Program | None] = {}
         self._slopes: dict[str, SolutionDerivatives] = {}
         self._known: dict[str, tuple[Array, Array]] = {}
         self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
@@ -231,10 +242,11 @@ class GeneralRobot:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_solvers", "_slopes")}
+        compiled = ("_solvers", "_programs", "_compiled", "_slopes")
+        return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _solvers={}, _slopes={})
+        self.__dict__.update(state, _solvers={}, _programs={}, _compiled={}, _slopes={})
 
     # ------------------------------------------------------------------ inverse dynamics
 
@@ -244,10 +256,8 @@ class GeneralRobot:
                          wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                          q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
-        found = self._solved(1, (q, qd, qdd, *higher), base=base, base_acceleration=base_acceleration, base_rates=base_rates,
-                             guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
-                             q_motor=q_motor, qd_motor=qd_motor)
-        return self._torques(found, 0)
+        return self._efforts(1, (q, qd, qdd, *higher), guess, base, base_acceleration, None, base_rates, wrenches,
+                             wrench_rates, world_wrenches, q_motor, qd_motor)[0]
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                         base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
@@ -259,10 +269,8 @@ class GeneralRobot:
 
         Takes `order` derivatives of q; options as of `solve`.
         """
-        found = self._solved(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration,
-                             base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
-                             wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
-        return self._torques(found, 0), self._torques(found, 1)
+        return self._efforts(2, (q, qd, qdd, qddd, *higher), guess, base, base_acceleration, base_jerk, base_rates, wrenches,
+                             wrench_rates, world_wrenches, q_motor, qd_motor)
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                  base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
@@ -342,10 +350,84 @@ class GeneralRobot:
             pose[self._columns] = q
         return self._closure.close(independent, pose)
 
-    def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
-                result: Callable[[_Sample], Any] | None = None, **options: Any) -> Any:
-        """Result (by default the Solution) of one sample, or a list of them."""
-        result = result or _Sample.named
+    def _efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any) -> tuple[Array, Array]:
+        """Torques and rates, (n,) or (samples, n), by the compiled program; the rates have no meaning if stages is 1.
+
+        inputs: of OPTIONS, in their order
+        """
+        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, q_motor, qd_motor = inputs
+        key = (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
+               None if rates is None else np.shape(rates)[-2:-1], q_motor is None, qd_motor is None,
+               *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
+        program = self._programs.get(key)
+        if program is not None and (guess is not None or self.roles.weights is None):
+            found = program.call(*program.blocks(motion, guess, *inputs))
+            if found is not None and found[2].item() <= 1.0:
+                return found[0], found[1]
+        options = dict(zip(OPTIONS, inputs, strict=True))
+        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, dict(options))
+        if key not in self._programs:
+            self._programs[key] = self._program(use, stages, options)
+        program = self._programs[key]
+        if count is None:
+            return self._effort(program, use, stages, arrays, near, sampled_at(0))[:2]
+        results, k, length = np.zeros((2, count, self.n)), 0, FEW
+        rows = None if program is None else program.rows(program.blocks(arrays, near, **options), count)
+        while k < count:
+            if program is not None and rows is not None and (k or guess is not None or self.roles.weights is None):
+                tau, rate, near = program.run(rows[k:k + length], near)
+                results[:, k:k + len(tau)] = tau, rate
+                k, length = k + len(tau), 2 * length if len(tau) == length else FEW
+            if k < count and length == FEW:
+                with validation.at_sample(k):
+                    sample = [array[k] if array.ndim == 2 else array for array in arrays]
+                    results[0, k], results[1, k], near = self._effort(program, use, stages, sample, near, sampled_at(k))
+                k += 1
+        return results[0], results[1]
+
+    def _effort(self, program: Program | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
+                options: dict[str, Any]) -> tuple[Array, Array, Array]:
+        """Torques, rates and positions of all joints of one sample, from a guess that may be far away.
+
+        Where the program doubts its result, the stages of solution.py decide, and refuse by name.
+        """
+        found = None if program is None else self._trusted(program, motion, guess, options)
+        if found is not None:
+            return found[0], found[1], found[3][0, self._equations(use).joints]
+        sample = self._sample(use, stages, motion, guess, **options)
+        solution = sample.named()
+        return self._torques(solution, 0), self._torques(solution, min(1, stages - 1)), sample.pose
+
+    def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
+        """What the program finds, from a guess that may be far away; None where it is in doubt."""
+        near = guess is not None or self.roles.weights is None
+        for far in (False, True) if near else (True,):
+            pose = self._closed(motion[0], guess) if far else guess
+            found = program.call(*map(np.ascontiguousarray, program.blocks(motion, pose, **options)))
+            if found is not None and found[2].item() <= 1.0:
+                return found
+        return None
+
+    def _program(self, use: str, stages: int, options: Mapping[str, Any]) -> Program | None:
+        """The compiled program for these options, None where elimination does not fit or the options do not."""
+        structure, rates = self.structure(use), options.get("base_rates")
+        few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else np.shape(rates)[-2])
+        if stages > 2 or structure.massless or (few and few < structure.order_for(stages) - 1):
+            return None
+        inputs = Inputs(use, max(3, structure.order), 0 if rates is None else structure.order - 1,
+                        *(_names(options.get(name)) for name in ("wrenches", "wrench_rates", "world_wrenches")))
+        if inputs not in self._compiled:
+            try:
+                self._compiled[inputs] = Program(structure, self.roles, self._closure, inputs, self.joint_names,
+                                                 self._inputs(use)[1].tolist(), self.start, self.tree.backend)
+            except UnsuitedError:
+                self._compiled[inputs] = None
+        program = self._compiled[inputs]
+        motors = tuple(name for name in MOTORS if options.get(name) is not None)
+        return program if program is not None and program.motors == motors else None
+
+    def _checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, options: dict[str, Any]) -> Any:
+        """Use, arrays of the motion, guess, number of samples (None for one), and the options of each sample."""
         told = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
         use = CARRIED if self._is_carried(told) else INVERSE
         if options.get("qdd_motor") is not None:
@@ -357,7 +439,13 @@ class GeneralRobot:
         names = ["q" + "d" * k for k in range(len(motion))]
         arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
         near = validation.guess(guess, self.tree.n)
-        count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
+        return use, arrays, near, *sampled(arrays, self._with_base(options), len(self.elastic_joints))
+
+    def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
+                result: Callable[[_Sample], Any] | None = None, **options: Any) -> Any:
+        """Result (by default the Solution) of one sample, or a list of them."""
+        result = result or _Sample.named
+        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, options)
         if count is None:
             return result(self._sample(use, stages, arrays, near, **sampled_at(0)))
         found = []
@@ -389,6 +477,16 @@ class GeneralRobot:
         if structure.massless:
             raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
                              "the links that it moves a mass or an inertia")
+        if stages == 2 and tau is None and not structure.spare:
+            options = {"base": base, "base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
+                       "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
+                       "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
+            program = self._program(use, stages, options)
+            if program is not None and len(motion) <= program.inputs.derivatives + 1:
+                found = self._trusted(program, motion, guess, options)
+                if found is not None:
+                    there = self._situation(base, found[3][0, equations.joints], wrenches, wrench_rates, world_wrenches)
+                    return _Sample(use, structure, stages, found[3], there, ())
         length = stages + int(structure.c.max(initial=0)) + 3
         Y = np.zeros((length, equations.size))
         pose = self._closed(motion[0], guess)
@@ -482,10 +580,8 @@ class GeneralRobot:
         turn = own.R.T @ R
         return ConstraintWrench(name, own.R.T @ (P - own.P), np.concatenate((turn @ six[:3], turn @ six[3:])))
 
-    def _torques(self, found: Solution | list[Solution], order: int) -> Array:
-        """(n,) or (samples, n), of motors and springs."""
-        if isinstance(found, list):
-            return np.array([self._torques(one, order) for one in found]).reshape(len(found), self.n)
+    def _torques(self, found: Solution, order: int) -> Array:
+        """(n,), of motors and springs."""
         springs = {self.tree.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
         elastic = self.elastic_joints
         values = []
@@ -850,12 +946,8 @@ class GeneralRobot:
             return ()
         rng, found = np.random.default_rng(0), []
         free = [k for k, name in enumerate(equations.coordinates) if name not in roles.given]
-        for size in (0.0, 0.05, 0.05):
-            q = self.start[self._columns] + size * rng.normal(size=self.n)
-            try:
-                pose = self._closed(q, self.start)
-            except PoseError:
-                continue
+        poses = self._closure.trials if self._closure else [size * rng.normal(size=self.tree.n) for size in (0.0, 0.05, 0.05)]
+        for pose in poses:
             x = np.zeros(len(equations.coordinates))
             x[equations.joints] = pose
             R, p = np.eye(3), np.zeros(3)

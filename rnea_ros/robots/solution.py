@@ -271,7 +271,6 @@ class Solver:
 
     def _traced(self, k, rows, situation):
         equations, structure = self.equations, self.structure
-        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
         orders = self._orders_needed(k, rows)
         vanishing = np.zeros((orders, equations.size), dtype=bool)
         for j, d, known in zip(structure.columns, structure.d, structure.inputs, strict=True):
@@ -282,29 +281,45 @@ class Solver:
         def evaluate(R, p, y, **rest):
             Y = y.reshape(orders, equations.size).copy()
             Y[vanishing] = 0.0
-            X = np.concatenate((Y[:, :n], np.zeros((3, n))))
-            pose, anchors = (R.reshape(3, 3), p), _anchors(rest)
-            found: dict[int, Any] = {}
-            for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):
-                here = [i for i in rows if begin <= i < end]
-                if here:
-                    order = int(k + structure.c[here].max())
-                    at = _series(pose, Y[1:, :6], order) if equations.base else pose
-                    x, v, a = (jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3))
-                    y_of = {name: jets(*Y[:order + 1, part]) for name, part in parts.items() if name != "x"}
-                    if begin == 0:
-                        loads = {"wrenches": _wrenches(rest, lengths, order), "world_wrenches": [
-                            (*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]}
-                        values = equations.rows(*at, Rates(x, v, a), y_of["lambda"], y_of["tau"], anchors, **loads)
-                    elif begin == n:
-                        values = equations.constraint_rows(*at, x, v, anchors)
-                    else:
-                        adjoint = y_of["nu"], y_of["kappa"]
-                        values = equations.optimality_rows(*at, x, y_of["tau"], *adjoint, structure.free, anchors)
-                    found |= {i: derivative([values[i - begin]], int(k + structure.c[i]))[0] for i in here}
-            return [[found[i] for i in rows]]
+            place = Situation(R.reshape(3, 3), p, _anchors(rest),
+                              {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()},
+                              [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)])
+            return [stage_rows(structure, k, rows, Y, place)]
 
         return evaluate, {**situation.sizes(), "y": orders * equations.size}
+
+
+def stage_rows(structure: Structure, k: int, rows: Sequence[int], Y: Any, situation: Situation) -> list[Any]:
+    """Return f_i^(k + c_i) of these rows at derivatives Y (orders, size) of all unknowns and given coordinates, any scalar.
+
+    Derivatives beyond those in Y are zero, as are those of wrenches.
+    """
+    equations = structure.equations
+    n, m = len(equations.coordinates), len(equations.constraints)
+    found: dict[int, Any] = {}
+    for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):
+        here = [int(i) for i in rows if begin <= i < end]
+        if not here:
+            continue
+        order = int(k + structure.c[here].max())
+        missing = max(0, order + 3 - len(Y))
+        X = np.concatenate((Y, np.zeros((missing, equations.size)))) if missing else Y
+        R, p = situation.R, situation.p
+        R, p = _series((R, p), X[1:, :6], order) if equations.base else (R, p)
+        x, v, a = (jets(*(X[s, :n] for s in range(start, start + order + 1))) for start in range(3))
+        y_of = {name: _without_zeros(jets(*X[:order + 1, part])) for name, part in equations.parts.items() if name != "x"}
+        if begin == 0:
+            wrenches = {link: jets(*(given[s] if s < len(given) else np.zeros(6) for s in range(order + 1)))
+                        for link, given in situation.wrenches.items()}
+            values = equations.rows(R, p, Rates(x, v, a), y_of["lambda"], y_of["tau"], situation.anchors, wrenches=wrenches,
+                                    world_wrenches=situation.world_wrenches)
+        elif begin == n:
+            values = equations.constraint_rows(R, p, x, v, situation.anchors)
+        else:
+            values = equations.optimality_rows(R, p, x, y_of["tau"], y_of["nu"], y_of["kappa"], structure.free,
+                                               situation.anchors)
+        found |= {i: derivative([values[i - begin]], int(k + structure.c[i]))[0] for i in here}
+    return [found[int(i)] for i in rows]
 
 
 class _Factor:
@@ -385,13 +400,12 @@ def _anchors(blocks: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     return found
 
 
-def _wrenches(blocks: Mapping[str, Any], lengths: Mapping[int, int], order: int) -> dict[int, Any]:
-    """Wrenches as series up to `order`; derivatives that are not given are zero."""
-    found: dict[int, Any] = {}
-    for link, length in lengths.items():
-        given = blocks[f"wrench{link}"].reshape(length, 6)
-        found[link] = jets(*(given[k] if k < length else np.zeros(6) for k in range(order + 1)))
-    return found
+def _without_zeros(series: np.ndarray) -> np.ndarray:
+    """The series, those of plain zeros as the number zero: what they multiply is not traced."""
+    for k, x in enumerate(series):
+        if all(isinstance(value, float) and value == 0.0 for value in x.c):
+            series[k] = 0.0
+    return series
 
 
 def _series(pose: tuple[Any, Any], V: Any, order: int) -> tuple[Any, Any]:

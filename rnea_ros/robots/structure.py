@@ -56,7 +56,7 @@ class Structure:
 
         spare: numbers of constraints that others imply, as in loops that are held more than needed
         """
-        self.equations, self.roles, self._spare = equations, roles, sorted(spare)
+        self.equations, self.roles, self.spare = equations, roles, sorted(spare)
         names, parts = equations.coordinates, equations.parts
         is_given = np.array([name in roles.given for name in names], dtype=bool)
         self.free = np.flatnonzero(~is_given)
@@ -108,13 +108,13 @@ class Structure:
         self._stages: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         n, columns = len(self.equations.coordinates), self.columns
         sigma = self.sigma[:, columns].copy()
-        rows, multipliers = [n + k for k in self._spare], np.isin(columns, [n + k for k in self._spare])
+        rows, multipliers = [n + k for k in self.spare], np.isin(columns, [n + k for k in self.spare])
         sigma[rows], sigma[:, multipliers] = ABSENT, ABSENT
         self.c, self.d = offsets(sigma)
         for k in range(len(self.equations.constraints)):
             if not (present := self.sigma[n + k, columns] > ABSENT).any():  # decides nothing, is verified alone
                 self.c[n + k] = 2 if k < self.equations.holonomic else 1
-            elif k in self._spare:
+            elif k in self.spare:
                 self.c[n + k] = np.min((self.d - self.sigma[n + k, columns])[present])
         self.d[multipliers] = np.max(self.sigma[:, columns[multipliers]] + self.c[:, None], axis=0, initial=0)
         self.first_stage = -int(self.d.max(initial=0))
@@ -129,7 +129,7 @@ class Structure:
         tight = np.where(self.sigma[:, self.columns] == self.d[None, :] - self.c[:, None], 1, 0)
         n, m = len(self.equations.coordinates), len(self.equations.constraints)
         tight[:, (self.columns < n) | (self.columns >= n + m)] *= 1000  # multipliers may be open, motions and efforts may not
-        tight[:, np.isin(self.columns, [n + k for k in self._spare])] = 0
+        tight[:, np.isin(self.columns, [n + k for k in self.spare])] = 0
         found: dict[str, None] = {}
         for k in range(self.first_stage, 1):
             rows, columns = self.stage(k)

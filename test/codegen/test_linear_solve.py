@@ -171,3 +171,46 @@ def test_series_of_symbols_take_one_factor_in_the_kernel():
 def test_matrices_that_are_not_square_are_refused():
     with pytest.raises(ValueError, match="square"):
         lu(np.zeros((2, 3)))
+
+
+# ---------------------------------------------------------------------- iterations before a kernel
+
+
+def root(backend: str):
+    """Kernel of x with A(x) x = c, A depending on x: Newton's method, then x and the number of steps."""
+    def step(state, c):
+        x, count = state[:2], state[2]
+        gaps = [x[0] * x[0] + x[1] - c[0], x[0] - np.sin(x[1]) - c[1]]
+        J = lu(np.array([[2.0 * x[0], 1.0], [1.0, -np.cos(x[1])]], dtype=object))
+        moved = x - J.solve(np.array(gaps, dtype=object))
+        return [[*moved, count + 1.0], [abs(gaps[0]) + abs(gaps[1])]]
+
+    def text(state, c):
+        x = state[:2]
+        return [[x[0] * x[0] + x[1] - c[0], x[0] - np.sin(x[1]) - c[1]], state[2:], [*x, 0.0]]
+
+    return kernel.build(text, {"state": 3, "c": 2}, backend, (step, 1e-9, 12))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_steps_are_repeated_until_the_error_before_one_is_small(backend):
+    run = root(backend)
+    gaps, count, x = run(np.array([1.0, 0.5, 0.0, 2.0, 0.1]))
+    assert np.abs(gaps).max() < 1e-15
+    assert 3.0 < count[0] < 8.0
+    assert run(np.array([*x, 2.0, 0.1]))[1] == [1.0], "one step where it is closed already"
+    assert run(np.array([np.nan, 0.5, 0.0, 2.0, 0.1]))[1] == [1.0]
+    assert run(np.array([1.0, 0.5, 0.0, -3.0, 0.1]))[1] <= [12.0], "no more steps than allowed"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_samples_of_an_iteration_begin_from_the_sample_before(backend):
+    run = root(backend)
+    rows = np.zeros((40, 5))
+    rows[:, 3:] = np.linspace([2.0, 0.1], [2.5, -0.2], 40)
+    rows[0, :2] = run(np.array([1.0, 0.5, 0.0, 2.0, 0.1]))[2][:2]
+    found = run.sweep(rows.copy(), 3)
+    assert np.abs(found[:, :2]).max() < 1e-15
+    assert found[:, 2].max() <= 4.0
+    alone = run(np.concatenate((rows[0, :3], rows[1, 3:])))
+    np.testing.assert_allclose(found[1, 3:], alone[2], atol=1e-12)

@@ -14,18 +14,39 @@ from .expression import BLOCKS, ITEM, Graph
 
 
 @dataclass(frozen=True)
+class Iteration:
+    """Program that runs before another one, again and again: a step of Newton's method.
+
+    It has the same inputs. Its first output replaces as many of their first numbers; its second is the error before the
+    step. The last step is the one that begins with an error of at most `tolerance`, or with one that is not a number, or
+    number `limit`.
+    """
+
+    program: Program
+    tolerance: float
+    limit: int
+
+    @property
+    def state(self) -> int:
+        """How many numbers are replaced."""
+        return len(self.program.results) - 1
+
+
+@dataclass(frozen=True)
 class Program:
     """Live nodes in order, and where inputs and outputs lie in the two flat arrays of a kernel.
 
     inputs  : name -> size; the blocks follow each other
     outputs : shapes of the results; ditto
     results : node numbers of the flattened outputs
+    iteration : what runs before, if anything
     """
 
     nodes: tuple[tuple[int, tuple], ...]
     results: tuple[int, ...]
     inputs: Mapping[str, int]
     outputs: tuple[tuple[int, ...], ...]
+    iteration: Iteration | None = None
 
     @property
     def input_size(self) -> int:

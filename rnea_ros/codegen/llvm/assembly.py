@@ -16,6 +16,7 @@ from .sine_cosine import function_text
 from .types import splat, suffix, type_of
 
 PART = 1_000  # steps in one function
+PART_WITH_SOLVES = 300  # where linear systems are solved: such programs are long, and short functions compile sooner
 _ARITHMETIC = {"add": "fadd {T} {0}, {1}", "sub": "fsub {T} {0}, {1}", "mul": "fmul {T} {0}, {1}", "div": "fdiv {T} {0}, {1}",
                "neg": "fneg {T} {0}", "sqrt": "call {T} @llvm.sqrt.{S}({T} {0})",
                "fma": "call {T} @llvm.fmuladd.{S}({T} {0}, {T} {1}, {T} {2})",
@@ -32,22 +33,31 @@ def kernel_text(program: Program, samples: int, lanes: int) -> tuple[str, int]:
     A long program is cut into functions of PART steps: the time to compile grows faster than the length of a function, and
     long ones do not run faster.
     """
-    steps = schedule(program, lanes)
-    parts = [steps[k:k + PART] for k in range(0, len(steps), PART)]
-    writer = _Writer(program, parts, samples, lanes)
-    used = {step.op for step in steps}
+    iterated = [] if program.iteration is None else [("iteration.", program.iteration.program)]
+    written = {prefix: _functions(one, samples, lanes, prefix) for prefix, one in (("", program), *iterated)}
+    used = {op for _, ops, _ in written.values() for op in ops}
     solves = not used.isdisjoint(BLOCKS)
     lines = sorted({*_declarations(samples), *_declarations(lanes), *(linear_solve.declarations(samples) if solves else ())})
     lines += [linear_solve.function_text(samples)] if solves else []
     lines += [function_text(lanes)] if "sincos" in used else []
     lines += [_one_by_one(name, samples) for name in CALLS if name in used and samples > 1]
+    lines += [line for functions, _, _ in written.values() for line in functions]
+    return "\n".join(lines) + "\n", max(size for _, _, size in written.values())
+
+
+def _functions(program: Program, samples: int, lanes: int, prefix: str) -> tuple[list[str], set[str], int]:
+    """Lines of ``void steps(x, y, w)`` and of its parts, operations in it, and the size of w."""
+    steps = schedule(program, lanes)
+    size = min(PART, PART_WITH_SOLVES) if program.has_blocks else PART
+    parts = [steps[k:k + size] for k in range(0, len(steps), size)]
+    writer, lines = _Writer(program, parts, samples, lanes), []
     for k, part in enumerate(parts):
-        lines += [f"define internal void @part{k}(ptr noalias %x, ptr noalias %y, ptr noalias %w) noinline {{",
+        lines += [f"define internal void @{prefix}part{k}(ptr noalias %x, ptr noalias %y, ptr noalias %w) noinline {{",
                   *writer.part(part), "  ret void", "}"]
-    lines += ["define internal void @steps(ptr noalias %x, ptr noalias %y, ptr noalias %w) noinline {",
-              *(f"  call void @part{k}(ptr %x, ptr %y, ptr %w)" for k in range(len(parts))), *writer.untouched(),
+    lines += [f"define internal void @{prefix}steps(ptr noalias %x, ptr noalias %y, ptr noalias %w) noinline {{",
+              *(f"  call void @{prefix}part{k}(ptr %x, ptr %y, ptr %w)" for k in range(len(parts))), *writer.untouched(),
               "  ret void", "}"]
-    return "\n".join(lines) + "\n", writer.size
+    return lines, {step.op for step in steps}, writer.size
 
 
 def _declarations(lanes: int) -> set[str]:

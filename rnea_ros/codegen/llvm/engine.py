@@ -15,6 +15,7 @@ from ..native import python_call
 from ..native.batch import CREW, Batch
 from .assembly import kernel_text
 from .tiles import batch_text
+from .types import splat
 
 if llvm.llvm_version_info < (16,):  # reads no pointers without a type; llvmlite 0.44 has LLVM 15, 0.45 has LLVM 20
     raise ImportError(f"llvmlite {llvmlite.__version__} is too old, 0.45 or newer is needed")
@@ -27,12 +28,40 @@ _ROW = """  %xo = mul i64 %k, {inputs}
   %next = add i64 %k, 1
 """
 
-_ENTRY = """
+THOROUGH, QUICK = 2, 1  # optimisation levels; the quick one takes two thirds of the time, and code with solves runs as fast
+
+_KERNEL = """
 define void @kernel(ptr %x, ptr %y) {{
   %w = alloca [{size} x double], align 64
   call void @steps(ptr %x, ptr %y, ptr %w)
   ret void
-}}
+}}"""
+
+_ITERATED = """
+define void @kernel(ptr %x, ptr %y) {{
+entry:
+  %w = alloca [{size} x double], align 64
+  %z = alloca [{inputs} x double], align 64
+  %found = alloca [{state} x double], align 64
+  %error.at = getelementptr double, ptr %found, i64 {replaced}
+  call void @llvm.memcpy.p0.p0.i64(ptr %z, ptr %x, i64 {input_bytes}, i1 false)
+  br label %step
+step:
+  %k = phi i64 [ 0, %entry ], [ %next, %step ]
+  call void @iteration.steps(ptr %z, ptr %found, ptr %w)
+  call void @llvm.memcpy.p0.p0.i64(ptr %z, ptr %found, i64 {replaced_bytes}, i1 false)
+  %error = load double, ptr %error.at
+  %open = fcmp ogt double %error, {tolerance}
+  %next = add i64 %k, 1
+  %left = icmp slt i64 %next, {limit}
+  %more = and i1 %open, %left
+  br i1 %more, label %step, label %last
+last:
+  call void @steps(ptr %z, ptr %y, ptr %w)
+  ret void
+}}"""
+
+_ROWS = """
 define void @rows(ptr %x, ptr %y, i64 %count) {{
 entry:
   %any = icmp sgt i64 %count, 0
@@ -64,8 +93,9 @@ more:
 done:
   ret void
 }}
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
+
+_COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
 
 
 def cross_compiled(program: Program, triple: str, cpu: str, lanes: int) -> bytes:
@@ -83,9 +113,23 @@ def lanes() -> int:
 
 def assembly(program: Program, lanes: int) -> str:
     """``kernel(x, y)`` of one sample, ``rows(x, y, count)`` of many, and ``call`` from Python."""
+    text = _entry(program, lanes)
+    if program.iteration is not None:  # samples begin from one another
+        text += _sweep(program)
+    text += python_call.assembly(program) if python_call.usable() else ""
+    return text if "@llvm.memcpy" not in text or _COPY in text else text + _COPY
+
+
+def _entry(program: Program, lanes: int) -> str:
+    """``kernel(x, y)`` and ``rows(x, y, count)``."""
     text, size = kernel_text(program, 1, lanes)
-    text += _ENTRY.format(size=max(1, size), inputs=program.input_size, outputs=len(program.results))
-    return text + (python_call.assembly(program) if python_call.usable() else "")
+    sizes: dict[str, Any] = {"size": max(1, size), "inputs": program.input_size, "outputs": len(program.results)}
+    if program.iteration is None:
+        return text + (_KERNEL + _ROWS).format(**sizes)
+    state, iteration = program.iteration.state, program.iteration
+    sizes |= {"state": state + 1, "replaced": state, "replaced_bytes": 8 * state, "input_bytes": 8 * program.input_size,
+              "tolerance": splat(iteration.tolerance, 1), "limit": iteration.limit}
+    return text + (_ITERATED + _ROWS).format(**sizes)
 
 
 class MachineCode:
@@ -94,14 +138,16 @@ class MachineCode:
     kernel : address of ``void kernel(const double *x, double *y)``: one sample, blocks of inputs side by side
     rows   : ``rows(x_address, y_address, count)``, samples one after another; releases the interpreter meanwhile
     call   : the built-in function of python_call.py, or None
+    sweep  : Sweep of a program with an iteration, or None
     """
 
     def __init__(self, program: Program):
         text = assembly(program, lanes())
-        self._engine = engine = _compiled(text)
+        self._engine = engine = _compiled(text, QUICK if program.has_blocks else THOROUGH)
         address = engine.get_function_address
         self.kernel = address("kernel")
         self.rows = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address("rows"))
+        self.sweep = Sweep(engine) if "@sweep(" in text else None
         self.call = None
         if "@call(" in text:
             self.call = python_call.connect(engine, address("call"), engine.get_global_value_address("api"))
@@ -117,25 +163,33 @@ def batch(program: Program) -> Batch:
 class Sweep:
     """Call with x and y (count, size) and (count, width), contiguous, and the size of the state: see `Kernel.sweep`."""
 
-    def __init__(self, program: Program):
-        text, size = kernel_text(program, 1, lanes())
-        sizes = {"size": max(1, size), "inputs": program.input_size, "outputs": len(program.results)}
-        self._engine = _compiled(text + _ENTRY.format(**sizes) + _SWEEP.format(**sizes))
+    def __init__(self, engine: Any):
+        self._engine = engine
         types = (*[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
-        self._code = ctypes.CFUNCTYPE(None, *types)(self._engine.get_function_address("sweep"))
+        self._code = ctypes.CFUNCTYPE(None, *types)(engine.get_function_address("sweep"))
 
     def __call__(self, x: np.ndarray, y: np.ndarray, state: int) -> None:
         self._code(x.ctypes.data, y.ctypes.data, len(x), state)
 
 
-def _compiled(text: str) -> Any:
+def sweep(program: Program) -> Sweep:
+    """Machine code for samples of a program that begin from one another."""
+    return Sweep(_compiled(_entry(program, lanes()) + _sweep(program) + _COPY))
+
+
+def _sweep(program: Program) -> str:
+    return _SWEEP.format(inputs=program.input_size, outputs=len(program.results))
+
+
+def _compiled(text: str, level: int = THOROUGH) -> Any:
     """An engine that holds the machine code of a text, compiled now or, on the same processor, earlier."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target, cpu = llvm.Target.from_default_triple(), llvm.get_host_cpu_name()
     features = llvm.get_host_cpu_features().flatten()
-    machine = target.create_target_machine(cpu=cpu, features=features, opt=2)
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=level)
     made_by = (llvmlite.__version__, llvm.llvm_version_info, machine.triple, cpu, features)
+    made_by += () if level == THOROUGH else (level,)
     code = cache.object_code(f"{made_by}\n{text}".encode(), lambda: machine.emit_object(llvm.parse_assembly(text)))
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -18,10 +18,13 @@ NEARLY_REDUNDANT = 1e-3  # of the largest singular value
 
 
 class LoopClosure(LoopEquations):
-    """Solves the loop equations; `start` is a closed pose of all joints of the tree, where every walk begins."""
+    """Solves the loop equations; `start` is a closed pose of all joints of the tree, where every walk begins.
 
-    def __init__(self, model: Model, loops: Loops, backend: str):
-        super().__init__(model, loops, backend)
+    trials : closed poses near it, by which the mechanism as a whole is judged
+    """
+
+    def __init__(self, model: Model, loops: Loops, backend: str, at_once: bool = True):
+        super().__init__(model, loops, backend, at_once)
         self.start = frozen(self._assembled(loops.start))
         self._check_mobility()
 
@@ -91,7 +94,7 @@ class LoopClosure(LoopEquations):
         """As many active joints as the loops leave free, and such that they determine the others."""
         rng = np.random.default_rng(0)
         poses = [self._free_newton(self.start + 0.05 * self.units.unknowns * rng.normal(size=self.model.n)) for _ in range(3)]
-        closed = [self.start, *(pose.x for pose in poses if pose.closed)]
+        self.trials = closed = [self.start, *(pose.x for pose in poses if pose.closed)]
         ranks = [rank(self.gaps(q)[1], self.units) for q in closed]
         equations, smallest = max(ranks)
         mobility = self.model.n - equations

@@ -19,6 +19,8 @@ from .loops import Loops
 from .newton import NOWHERE, Step
 from .units import Units, length_unit
 
+EVALUATIONS = 60  # of the gaps take less time than to compile them
+
 
 class LoopMotion(NamedTuple):
     """Motion of all n joints of the tree on closed loops, (n,) or (samples, n); G and its rate (..., n, N), see (56)."""
@@ -34,8 +36,14 @@ class LoopMotion(NamedTuple):
 class LoopEquations(FollowingEquations):
     """phi(q) = 0 for the spanning tree `model`."""
 
-    def __init__(self, model: Model, loops: Loops, backend: str):
+    def __init__(self, model: Model, loops: Loops, backend: str, at_once: bool = True):
+        """Prepare the equations of a model with loops.
+
+        at_once: whether kernels are compiled when they are first needed; if not, the first EVALUATIONS are computed without,
+                 and steps by singular values
+        """
         super().__init__(model, loops, backend)
+        self._at_once, self._evaluations = at_once, 0
         self.passive = np.setdiff1d(np.arange(model.n), self.active)
         self.selection = np.eye(model.n)[:, self.active]
         self.at = {"q": model.n}
@@ -49,7 +57,7 @@ class LoopEquations(FollowingEquations):
 
     # ------------------------------------------------------------------ for any scalar
 
-    @property
+    @cached_property
     def phi(self) -> closed_loops.Closure:
         return closed_loops.closure(self.model, self.loops.cuts)
 
@@ -92,12 +100,16 @@ class LoopEquations(FollowingEquations):
 
     def gaps(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """phi (m,) and its Jacobian J (m, n) by all joints."""
-        values, J = self._gaps(q)
+        if not self._at_once and self._evaluations < EVALUATIONS:
+            self._evaluations += 1
+            values, J = (np.array(part, dtype=float) for part in closed_loops.jacobian(self.phi, q))
+        else:
+            values, J = self._gaps(q)
         return values, J
 
     def step(self, q: np.ndarray, direction: np.ndarray) -> Step:
         """Of the passive joints, while the active ones go along `direction`."""
-        return self._quick_step(q, direction) or self.careful_step(q, direction, self.passive)
+        return (self._at_once and self._quick_step(q, direction)) or self.careful_step(q, direction, self.passive)
 
     def careful_step(self, q: np.ndarray, direction: np.ndarray, giving: np.ndarray) -> Step:
         """The same by singular values, also where they vanish; giving: the joints that may move to close the loops."""

@@ -1,0 +1,163 @@
+"""Block elimination: a large sparse linear system by the factors of small dense blocks, for any scalar.
+
+Which entries are structural zeros is known before the numbers are. A plan lists pivot blocks (rows, columns); each is
+eliminated from the rows that come later, as in Gaussian elimination of numbers. Of the system of a robot with loops,
+
+    [M  -J^T] [a     ]   [f]
+    [J    0 ] [lambda] = [g]
+
+the pivot blocks J_f (by the coordinates that follow) and J_f^T leave G^T M G of the coordinates that are free: the projection
+of khalil-rne (57). Blocks that do not depend on one another are found by the block triangular form of the pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algebra.linalg import LU, lu
+
+
+class Block(NamedTuple):
+    """Numbers of rows and of columns, as many of the one as of the other."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+def triangular_blocks(pattern: np.ndarray) -> list[Block] | None:
+    """Return the irreducible blocks of a square pattern (n, n) in the order in which they can be solved one by one.
+
+    None where the pattern is singular for any numbers. Duff and Reid, "An implementation of Tarjan's algorithm for the block
+    triangularization of a matrix", ACM TOMS 4 (1978).
+    """
+    n = len(pattern)
+    if pattern.shape != (n, n):
+        return None
+    column_of = _matching(pattern)
+    if column_of is None:
+        return None
+    reach = pattern[:, column_of] | np.eye(n, dtype=bool)  # row i needs the unknown of row j
+    while True:
+        further = (reach.astype(np.float32) @ reach.astype(np.float32)) > 0.0
+        if (further == reach).all():
+            break
+        reach = further
+    mutual, found, done = reach & reach.T, [], np.zeros(n, dtype=bool)
+    for i in np.argsort(reach.sum(axis=1), kind="stable"):
+        if not done[i]:
+            block = np.flatnonzero(mutual[i])
+            done[block] = True
+            found.append(Block(block, column_of[block]))
+    return found
+
+
+def _matching(pattern: np.ndarray) -> np.ndarray | None:
+    """Return a column for each row, all different, with an entry there; None if there are none. By augmenting paths."""
+    columns = [np.flatnonzero(row).tolist() for row in pattern]
+    row_of: dict[int, int] = {}
+    column_of: dict[int, int] = {}
+    for first in sorted(range(len(columns)), key=lambda i: len(columns[i])):
+        came_from: dict[int, int] = {}  # column -> row that wants it
+        front = [first]
+        while front and not any(j not in row_of for j in came_from):
+            i = front.pop(0)
+            fresh = [j for j in columns[i] if j not in came_from]
+            came_from |= dict.fromkeys(fresh, i)
+            front += [row_of[j] for j in fresh if j in row_of]
+        free: int | None = next((j for j in came_from if j not in row_of), None)
+        while free is not None:  # along the path back to the first row, each row takes the next column
+            i = came_from[free]
+            before = column_of.get(i)
+            row_of[free], column_of[i], free = i, free, before
+        if first not in column_of:
+            return None
+    return np.array([column_of[i] for i in range(len(columns))], dtype=int)
+
+
+def plan(pattern: np.ndarray, preferred: Sequence[Block] = ()) -> list[Block] | None:
+    """Return pivot blocks of a square pattern: the preferred ones, then those of what these leave; None if it is singular."""
+    pattern, rows, columns = pattern.copy(), np.arange(pattern.shape[0]), np.arange(pattern.shape[1])
+    for block in preferred:
+        rows, columns = np.setdiff1d(rows, block.rows), np.setdiff1d(columns, block.columns)
+        touched = rows[pattern[np.ix_(rows, block.columns)].any(axis=1)]
+        filled = columns[pattern[np.ix_(block.rows, columns)].any(axis=0)]
+        pattern[np.ix_(touched, filled)] = True
+    rest = triangular_blocks(pattern[np.ix_(rows, columns)])
+    return None if rest is None else [*preferred, *(Block(rows[one.rows], columns[one.columns]) for one in rest)]
+
+
+class Factors:
+    """LU factors that were made, so that a block and the transposed of its negative share one."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[np.ndarray, LU]] = []
+        self._by_entries: dict[Any, LU] = {}
+
+    def solver(self, P: np.ndarray) -> Any:
+        """Return the function B -> P^-1 B."""
+        key = _entries(P)
+        if key not in self._by_entries:
+            transposed = self._by_entries.get(_entries(-P.T))
+            if transposed is not None:
+                return lambda B: -transposed.solve_transposed(B)
+            self._by_entries[key] = lu(P)
+            self.made.append((P, self._by_entries[key]))
+        return self._by_entries[key].solve
+
+
+def _entries(P: np.ndarray) -> Any:
+    """Return what tells matrices apart: values, or nodes of symbols."""
+    return len(P), *(getattr(x, "number", None) if hasattr(x, "number") else x for x in P.ravel().tolist())
+
+
+class Elimination:
+    """Solve A X = B by a plan, for any scalar; zeros that are plain numbers cost nothing."""
+
+    def __init__(self, A: np.ndarray, blocks: Sequence[Block], factors: Factors | None = None):
+        factors = factors or Factors()
+        A, rows, columns = np.array(A, dtype=object), np.arange(len(A)), np.arange(len(A))
+        self._steps = []
+        for block in blocks:
+            rows, columns = np.setdiff1d(rows, block.rows), np.setdiff1d(columns, block.columns)
+            solve = factors.solver(A[np.ix_(*block)])
+            right = columns[_present(A[np.ix_(block.rows, columns)]).any(axis=0)]
+            later = rows[_present(A[np.ix_(rows, block.columns)]).any(axis=1)]
+            X = solve(A[np.ix_(block.rows, right)]) if len(right) else np.zeros((len(block.rows), 0), dtype=object)
+            L = A[np.ix_(later, block.columns)]
+            if len(right) and len(later):
+                A[np.ix_(later, right)] = A[np.ix_(later, right)] - _product(L, X)
+            self._steps.append((block, solve, right, later, X, L))
+
+    def solve(self, b: Any) -> np.ndarray:
+        """Return x (n,) with A x = b."""
+        b = np.array(b, dtype=object)
+        x = np.zeros(len(b), dtype=object)
+        for block, solve, _, later, _, L in self._steps:
+            x[block.columns] = solve(b[block.rows])
+            if len(later):
+                b[later] = b[later] - _product(L, x[block.columns][:, None])[:, 0]
+        for block, _, right, _, X, _ in self._steps[::-1]:
+            if len(right):
+                x[block.columns] = x[block.columns] - _product(X, x[right][:, None])[:, 0]
+        return x
+
+
+def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A @ B without the terms of plain zeros, which numpy's product would add one by one."""
+    found = np.zeros((len(A), B.shape[1]), dtype=object)
+    present = _present(B)
+    for i, row in enumerate(A.tolist()):
+        for k, a in enumerate(row):
+            if not (isinstance(a, float) and a == 0.0):
+                for j in np.flatnonzero(present[k]):
+                    found[i, j] = found[i, j] + a * B[k, j]
+    return found
+
+
+def _present(A: np.ndarray) -> np.ndarray:
+    """Return which entries are no plain zeros."""
+    found = [not (isinstance(x, float | int) and x == 0.0) for x in A.ravel().tolist()]
+    return np.array(found, dtype=bool).reshape(A.shape)

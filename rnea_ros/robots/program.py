@@ -1,0 +1,502 @@
+"""Compiled program of a robot: a motion in, torques and torque rates out, in one call of machine code.
+
+One kernel closes the loops by Newton's method, finds velocities, accelerations, torques and multipliers, and then their rates:
+the stages of solution.py in the same order, with the structural zeros of the matrices used. In each stage
+
+    1. constraints that decide motion by themselves are solved first: blocks of J_f, those coordinates that follow;
+    2. what is left is solved by block elimination (algorithms/elimination.py): with J_f and J_f^T as pivot blocks it becomes
+       H a = -r with H = G^T M G of the coordinates that are free, and the efforts follow.
+
+Rows of constraints that others imply are left out; they are verified at the closed pose. The kernel judges its own result: one
+number, `doubt`, is at most 1 where loops are closed, Newton's steps were short, and no pivot was small. Where it is more, the
+caller takes solution.py, which decides by singular values and names what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..algebra.arrays import Array
+from ..algebra.taylor import derivative, jets
+from ..algebra.vectors import ZERO, cross, quaternion
+from ..algorithms import closed_loops
+from ..algorithms.elimination import Block, Elimination, Factors, plan, triangular_blocks
+from ..algorithms.equations import EquationsOfMotion, Rates
+from ..algorithms.kinematics import Pose, base_poses
+from ..algorithms.structural_analysis import ABSENT
+from ..codegen import kernel
+from ..codegen.ir.expression import larger
+from .closure.loop_closure import LoopClosure
+from .roles import DeclaredRoles
+from .solution import Situation, contact_poses, stage_rows
+from .structure import Structure
+
+CLOSED = 1e-12  # of the unit of length, or rad: gap that is left at the closed pose
+ALMOST = 3e-6  # gap before the last step, whose error is of third order
+STEPS = 6  # of Newton's method
+LONGEST = 0.3  # of the unit of length, or rad: first correction; a longer one may leave the branch
+CONTRACTION = 0.2  # second correction by the first: Newton's method converges without leaving the branch
+EXACT = 1e-9  # corrections below are rounding
+MAX_LOOP_PIVOTS = 1e5  # largest pivot of J_f by the smallest one
+MAX_PIVOTS = 1e8  # of other blocks
+MOTORS = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
+NO_DOUBT, NO_RATE = np.zeros(1), np.zeros(6)
+GUESS, DOUBT = "guess", "doubt"  # blocks: positions of all joints of the tree, and the doubt of Newton's steps
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a program reads beside q, qd, ..., by name; programs with other inputs are other programs.
+
+    use         : "inverse", "carried" or these with measured motors, see general.py; derivatives: of q
+    base_rates  : number of rates of the base's velocity in place of acceleration and jerk; 0: these two are read
+    wrenches, wrench_rates, world_wrenches : names of links
+    """
+
+    use: str
+    derivatives: int
+    base_rates: int = 0
+    wrenches: tuple[str, ...] = ()
+    wrench_rates: tuple[str, ...] = ()
+    world_wrenches: tuple[str, ...] = ()
+
+
+@dataclass
+class _Level:
+    """Rows and columns (numbers of unknowns) that are solved together in a stage, and the pivot blocks."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    blocks: list[Block] = field(default_factory=list)
+
+
+class UnsuitedError(Exception):
+    """The equations are not solved by elimination; solution.py serves them."""
+
+
+class Program:
+    """Kernel of one structure and one set of inputs. Raises UnsuitedError where elimination does not fit.
+
+    names   : joints in the columns of q; places: their numbers among the coordinates; known: how many derivatives are inputs
+    start   : closed pose (tree.n,) at which the pivot blocks are chosen
+    """
+
+    def __init__(self, structure: Structure, roles: DeclaredRoles, closure: LoopClosure | None, inputs: Inputs,
+                 names: Sequence[str], known: Sequence[float], start: Array, backend: str):
+        self.structure, self.roles, self.closure, self.inputs = structure, roles, closure, inputs
+        self.equations = equations = structure.equations
+        self.names, self._known, self._start = tuple(names), tuple(known), start
+        self._places = [equations.coordinates.index(name) for name in names]
+        spare = structure.spare
+        n, m = len(equations.coordinates), len(equations.constraints)
+        self._carried = inputs.use.startswith("carried")
+        state = any(name.startswith("motor of ") for name in structure.roles.state)
+        measured = any(name.startswith("motor of ") for name in structure.roles.given)
+        self.motors = MOTORS[:4 if measured else 2 if state else 0]
+        self._left_out = {n + k for k in spare} | {n + m + len(equations.actuated) + k for k in spare}
+        parts = equations.parts
+        self._unused_columns = {parts["lambda"].start + k for k in spare}
+        if structure.optimal:
+            self._unused_columns |= {parts["kappa"].start + k for k in spare}
+        self._kept = [k for k in range(m) if k not in spare]
+        self._stages: dict[int, list[_Level]] = {}
+        for k in range(structure.first_stage, 2):
+            same = k > structure.first_stage and all(map(np.array_equal, structure.stage(k), structure.stage(k - 1)))
+            self._stages[k] = self._stages[k - 1] if same else self._levels(k)
+        sizes = self._sizes()
+        if closure is None:
+            self.kernel = kernel.build(self._evaluate, sizes, backend)
+        else:
+            self._check_closure(closure)
+            self.kernel = kernel.build(self._evaluate, sizes, backend, (self._step, ALMOST, STEPS))
+        self.call = self.kernel.call
+
+    def _sizes(self) -> dict[str, int]:
+        """Names and sizes of the blocks."""
+        inputs, equations = self.inputs, self.equations
+        sizes = {GUESS: equations.model.n, DOUBT: 1} if self.closure is not None else {}
+        sizes |= {"q" + "d" * k: len(self.names) for k in range(inputs.derivatives + 1)}
+        if equations.base:
+            sizes |= {"base_position": 3, "base_quaternion": 4, "base_velocity": 6}
+            if self._carried:
+                sizes |= {"base_rates": 6 * inputs.base_rates} if inputs.base_rates else dict.fromkeys(
+                    ("base_acceleration", "base_jerk"), 6)
+        for load in ("wrenches", "wrench_rates", "world_wrenches"):
+            sizes |= {f"{load}{k}": 6 for k, _ in enumerate(getattr(inputs, load))}
+        return sizes | dict.fromkeys(self.motors, len(equations.elastic_joints))
+
+    # ------------------------------------------------------------------ calls
+
+    def blocks(self, motion: Sequence[Any], guess: Any = None, base: Any = None, base_acceleration: Any = None,
+               base_jerk: Any = None, base_rates: Any = None, wrenches: Any = None, wrench_rates: Any = None,
+               world_wrenches: Any = None, q_motor: Any = None, qd_motor: Any = None, qdd_motor: Any = None,
+               qddd_motor: Any = None) -> list[Any]:
+        """Return the input blocks of one sample or of many; derivatives that are not given are zero."""
+        inputs, found = self.inputs, []
+        if self.closure is not None:
+            found += [self._start if guess is None else guess, NO_DOUBT]
+        found.extend(motion[:inputs.derivatives + 1])
+        if len(motion) <= inputs.derivatives:
+            found += [np.zeros(len(self.names))] * (inputs.derivatives + 1 - len(motion))
+        if self.equations.base:
+            found += [base.position, base.quaternion, base.velocity]
+            if inputs.base_rates:
+                rates = np.asarray(base_rates, dtype=float)[..., :inputs.base_rates, :]
+                missing = np.zeros((*rates.shape[:-2], inputs.base_rates - rates.shape[-2], 6))
+                found.append(np.concatenate((rates, missing), axis=-2).reshape(*rates.shape[:-2], -1))
+            elif self._carried:
+                found += [NO_RATE if base_acceleration is None else base_acceleration,
+                          NO_RATE if base_jerk is None else base_jerk]
+        for load in (wrenches, wrench_rates, world_wrenches):
+            if load:
+                found += load.values()
+        return [*found, *(q_motor, qd_motor, qdd_motor, qddd_motor)[:len(self.motors)]]
+
+    def rows(self, blocks: Sequence[Any], count: int) -> Array:
+        """Return the blocks of many samples side by side, (count, size)."""
+        arrays = [np.asarray(block, dtype=float) for block in blocks]
+        return np.concatenate([np.broadcast_to(array, (count, array.shape[-1])) for array in arrays], axis=1)
+
+    def run(self, rows: Array, near: Array | None) -> tuple[Array, Array, Array | None]:
+        """Return torques and rates of the leading samples that are not in doubt, and the positions of the last one.
+
+        near: positions of all joints from which the first sample is closed; each further one begins from the sample before
+        """
+        n, size = len(self.names), self.equations.model.n
+        if self.closure is None:
+            found = np.concatenate([part.reshape(len(rows), -1) for part in self.kernel(rows)], axis=1)
+        else:
+            rows = rows.copy()
+            rows[0, :size] = self._start if near is None else near
+            found = self.kernel.sweep(rows, size + 1)
+        bad = np.flatnonzero(~(found[:, 2 * n] <= 1.0) | ~np.isfinite(found).all(axis=1))
+        good = found[:bad[0] if len(bad) else len(found)]
+        if self.closure is not None and len(good):
+            near = good[-1, -1 - size:-1].copy()
+        return good[:, :n], good[:, n:2 * n], near
+
+    # ------------------------------------------------------------------ plan
+
+    def _levels(self, k: int) -> list[_Level]:
+        """The levels of stage k, none if it decides nothing."""
+        structure, equations = self.structure, self.equations
+        rows, columns = structure.stage(k)
+        if not len(columns):
+            return []
+        rows = np.array([i for i in rows if i not in self._left_out], dtype=int)
+        columns = np.array([j for j in columns if structure.columns[j] not in self._unused_columns], dtype=int)
+        gap = structure.d[columns][None, :] - structure.c[rows][:, None]
+        numbers = structure.columns[columns]
+        sigma = structure.sigma[np.ix_(rows, numbers)]
+        pattern = (sigma == gap) & (sigma > ABSENT)
+        blocks = triangular_blocks(pattern)
+        if blocks is None:
+            raise UnsuitedError(f"stage {k} has {len(rows)} equations of {len(columns)} unknowns")
+        n, m = len(equations.coordinates), len(equations.constraints)
+        is_constraint = (rows >= n) & (rows < n + m)
+        own: list[Block] = []
+        ready = np.zeros(len(columns), dtype=bool)
+        for block in blocks:
+            needed = pattern[block.rows].any(axis=0)
+            needed[block.columns] = False
+            if is_constraint[block.rows].all() and ready[needed].all():
+                own.append(block)
+                ready[block.columns] = True
+        first = np.concatenate([block.rows for block in own]) if own else np.zeros(0, int)
+        found = []
+        rest = np.setdiff1d(np.arange(len(rows)), first)
+        for here, there in ((first, np.flatnonzero(ready)), (rest, np.flatnonzero(~ready))):
+            if len(here):
+                found.append(self._level(rows[here], numbers[there], pattern[np.ix_(here, there)]))
+        return found
+
+    def _level(self, rows: np.ndarray, numbers: np.ndarray, pattern: np.ndarray) -> _Level:
+        equations = self.equations
+        n, m, start = len(equations.coordinates), len(equations.constraints), equations.parts["lambda"].start
+        follow = {equations.coordinates.index(name) for name in self.structure.roles.closed}
+        held = np.flatnonzero((rows >= n) & (rows < n + m))
+        free = np.array([j for j, number in enumerate(numbers) if number in follow], dtype=int)
+        preferred: list[Block] = []
+        if 0 < len(held) < len(rows) and len(held) == len(free):
+            islands = triangular_blocks(pattern[np.ix_(held, free)]) or []
+            J = self._start_jacobian()[np.ix_(rows[held] - n, numbers[free])]
+            if islands and np.linalg.cond(J) < MAX_LOOP_PIVOTS:
+                preferred = [Block(held[one.rows], free[one.columns]) for one in islands]
+                for one in preferred[::-1]:  # the same transposed: rows of these coordinates, multipliers of these constraints
+                    across = [np.flatnonzero(np.isin(rows, numbers[one.columns])),
+                              np.flatnonzero(np.isin(numbers, rows[one.rows] - n + start))]
+                    if len(across[0]) == len(across[1]) == len(one.rows):
+                        order = [np.array([int(np.flatnonzero(values == value)[0]) for value in wanted]) for values, wanted in
+                                 ((rows, numbers[one.columns]), (numbers, rows[one.rows] - n + start))]
+                        preferred.append(Block(*order))
+        blocks = plan(pattern, preferred) or plan(pattern)
+        if blocks is None:
+            raise UnsuitedError("the pattern is singular")
+        return _Level(rows, numbers, blocks)
+
+    def _start_jacobian(self) -> np.ndarray:
+        equations, x = self.equations, np.zeros(len(self.equations.coordinates))
+        x[equations.joints] = self._start
+        anchors = contact_poses(equations, base_poses(equations.model, self._start)) if self.roles.contacts else ()
+        return np.array(equations.constraint_jacobian(np.eye(3), ZERO, x, anchors), dtype=float)
+
+    # ------------------------------------------------------------------ closing, for any scalar
+
+    def _check_closure(self, closure: LoopClosure) -> None:
+        """Choose the rows that Newton's method takes; there must be one for each joint that follows."""
+        held = [k for k in self._kept if k < len(closure.units.equations)]
+        if len(held) != len(closure.passive):
+            raise UnsuitedError(f"{len(held)} independent loop equations for {len(closure.passive)} joints that follow")
+        self._held = held
+
+    def _step(self, guess: Any, doubt: Any, q: Any, **unused: Any) -> list[Any]:
+        """A step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
+        closure = self.closure
+        assert closure is not None
+        pose = np.array(guess, dtype=object)
+        for k, name in zip(closure.active, closure.active_joints, strict=True):
+            pose[k] = q[self.names.index(name)]
+        values, J = closed_loops.jacobian(closure.phi, pose)
+        held, passive, units = np.array(self._held, dtype=int), closure.passive, closure.units
+        A = J[np.ix_(held, passive)] / units.equations[held][:, None] * units.unknowns[passive]
+        pattern = np.array([not (isinstance(x, float) and x == 0.0) for x in A.ravel()]).reshape(A.shape)
+        blocks = triangular_blocks(pattern)
+        if blocks is None:
+            raise UnsuitedError("the pattern of the loop equations is singular")
+        solver, gaps = Elimination(A, blocks), values
+        lengths: list[Any] = []
+        for _ in range(2):
+            correction = solver.solve(-(np.array(gaps, dtype=object)[held] / units.equations[held]))
+            lengths.append(_largest(correction))
+            pose[passive] = pose[passive] + correction * units.unknowns[passive]
+            if len(lengths) == 1:
+                gaps = closure.phi(pose)
+        error = _largest(np.array(values, dtype=object)[held] / units.equations[held])
+        contraction = lengths[1] / (lengths[0] + EXACT) * (1.0 / CONTRACTION)
+        return [[*pose, larger(doubt[0], larger(lengths[0] * (1.0 / LONGEST), contraction))], [error]]
+
+    # ------------------------------------------------------------------ stages, for any scalar
+
+    def _evaluate(self, **blocks: Any) -> list[Any]:
+        """Torques, rates, doubt, all derivatives, and the state to begin the next sample from."""
+        structure, equations, inputs = self.structure, self.equations, self.inputs
+        motion = [blocks["q" + "d" * k] for k in range(inputs.derivatives + 1)]
+        pose = self._pose(blocks, motion[0])
+        doubts: list[Any] = []
+        length = 2 + int(structure.c.max(initial=0)) + 3
+        Y = np.zeros((length, equations.size)).astype(object)
+        Y[0, equations.joints] = pose
+        for k, array in enumerate(motion[1:length], start=1):
+            for place, value, known in zip(self._places, array, self._known, strict=True):
+                if known > k:
+                    Y[k, place] = value
+        situation = self._situation(blocks, pose)
+        if equations.base:
+            Y[1, :6] = blocks["base_velocity"]
+            if self._carried:
+                rates = self._base_rates(blocks)
+                Y[2:2 + len(rates), :6] = rates[:length - 2]
+        for k, name in enumerate(self.motors):
+            Y[k, equations.joints.stop:len(equations.coordinates)] = blocks[name]
+        self._solve(Y, situation, doubts)
+        if self.closure is not None:
+            doubts += [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
+        state = [[*pose, 0.0]] if self.closure is not None else []
+        return [*self._torques(Y), [_maximum(doubts)], Y, *state]
+
+    def _pose(self, blocks: Mapping[str, Any], q: Any) -> np.ndarray:
+        """Positions of all joints: closed before, or those of q."""
+        if self.closure is None:
+            pose = np.array(self._start, dtype=object)
+            for place, value in zip(self._places, q, strict=True):
+                pose[place - self.equations.base] = value
+            return pose
+        return np.array(blocks[GUESS], dtype=object)
+
+    def _situation(self, blocks: Mapping[str, Any], pose: np.ndarray) -> Situation:
+        model, inputs = self.equations.model, self.inputs
+        found = Situation()
+        if self.equations.base:
+            found = Situation(quaternion(*blocks["base_quaternion"]), blocks["base_position"])
+        if self.roles.contacts:
+            found.anchors = contact_poses(self.equations, base_poses(model, pose, Pose(found.R, found.p)))
+        wrenches: dict[int, np.ndarray] = {}
+        for order, (load, names) in enumerate((("wrenches", inputs.wrenches), ("wrench_rates", inputs.wrench_rates))):
+            for k, name in enumerate(names):
+                frame, six = model.frame(name), blocks[f"{load}{k}"]
+                f = frame.R @ six[:3]
+                moved = np.concatenate((f, frame.R @ six[3:] + cross(frame.P, f)))
+                total = wrenches.setdefault(frame.link, np.zeros((2, 6)).astype(object))
+                total[order] = total[order] + moved
+        world = [(model.frame(name).link, model.frame(name).P, blocks[f"world_wrenches{k}"])
+                 for k, name in enumerate(inputs.world_wrenches)]
+        return Situation(found.R, found.p, found.anchors, wrenches, world)
+
+    def _base_rates(self, blocks: Mapping[str, Any]) -> np.ndarray:
+        """Rates (k, 6) of the numbers of the base's velocity, see inputs/combined_motion.py."""
+        if self.inputs.base_rates:
+            return np.reshape(blocks["base_rates"], (-1, 6))
+        V, a, jerk = (blocks[name] for name in ("base_velocity", "base_acceleration", "base_jerk"))
+        v, w = V[:3], V[3:]
+        first = np.concatenate((a[:3] - cross(w, v), a[3:]))
+        wd = first[3:]
+        linear = jerk[:3] - cross(w, a[:3]) - cross(wd, v) - cross(w, first[:3])
+        return np.array([first, np.concatenate((linear, jerk[3:] - cross(w, wd)))], dtype=object)
+
+    def _solve(self, Y: np.ndarray, situation: Situation, doubts: list[Any]) -> None:
+        """Fill the unknown derivatives in Y, stage by stage; append what the pivots leave to doubt."""
+        structure, matrices = self.structure, _Matrices(self.equations, self.structure, Y, situation)
+        factors = Factors()
+        solvers: dict[Any, Elimination] = {}
+        for k, levels in self._stages.items():
+            for number, level in enumerate(levels):
+                key = (number, tuple(level.rows), tuple(level.columns))
+                if key not in solvers or k < 1:
+                    solvers[key] = Elimination(matrices.of(level.rows, level.columns), level.blocks, factors)
+                z = solvers[key].solve(-np.array(matrices.right(k, level.rows), dtype=object))
+                orders = {int(j): int(d) for j, d in zip(structure.columns, structure.d, strict=True)}
+                for j, value in zip(level.columns, z, strict=True):
+                    Y[k + orders[int(j)], j] = Y[k + orders[int(j)], j] + value
+        doubts += self._pivots(factors, matrices)
+
+    @staticmethod
+    def _pivots(factors: Factors, matrices: _Matrices) -> list[Any]:
+        """Ratios of pivots by what is allowed; blocks of constraints alone are compared with one another."""
+        found, loops = [], []
+        for P, factor in factors.made:
+            if isinstance(factor.smallest, float):
+                continue
+            if matrices.of_constraints(P):
+                loops.append(factor)
+            elif len(factor) > 1:
+                found.append(factor.largest / factor.smallest * (1.0 / MAX_PIVOTS))
+        if loops:
+            least = _maximum([1.0 / factor.smallest for factor in loops])
+            found.append(least * _maximum([factor.largest for factor in loops]) * (1.0 / MAX_LOOP_PIVOTS))
+        return found
+
+    def _largest_gap(self, pose: np.ndarray) -> Any:
+        """Gap of all loop equations, in units."""
+        assert self.closure is not None
+        return _largest(np.array(self.closure.phi(pose), dtype=object) / self.closure.units.equations)
+
+    def _torques(self, Y: np.ndarray) -> list[list[Any]]:
+        """Torques and rates of the joints in the columns of q: of motors and springs."""
+        equations, tau = self.equations, self.equations.parts["tau"].start
+        springs = {equations.model.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
+        found: list[list[Any]] = [[], []]
+        for name, place in zip(self.names, self._places, strict=True):
+            motor = f"motor of {name}" if name in equations.elastic_joints else name
+            for order in (0, 1):
+                value: Any = 0.0
+                if motor in equations.actuated:
+                    value = Y[order, tau + equations.actuated.index(motor)]
+                elif name in springs:
+                    spring = springs[name]
+                    deflection = Y[order, place] - (spring.rest if order == 0 else 0.0)
+                    value = -(deflection * spring.stiffness) - Y[order + 1, place] * spring.damping
+                found[order].append(value)
+        return found
+
+
+class _Matrices:
+    """Entries of A = d f_i / d y_j^(d_j - c_i), and right-hand sides, at derivatives Y that are filled in meanwhile."""
+
+    def __init__(self, equations: EquationsOfMotion, structure: Structure, Y: np.ndarray, situation: Situation):
+        self.equations, self.structure, self.Y, self.situation = equations, structure, Y, situation
+        n, x = len(equations.coordinates), Y[0, :len(equations.coordinates)]
+        self._gap = np.full((len(structure.c), equations.size), ABSENT)
+        self._gap[:, structure.columns] = structure.d[None, :] - structure.c[:, None]
+        self.J = (equations.constraint_jacobian(situation.R, situation.p, x, situation.anchors) if equations.constraints
+                  else np.zeros((0, n), dtype=object))
+        self._M: np.ndarray | None = None
+        self._loops = {id(value) for value in self.J.ravel().tolist() if not isinstance(value, float)}
+
+    @property
+    def M(self) -> np.ndarray:
+        """Mass matrix of all coordinates."""
+        if self._M is None:
+            self._M = np.array(self.equations.mass_matrix(self.Y[0, :len(self.equations.coordinates)]), dtype=object)
+        return self._M
+
+    def of_constraints(self, P: np.ndarray) -> bool:
+        """Return whether all entries of a block are of J."""
+        return all(isinstance(x, float) or id(x) in self._loops for x in P.ravel().tolist())
+
+    def of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return A of these rows and unknowns."""
+        structure, equations = self.structure, self.equations
+        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
+        A = np.zeros((len(rows), len(columns)), dtype=object)
+        A[:] = 0.0
+        low = {(order, j) for order, j in structure.low_entries if j in columns}
+        slopes = self._slopes([entry for entry in structure.low_entries if entry in low])
+        e = len(equations.actuated)
+        part_of = {int(number): (name, int(number) - part.start) for name, part in parts.items()
+                   for number in range(part.start, part.stop)}
+        for a, i in enumerate(rows.tolist()):
+            for b, j in enumerate(columns.tolist()):
+                gap, (name, k) = self._gap[i, j], part_of[j]
+                if structure.sigma[i, j] == ABSENT:
+                    continue
+                if i < n:
+                    if name == "x":
+                        if gap == 2:
+                            A[a, b] = self.M[i, k]
+                        elif (gap, k) in slopes:
+                            A[a, b] = slopes[gap, k][i]
+                    elif gap == 0:
+                        A[a, b] = -self.J[k, i] if name == "lambda" else -equations.selection[i, k]
+                elif i < n + m:
+                    if gap == (0 if i - n < equations.holonomic else 1):
+                        A[a, b] = self.J[i - n, k]
+                elif gap == 0:
+                    A[a, b] = self._optimality(i - n - m, e, m, name, k)
+        return A
+
+    def _optimality(self, i: int, e: int, m: int, name: str, k: int) -> Any:
+        equations = self.equations
+        assert equations.weights is not None
+        if i < e:
+            return (float(equations.weights[i]) if i == k else 0.0) if name == "tau" else -equations.selection[k, i]
+        if i < e + m:
+            return self.J[i - e, k]
+        free = self.structure.free[i - e - m]
+        return self.M[free, k] if name == "nu" else self.J[k, free]
+
+    def _slopes(self, entries: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Any]:
+        """d dynamics / d x_j or d x_j' (N,)."""
+        n, found = len(self.equations.coordinates), {}
+        for order, j in entries:
+            unit = np.zeros((3, n))
+            unit[order, j] = 1.0
+            rates = Rates(*(jets(self.Y[s, :n], unit[s]) for s in range(3)))
+            found[order, j] = derivative(self.equations.dynamics(self.situation.R, rates), 1)
+        return found
+
+    def right(self, k: int, rows: np.ndarray) -> list[Any]:
+        """Return f_i^(k + c_i) of these rows, first rates of constraints by J."""
+        structure, equations = self.structure, self.equations
+        n, m = len(equations.coordinates), len(equations.constraints)
+        orders = k + structure.c[rows]
+        rate = (rows >= n) & (rows < n + m) & (orders == np.where(rows - n < equations.holonomic, 1, 0))
+        values = dict(zip(rows[~rate].tolist(), stage_rows(structure, k, rows[~rate], self.Y, self.situation), strict=True))
+        for i in rows[rate].tolist():
+            values[i] = sum((a * v for a, v in zip(self.J[i - n], self.Y[1, :n], strict=True)
+                             if not isinstance(a, float) or a != 0.0), 0.0)
+        return [values[i] for i in rows.tolist()]
+
+
+def _largest(values: Any) -> Any:
+    return _maximum([abs(value) for value in values])
+
+
+def _maximum(values: Sequence[Any]) -> Any:
+    found: Any = 0.0
+    for value in values:
+        found = larger(found, value) if not isinstance(found, float) or found != 0.0 else value
+    return found

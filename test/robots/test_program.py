@@ -1,0 +1,268 @@
+"""Compiled program of a robot beside the stages of solution.py, on every combination; and what becomes of what it doubts."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from test_general_robot import COMBINATIONS, case, off
+
+import rnea_ros
+from rnea_ros import BaseState, Robot
+from rnea_ros.algorithms.elimination import Block, Elimination, plan, triangular_blocks
+from rnea_ros.algorithms.equations import EquationsOfMotion
+from rnea_ros.errors import PoseError
+from rnea_ros.robots.general import GeneralRobot
+from rnea_ros.robots.solution import Solver
+from support.ground_machines import tripod, vehicle
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+LOADS = ((3.0, -2.0, 1.0, 0.5, -0.4, 0.3), (1.0, 2.0, -1.0, 0.2, 0.1, -0.3), (-2.0, 1.0, 4.0, 0.3, 0.2, -0.1))
+
+
+def stages_alone(monkeypatch):
+    """From now on nothing is served by the program."""
+    monkeypatch.setattr(GeneralRobot, "_program", lambda *_: None)
+
+
+def counted(monkeypatch) -> list[str]:
+    """A list that grows by one with every sample that the stages of solution.py solve."""
+    solved, solve = [], Solver.solve
+
+    def noted(self, *arguments):
+        solved.append(self)
+        return solve(self, *arguments)
+
+    monkeypatch.setattr(Solver, "solve", noted)
+    return solved
+
+
+def fresh(robot: GeneralRobot) -> GeneralRobot:
+    """The same robot with nothing compiled."""
+    return pickle.loads(pickle.dumps(robot))
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_program_gives_what_the_stages_give(name, monkeypatch):
+    robot, _, motion, state = case(name, 0)
+    solved = counted(monkeypatch)
+    tau, rate = robot.torque_and_rate(*motion, **state)
+    alone = robot.inverse_dynamics(*motion[:robot.order], **{key: value for key, value in state.items() if key != "base_jerk"})
+    found = robot.solve(*motion, **state)
+    assert not solved, "the program serves all of this"
+    stages_alone(monkeypatch)
+    robot = fresh(robot)
+    by_stages = robot.solve(*motion, **state)
+    expected, expected_rate = robot.torques(by_stages)
+    assert solved
+    assert off(tau, expected) < 1e-12
+    assert off(alone, expected) < 1e-12
+    assert off(rate, expected_rate) < 1e-10
+    assert found.positions.keys() == by_stages.positions.keys()
+    for joint, values in by_stages.positions.items():
+        np.testing.assert_allclose(found.positions[joint], values, rtol=1e-9, atol=1e-9)
+    for constraint, values in by_stages.multipliers.items():
+        size = max(np.abs(every).max() for every in by_stages.multipliers.values())
+        np.testing.assert_allclose(found.multipliers[constraint], values, atol=1e-10 * size)
+    np.testing.assert_allclose(found.base, by_stages.base, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["free base, loop, springs", "given base, loop, spring", "elastic joint, loop"])
+def test_program_takes_loads_on_links_and_their_rates(name, monkeypatch):
+    robot, _, motion, state = case(name, 0)
+    wrench, wrench_rate, push = map(np.array, LOADS)
+    loads = {"wrenches": {"l3": wrench, "l5": push}, "wrench_rates": {"l3": wrench_rate}, "world_wrenches": {"l4": push}}
+    plain = robot.torque_and_rate(*motion, **state)
+    solved = counted(monkeypatch)
+    found = robot.torque_and_rate(*motion, **state, **loads)
+    again = robot.torque_and_rate(*motion, **state, **loads)
+    assert not solved
+    stages_alone(monkeypatch)
+    expected = fresh(robot).torque_and_rate(*motion, **state, **loads)
+    for ours, same, theirs, without in zip(found, again, expected, plain, strict=True):
+        assert off(ours, theirs) < 1e-10
+        assert (ours == same).all()
+        assert off(ours, without) > 1e-3
+
+
+def test_program_takes_a_given_acceleration_of_a_free_base(monkeypatch):
+    robot, _, motion, state = case("free base, loop, springs", 0)
+    moved = {"base_acceleration": np.array([0.3, -0.2, 0.5, 0.1, 0.4, -0.3]),
+             "base_jerk": np.array([1.0, 0.5, -0.7, 0.2, -0.6, 0.4])}
+    solved = counted(monkeypatch)
+    found = robot.torque_and_rate(*motion, **state, **moved)
+    assert not solved
+    stages_alone(monkeypatch)
+    expected = fresh(robot).torque_and_rate(*motion, **state, **moved)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert off(ours, theirs) < 1e-11
+
+
+def test_program_takes_measured_motors(monkeypatch):
+    robot, _, motion, state = case("elastic joint, loop", 0)
+    found = robot.solve(*motion, **state)
+    motors = {name: np.array([found.positions[f"motor of {joint}"][k] for joint in robot.elastic_joints])
+              for k, name in enumerate(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"))}
+    solved = counted(monkeypatch)
+    measured = robot.solve(*motion[:4], **state, **motors)
+    assert not solved
+    for ours, theirs in zip(robot.torques(measured), robot.torques(found), strict=True):
+        assert off(ours, theirs) < 1e-9
+
+
+@pytest.mark.parametrize("stands", [False, True], ids=["wheels", "feet"])
+def test_program_serves_wheels_and_feet(stands, monkeypatch):
+    urdf, file, pose = tripod() if stands else (*vehicle(), {})
+    robot, rng = rnea_ros.load(urdf, file), np.random.default_rng(0)
+    motion = 0.3 * rng.normal(size=(4, robot.n))
+    state = {"base": BaseState((0.1, -0.2, 0.4), (0.0, 0.0, 0.6, 0.8))}
+    if stands:
+        motion[0] = [pose[name] for name in robot.joint_names]
+        state = {"base": BaseState(velocity=(0.1, -0.2, 0.3, 0.2, 0.1, -0.3)), "base_acceleration": rng.normal(size=6),
+                 "base_jerk": rng.normal(size=6)}
+    solved = counted(monkeypatch)
+    found = robot.torque_and_rate(*motion, **state)
+    assert not solved
+    stages_alone(monkeypatch)
+    for ours, theirs in zip(found, fresh(robot).torque_and_rate(*motion, **state), strict=True):
+        assert off(ours, theirs) < 1e-11
+
+
+@cache
+def palletiser() -> GeneralRobot:
+    return GeneralRobot(Robot.from_urdf(URDF / "palletiser.urdf"), URDF / "palletiser.robot.yaml")
+
+
+def motion_of(robot: GeneralRobot, samples: int, size: float = 0.2) -> np.ndarray:
+    """Smooth motion about the start, (4, samples, n)."""
+    start = dict(zip(robot.tree.joint_names, robot.start, strict=True))
+    t, w = 0.004 * np.arange(samples)[:, None], 1.0 + 0.2 * np.arange(robot.n)
+    found = np.array([size * w**k * np.sin(w * t + 0.5 * np.pi * k) for k in range(4)])
+    found[0] += [start[name] for name in robot.joint_names]
+    return found
+
+
+def test_many_samples_are_those_that_follow_one_another(monkeypatch):
+    robot = palletiser()
+    motion, solved = motion_of(robot, 300), counted(monkeypatch)
+    tau, rate = robot.torque_and_rate(*motion)
+    assert not solved
+    poses = robot.close(motion[0])
+    for k in (0, 1, 150, 299):
+        alone = robot.torque_and_rate(*motion[:, k], guess=poses[max(0, k - 1)])
+        assert off(tau[k], alone[0]) < 1e-12
+        assert off(rate[k], alone[1]) < 1e-11
+
+
+def test_a_leap_between_samples_is_walked_and_the_program_goes_on(monkeypatch):
+    robot = palletiser()
+    motion, solved = motion_of(robot, 60), counted(monkeypatch)
+    motion[0, 30:] += 0.35  # Newton's first step would be longer than is trusted
+    tau, rate = robot.torque_and_rate(*motion)
+    assert not solved
+    theirs = rnea_ros.load(URDF / "palletiser.urdf", URDF / "palletiser.robot.yaml")
+    columns = [theirs.joint_names.index(name) for name in robot.joint_names]
+    order = [robot.joint_names.index(name) for name in theirs.joint_names]
+    expected = theirs.torque_and_rate(*motion[:, :, order])
+    assert off(tau, expected[0][:, columns]) < 1e-12
+    assert off(rate, expected[1][:, columns]) < 1e-10
+
+
+def test_a_sample_out_of_reach_is_refused_by_number_and_name():
+    robot = palletiser()
+    motion = motion_of(robot, 40)
+    motion[0, 25:] += 3.0
+    with pytest.raises(rnea_ros.InputError, match="sample 25: no way to joint1 ="):
+        robot.torque_and_rate(*motion)
+
+
+def test_singular_poses_are_refused_as_by_the_stages(monkeypatch):
+    """Stretched elbows of the five-bar: the program doubts its pivots, and the loops refuse by name."""
+    file = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
+    robot = GeneralRobot(Robot.from_urdf(URDF / "five_bar.urdf"), file)
+    far = motion_of(robot, 1)[:, 0]
+    messages = []
+    for k in range(2):
+        if k:
+            stages_alone(monkeypatch)
+            robot = fresh(robot)
+        with pytest.raises(PoseError) as refused:
+            robot.torque_and_rate(far[0] + [1.5, -1.5], *far[1:])
+        messages.append(str(refused.value))
+    assert messages[0] == messages[1]
+
+
+def test_over_constrained_loops_are_served_and_leave_their_multipliers_open(monkeypatch):
+    robot = GeneralRobot(Robot.from_urdf(URDF / "five_bar.urdf"), URDF / "five_bar.robot.yaml")
+    motion = motion_of(robot, 1)[:, 0]
+    found = robot.torque_and_rate(*motion)
+    solution = robot.solve(*motion)
+    assert solution.open_multipliers
+    for ours, theirs in zip(found, robot.torques(solution), strict=True):
+        assert off(ours, theirs) < 1e-12
+
+
+@pytest.mark.parametrize("backend", ["python", "c"])
+def test_other_back_ends_run_the_same_program(backend):
+    robot = GeneralRobot(Robot.from_urdf(URDF / "palletiser.urdf", backend=backend), URDF / "palletiser.robot.yaml")
+    motion = motion_of(robot, 3)
+    for ours, theirs in zip(robot.torque_and_rate(*motion), palletiser().torque_and_rate(*motion), strict=True):
+        assert off(ours, theirs) < 1e-13
+
+
+def test_numbers_that_are_not_finite_are_refused_after_good_calls():
+    robot = palletiser()
+    motion = motion_of(robot, 1)[:, 0]
+    robot.torque_and_rate(*motion)
+    bad = motion[1].copy()
+    bad[0] = np.nan
+    with pytest.raises(rnea_ros.InputError, match="finite"):
+        robot.torque_and_rate(motion[0], bad, *motion[2:])
+    with pytest.raises(rnea_ros.InputError, match="base"):
+        robot.torque_and_rate(*motion, base=BaseState())
+
+
+# ---------------------------------------------------------------------- elimination, Jacobian
+
+
+def test_block_elimination_solves_what_numpy_solves():
+    """[M, -J^T, -S; J, 0, 0], with blocks that do not depend on one another and a factor that serves its transposed too."""
+    rng = np.random.default_rng(0)
+    M = rng.normal(size=(7, 7))
+    M, J = M @ M.T, rng.normal(size=(4, 7))
+    J[:2, [2, 3, 6]] = 0.0  # two loops: the first moves coordinates 0 and 1, the second 2 and 3
+    J[2:, [0, 1]] = 0.0
+    S = np.eye(7)[:, [4, 5]]
+    A = np.block([[M[:, [0, 1, 2, 3, 6]], -J.T, -S], [J[:, [0, 1, 2, 3, 6]], np.zeros((4, 6))]])
+    pattern = A != 0.0
+    blocks = triangular_blocks(pattern)
+    assert blocks is not None
+    assert sorted(np.concatenate([block.rows for block in blocks])) == list(range(11))
+    preferred = triangular_blocks(pattern[7:, :4])
+    assert [len(block.rows) for block in preferred] == [2, 2]
+    loops = [Block(7 + one.rows, one.columns) for one in preferred]
+    loops += [Block(one.columns, one.rows - 7 + 5) for one in loops]
+    chosen = plan(pattern, loops)
+    for b in rng.normal(size=(2, 11)):
+        np.testing.assert_allclose(Elimination(A, chosen).solve(b).astype(float), np.linalg.solve(A, b), rtol=1e-9)
+    assert plan(np.zeros((2, 2), dtype=bool)) is None
+
+
+@pytest.mark.parametrize("name", ["free base, two loops, spring, passive joint", "elastic joint, loop"])
+def test_constraint_jacobian_is_the_derivative_of_the_constraints(name):
+    robot, _, _, _ = case(name, 0)
+    equations = robot.roles.equations(robot.model, robot.tree.gravity_vector, carried=False)
+    assert isinstance(equations, EquationsOfMotion)
+    rng, step = np.random.default_rng(0), 1e-30
+    x = rng.normal(size=len(equations.coordinates))
+    R, p, v = np.eye(3), rng.normal(size=3), x * 0.0
+    J = np.array(equations.constraint_jacobian(R, p, x), dtype=float)
+    for k in range(equations.base, len(x)):
+        moved = x.astype(complex)
+        moved[k] += 1j * step
+        rows = np.array(equations.constraint_rows(R, p, moved, v), dtype=complex)
+        np.testing.assert_allclose(J[:, k], rows.imag / step, atol=1e-13)
