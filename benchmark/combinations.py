@@ -1,12 +1,31 @@
-"""Robots of combined kinds for the benchmark: Gough-Stewart modules in series, and a biped like Cassie."""
+"""GeneralRobot from Python: one streamed sample, loading time, growth with the number of coordinates.
+
+    python benchmark/combinations.py [ROUNDS]      measures these alone and writes combinations.md
+
+The machines are Gough-Stewart modules in series, declared as loops of one tree, and a biped like Cassie.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnea_ros import Robot
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the source beside it, whatever is installed
+
+from timing import Loop, Times, interleaved
+
+import rnea_ros
+from rnea_ros import BaseState, Robot
+from rnea_ros.robots.general import GeneralRobot
 
 LEFT_POSE = {"roll": 0.1, "yaw": -0.05, "pitch": 0.4, "knee": -1.1, "shin": 0.03, "tarsus": 1.6, "heel": 0.02, "rod1": -0.3,
              "rod2": 0.1, "crank": -1.5, "push": 1.4, "toe": -1.5}
@@ -109,3 +128,178 @@ def biped() -> tuple[str, dict[str, Any]]:
                for s in "LR" for name, stiffness in (("shin", 180.0), ("heel", 120.0))}
     return urdf.text(), {"version": 1, "base": "floating", "springs": springs,
                          "loops": {"active": motors, "cut_joints": cuts, "start": start}}
+
+
+# ---------------------------------------------------------------------- what is measured
+
+
+PERIOD, SAMPLES = 1e-3, 500  # s between samples; samples of a motion that ends where it began
+MODULES = (1, 2, 3, 4, 5)
+LIMITS = {"palletiser": 20.0, "Stewart platform": 35.0, "biped, 30 coordinates": 45.0}  # us of a streamed sample
+
+
+@dataclass
+class Machine:
+    """Processor time of one machine.
+
+    coordinates      : of the tree, base included; cold, cached: s to load it and to its first result, without imports, with
+                       nothing compiled before and with everything
+    streamed, stages : s of a sample by torque_and_rate with the pose before as guess: by the program and by the stages of
+                       solution.py alone; batch: of one sample of 500 in one call; old: by the class that serves it alone
+    """
+
+    name: str
+    coordinates: int
+    cold: float
+    cached: float
+    times: dict[str, Times] = field(default_factory=dict)
+
+
+def machines() -> Iterator[tuple[str, Callable[[], GeneralRobot], Callable[[], Any] | None, float]]:
+    """Names, loaders, loaders of today's classes for the same, and the size of the motion [rad, m]."""
+    urdf = Path(__file__).resolve().parents[1] / "urdf"
+    files = urdf / "palletiser.urdf", urdf / "palletiser.robot.yaml"
+    yield ("palletiser", lambda: GeneralRobot(Robot.from_urdf(files[0]), files[1]), lambda: rnea_ros.load(*files), 0.2)
+    text, file = biped()
+    yield "biped, 30 coordinates", lambda: GeneralRobot(Robot.from_urdf(text, base="floating"), file), None, 0.1
+    for count in MODULES:
+        tower, loops = stewart(count)
+        name = "Stewart platform" if count == 1 else f"{count} Stewart platforms in series"
+        old = (lambda tower=tower, loops=loops: rnea_ros.load(tower.encode(), loops)) if count == 1 else None
+        yield name, lambda tower=tower, loops=loops: GeneralRobot(Robot.from_urdf(tower), loops), old, 0.01
+
+
+def motion_of(robot: Any, size: float) -> tuple[np.ndarray, ...]:
+    """q .. qddd, (SAMPLES, n) each: sines about the start."""
+    names = robot.tree.joint_names
+    start = robot.start[[names.index(name) for name in robot.joint_names]]
+    w = 2.0 * np.pi / (SAMPLES * PERIOD)
+    angle = w * PERIOD * np.arange(SAMPLES)[:, None] + np.linspace(0.0, 2.0, len(start))
+    found = [size * w**k * (np.sin(angle + k * np.pi / 2.0) - (np.sin(angle[0]) if k == 0 else 0.0)) for k in range(4)]
+    return found[0] + start, *found[1:]
+
+
+def streamed(robot: Any, size: float) -> Loop:
+    """Calls of torque_and_rate with the pose of the sample before as guess; processor time."""
+    motion = motion_of(robot, size)
+    poses = robot.close(motion[0])
+    state = {"base": BaseState()} if getattr(robot, "has_moving_base", False) else {}
+    samples = [(*(np.ascontiguousarray(part[k]) for part in motion), poses[k - 1]) for k in range(SAMPLES)]
+    place = 0
+
+    def loop(count: int) -> float:
+        nonlocal place
+        began = time.process_time()
+        for _ in range(count):
+            q, qd, qdd, qddd, guess = samples[place]
+            robot.torque_and_rate(q, qd, qdd, qddd, guess=guess, **state)
+            place = (place + 1) % SAMPLES
+        return time.process_time() - began
+
+    return loop
+
+
+def batch(robot: GeneralRobot, size: float) -> Loop:
+    """One call of many samples."""
+    motion = motion_of(robot, size)
+    state = {"base": BaseState()} if robot.has_moving_base else {}
+
+    def loop(count: int) -> float:
+        began = time.process_time()
+        for _ in range(count):
+            robot.torque_and_rate(*motion, **state)
+        return (time.process_time() - began) / SAMPLES
+
+    return loop
+
+
+@contextmanager
+def _cache(folder: str) -> Iterator[None]:
+    before = os.environ.get("RNEA_ROS_CACHE")
+    os.environ["RNEA_ROS_CACHE"] = folder
+    try:
+        yield
+    finally:
+        os.environ.pop("RNEA_ROS_CACHE")
+        if before is not None:
+            os.environ["RNEA_ROS_CACHE"] = before
+
+
+def loading(load: Callable[[], GeneralRobot], size: float) -> tuple[float, float, GeneralRobot]:
+    """Processor time from the URDF to the first torques and rates: with an empty cache, and with a full one; the robot."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder, _cache(folder):
+        for _ in range(3):
+            began = time.process_time()
+            robot = load()
+            state = {"base": BaseState()} if robot.has_moving_base else {}
+            robot.torque_and_rate(*(part[0] for part in motion_of(robot, size)), **state)
+            found.append(time.process_time() - began)
+    return found[0], min(found[1:]), robot
+
+
+class _ByStages(GeneralRobot):
+    """The same without the program."""
+
+    def _program(self, *_: Any) -> None:
+        return None
+
+
+def measure(rounds: int) -> list[Machine]:
+    next(iter(machines()))[1]()  # imports
+    made: list[Machine] = []
+    sides: dict[tuple[str, str], Loop] = {}
+    for name, load, old, size in machines():
+        cold, cached, robot = loading(load, size)
+        made.append(Machine(name, len(robot.structure().equations.coordinates), cold, cached))
+        sides[name, "streamed"], sides[name, "batch"] = streamed(robot, size), batch(robot, size)
+        if len(made) < 4:
+            sides[name, "stages"] = streamed(_ByStages(robot.tree, robot.declaration | {"version": 1}), size)
+        if old is not None:
+            sides[name, "old"] = streamed(old(), size)
+    times = interleaved({"|".join(key): loop for key, loop in sides.items()}, rounds)
+    for machine in made:
+        machine.times = {what: times[f"{name}|{what}"] for name, what in sides if name == machine.name}
+    return made
+
+
+def goals(found: list[Machine]) -> list[tuple[str, float, float, str]]:
+    """Text, limit, reached, unit."""
+    made = [(f"8. one streamed sample of a GeneralRobot from Python, processor time: {machine.name}", LIMITS[machine.name],
+             machine.times["streamed"].low * 1e6, " us") for machine in found if machine.name in LIMITS]
+    by_name = {machine.name: machine for machine in found}
+    one, four = by_name["Stewart platform"], by_name["4 Stewart platforms in series"]
+    return [*made, ("8. URDF to the first result, nothing kept, processor time: Stewart platform", 1.5, one.cold, " s"),
+            ("8. the same, 4 Stewart platforms in series", 6.0, four.cold, " s"),
+            ("8. the same from the cache, Stewart platform", 0.1, one.cached, " s")]
+
+
+def lines(found: list[Machine]) -> list[str]:
+    """Of results.md."""
+    def cell(machine: Machine, what: str) -> str:
+        if what not in machine.times:
+            return ""
+        ratio = machine.times[what].over(machine.times["streamed"])
+        return f"{machine.times[what].low * 1e6:.1f}" + (f" ({ratio:.1f} x)" if what != "streamed" else "")
+
+    text = ["## Combinations: GeneralRobot, one sample from Python", "",
+            "Microseconds of processor time, minima of all rounds, since the machine had other work: torques and rates "
+            "with the pose of the sample before, 1 ms earlier, as guess; loops are closed, springs and base accelerate. In "
+            "brackets: beside the first column. Stages: solution.py without the compiled program. Old class: ClosedLoopRobot, "
+            "which serves this robot alone. Loading: seconds of processor time from the URDF to the first result, without "
+            "imports.", "",
+            "| robot | coordinates | streamed | of 500 in one call | stages | old class | loading, s | from the cache, s | "
+            "s per coordinate |", "|---|---|---|---|---|---|---|---|---|"]
+    text += [f"| {machine.name} | {machine.coordinates} | " + " | ".join(
+        cell(machine, what) for what in ("streamed", "batch", "stages", "old")) +
+        f" | {machine.cold:.2f} | {machine.cached:.2f} | {machine.cold / machine.coordinates:.3f} |" for machine in found]
+    return text
+
+
+if __name__ == "__main__":
+    measured = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    rows = [f"| {text} | {limit:g}{unit} | {reached:.3g}{unit} |" for text, limit, reached, unit in goals(measured)]
+    written = "\n".join(["# Combinations", "", "Written by `python benchmark/combinations.py`.", "", *lines(measured), "",
+                         "| goal | to reach | reached |", "|---|---|---|", *rows])
+    print(written)
+    (Path(__file__).parent / "combinations.md").write_text(written + "\n")

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import combinations
 import laws
 import numpy as np
 from cases import ROOT
@@ -78,6 +79,9 @@ def goals(found: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
             (sizes[128].kernel.low / 128) / (sizes[32].kernel.low / 32))
         add("build7", "6. URDF to the first result, 7 joints, nothing kept, processor time", 0.3, sizes[7].build, " s")
         add("build32", "6. the same, 32 joints", 1.5, sizes[32].build, " s")
+    if "combinations" in found:
+        for text, limit, reached, unit in combinations.goals(found["combinations"]):
+            add("combinations", text, limit, reached, unit)
     if "laws" in found:
         for key, text, limit, reached, unit in laws.goals(found["laws"]):
             add(key, text, limit, reached, unit)

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 import closed
+import combinations
 import laws
 import mix
 import ticks
@@ -48,7 +49,8 @@ def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
         f"{compiler() or 'no C++ compiler'}, `-O3 -march=native -DNDEBUG`.", "",
         "## Goals", "", "| goal | to reach | reached | | why not |", "|---|---|---|---|---|",
         *(goal.row() for goal in goals(dict(found), NOTES)), ""]
-    writers = {"kernels": _kernels, "calls": _calls, "closed": closed.lines, "batch": _batches, "mix": mix.lines,
+    writers = {"kernels": _kernels, "calls": _calls, "closed": closed.lines, "combinations": combinations.lines,
+               "batch": _batches, "mix": mix.lines,
                "joints": _joints, "node": _nodes, "ticks": ticks.lines, "laws": laws.lines}
     for name, write in writers.items():
         if name in found:

@@ -13,6 +13,7 @@ from typing import Any
 import batch
 import calls
 import closed
+import combinations
 import joints
 import kernels
 import laws
@@ -25,7 +26,7 @@ from timing import interleaved
 from toolchain import Missing, library
 
 HERE = Path(__file__).resolve().parent
-SECTIONS = ("kernels", "calls", "closed", "batch", "joints", "node", "ticks", "laws")
+SECTIONS = ("kernels", "calls", "closed", "combinations", "batch", "joints", "node", "ticks", "laws")
 
 
 def measure(sections: tuple[str, ...], rounds: int, node_seconds: float) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def measure(sections: tuple[str, ...], rounds: int, node_seconds: float) -> dict
         found["missing"] += found["kernels"][1]
     attempt("calls", lambda: _calls(rounds, found["missing"]))
     attempt("closed", lambda: closed.measure(rounds))
+    attempt("combinations", lambda: combinations.measure(rounds))
     attempt("batch", lambda: [batch.measure(file.stem, file, rounds) for file in (batch.STANFORD, batch.SEVEN)])
     if "batch" in found:
         sections += ("mix",)

@@ -17,11 +17,13 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 FOLDER = "RNEA_ROS_CACHE"
 LIMIT = 256 << 20
 OURS = re.compile(r"[0-9a-f]{64}\.o|rnea_\w+\.part")  # names of files here, whole and half written
+TRACED = ("algebra", "algorithms", "codegen", "inertial", "model", "robots")  # rooms whose text decides what is traced
 _MAGIC = b"rnea_ros object 1\n"
 
 counts: Counter[str] = Counter()  # "found", "compiled", "damaged", "unusable": what happened in this process
@@ -48,6 +50,20 @@ def object_code(key: bytes, compiled: Callable[[], bytes]) -> bytes:
     if place := _place(key):
         _write(place, code)
     return code
+
+
+@cache
+def sources() -> str:
+    """Digest of the package's text that programs are traced from: a recipe of an older version is not used.
+
+    Empty where the text is not to be had; recipes are not used then.
+    """
+    package = Path(__file__).resolve().parents[1]
+    files = sorted(file for room in TRACED for file in (package / room).rglob("*.py"))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest() if files else ""
 
 
 def found(key: bytes) -> bytes | None:

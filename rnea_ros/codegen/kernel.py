@@ -10,14 +10,14 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from . import c, c_compiler, python
+from . import c, c_compiler, cache, python
 from .ir.program import Iteration, Program, trace
 from .native import python_call
 
@@ -50,19 +50,26 @@ Function = Callable[..., Sequence[Any]]
 
 
 def build(function: Function, inputs: Mapping[str, int], backend: str,
-          repeated: tuple[Function, float, int] | None = None) -> Kernel:
+          repeated: tuple[Function, float, int] | None = None, recipe: str = "") -> Kernel:
     """The kernel of ``function(**blocks) -> sequence of arrays``; inputs: name -> length of each block.
 
     repeated : (step, tolerance, limit) of what runs before, see `Iteration`: ``step(**blocks) -> (first numbers, [error])``
+    recipe   : text that determines the function; with it machine code in the cache is found without tracing
     """
     if backend == "reference":
         return _Reference(function, inputs, repeated)
-    program = trace(function, inputs)
-    if repeated is not None:
-        program = replace(program, iteration=Iteration(trace(repeated[0], inputs), *repeated[1:]))
+    def traced() -> Program:
+        program = trace(function, inputs)
+        if repeated is not None:
+            program = replace(program, iteration=Iteration(trace(repeated[0], inputs), *repeated[1:]))
+        return program
+
+    if backend == "llvm":
+        return _Llvm(traced, recipe)
+    program = traced()
     if backend == "c" and (code := _by_c(program)):
         return _C(program, code)
-    return _Llvm(program) if backend == "llvm" else _Python(program)
+    return _Python(program)
 
 
 def _by_c(program: Program) -> c_compiler.CompiledKernel | None:
@@ -150,14 +157,26 @@ class Kernel:
 
 
 class _Llvm(Kernel):
-    def __init__(self, program):
+    def __init__(self, traced: Callable[[], Program], recipe: str = ""):
         from .llvm import engine
 
-        super().__init__(program.inputs, program.outputs)
-        self._code = engine.MachineCode(program)
+        if recipe and cache.sources():
+            self._code, sizes = engine.MachineCode.by_recipe(recipe, traced)
+            super().__init__(sizes["inputs"], [tuple(shape) for shape in sizes["outputs"]])
+            self._traced, self._iterated = traced, sizes["iterated"]
+        else:
+            program = traced()
+            super().__init__(program.inputs, program.outputs)
+            self._code = engine.MachineCode(program)
+            self._traced, self._iterated = (lambda: program), program.iteration is not None
         self.address = self._code.kernel
         self.call = self._code.call or self.call
-        self._program, self._batch, self._seen, self._sweep = program, None, 0, self._code.sweep
+        self._batch: Any = None
+        self._seen, self._sweep = 0, self._code.sweep
+
+    @cached_property
+    def _program(self) -> Program:
+        return self._traced()
 
     def __call__(self, x):
         call = self._code.call if np.shape(x) == (self.size,) else None
@@ -181,8 +200,7 @@ class _Llvm(Kernel):
     def _many(self, blocks, count):
         """A few samples one by one; when there have been many, code for many at a time is compiled."""
         self._seen += count
-        alone = len(self._program.nodes) > LONG or self._program.iteration is not None  # lanes would converge one by one
-        if self._batch is None and (self._seen < MANY or alone):
+        if self._batch is None and (self._iterated or self._seen < MANY or len(self._program.nodes) > LONG):
             return super()._many(blocks, count)
         if self._batch is None:
             from .llvm import engine

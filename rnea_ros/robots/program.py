@@ -15,7 +15,7 @@ caller takes solution.py, which decides by singular values and names what is wro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -108,11 +108,10 @@ class Program:
             same = k > structure.first_stage and all(map(np.array_equal, structure.stage(k), structure.stage(k - 1)))
             self._stages[k] = self._stages[k - 1] if same else self._levels(k)
         sizes = self._sizes()
-        if closure is None:
-            self.kernel = kernel.build(self._evaluate, sizes, backend)
-        else:
+        if closure is not None:
             self._check_closure(closure)
-            self.kernel = kernel.build(self._evaluate, sizes, backend, (self._step, ALMOST, STEPS))
+        step = None if closure is None else (self._step, ALMOST, STEPS)
+        self.kernel = kernel.build(self._evaluate, sizes, backend, step, self._recipe())
         self.call = self.kernel.call
 
     def _sizes(self) -> dict[str, int]:
@@ -128,6 +127,17 @@ class Program:
         for load in ("wrenches", "wrench_rates", "world_wrenches"):
             sizes |= {f"{load}{k}": 6 for k, _ in enumerate(getattr(inputs, load))}
         return sizes | dict.fromkeys(self.motors, len(equations.elastic_joints))
+
+    def _recipe(self) -> str:
+        """Everything that decides the kernel, in words and numbers."""
+        equations, structure, closure = self.equations, self.structure, self.closure
+        links = {name: equations.model.frame(name) for name in (*self.inputs.wrenches, *self.inputs.world_wrenches)}
+        loops = None if closure is None else (closure.units, closure.loops.cuts, closure.active, closure.passive, self._held)
+        return repr(_written((
+            equations.model.model_id, equations.gravity, equations.cuts, equations.wheels, equations.motors, equations.springs,
+            equations.actuated, equations.weights, structure.roles, structure.spare, structure.c, structure.d, self.names,
+            self._known, self._start, self.roles.contacts, loops, self.inputs, links,
+            [(k, [(level.rows, level.columns, level.blocks) for level in levels]) for k, levels in self._stages.items()])))
 
     # ------------------------------------------------------------------ calls
 
@@ -489,6 +499,19 @@ class _Matrices:
             values[i] = sum((a * v for a, v in zip(self.J[i - n], self.Y[1, :n], strict=True)
                              if not isinstance(a, float) or a != 0.0), 0.0)
         return [values[i] for i in rows.tolist()]
+
+
+def _written(value: Any) -> Any:
+    """Lists of words and numbers, each written out in full."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return [_written(getattr(value, one.name)) for one in fields(value)]
+    if isinstance(value, frozenset | set):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return [(key, _written(entry)) for key, entry in value.items()]
+    return [_written(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def _largest(values: Any) -> Any:

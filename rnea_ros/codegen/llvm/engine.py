@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import json
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite
@@ -143,13 +145,38 @@ class MachineCode:
 
     def __init__(self, program: Program):
         text = assembly(program, lanes())
-        self._engine = engine = _compiled(text, QUICK if program.has_blocks else THOROUGH)
+        self._connect(_compiled(text, QUICK if program.has_blocks else THOROUGH), "@sweep(" in text, "@call(" in text)
+
+    @classmethod
+    def by_recipe(cls, recipe: str, traced: Callable[[], Program]) -> tuple[MachineCode, dict[str, Any]]:
+        """Return the code of a program and its `Kernel` sizes, from the cache without tracing if it was compiled before.
+
+        recipe: text that determines the program, with everything that is read while it is traced
+        """
+        machine, made_by = _machine(QUICK)
+        usable = python_call.usable()
+
+        def made() -> bytes:
+            program = traced()
+            head = {"inputs": dict(program.inputs), "outputs": program.outputs, "iterated": program.iteration is not None}
+            return json.dumps(head).encode() + b"\n" + machine.emit_object(llvm.parse_assembly(assembly(program, lanes())))
+
+        key = f"recipe {cache.sources()} {made_by} {lanes()} {usable}\n{recipe}"
+        head, _, code = cache.object_code(key.encode(), made).partition(b"\n")
+        sizes = json.loads(head)
+        found = cls.__new__(cls)
+        has_call = usable and python_call.fits(sizes["inputs"], sizes["outputs"])
+        found._connect(_loaded(machine, code), sizes["iterated"], has_call)
+        return found, sizes
+
+    def _connect(self, engine: Any, has_sweep: bool, has_call: bool) -> None:
+        self._engine = engine
         address = engine.get_function_address
         self.kernel = address("kernel")
         self.rows = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address("rows"))
-        self.sweep = Sweep(engine) if "@sweep(" in text else None
+        self.sweep = Sweep(engine) if has_sweep else None
         self.call = None
-        if "@call(" in text:
+        if has_call:
             self.call = python_call.connect(engine, address("call"), engine.get_global_value_address("api"))
 
 
@@ -183,6 +210,13 @@ def _sweep(program: Program) -> str:
 
 def _compiled(text: str, level: int = THOROUGH) -> Any:
     """An engine that holds the machine code of a text, compiled now or, on the same processor, earlier."""
+    machine, made_by = _machine(level)
+    code = cache.object_code(f"{made_by}\n{text}".encode(), lambda: machine.emit_object(llvm.parse_assembly(text)))
+    return _loaded(machine, code)
+
+
+def _machine(level: int) -> tuple[Any, tuple[Any, ...]]:
+    """Target of this processor, and what tells its code apart."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target, cpu = llvm.Target.from_default_triple(), llvm.get_host_cpu_name()
@@ -190,7 +224,10 @@ def _compiled(text: str, level: int = THOROUGH) -> Any:
     machine = target.create_target_machine(cpu=cpu, features=features, opt=level)
     made_by = (llvmlite.__version__, llvm.llvm_version_info, machine.triple, cpu, features)
     made_by += () if level == THOROUGH else (level,)
-    code = cache.object_code(f"{made_by}\n{text}".encode(), lambda: machine.emit_object(llvm.parse_assembly(text)))
+    return machine, made_by
+
+
+def _loaded(machine: Any, code: bytes) -> Any:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

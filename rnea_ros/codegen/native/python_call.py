@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import math
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -105,9 +105,14 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 
+def fits(inputs: Mapping[str, int], outputs: Sequence[Sequence[int]]) -> bool:
+    """Return whether a kernel with these sizes is made for such calls."""
+    return bool(inputs) and min(inputs.values()) > 0 and sum(inputs.values()) + sum(map(math.prod, outputs)) <= LARGEST
+
+
 def assembly(program: Program) -> str:
     """LLVM text of ``call``, for a module that has ``kernel``; empty if the kernel is not made for such calls."""
-    if not program.inputs or min(program.inputs.values()) == 0 or program.input_size + len(program.results) > LARGEST:
+    if not fits(program.inputs, program.outputs):
         return ""
     shapes, blocks = program.outputs, list(program.inputs.values())
     lines = [f"@dims{k} = internal constant [{max(1, len(shape))} x i64] [{', '.join(f'i64 {d}' for d in shape or (0,))}]"
