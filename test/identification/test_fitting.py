@@ -248,7 +248,7 @@ def test_friction_shows_the_sign_of_a_joint_that_carries_almost_nothing():
     light = Robot.from_urdf(re.sub('<link name="l2">.*?</link>', end, PLANAR, flags=re.DOTALL))
     _, t, q, qd, qdd = planar()
     true = light.with_joint_dynamics({name: JointDynamics(0.0, 1.0, 1.5, 0.8, smoothing=0.02) for name in light.joint_names})
-    noise = 0.05 * np.random.default_rng(0).normal(size=q.shape)
+    noise = 0.05 * np.random.default_rng(1).normal(size=q.shape)
     found = fit(light, Measurements(t, q, noise - true.inverse_dynamics(q, qd, qdd), qd, qdd))
     assert found.explained and found.reversed == light.joint_names
 
