@@ -21,6 +21,7 @@ from ..model.drive_limits import DriveLimit
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
 from .closure import loops as declared_loops
+from .closure.following import FollowedMotion
 from .closure.loop_closure import LoopClosure
 from .closure.loop_equations import LoopMotion
 from .closure.loops import Loops
@@ -28,13 +29,12 @@ from .closure.tracking import TOLERANCE, LoopTracker
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
 from .inputs import validation
-from .inputs.validation import Wrenches
+from .inputs.validation import Wrenches, added_loads
 from .kernels import singularity
-from .loop_derivatives import LoopDerivatives
 from .robot import Dynamics, Robot
 
 
-class ClosedLoopRobot(LoopDerivatives):
+class ClosedLoopRobot:
     """Dynamics of a robot with loops, seen from its motors: q, qd .. tau are those of the active joints, in `joint_names`.
 
     tree  : the Robot that is left when the loops are cut; its friction, rotor inertias and payloads all count
@@ -274,21 +274,37 @@ class ClosedLoopRobot(LoopDerivatives):
                       wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
         """Partial derivatives (N, N) of the torques by q, qd and qdd of the active joints; the last is the mass matrix."""
         motion = self.motion(q, qd, qdd, validation.zeros_like("q", q), guess=guess)
-        return self._sensitivities(self.tree, motion, wrenches=wrenches, world_wrenches=world_wrenches)
+        tau, tables = (ask(*motion[:3], wrenches=wrenches, world_wrenches=world_wrenches)
+                       for ask in (self.tree.inverse_dynamics, self.tree.sensitivities))
+        along = self._followed(motion)
+        return TorqueSensitivities(*closed_loops.active_sensitivities(along.G, along.H, tau, tables))
 
     def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
                            guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                            wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> RateSensitivities:
         """Partial derivatives (N, N) of the torque rates by q, qd, qdd and qddd of the active joints."""
-        return self._rate_sensitivities(self.tree, self.motion(q, qd, qdd, qddd, guess=guess), wrench_rates, wrenches=wrenches,
-                                        world_wrenches=world_wrenches)
+        motion = self.motion(q, qd, qdd, qddd, guess=guess)
+        steady: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
+        torques, rate_tables = (ask(*motion[:4], wrench_rates=wrench_rates, **steady)
+                                for ask in (self.tree.torque_and_rate, self.tree.rate_sensitivities))
+        tables, along = self.tree.sensitivities(*motion[:3], **steady), self._followed(motion)
+        changing = along.G, along.H, along.Hd
+        return RateSensitivities(*closed_loops.active_rate_sensitivities(changing, torques, tables, rate_tables))
+
+    def _followed(self, motion: LoopMotion) -> FollowedMotion:
+        return self._closure.followed(motion.q, *(rate[..., self._closure.active] for rate in motion[1:4]))
 
     def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
                        guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                        world_wrenches: Wrenches | None = None) -> JointWrenches:
         """Internal force and moment of every joint of the tree and, where the jerk qddd is given, their rates.
 
+        What the cut joints exert acts on the open tree as loads do.
         InputError where the cut joints hold more than the motion needs, as those of planar loops in space often do.
         """
         motion = self.motion(q, qd, qdd, validation.zeros_like("q", q) if qddd is None else qddd, guess=guess)
-        return self._transmitted(self.tree, motion, qddd is not None, wrenches, wrench_rates, world_wrenches=world_wrenches)
+        torques = self.tree.torque_and_rate(*motion[:4], wrenches=wrenches, wrench_rates=wrench_rates,
+                                            world_wrenches=world_wrenches)
+        reactions, rates = self._closure.reactions(motion.q, motion.qd, *torques)
+        return self.tree.joint_wrenches(*motion[:3 if qddd is None else 4], wrenches=added_loads(wrenches, reactions),
+                                        wrench_rates=added_loads(wrench_rates, rates), world_wrenches=world_wrenches)

@@ -17,6 +17,7 @@ from rnea_ros.query.handlers import QUESTIONS
 from rnea_ros.robots import kinds
 from rnea_ros.robots.inputs.base_state import quaternion
 from rnea_ros.robots.parallel_machines import delta, gough_stewart
+from support.combined_machines import case
 from support.free_flyer import FreeFlyer, random_base
 from support.machines import LoopOracle, PlatformOracle, polygon
 from support.oracles import PinocchioOracle, difference, worst
@@ -155,6 +156,21 @@ def test_the_regressor_of_closed_loops(name):
     values = [row["value"] for row in found["parameters"]]
     assert worst(found["regressor"] @ values, torque["effort"]) < 1e-10
     assert worst(found["regressor_rate"] @ values, torque["effort_rate"]) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["loop, spring", "passive joint"])
+def test_the_regressor_of_joints_without_motors(name):
+    """Of their measured accelerations: what remains is the torque of the spring, or nothing."""
+    robot, _, motion, state = case(name, 0)
+    solved = robot.solve(*motion, **state)
+    motion = np.array([[solved.positions[joint][k] for joint in robot.joint_names] for k in range(4)])
+    near = {"guess": {"joint_names": list(robot.tree.joint_names), "position": state["guess"].tolist()}} if robot.roles.loops \
+        else {}
+    found = question(robot, "regressor", motion, **near)
+    values = [row["value"] for row in found["parameters"]]
+    effort, effort_rate = robot.torque_and_rate(*motion, **state)
+    assert worst(found["regressor"] @ values, effort) < 1e-10
+    assert worst(found["regressor_rate"] @ values, effort_rate) < 1e-9
 
 
 @pytest.mark.parametrize("seed", [1, 5, 8])
