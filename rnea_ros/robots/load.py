@@ -30,7 +30,7 @@ from .robot import GRAVITY, Robot
 MOVING_BASES = ("floating", "prescribed")
 LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
 COUPLINGS = "couplings"
-GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels")  # sections that GeneralRobot alone reads
+GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels", "platforms")  # sections that GeneralRobot alone reads
 # What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
 SERVED = {frozenset(declared): kind for kind, declared in {
     "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,),
@@ -65,7 +65,7 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
     description, content = urdf_reader.read(source, allow_xacro), file.content
     options: dict[str, Any] = {"base": "floating" if content.get("base") in MOVING_BASES else "fixed",
                                "friction": content.get("urdf_friction") is True}
-    if "platform" in content:
+    if "platform" in content or "platforms" in content:
         file.check_schema()  # so that a mistake in it is not taken for one in the URDF, which only makes sense with a platform
         if kind(file) == "ParallelRobot":
             return _parallel(description, file, backend, options)
@@ -84,23 +84,23 @@ def kind(file: RobotFile) -> str:
     others = [section for section in GENERAL if section in file.content]
     if frozenset(found) in SERVED and not others:
         return SERVED[frozenset(found)]
-    if PLATFORM in found and LOOPS not in found:
+    if LOOPS not in found and (PLATFORM in found or "platforms" in others):
         raise ModelError("declares platform without loops: cut joints must join its legs to it", file.where)
     return "GeneralRobot"
 
 
 def _as_tree(description: Description, file: RobotFile) -> tuple[Description, RobotFile]:
-    """The platform as a link of the tree on six joints, which follow; its home is where they start."""
-    platform = file.section("platform")
-    hung, names, (P, R) = on_six_joints(description, platform["link"])
-    if "home" not in platform:
-        return hung, file
-    home = R.T @ rpy(*platform["home"]["rpy"])
-    offset = R.T @ (np.array(platform["home"]["xyz"], dtype=float) - P)
-    angles = np.arctan2(-home[1, 2], home[2, 2]), np.arcsin(home[0, 2]), np.arctan2(-home[0, 1], home[0, 0])
+    """Every platform as a link of the tree on six joints, which follow; its home is where they start."""
+    one, several, start = file.section("platform"), file.section("platforms"), {}
+    for link, platform in [*([(one["link"], one)] if one else []), *several.items()]:
+        description, names, (P, R) = on_six_joints(description, link)
+        if "home" in platform:
+            home = R.T @ rpy(*platform["home"]["rpy"])
+            offset = R.T @ (np.array(platform["home"]["xyz"], dtype=float) - P)
+            angles = np.arctan2(-home[1, 2], home[2, 2]), np.arcsin(home[0, 2]), np.arctan2(-home[0, 1], home[0, 0])
+            start |= dict(zip(names, map(float, (*offset, *angles)), strict=True))
     loops = dict(file.section("loops"))
-    loops["start"] = {**loops.get("start", {}), **dict(zip(names, map(float, (*offset, *angles)), strict=True))}
-    return hung, file.over({"loops": loops})
+    return description, file.over({"loops": {**loops, "start": {**loops.get("start", {}), **start}}}) if start else file
 
 
 def _tree(model: Model, file: RobotFile, backend: str) -> Robot:

@@ -89,11 +89,16 @@ LOOPS = _object("Closed loops: the URDF is the tree that is left when they are c
     "start": _each("joint", "Joint positions near a closed pose, to start from; default 0 each [rad, m].",
                    _number("Position of the joint [rad, m]."))}, ("active", "cut_joints"))
 
+HOME = _object("Pose of the platform where the legs meet it at `loops.start`; default: the origin of that joint.", {
+    "xyz": _numbers("Origin of its link in the root link's frame [m].", 3),
+    "rpy": _numbers("Its turn, as in a URDF [rad].", 3)}, ("xyz", "rpy"))
+
 PLATFORM = _object("A parallel robot: the branches of the URDF are its legs, `loops` joins them to the platform.", {
     "link": _name("link", "Link of the platform, in the URDF the child of a floating joint on the root link."),
-    "home": _object("Pose of the platform where the legs meet it at `loops.start`; default: the origin of that joint.", {
-        "xyz": _numbers("Origin of its link in the root link's frame [m].", 3),
-        "rpy": _numbers("Its turn, as in a URDF [rad].", 3)}, ("xyz", "rpy"))}, ("link",))
+    "home": HOME}, ("link",))
+
+PLATFORMS = _each("link", "Several platforms, as of parallel robots in series: links that are children of floating joints on "
+                  "the root link in the URDF, joined by `loops`.", _object("One platform.", {"home": HOME}), least=1)
 
 ELASTIC_JOINTS = _each("joint", "Joints with a spring between motor and link; each needs rotor_inertia in `drives`.", _object(
     "One elastic joint.", {
@@ -295,7 +300,8 @@ SCHEMA: Schema = {
                                    " unknown: its drivers differ, and efforts are refused.", UNKNOWN),
         "urdf_friction": {"type": "boolean", "description": "Whether `<dynamics damping= friction=>` of the URDF counts; "
                                                             "default false: many URDFs hold settings of simulators there."},
-        "loops": LOOPS, "platform": PLATFORM, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS, "springs": SPRINGS,
+        "loops": LOOPS, "platform": PLATFORM, "platforms": PLATFORMS, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS,
+        "springs": SPRINGS,
         "passive": PASSIVE, "actuation_weights": ACTUATION_WEIGHTS, "ground_contacts": GROUND_CONTACTS, "wheels": WHEELS,
         "payloads": PAYLOADS, "drives": DRIVES, "couplings": COUPLINGS, "supplies": SUPPLIES, "limits": LIMITS,
         "friction": FRICTION,

@@ -1,0 +1,90 @@
+"""Two planar 3-RRR platforms in series by GeneralRobot, beside ParallelRobot for each of them."""
+
+from __future__ import annotations
+
+from functools import cache
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import rnea_ros
+from rnea_ros import GeneralRobot, ModelError
+from rnea_ros.algorithms.kinematics import base_poses
+from rnea_ros.robots.parallel_machines import planar_3rrr
+
+GRAVITY, HEIGHT = (1.0, -4.0, -9.0), 0.2
+
+
+def series() -> tuple[str, dict]:
+    """URDF and robot file: the second machine, its names with prefix "b_", stands on the platform of the first one."""
+    machine = planar_3rrr()
+    first, second = (ElementTree.fromstring(machine.urdf) for _ in range(2))
+    for element in second:
+        element.set("name", f"b_{element.get('name')}")
+        for end in element.findall("parent") + element.findall("child"):
+            end.set("link", f"b_{end.get('link')}")
+        if element.get("type") == "floating":
+            element.find("parent").set("link", "base")
+            element.find("origin").set("xyz", f"0 0 {HEIGHT}")
+        first.append(element)
+    mount = ElementTree.SubElement(first, "joint", name="mount", type="fixed")
+    ElementTree.SubElement(mount, "parent", link="platform")
+    ElementTree.SubElement(mount, "child", link="b_base")
+    ElementTree.SubElement(mount, "origin", xyz=f"0 0 {HEIGHT}", rpy="0 0 0")
+    loops = machine.loops
+    cuts = {f"b_{name}": {**cut, **{end: {**cut[end], "link": f"b_{cut[end]['link']}"} for end in ("first", "second")}}
+            for name, cut in loops["cut_joints"].items()}
+    both = {"active": [*loops["active"], *(f"b_{name}" for name in loops["active"])],
+            "cut_joints": {**loops["cut_joints"], **cuts}}
+    file = {"version": 1, "gravity": list(GRAVITY), "platforms": {"platform": {}, "b_platform": {}}, "loops": both}
+    return ElementTree.tostring(first, encoding="unicode"), file
+
+
+@cache
+def robots():
+    return rnea_ros.load(*series(), backend="python"), planar_3rrr().robot(backend="python", gravity=GRAVITY)
+
+
+def as_payload(robot):
+    """Mass, mass centre and inertia about it of legs and platform at home, in the base's frame."""
+    bodies = []
+    for part, position in ((robot.legs, np.zeros(3)), (robot.platform, np.array(robot.home[0]))):
+        for link, pose in zip(part.model.links, base_poses(part.model, np.zeros(part.n)), strict=True):
+            if link.m:
+                c = link.ms / link.m
+                inertia = link.J - link.m * (c @ c * np.eye(3) - np.outer(c, c))
+                bodies.append((link.m, position + pose.p + pose.R @ c, pose.R @ inertia @ pose.R.T))
+    mass = sum(m for m, _, _ in bodies)
+    centre = sum(m * c for m, c, _ in bodies) / mass
+    about = [inertia + m * ((c - centre) @ (c - centre) * np.eye(3) - np.outer(c - centre, c - centre))
+             for m, c, inertia in bodies]
+    return mass, centre, sum(about)
+
+
+def motion(moving: str) -> np.ndarray:
+    """q, qd, qdd, qddd of the machine whose motors begin with this name; those of the other one rest."""
+    robot = robots()[0]
+    found = 0.1 * np.random.default_rng(3).normal(size=(4, robot.n))
+    return found * [name.startswith(moving) for name in robot.joint_names]
+
+
+@pytest.mark.parametrize("moving", ["motor", "b_motor"])
+def test_one_of_two_platforms_in_series_moves_as_alone(moving):
+    """The lower one carries the upper one as a payload; the upper one stands on a platform at rest."""
+    robot, alone = robots()
+    assert isinstance(robot, GeneralRobot)
+    if moving == "motor":
+        mass, centre, inertia = as_payload(alone)
+        alone = alone.with_payload("platform", mass, centre + [0.0, 0.0, HEIGHT], inertia)
+    q = motion(moving)
+    columns = [robot.joint_names.index(f"{moving[:-5]}{name}") for name in alone.joint_names]
+    found, expected = robot.torque_and_rate(*q), alone.torque_and_rate(*q[:, columns])
+    for ours, theirs in zip(found, expected, strict=True):
+        assert np.abs(ours[columns] - theirs).max() < 1e-10 * np.abs(theirs).max()
+
+
+def test_platforms_without_loops_are_refused():
+    urdf, file = series()
+    with pytest.raises(ModelError, match="without loops: cut joints must join"):
+        rnea_ros.load(urdf, {name: entry for name, entry in file.items() if name != "loops"})
