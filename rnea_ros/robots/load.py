@@ -91,7 +91,8 @@ def kind(file: RobotFile) -> str:
 
 def _as_tree(description: Description, file: RobotFile) -> tuple[Description, RobotFile]:
     """Every platform as a link of the tree on six joints, which follow; its home is where they start."""
-    one, several, start = file.section("platform"), file.section("platforms"), {}
+    one, several = file.section("platform"), file.section("platforms")
+    start: dict[str, float] = {}
     for link, platform in [*([(one["link"], one)] if one else []), *several.items()]:
         description, names, (P, R) = on_six_joints(description, link)
         if "home" in platform:
