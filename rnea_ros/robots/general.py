@@ -549,9 +549,11 @@ class GeneralRobot:
             found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
         return found
 
-    def torques(self, found: Solution) -> tuple[Array, Array]:
-        """Return torques and torque rates (n,) of a solution of `solve`, as torque_and_rate gives them."""
-        return self._torques(found, 0), self._torques(found, 1)
+    def torques(self, found: Solution, orders: int = 2) -> list[Array]:
+        """Return torques and torque rates (n,) of a solution of `solve`, as torque_and_rate gives them; orders: how many of
+        both.
+        """
+        return [self._torques(found, order) for order in range(orders)]
 
     def constraint_wrenches(self, found: Solution, base: BaseState | None = None) -> dict[str, ConstraintWrench]:
         """Return the wrench of each cut joint, contact and wheel of a solution, by its name.

@@ -215,6 +215,27 @@ def test_motors_of_elastic_joints(seed):
     assert worst(matrix["mass_matrix"], oracle.mass_matrix(x)) < 1e-9 and matrix["coordinates"][-1] == "motor of joint4"
 
 
+def test_motors_of_a_combination_carry_what_its_elastic_joints_need():
+    """Those of a loop: motor torque = load + inertia of the rotor; load = stiffness times deflection; the spring's rate."""
+    drive, stiffness = {"gear_ratio": 50.0, "rotor_inertia": 1.0e-5}, 300.0
+    file = pytest.importorskip("yaml").safe_load((ROOT / "urdf" / "five_bar.robot.yaml").read_text())
+    file |= {"elastic_joints": {"left_motor": {"stiffness": stiffness}}, "drives": {"left_motor": drive}}
+    robot, rigid = load(ROOT / "urdf" / "five_bar.urdf", file), loop_robot("five_bar")[0]
+    motion = 0.1 * np.random.default_rng(0).normal(size=(robot.order + 1, robot.n))
+    motion[0] += kinds.rest(robot)[0]
+    sample = dict(zip(FIELDS, motion.tolist()))
+    found = question(robot, "motors", motion[:2], sample=sample)
+    left, inertia = robot.joint_names.index("left_motor"), drive["rotor_inertia"] * drive["gear_ratio"]**2
+    columns = [rigid.joint_names.index(name) for name in robot.joint_names]
+    load_alone = rigid.inverse_dynamics(*motion[:3, columns])[columns]
+    assert worst(found["load"], load_alone) < 1e-10
+    assert worst(found["deflection"], load_alone[[left]] / stiffness) < 1e-10
+    assert worst(found["effort"][left], load_alone[left] + inertia * found["motor_acceleration"][0]) < 1e-10
+    assert worst(found["effort_rate"], question(robot, "torque", motion[:2], sample=sample)["effort_rate"]) < 1e-12
+    without = question(robot, "motors", motion[:2], sample={k: v for k, v in sample.items() if k != FIELDS[robot.order]})
+    assert without["effort_rate"] is None and worst(without["effort"], found["effort"]) < 1e-12
+
+
 def test_a_joint_without_motor_and_spring_is_passive():
     """As docs/systems.md says: hardly any stiffness. Its torque vanishes, its acceleration is Pinocchio's."""
     file = ROOT / "urdf" / "stanford.urdf"
@@ -259,7 +280,7 @@ def kind(name):
 
 @pytest.mark.parametrize(("name", "asked", "words"), [
     ("stanford", "loops", "robot 'stanford' is a Robot; this is for ClosedLoopRobot or ParallelRobot or GeneralRobot"),
-    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' is a ClosedLoopRobot; this is for ElasticRobot"),
+    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' is a ClosedLoopRobot; this is for ElasticRobot or Gen"),
     ("five_bar", "floating", "a base that moves: robot 'five_bar' is a ClosedLoopRobot"),
     ("branched", "coriolis", "coriolis of robot 'branched': no algorithm here gives it for a FloatingRobot"),
     ("branched", "regressor", "the regressor: robot 'branched' is a FloatingRobot"),
