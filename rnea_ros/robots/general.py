@@ -637,7 +637,7 @@ class GeneralRobot:
 
     # ------------------------------------------------------------------ equations of independent coordinates
 
-    @property
+    @cached_property
     def independent(self) -> tuple[str, ...]:
         """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of
         mass_matrix.
@@ -646,7 +646,7 @@ class GeneralRobot:
         follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
         return tuple(name for name in equations.coordinates if name not in follows)
 
-    @property
+    @cached_property
     def _follows(self) -> list[int]:
         """Numbers of the coordinates whose velocities constraints decide."""
         return [k for k, name in enumerate(self._equations(INVERSE).coordinates) if name not in self.independent]

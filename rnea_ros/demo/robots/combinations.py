@@ -355,7 +355,8 @@ COMBINATIONS = (
         robot_file="quadruped", urdf="quadruped", instants=(0.0, 2.0), view=(15.0, -60.0)),
     _demo("ankles", PlayedCombination(
         "a humanoid's legs that squat and roll on their feet", 3.0,
-        _legs(("hip_pitch", 0.25, 1, 0.0), ("knee", 0.3, 1, 2.6), ("inner_motor", 0.25, 2, 0.5), ("outer_motor", 0.25, 1, 1.7)),
+        _legs(("hip_pitch", 0.25, 1, 0.0), ("knee", 0.3, 1, 2.6), ("inner_motor", 0.25, 2, 0.5),
+              ("outer_motor", 0.25, 1, 1.7)),
         {f"{side}_{name}": value for side in ("left", "right") for name, value in (("hip_pitch", -0.3), ("knee", 0.6))},
         SWAY, {}), instants=(0.0, 1.5), view=(12.0, -120.0)),
     _demo("elastic_quadruped", PlayedCombination(

@@ -9,10 +9,10 @@ robot went another way, the pose next to what is measured takes over, if it agre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .loop_closure import LoopClosure
 from .loop_equations import LoopMotion
 from .platform_closure import PlatformClosure
 
+Found = TypeVar("Found")
 TOLERANCE = 0.1  # rad, or shares of the machine's unit of length
 FOLLOWED, RESTARTED, BAD_INPUT = "followed", "restarted", "bad input"  # counted beside the reasons of a PoseError
 
@@ -130,6 +131,21 @@ class LoopTracker(Tracker):
                 self.counts[RESTARTED] += 1
             self._last, self._agreed = found.pose, found.agrees
         return found
+
+    def move(self, function: Callable[[np.ndarray], tuple[Found, np.ndarray]]) -> Found:
+        """Return what a function finds that closes the loops itself, from a pose (n,) near the closed one.
+
+        function(guess) returns its result and the closed pose. Poses that it refuses (PoseError) are counted and raised as by
+        `follow`, its other errors as they are.
+        """
+        with self._lock:
+            try:
+                result, self._last = function(self._begin)
+            except PoseError as error:
+                self.counts[error.reason] += 1
+                raise Rejected(error.reason, str(error)) from None
+            self.counts[FOLLOWED] += 1
+        return result
 
     def _sample(self, motion: tuple[Any, ...], measured: Any) -> TrackedMotion:
         qa, *rates = _one_sample(motion, self._closure.active_joints)

@@ -193,15 +193,25 @@ class ServedCombination(ServedRobot):
         """Return torques at a motion of the base; other arguments and errors as of `dynamics`."""
         robot, (q, qd) = self._general, motion[:2]
         state: dict[str, Any] = {} if base is None else {"base": base.state}
-        if self._loops:
-            known = np.concatenate((q, optional[0, :len(self.solved)]))
-            state["guess"] = self._loops.locate(q[self._independent], known[self._others])
+        sensed = optional[0, :len(self.solved)]
+        free = loads is untouched and robot.roles.weights is None and not np.isfinite(sensed).any()
+        follows = self._loops and self._loops.begun and free  # the last pose is a good guess: loops are closed once
+        if self._loops and not follows:
+            state["guess"] = self._loops.locate(q[self._independent], np.concatenate((q, sensed))[self._others])
         load = {} if loads is untouched else loads(*robot.tree_state(q, qd, **state))
         higher, motors = self._known_motors(motion, optional[:, len(self.solved):])
-        given: dict[str, Any] = {**state, **motors, **load}
+        given: dict[str, Any] = {**motors, **load}
         if base is not None and self._decided:
             given |= {"base_acceleration": base.acceleration, "base_jerk": base.jerk}
-        found = robot.solve(q, qd, *higher, **given)
+        if self._loops and follows:
+            def solved(guess: np.ndarray) -> tuple[Solution, np.ndarray]:
+                one = robot.solve(q, qd, *higher, **state, **given, guess=guess)
+                return one, np.array([one.positions[name][0] for name in robot.tree.joint_names])
+
+            found = self._loops.move(solved)
+            state["guess"] = np.array([found.positions[name][0] for name in robot.tree.joint_names])
+        else:
+            found = robot.solve(q, qd, *higher, **state, **given)
         if base is not None and not self._decided:
             moved, acceleration, jerk = base_motion_of(base.state, found.base)
             base = base._replace(state=moved, acceleration=acceleration, jerk=jerk, numbers=None)

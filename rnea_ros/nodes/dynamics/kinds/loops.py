@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
 from rnea_ros.nodes.dynamics.marks.body import Body, held
 from rnea_ros.robots.closure.loop_equations import LoopMotion
-from rnea_ros.robots.closure.tracking import LoopTracker, TrackedMotion, TrackedPose
+from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedMotion, TrackedPose
 from rnea_ros.robots.robot import Dynamics
 
 
@@ -38,6 +39,17 @@ class FollowedLoops:
         return found.pose
 
     @property
+    def begun(self) -> bool:
+        """Whether there is a last pose."""
+        return self._tracker.last is not None
+
+    def move(self, function: Callable[[np.ndarray], tuple[Found, np.ndarray]]) -> Found:
+        """Return function(pose near the closed one), which returns its result and the closed pose. Raises Rejected."""
+        self._last = None
+        found: Found = followed(self._tracker.move, function)
+        return found
+
+    @property
     def tree_motion(self) -> Motion:
         """Of all joints in the last sample, up to the jerk."""
         assert isinstance(self._last, TrackedMotion)
@@ -52,11 +64,10 @@ class FollowedLoops:
                 "sensor's zero or sign, or the robot file that is wrong?"]
 
     def findings(self) -> dict[str, object]:
-        if self._last is None:
-            return {}
         found: dict[str, object] = {f"loops.{reason.replace(' ', '_')}": count
                                     for reason, count in sorted(self._tracker.counts.items())}
-        return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in self._compared(self._last)}
+        compared = [] if self._last is None else self._compared(self._last)
+        return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in compared}
 
     def _compared(self, found: TrackedMotion | TrackedPose) -> list[tuple[str, float]]:
         """Passive joints that are measured, and how they differ from that."""
