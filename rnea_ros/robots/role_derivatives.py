@@ -23,7 +23,7 @@ from ..algorithms.kinematics import Pose, base_poses
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from .inputs.validation import results
-from .solution import NOISE, RANK, Situation, Solver, contact_poses
+from .solution import NOISE, RANK, Situation, Solver, contact_poses, stage_rows
 
 ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
 
@@ -120,30 +120,19 @@ class SolutionDerivatives:
 
     def _traced(self, k: int, rows: Array, orders: int, situation: Situation) -> Callable[..., Any]:
         equations, structure = self.equations, self.structure
-        n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
+        n, m = len(equations.coordinates), len(equations.constraints)
         points, lengths = _loads_of(situation)
 
         def evaluate(R: Any, p: Any, Y: Any, dY: Any, moved: Any, **rest: Any) -> list[Any]:
             series = jets(Y.reshape(orders, equations.size), dY.reshape(orders, equations.size))
-            X = np.concatenate((series[:, :n], np.zeros((3, n))))
+            loads = {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()}
+            world_loads = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
             found: dict[int, Any] = {}
-            for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):
-                here = [i for i in rows if begin <= i < end]
-                if not here:
-                    continue
-                order = int(k + structure.c[here].max())
-                at = _pose(R, p, series[1:, :6], order) if equations.base else (R, p)
-                x, v, a = (jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3))
-                y = {name: jets(*series[:order + 1, part]) for name, part in parts.items() if name != "x"}
-                anchors = _anchors(rest, moved, order)
-                if begin == 0:
-                    values: Sequence[Any] = equations.rows(*at, Rates(x, v, a), y["lambda"], y["tau"], anchors,
-                                                           **_loads(rest, points, lengths, order))
-                elif begin == n:
-                    values = equations.constraint_rows(*at, x, v, anchors)
-                else:
-                    values = equations.optimality_rows(*at, x, y["tau"], y["nu"], y["kappa"], structure.free, anchors)
-                found |= {i: derivative([values[i - begin]], int(k + structure.c[i]))[0] for i in here}
+            for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):  # rows whose series have one length
+                here = [int(i) for i in rows if begin <= i < end]
+                anchors = _anchors(rest, moved, int(k + structure.c[here].max(initial=0)))
+                place = Situation(R.reshape(3, 3), p, anchors, loads, world_loads)
+                found |= zip(here, stage_rows(structure, k, here, series, place), strict=True)
             return [derivative([found[i] for i in rows], 1)]
 
         return evaluate
