@@ -103,7 +103,7 @@ def biped() -> tuple[str, dict[str, Any]]:
                 ("pitch", "yaw", "0 1 0", (0, 0.02 * side, -0.06), 5.5), ("knee", "pitch", "0 1 0", (0.06, 0, -0.12), 0.7),
                 ("shin", "knee", "0 1 0", (0.06, 0, -0.04), 0.5), ("tarsus", "shin", "0 1 0", (0.04, 0, -0.43), 0.8),
                 ("heel", "tarsus", "0 1 0", (-0.01, 0.03 * side, 0.02), 0.15),
-                ("rod1", "pitch", "0 0 1", (0, 0.04 * side, 0), 0.0), ("rod2", "rod1", "0 1 0", (0, 0, 0), 0.16),
+                ("rod1", "pitch", "1 0 0", (0, 0.04 * side, 0), 0.0), ("rod2", "rod1", "0 1 0", (0, 0, 0), 0.16),
                 ("crank", "tarsus", "0 1 0", (0.06, 0.02 * side, -0.03), 0.1),
                 ("push", "crank", "0 1 0", (0.055, 0, 0), 0.1), ("toe", "tarsus", "0 1 0", (0.4, 0, -0.04), 0.15)):
             urdf.add(s + link, parent if parent == "pelvis" else s + parent, f"{s}_{link}", "revolute", axis, xyz, mass=mass)
@@ -118,8 +118,8 @@ def biped() -> tuple[str, dict[str, Any]]:
         return {"link": link, "xyz": (here.R.T @ (there.p - here.p)).tolist(), "rpy": list(rpy)}
 
     for s in "LR":
-        cuts[f"{s}_heel_rod"] = {"type": "spherical", "first": end(f"{s}rod2", (0.11, 0.0, 0.01), f"{s}heel"),
-                                 "second": {"link": f"{s}heel", "xyz": [0.11, 0.0, 0.01]}}
+        cuts[f"{s}_heel_rod"] = {"type": "spherical", "first": end(f"{s}rod2", (0.05, 0.0, -0.11), f"{s}heel"),
+                                 "second": {"link": f"{s}heel", "xyz": [0.05, 0.0, -0.11]}}
         sideways = [-np.pi / 2, 0.0, 0.0]  # z along the axes of crank and toe
         cuts[f"{s}_toe_rod"] = {"type": "point_on_axis", "first": end(f"{s}push", (0.055, -0.01, 0.02), f"{s}toe", sideways),
                                 "second": {"link": f"{s}toe", "xyz": [0.055, -0.01, 0.02], "rpy": sideways}}
