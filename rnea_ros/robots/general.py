@@ -36,7 +36,7 @@ from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import base_rates_of, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
-from .program import MOTORS, Inputs, Program, UnsuitedError
+from .program import GRAVITY, MOTORS, Inputs, Program, UnsuitedError
 from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
@@ -416,15 +416,20 @@ class GeneralRobot:
             return None
         inputs = Inputs(use, max(3, structure.order), 0 if rates is None else structure.order - 1,
                         *(_names(options.get(name)) for name in ("wrenches", "wrench_rates", "world_wrenches")))
+        program = self._program_of(inputs)
+        motors = tuple(name for name in MOTORS if options.get(name) is not None)
+        return program if program is not None and program.motors == motors else None
+
+    def _program_of(self, inputs: Inputs) -> Program | None:
+        """The compiled program for these inputs, None where elimination does not fit."""
         if inputs not in self._compiled:
+            use = INVERSE if inputs.use == GRAVITY else inputs.use
             try:
-                self._compiled[inputs] = Program(structure, self.roles, self._closure, inputs, self.joint_names,
+                self._compiled[inputs] = Program(self.structure(use), self.roles, self._closure, inputs, self.joint_names,
                                                  self._inputs(use)[1].tolist(), self.start, self.tree.backend)
             except UnsuitedError:
                 self._compiled[inputs] = None
-        program = self._compiled[inputs]
-        motors = tuple(name for name in MOTORS if options.get(name) is not None)
-        return program if program is not None and program.motors == motors else None
+        return self._compiled[inputs]
 
     def _checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, options: dict[str, Any]) -> Any:
         """Use, arrays of the motion, guess, number of samples (None for one), and the options of each sample."""
@@ -686,6 +691,11 @@ class GeneralRobot:
     def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
                          guess: ArrayLike | None = None) -> tuple[Array, Array]:
         """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
+        if isinstance(base, BaseState) == self.has_moving_base and (guess is not None or self.roles.weights is None):
+            program = self._program_of(Inputs(GRAVITY, 1))
+            found = None if program is None else program.call(*program.blocks((q, qd), guess, base))
+            if found is not None and found[2].item() <= 1.0:
+                return found[0], found[1]
         names = self.independent
         columns = [names.index(name) if name in names else -1 for name in self.joint_names]
 

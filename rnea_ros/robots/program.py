@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from ..algebra.arrays import Array
+from ..algebra.linalg import LU
 from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO, cross, quaternion
 from ..algorithms import closed_loops
 from ..algorithms.elimination import Block, Elimination, Factors, plan, triangular_blocks
-from ..algorithms.equations import EquationsOfMotion, Rates
+from ..algorithms.equations import BASE, EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.structural_analysis import ABSENT
 from ..codegen import kernel
@@ -45,6 +46,7 @@ MAX_LOOP_PIVOTS = 1e5  # largest pivot of J_f by the smallest one
 MAX_PIVOTS = 1e8  # of other blocks
 MOTORS = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
 NO_DOUBT, NO_RATE = np.zeros(1), np.zeros(6)
+GRAVITY = "gravity"  # use: torques that hold still against gravity
 GUESS, DOUBT = "guess", "doubt"  # blocks: positions of all joints of the tree, and the doubt of Newton's steps
 
 
@@ -104,7 +106,7 @@ class Program:
             self._unused_columns |= {parts["kappa"].start + k for k in spare}
         self._kept = [k for k in range(m) if k not in spare]
         self._stages: dict[int, list[_Level]] = {}
-        for k in range(structure.first_stage, 2):
+        for k in range(structure.first_stage, 2) if inputs.use != GRAVITY else ():
             same = k > structure.first_stage and all(map(np.array_equal, structure.stage(k), structure.stage(k - 1)))
             self._stages[k] = self._stages[k - 1] if same else self._levels(k)
         sizes = self._sizes()
@@ -294,6 +296,8 @@ class Program:
     def _evaluate(self, **blocks: Any) -> list[Any]:
         """Torques, rates, doubt, all derivatives, and the state to begin the next sample from."""
         structure, equations, inputs = self.structure, self.equations, self.inputs
+        if inputs.use == GRAVITY:
+            return self._gravity(blocks)
         motion = [blocks["q" + "d" * k] for k in range(inputs.derivatives + 1)]
         pose = self._pose(blocks, motion[0])
         doubts: list[Any] = []
@@ -313,10 +317,57 @@ class Program:
         for k, name in enumerate(self.motors):
             Y[k, equations.joints.stop:len(equations.coordinates)] = blocks[name]
         self._solve(Y, situation, doubts)
-        if self.closure is not None:
-            doubts += [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
-        state = [[*pose, 0.0]] if self.closure is not None else []
-        return [*self._torques(Y), [_maximum(doubts)], Y, *state]
+        return [*self._torques(Y), *self._ending(blocks, pose, doubts, Y)]
+
+    def _ending(self, blocks: Mapping[str, Any], pose: np.ndarray, doubts: list[Any], Y: Any) -> list[Any]:
+        """The outputs after torques and rates."""
+        if self.closure is None:
+            return [[_maximum(doubts)], Y]
+        doubts += [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
+        return [[_maximum(doubts)], Y, [*pose, 0.0]]
+
+    def _gravity(self, blocks: Mapping[str, Any]) -> list[Any]:
+        """Torques that hold the joints of q still against gravity, zero where constraints hold them, and their rates.
+
+        With G of the coordinates that are free, G^T g and G^T (g' - J'^T lambda), lambda = J_f^-T g_f: without G itself.
+        """
+        equations = self.equations
+        pose, follows = self._pose(blocks, blocks["q"]), {*self.roles.follows, *(BASE if self.roles.wheels else ())}
+        situation, n = self._situation(blocks, pose), len(equations.coordinates)
+        x, v = np.zeros((2, n)).astype(object)
+        x[equations.joints] = pose
+        v[self._places] = blocks["qd"]
+        if equations.base:
+            v[:6] = blocks["base_velocity"]
+        held = [k for k, name in enumerate(equations.coordinates) if name in follows]
+        v[held] = 0.0
+        R, p, anchors = situation.R, situation.p, situation.anchors
+        J = np.zeros((0, n), dtype=object)
+        doubts: list[Any] = []
+        if equations.constraints:
+            J = np.array(equations.constraint_jacobian(R, p, x, anchors), dtype=object)[self._kept]
+        A = J[:, held]
+        order = triangular_blocks(np.array([[not isinstance(a, float) or a != 0.0 for a in row] for row in A.tolist()],
+                                           dtype=bool).reshape(A.shape))
+        if order is None:
+            raise UnsuitedError(f"{len(J)} constraints do not decide {len(held)} coordinates")
+        factors = Factors()
+        v[held] = Elimination(A, order, factors).solve(-_products(J, v))
+        across = Elimination(-A.T, [Block(one.columns, one.rows) for one in order[::-1]], factors)
+        if factors.made:
+            doubts += [_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS)]
+        no_effort, found = np.zeros(len(equations.actuated)), []
+        multipliers = np.zeros(len(equations.constraints)).astype(object)
+        for k in (0, 1):
+            turn, place = (jets(*part) for part in pose_series(R, p, [v[:6]], k)) if equations.base else (R, p)
+            rates = Rates(jets(*(x, v)[:k + 1]), *(jets(*[np.zeros(n)] * (k + 1)) for _ in "va"))
+            rows = derivative(equations.rows(turn, place, rates, multipliers, no_effort, anchors, only_gravity=True), k)
+            pushed = -across.solve(rows[held])
+            if k == 0:
+                multipliers[self._kept] = pushed
+            projected = rows - _products(J.T, pushed)
+            found.append([0.0 if place in held else projected[place] for place in self._places])
+        return [*found, *self._ending(blocks, pose, doubts, [0.0])]
 
     def _pose(self, blocks: Mapping[str, Any], q: Any) -> np.ndarray:
         """Positions of all joints: closed before, or those of q."""
@@ -384,10 +435,7 @@ class Program:
                 loops.append(factor)
             elif len(factor) > 1:
                 found.append(factor.largest / factor.smallest * (1.0 / MAX_PIVOTS))
-        if loops:
-            least = _maximum([1.0 / factor.smallest for factor in loops])
-            found.append(least * _maximum([factor.largest for factor in loops]) * (1.0 / MAX_LOOP_PIVOTS))
-        return found
+        return [*found, _spread(loops) * (1.0 / MAX_LOOP_PIVOTS)] if loops else found
 
     def _largest_gap(self, pose: np.ndarray) -> Any:
         """Gap of all loop equations, in units."""
@@ -496,8 +544,7 @@ class _Matrices:
         rate = (rows >= n) & (rows < n + m) & (orders == np.where(rows - n < equations.holonomic, 1, 0))
         values = dict(zip(rows[~rate].tolist(), stage_rows(structure, k, rows[~rate], self.Y, self.situation), strict=True))
         for i in rows[rate].tolist():
-            values[i] = sum((a * v for a, v in zip(self.J[i - n], self.Y[1, :n], strict=True)
-                             if not isinstance(a, float) or a != 0.0), 0.0)
+            values[i] = _products(self.J[i - n:i - n + 1], self.Y[1, :n])[0]
         return [values[i] for i in rows.tolist()]
 
 
@@ -512,6 +559,19 @@ def _written(value: Any) -> Any:
     if isinstance(value, Mapping):
         return [(key, _written(entry)) for key, entry in value.items()]
     return [_written(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def _spread(factors: Sequence[LU]) -> Any:
+    """The largest pivot of all factors by the smallest one."""
+    return _maximum([1.0 / factor.smallest for factor in factors]) * _maximum([factor.largest for factor in factors])
+
+
+def _products(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A @ x without the terms of plain zeros."""
+    found = np.zeros(len(A), dtype=object)
+    for k, row in enumerate(A.tolist()):
+        found[k] = sum((a * b for a, b in zip(row, x.tolist(), strict=True) if not isinstance(a, float) or a != 0.0), 0.0)
+    return found
 
 
 def _largest(values: Any) -> Any:

@@ -71,6 +71,19 @@ def test_program_gives_what_the_stages_give(name, monkeypatch):
     np.testing.assert_allclose(found.base, by_stages.base, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["free base, two loops, spring, passive joint", "given base, spring, passive joint",
+                                  "redundant motors, free base, loop", "elastic joint, loop"])
+def test_gravity_share_by_the_program_is_that_of_the_stages(name, monkeypatch):
+    robot, _, motion, state = case(name, 0)
+    there = {key: value for key, value in state.items() if key in ("base", "guess")}
+    monkeypatch.setattr(GeneralRobot, "_each", None)
+    found = robot.gravity_and_rate(motion[0], motion[1], **there)
+    monkeypatch.undo()
+    monkeypatch.setattr(GeneralRobot, "_program_of", lambda *_: None)
+    for ours, theirs in zip(found, robot.gravity_and_rate(motion[0], motion[1], **there), strict=True):
+        assert off(ours, theirs) < 1e-12
+
+
 @pytest.mark.parametrize("name", ["free base, loop, springs", "given base, loop, spring", "elastic joint, loop"])
 def test_program_takes_loads_on_links_and_their_rates(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
