@@ -371,17 +371,29 @@ class GeneralRobot:
         program = self._programs[key]
         if count is None:
             return self._effort(program, use, stages, arrays, near, sampled_at(0))[:2]
-        results, k, length = np.zeros((2, count, self.n)), 0, FEW
+
+        def alone(k: int, near: Array | None) -> tuple[Array, Array, Array]:
+            sample = [array[k] if array.ndim == 2 else array for array in arrays]
+            return self._effort(program, use, stages, sample, near, sampled_at(k))
+
         rows = None if program is None else program.rows(program.blocks(arrays, near, **options), count)
+        return self._many(program, rows, count, near, alone)
+
+    def _many(self, program: Program | None, rows: Array | None, count: int, near: Array | None,
+              alone: Callable[[int, Array | None], tuple[Array, Array, Array]]) -> tuple[Array, Array]:
+        """Two results (count, n) of samples that begin from one another, by the program as long as it is not in doubt.
+
+        rows: its inputs; alone: sample and guess -> the two results and the pose, by other means
+        """
+        results, k, length, told = np.zeros((2, count, self.n)), 0, FEW, near is not None or self.roles.weights is None
         while k < count:
-            if program is not None and rows is not None and (k or guess is not None or self.roles.weights is None):
-                tau, rate, near = program.run(rows[k:k + length], near)
-                results[:, k:k + len(tau)] = tau, rate
-                k, length = k + len(tau), 2 * length if len(tau) == length else FEW
+            if program is not None and rows is not None and (k or told):
+                one, other, near = program.run(rows[k:k + length], near)
+                results[:, k:k + len(one)] = one, other
+                k, length = k + len(one), 2 * length if len(one) == length else FEW
             if k < count and length == FEW:
                 with validation.at_sample(k):
-                    sample = [array[k] if array.ndim == 2 else array for array in arrays]
-                    results[0, k], results[1, k], near = self._effort(program, use, stages, sample, near, sampled_at(k))
+                    results[0, k], results[1, k], near = alone(k, near)
                 k += 1
         return results[0], results[1]
 
@@ -691,11 +703,27 @@ class GeneralRobot:
     def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
                          guess: ArrayLike | None = None) -> tuple[Array, Array]:
         """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
-        if isinstance(base, BaseState) == self.has_moving_base and (guess is not None or self.roles.weights is None):
-            program = self._program_of(Inputs(GRAVITY, 1))
-            found = None if program is None else program.call(*program.blocks((q, qd), guess, base))
-            if found is not None and found[2].item() <= 1.0:
-                return found[0], found[1]
+        program = self._program_of(Inputs(GRAVITY, 1))
+        if isinstance(base, BaseState) == self.has_moving_base and program is not None:
+            if guess is not None or self.roles.weights is None:
+                found = program.call(*program.blocks((q, qd), guess, base))
+                if found is not None and found[2].item() <= 1.0:
+                    return found[0], found[1]
+            arrays = [validation.coordinates(name, value, self.joint_names) for name, value in (("q", q), ("qd", qd))]
+            near = validation.guess(guess, self.tree.n)
+            count, sampled_at = sampled(arrays, self._with_base({"base": base}), 0)
+            if count is not None:
+                def alone(k: int, near: Array | None) -> tuple[Array, Array, Array]:
+                    here, speed = (array[k] if array.ndim == 2 else array for array in arrays)
+                    static, rate = self._gravity_and_rate(here, speed, sampled_at(k).get("base"), near)
+                    return static, rate, self._closed(here, near)
+
+                return self._many(program, program.rows(program.blocks(arrays, near, base), count), count, near, alone)
+        return self._gravity_and_rate(q, qd, base, guess)
+
+    def _gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None,
+                          guess: ArrayLike | None) -> tuple[Array, Array]:
+        """The same by least squares, also where the loops hold more than needed."""
         names = self.independent
         columns = [names.index(name) if name in names else -1 for name in self.joint_names]
 

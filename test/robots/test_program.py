@@ -171,6 +171,18 @@ def test_many_samples_are_those_that_follow_one_another(monkeypatch):
         assert off(rate[k], alone[1]) < 1e-11
 
 
+def test_gravity_share_of_many_samples_is_that_of_each():
+    robot = palletiser()
+    motion = motion_of(robot, 50)
+    motion[0, 30:] += 0.35
+    found = robot.dynamics(*motion)
+    poses = robot.close(motion[0])
+    for k in (0, 29, 30, 49):
+        alone = robot.gravity_and_rate(motion[0, k], motion[1, k], guess=poses[k])
+        assert off(found.gravity[k], alone[0]) < 1e-12
+        assert off(found.gravity_rate[k], alone[1]) < 1e-11
+
+
 def test_a_leap_between_samples_is_walked_and_the_program_goes_on(monkeypatch):
     robot = palletiser()
     motion, solved = motion_of(robot, 60), counted(monkeypatch)
