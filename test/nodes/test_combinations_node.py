@@ -9,6 +9,9 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 pytest.importorskip("pinocchio")
 
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
 import rnea_ros
 from rnea_ros import InputError
 from rnea_ros.errors import Rejected
@@ -17,7 +20,7 @@ from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
 from rnea_ros.nodes.dynamics.kinds.served_robot import untouched
 from support.moving_bench import MovingBench
 from support.moving_combinations import COMBINATIONS, combination
-from support.ros_helpers import world
+from support.ros_helpers import stamp, world
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
@@ -90,3 +93,53 @@ def test_motors_of_which_nothing_is_known_are_named():
 def test_a_base_that_something_carries_is_not_free(name):
     with pytest.raises(InputError, match="free"):
         served(name, **{"base.motion_source": "free"})
+
+
+def test_loads_on_links_count_with_their_rates():
+    robot, moving = served("two loops and a spring on a carried base")
+    wrench, rate = np.array([3.0, -2.0, 5.0, 0.4, 0.3, -0.2]), np.array([1.0, 2.0, -1.0, 0.2, 0.1, 0.3])
+    seen = []
+
+    def loads(q, qd):
+        seen.append((q, qd))
+        return {"wrenches": {"l10": wrench}, "wrench_rates": {"l10": rate}}
+
+    state, acceleration, jerk = moving.base(0.1)
+    motion, unknown = moving.motion(0.1), np.full((4, len(robot.optional)), np.nan)
+    found = robot.evaluate(motion, unknown, loads, BaseMotion(state, acceleration, jerk))
+    expected = robot.robot.torque_and_rate(*motion, base=state, base_acceleration=acceleration, base_jerk=jerk,
+                                           wrenches={"l10": wrench}, wrench_rates={"l10": rate})
+    assert np.allclose(found[:2], expected, rtol=1e-9, atol=1e-9)
+    (q, v, *_), *_ = moving.sample(0.1)
+    numbers = [moving.numbers[name] for name in robot.robot.tree.joint_names]
+    assert np.allclose(seen[-1], ([q[k + 1] for k in numbers], v[numbers]), atol=1e-11)  # of all joints
+
+
+def test_bad_input_is_refused_a_payload_counts_and_positions_alone_are_enough(tmp_path):
+    moving = combination("loop and spring")
+    with world(tmp_path) as ros:
+        bench = MovingBench(ros, moving, tmp_path, step=0.002).met()
+        motion = moving.motion(0.1)
+        for reason, wrong in (("motion_refused", [motion[0], motion[1] * 1e200, *motion[2:]]),
+                              ("out_of_reach", [motion[0] + 3.0, *motion[1:]]),
+                              ("position_not_finite", [motion[0] * np.nan, *motion[1:]])):
+            def refused(reason=reason, wrong=wrong):
+                bench.publish(wrong)
+                return bench.diagnostics.dropped("joint_states", reason)
+
+            ros.until(refused, what=f"not refused as {reason}", of=bench.process)
+        light = bench.sample(motion).effort
+        assert not ros.set(bench.node, together=True, payload__link="l7", payload__mass=1.5)
+        ros.until(lambda: np.abs(np.subtract(bench.sample(motion).effort, light)).max() > 1e-3, of=bench.process)
+        heavy = moving.robot.with_payload("l7", 1.5).torque_and_rate(*motion)[0]
+        assert np.allclose(bench.sample(motion).effort, heavy, rtol=1e-9, atol=1e-9)
+        assert not ros.set(bench.node, motion_source="estimated")
+
+        def estimated():
+            seconds = bench.tick()
+            q = motion[0] + 0.02 * np.sin(3.0 * seconds)
+            header, names = Header(stamp=stamp(seconds)), list(moving.joints)
+            bench.states.publish(JointState(header=header, name=names, position=q.tolist()))
+            return bench.results[-1].motion_source == "estimated" and np.isfinite(bench.results[-1].effort_rate).all()
+
+        ros.until(estimated, of=bench.process)

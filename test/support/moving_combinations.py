@@ -101,7 +101,7 @@ class MovingCombination(MovingRobot):
                                          for name, entry in content["elastic_joints"].items()}
         self.content, self.measured = content, measured
         self.robot = rnea_ros.load(of.urdf, of.file)
-        self.joints = self.robot.joint_names
+        self.joints, self.numbers = self.robot.joint_names, self._truth.number
         self._samples: dict[float, Any] = {}
         if of.base != "fixed":
             self.base = self._base

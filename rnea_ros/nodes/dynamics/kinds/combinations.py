@@ -19,9 +19,9 @@ from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
 from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
-from rnea_ros.nodes.dynamics.kinds.moving_bases import MovingBase
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.dynamics.kinds.trees import MovingBase
 from rnea_ros.nodes.dynamics.marks.body import Body, carried, held
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.pairing import PairedInput

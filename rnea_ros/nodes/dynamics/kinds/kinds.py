@@ -22,10 +22,9 @@ from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
 from rnea_ros.nodes.dynamics.kinds.elastic import ServedElastic
 from rnea_ros.nodes.dynamics.kinds.loops import ServedLoops
-from rnea_ros.nodes.dynamics.kinds.moving_bases import ServedMovingTree
+from rnea_ros.nodes.dynamics.kinds.platforms import served_platform
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
-from rnea_ros.nodes.dynamics.kinds.told_platforms import served_platform
-from rnea_ros.nodes.dynamics.kinds.trees import ServedTree
+from rnea_ros.nodes.dynamics.kinds.trees import ServedMovingTree, ServedTree
 
 SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     Robot: lambda robot, values: ServedTree(robot),
