@@ -274,12 +274,14 @@ def test_a_class_never_passes_over_a_section():
 # --- the files of the package --------------------------------------------------------------------------------------------
 
 KINDS = {"branched": FloatingRobot, "five_bar": ClosedLoopRobot, "hua_arm": ElasticRobot, "palletiser": ClosedLoopRobot,
-         "panda": Robot, "seven_r": Robot, "stanford": Robot, "stewart": ParallelRobot}
+         "panda": Robot, "seven_r": Robot, "stanford": Robot, "stewart": ParallelRobot,
+         **dict.fromkeys(("ankles", "biped", "quadruped", "ship_arm", "wheeled_arm"), GeneralRobot)}
 
 
 def test_every_robot_file_is_known():
-    """Of every URDF here; those of solo12 and ur5 are in example-robot-data."""
-    assert {path.name.removesuffix(".robot.yaml") for path in URDF.glob("*.robot.yaml")} == {*KINDS, "solo12", "ur5"}
+    """Robot files beside a URDF of the same name; elastic_quadruped is of quadruped.urdf, two are of example-robot-data."""
+    others = {"elastic_quadruped", "solo12", "ur5"}
+    assert {path.name.removesuffix(".robot.yaml") for path in URDF.glob("*.robot.yaml")} == {*KINDS, *others}
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS.items(), ids=KINDS)
