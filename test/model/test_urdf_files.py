@@ -1,6 +1,7 @@
 """The URDFs that we wrote: the papers' numbers come out, every body is possible, RViz has something to draw."""
 
 import json
+import runpy
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -182,3 +183,9 @@ def test_drawn_shapes_hold_together(path):
             gap = min(coal.distance(*one, *two, coal.DistanceRequest(), coal.DistanceResult())
                       for one in of(joint) for two in of(model.parents[joint]))
             assert gap < 1e-6 or (path.stem, model.names[joint]) in LEAVES_ITS_GUIDE, f"{model.names[joint]}: {gap:.3f} m"
+
+
+def test_generated_files_are_those_of_their_generator():
+    robots = runpy.run_path(str(ROOT / "urdf" / "generate.py"))["ROBOTS"]
+    for name, make in robots.items():
+        assert (ROOT / "urdf" / f"{name}.urdf").read_text(encoding="utf-8") == make().text(), name
