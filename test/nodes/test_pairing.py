@@ -104,8 +104,10 @@ class Clocked:
         self.pairing.release()
 
     def after(self, milliseconds):
-        self.now += milliseconds * MS
-        self.pairing.release()
+        """Time in which the process runs: the timer checks in each millisecond."""
+        for _ in range(milliseconds):
+            self.now += MS
+            self.pairing.release()
 
 
 def test_states_wait_for_an_input_that_is_behind_and_are_evaluated_in_order(monkeypatch):
@@ -141,6 +143,56 @@ def test_nothing_waits_for_an_input_that_cannot_come_in_time(monkeypatch, why):
         it.pairing.inputs = [it.pairing.inputs[0]._replace(used=lambda: False)]
     it.state(200 if why == "far behind" else 110)
     assert len(it.evaluated) == 1 and not it.pairing.waited
+
+
+def test_a_wait_does_not_end_while_the_process_does_not_run(monkeypatch):
+    """Inputs that arrived meanwhile are still in the queues."""
+    it = Clocked(monkeypatch)
+    it.base(100)
+    it.state(110)
+    it.after(40)
+    it.now += 500 * MS
+    it.pairing.release()
+    it.state(120)
+    assert not it.evaluated
+    it.base(105)
+    it.base(110)
+    assert it.evaluated == [110] and it.pairing.expired == 0
+    it.after(49)
+    assert it.evaluated == [110]
+    it.after(1)
+    assert it.evaluated == [110, 120] and it.pairing.expired == 1
+
+
+@pytest.mark.parametrize("period", [5, 20, 30])
+def test_every_state_waits_for_inputs_that_are_late_by_less_than_the_wait(monkeypatch, period):
+    """Inputs 80 ms after their stamps: when a state is evaluated, one is within 10 ms before its stamp, or after it."""
+    it = Clocked(monkeypatch, 0.1)
+    missing = []
+    it.pairing._evaluate = lambda data, info, arrival: missing.append(max(it.stamp_of(data) - it.stream.stamp // MS, 0))
+    for stamp in range(1000, 2000):
+        if stamp % period == 0 and stamp >= 1080:
+            it.base(stamp - 80)
+        if stamp % 5 == 0:
+            it.state(stamp)
+        it.after(1)
+    begin = 80 // 5 + 1  # of those before the first input arrived
+    assert len(missing) > 170 and max(missing[begin:]) <= 10
+
+
+def test_nothing_waits_for_the_next_message_of_a_seldom_input_that_comes_too_late(monkeypatch):
+    it = Clocked(monkeypatch)
+    it.base(100)
+    it.after(90)
+    it.base(190)
+    it.state(220)
+    assert it.evaluated == [220] and not it.pairing.waited
+    it.after(50)
+    it.state(240)
+    assert it.evaluated == [220]
+    it.after(40)
+    it.base(280)
+    assert it.evaluated == [220, 240] and it.pairing.expired == 0
 
 
 def test_held_states_are_bounded(monkeypatch):

@@ -40,6 +40,7 @@ class Stream:
         self.received = 0
         self.stamp = 0  # of the last usable message [ns]
         self.arrival: int | None = None  # the same by the steady clock [ns]
+        self.spacing = 0  # between the stamps of the last two usable messages [ns]
         self.dropped: Counter[str] = Counter()
         self.faults = 0  # dropped for a reason that does not pass by itself
         self.dropped_at = 0  # the last one, steady clock [ns]
@@ -48,6 +49,7 @@ class Stream:
         self._reported = (0, 0)
 
     def accept(self, arrival: int, stamp: int) -> None:
+        self.spacing = 0 if self.arrival is None else stamp - self.stamp
         self.arrival, self.stamp = arrival, stamp
 
     def drop(self, refusal: Rejected) -> None:

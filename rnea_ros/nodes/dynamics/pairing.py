@@ -4,6 +4,10 @@ motion of a platform is measured instead, its messages take the part of the join
 A joint state is held while an input that is being received has not reached its stamp, `input_wait` at most. Then each input
 counts at that stamp: interpolated between its two neighbouring messages, else extrapolated from the nearest one by its own
 derivatives. Where that is further than `input_tolerance` from the stamp, the joint state is rejected.
+
+An input whose messages arrive a time L after their stamps, one in each period P, is behind the stamp of a new joint state
+by L to L + P. It can arrive in time if L is at most `input_wait`: a joint state waits for inputs that are behind by at most
+`input_wait` + P and whose next message is expected, a time P after the last one, before the wait is over.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
 
 CHECK_PERIOD_S = 0.002  # between two checks whether the wait of a held joint state is over
+MAX_CHECK_GAP_NS = 5_000_000  # a longer time between two checks counts as that: the process did not run, or was computing
 OTHER_CLOCK_S = 1.0  # an input that is older than that is by another clock, not late
 MAX_HELD = 1000  # joint states; beyond that, the oldest are evaluated at once
 STAMP = struct.Struct("<4xiI")  # of a header, after the four bytes of the encapsulation
@@ -60,7 +65,9 @@ class InputPairing:
         self.wait_s = 0.0
         self.waited = self.expired = 0
         self._evaluate, self._lag = evaluate, lag
-        self._held: deque[tuple[int, int, Callable[[], None]]] = deque()  # stamp, arrival [ns], what evaluates it
+        # stamp, arrival, arrival by _running_time [ns], what evaluates it
+        self._held: deque[tuple[int, int, int, Callable[[], None]]] = deque()
+        self._checked = self._not_running = 0  # the last check; the time that _running_time leaves out [ns]
         self._timer = node.create_timer(CHECK_PERIOD_S, self.release, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._timer.cancel()
 
@@ -73,9 +80,9 @@ class InputPairing:
 
     def evaluate_or_hold(self, stamp: int, arrival: int, evaluate: Callable[[], None]) -> None:
         """Evaluate a message that is for the instant `stamp` [ns], or hold it until the inputs have reached that."""
-        if self._held or self._awaited(stamp, arrival):
+        if self._held or any(self._is_expected(one, arrival) for one in self._awaited(stamp, arrival)):
             self.waited += 1
-            self._held.append((stamp, arrival, evaluate))
+            self._held.append((stamp, arrival, self._running_time(), evaluate))
             if len(self._held) == 1:
                 self._timer.reset()
             elif len(self._held) > MAX_HELD:
@@ -85,11 +92,11 @@ class InputPairing:
 
     def release(self) -> None:
         """Evaluate the held joint states that need not wait any longer."""
-        now = time.monotonic_ns()
+        now = self._running_time()
         while self._held:
-            stamp, arrival, evaluate = self._held[0]
-            awaited = self._awaited(stamp, now)
-            if awaited and now - arrival < self.wait_s * 1e9:
+            stamp, arrival, since, evaluate = self._held[0]
+            awaited = bool(self._awaited(stamp, arrival))
+            if awaited and now - since < self.wait_s * 1e9:
                 return
             self.expired += awaited
             self._held.popleft()
@@ -119,10 +126,33 @@ class InputPairing:
         seconds, nanoseconds = STAMP.unpack_from(data)
         return int(seconds * 1_000_000_000 + nanoseconds - self._lag())
 
-    def _awaited(self, stamp: int, now: int) -> bool:
-        """Return whether an input that is being received is behind a stamp by no more than the wait."""
-        return any(0 < stamp - one.stream.stamp <= self.wait_s * 1e9 and one.used() and one.stream.age(now) <= one.timeout()
-                   for one in self.inputs)
+    def _awaited(self, stamp: int, arrival: int) -> list[PairedInput]:
+        """Return the inputs that are behind a stamp and can reach it; arrival: of the joint state [ns]."""
+        if self.wait_s <= 0.0:
+            return []
+        return [one for one in self.inputs if 0 < stamp - one.stream.stamp <= self.wait_s * 1e9 + _spacing(one)
+                and one.used() and one.stream.age(arrival) <= one.timeout()]
+
+    def _is_expected(self, one: PairedInput, arrival: int) -> bool:
+        """Return whether the next message of an input is expected before the wait of a joint state is over."""
+        return _spacing(one) * 1e-9 - one.stream.age(arrival) <= self.wait_s
+
+    def _running_time(self) -> int:
+        """Return the time by the steady clock [ns] without that between two checks beyond MAX_CHECK_GAP_NS.
+
+        Inputs that arrived while the process did not run are still in the queues of their subscriptions. They are read before
+        the wait is over.
+        """
+        now = time.monotonic_ns()
+        if self._held:
+            self._not_running += max(now - self._checked - MAX_CHECK_GAP_NS, 0)
+        self._checked = now
+        return now - self._not_running
+
+
+def _spacing(one: PairedInput) -> float:
+    """Return the time between the stamps of the last two messages [ns], not longer than the timeout."""
+    return min(max(one.stream.spacing, 0.0), one.timeout() * 1e9)
 
 
 def check_age(name: str, topic: str, age_s: float, tolerance_s: float) -> None:
