@@ -33,7 +33,7 @@ from .energy import CenterOfMass, Energy
 from .floating import FloatingRobot
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
-from .inputs.combined_motion import base_rates_of, sampled
+from .inputs.combined_motion import base_rates_of, loads, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .program import GRAVITY, MOTORS, Inputs, Program, UnsuitedError
@@ -54,8 +54,8 @@ DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "
 
 
 def _names(load: Any) -> tuple[str, ...]:
-    """Names of the loaded links; none where a load is no mapping, which is refused later."""
-    return tuple(load) if isinstance(load, Mapping) else ()
+    """Names of the loaded links."""
+    return () if load is None else tuple(loads(load))
 
 
 @dataclass(frozen=True, eq=False)

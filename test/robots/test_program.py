@@ -251,6 +251,16 @@ def test_numbers_that_are_not_finite_are_refused_after_good_calls():
         robot.torque_and_rate(*motion, base=BaseState())
 
 
+def test_loads_that_are_no_mapping_of_links_are_refused():
+    robot = palletiser()
+    motion = motion_of(robot, 1)[:, 0]
+    for name in ("wrenches", "wrench_rates", "world_wrenches"):
+        for wrong in ([1], 1, "x", np.zeros(6)):
+            for call in (robot.torque_and_rate, robot.solve):
+                with pytest.raises(rnea_ros.InputError, match="mappings .URDF link: six numbers.; a .* is given"):
+                    call(*motion, **{name: wrong})
+
+
 # ---------------------------------------------------------------------- elimination, Jacobian
 
 

@@ -13,6 +13,17 @@ from . import validation
 from .base_state import BaseState
 
 
+LOADS = ("wrenches", "wrench_rates", "world_wrenches")
+
+
+def loads(given: Any) -> Mapping[str, Any]:
+    """Return external wrenches or their rates; InputError where they are no mapping of links."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"wrenches, wrench_rates and world_wrenches are mappings {{URDF link: six numbers}}; a "
+                         f"{type(given).__name__} is given")
+    return given
+
+
 def sampled(arrays: Sequence[Array], options: dict[str, Any],
             motors: int) -> tuple[int | None, Callable[[int], dict[str, Any]]]:
     """Return the number of samples, None for a single one, and a function of the options of each sample.
@@ -23,6 +34,9 @@ def sampled(arrays: Sequence[Array], options: dict[str, Any],
     """
     base: BaseState | None = options.pop("base", None)
     rates = options.pop("base_rates", None)
+    for name in LOADS:
+        if options.get(name) is not None:
+            loads(options[name])
     sized: dict[str, Any] = {name: validation.numbers(name, value) for name, value in options.items()
                              if value is not None and not isinstance(value, Mapping)}
     if rates is not None:
@@ -33,9 +47,9 @@ def sampled(arrays: Sequence[Array], options: dict[str, Any],
         size = 6 if name.startswith("base") else motors
         if value.shape[-1:] != (size,) or value.ndim > 2 or not np.isfinite(value).all():
             raise InputError(f"{name} has shape {value.shape}; ({size},) or (samples, {size}) finite numbers are needed")
-    loads: dict[str, dict[str, Array]] = {name: {link: validation.wrench(link, six) for link, six in value.items()}
+    mapped: dict[str, dict[str, Array]] = {name: {link: validation.wrench(link, six) for link, six in value.items()}
                                           for name, value in options.items() if isinstance(value, Mapping)}
-    every = [*arrays, *sized.values(), *(six for load in loads.values() for six in load.values())]
+    every = [*arrays, *sized.values(), *(six for load in mapped.values() for six in load.values())]
     if base is not None:
         every += [base.position, base.quaternion, base.velocity]
     if rates is not None and rates.ndim == 3:
@@ -45,7 +59,7 @@ def sampled(arrays: Sequence[Array], options: dict[str, Any],
     def at(k: int) -> dict[str, Any]:
         found: dict[str, Any] = {name: value[k] if value.ndim == 2 else value for name, value in sized.items()}
         found |= {name: {link: six[k] if six.ndim == 2 else six for link, six in load.items()}
-                  for name, load in loads.items()}
+                  for name, load in mapped.items()}
         if rates is not None:
             found["base_rates"] = rates[k] if rates.ndim == 3 else rates
         if base is not None:
