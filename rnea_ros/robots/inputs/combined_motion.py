@@ -12,7 +12,6 @@ from ...errors import InputError
 from . import validation
 from .base_state import BaseState
 
-
 LOADS = ("wrenches", "wrench_rates", "world_wrenches")
 
 
