@@ -257,7 +257,7 @@ def test_loads_that_are_no_mapping_of_links_are_refused():
     for name in ("wrenches", "wrench_rates", "world_wrenches"):
         for wrong in ([1], 1, "x", np.zeros(6)):
             for call in (robot.torque_and_rate, robot.solve):
-                with pytest.raises(rnea_ros.InputError, match="mappings {URDF link: six numbers}; a "):
+                with pytest.raises(rnea_ros.InputError, match="are mappings"):
                     call(*motion, **{name: wrong})
 
 
