@@ -18,6 +18,7 @@ AGREEMENT = 2e-3  # of the joint's largest rate: what a difference quotient over
 EXACT = 1e-8  # of the joint's largest torque and rate: two ways of computing them
 MOMENT = 1e-4  # s
 ENERGY = 1e-6  # of the largest power; the slope is a difference quotient over two moments
+REGULAR, ENOUGH = 1.5, 0.1  # of the usual step; of the samples
 SMOOTH = 2e-4  # of the joint's largest acceleration and jerk; torques have ten times the curvature at most
 
 
@@ -75,10 +76,13 @@ def smooth(recording: DemoRecording) -> np.ndarray:
     """Indices of samples at which the slope of something received says what its derivative is.
 
     Only where the received motion itself is smooth: its acceleration the slope of its velocity, its jerk the slope of its
-    acceleration. That leaves out jumps of the jerk, where the rate jumps too, and messages that were lost on their way.
+    acceleration. That leaves out jumps of the jerk, where the rate jumps too. Samples beside lost messages are left out: the
+    error of a slope grows with the square of the step.
     """
     t, inner = recording.seconds, slice(1, -1)
-    found = np.ones(len(t) - 2, dtype=bool)
+    step = np.diff(t)
+    regular = step < REGULAR * np.percentile(step, 10)
+    found = regular[:-1] & regular[1:]
     for lower, upper in ((recording.qd, recording.qdd), (recording.qdd, recording.qddd)):
         error = np.abs(slopes(t, lower) - upper[inner])
         found &= (error <= SMOOTH * np.abs(upper).max(axis=0)).all(axis=1)
@@ -94,7 +98,7 @@ def difference_quotients(recording: DemoRecording) -> tuple[np.ndarray, np.ndarr
 def rate_is_derivative(recording: DemoRecording, joint_names: tuple[str, ...]) -> Verdict:
     """The received rates are the slopes of the received torques."""
     inner, quotients = difference_quotients(recording)
-    if len(inner) < len(recording.t) / 2:
+    if len(inner) < ENOUGH * len(recording.t):
         return Verdict(False, f"only {len(inner)} of {len(recording.t)} samples belong to a smooth motion: messages were lost")
     largest = np.abs(recording.tau_rate).max(axis=0).clip(min=1e-6)
     error = np.abs(quotients - recording.tau_rate[inner]).max(axis=0) / largest

@@ -77,8 +77,9 @@ def test_a_wrong_rate_of_one_joint_is_found(robot, recording, factor):
     assert not verdict.passed and "joint4" in verdict.text
 
 
-def test_lost_messages_do_not_look_like_wrong_rates(robot, recording):
-    kept = np.random.default_rng(2).uniform(size=len(recording.t)) > 0.1
+@pytest.mark.parametrize("lost", [0.1, 0.5])
+def test_lost_messages_do_not_look_like_wrong_rates(robot, recording, lost):
+    kept = np.random.default_rng(2).uniform(size=len(recording.t)) > lost
     some = recording.at(np.flatnonzero(kept))
     assert demo_checks.rate_is_derivative(some, robot.joint_names).passed
 
