@@ -37,8 +37,8 @@ from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 from .drive_gains import Gains, initial_gains, refined_gains
-from .friction import BY_SPEED, LOAD, OFFSET, SMOOTHING, FrictionModel, candidates, initial_model, loaded_candidates
-from .friction_selection import select
+from .friction import BY_SPEED, LOAD, OFFSET, SMOOTHING, FrictionModel, candidates, initial_model, loaded, simple_candidates
+from .friction_selection import refine, select
 from .identification import Measurements
 from .joint_equations import FitRecording, Problem, Rows, checked, equations, filtered_column, validation_residuals, with_loads
 from .physical_consistency import NearestValues, nearer, parameter_scales
@@ -218,7 +218,7 @@ def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[
     elif options.exclude:
         problem, rows, excluded = _exclude_contradictory(robot, problem, rows, prior, prior_std)
         models, signs = [initial_model(speed) for speed in problem.max_speeds], _of(problem.joints, signs, robot, given)
-    models = select(_in_torques(rows, gains), [list(candidates(v)) for v in problem.max_speeds], models, prior, prior_std)
+    models = _with_speed_friction(problem, _in_torques(rows, gains), models, prior, prior_std)
     if gains:
         gains = refined_gains(rows, models, prior, prior_std, gains.values)
         rows, problem = _in_torques(rows, gains), _with_gains(problem, gains)
@@ -488,6 +488,16 @@ def _with_gains(problem: Problem, gains: Gains) -> Problem:
 
 # ---------------------------------------------------------------------- friction
 
+def _with_speed_friction(problem: Problem, rows: Rows, models: list[FrictionModel], prior: np.ndarray,
+                         prior_std: np.ndarray) -> list[FrictionModel]:
+    """Select friction by speed: first without Stribeck terms, then with them where they predict better."""
+    simple = select(rows, [simple_candidates(v) for v in problem.max_speeds], models, prior, prior_std)
+    simple = refine(rows, simple, prior, prior_std)
+    models = select(rows, [candidates(v) for v in problem.max_speeds], simple, prior, prior_std)
+    models = refine(rows, models, prior, prior_std)
+    return select(rows, [[one, one._replace(asymmetric=False)] for one in simple], models, prior, prior_std)
+
+
 def _with_load_friction(problem: Problem, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
                         prior_std: np.ndarray, coupled: Collection[int]) -> tuple[list[FrictionModel], WeightedFit]:
     """Select friction by load where it predicts better. Loads are those of the bodies found: both are solved in turn.
@@ -497,8 +507,8 @@ def _with_load_friction(problem: Problem, rows: Rows, rate: float, models: list[
     least, b = solve(rows, models, prior, prior_std), len(prior)
     rows = with_loads(problem, rows, rate, least.x[:b])
     torques = np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()
-    others = [list(loaded_candidates(v, torque)) if joint not in coupled else []
-              for joint, v, torque in zip(problem.joints, problem.max_speeds, torques, strict=True)]
+    others = [[loaded(one, torque) for one in [model, *candidates(v)]] if joint not in coupled else []
+              for joint, model, v, torque in zip(problem.joints, models, problem.max_speeds, torques, strict=True)]
     models = select(rows, others, models, prior, prior_std)
     least = solve(rows, models, prior, prior_std)
     if (simpler := _significant(models, least, b)) != models:

@@ -15,7 +15,7 @@ Every column but the offset has a coefficient that is not negative, exactly when
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,17 +83,33 @@ class FrictionModel(NamedTuple):
         return found | {"viscous": (forwards + backwards) / 2.0, "asymmetry": (forwards - backwards) / 2.0}
 
 
-def candidates(speed: float) -> Iterator[FrictionModel]:
-    """Yield the models for a joint of this largest speed, those with fewer terms first."""
-    for stribeck in ((None,), STRIBECK):
-        for asymmetric in (False, True):
-            yield from (FrictionModel(_three_digits(v * speed), vs and _three_digits(vs * speed), asymmetric)
-                        for v in SMOOTHING for vs in stribeck if vs is None or vs > MIN_SPEED_RATIO * v)
+def simple_candidates(speed: float) -> list[FrictionModel]:
+    """Return the models without Stribeck term for a joint of this largest speed, those with fewer terms first."""
+    return [FrictionModel(_three_digits(v * speed), None, asymmetric) for asymmetric in (False, True) for v in SMOOTHING]
 
 
-def loaded_candidates(speed: float, torque: float) -> Iterator[FrictionModel]:
-    """Yield the models with friction by load for a joint of this RMS torque."""
-    return (model._replace(load_smoothing=load_smoothing(torque)) for model in candidates(speed))
+def candidates(speed: float) -> list[FrictionModel]:
+    """Return the models for a joint of this largest speed, those with fewer terms first."""
+    return simple_candidates(speed) + [
+        FrictionModel(_three_digits(v * speed), _three_digits(vs * speed), asymmetric)
+        for asymmetric in (False, True) for v in SMOOTHING for vs in STRIBECK if vs > MIN_SPEED_RATIO * v]
+
+
+def neighbours(model: FrictionModel, factor: float) -> list[FrictionModel]:
+    """Return the models with a smoothing velocity so many times smaller, the same and larger, and a Stribeck velocity that
+    differs by the square root of this. An error of one makes up for an error of the other: both are varied together."""
+    found = []
+    for power in (-1, 0, 1):
+        smoothing = _three_digits(model.smoothing * factor**power)
+        vs = model.stribeck_velocity
+        others = [_three_digits(vs * factor**other) for other in (-0.5, 0.0, 0.5)] if vs else [None]
+        found += [model._replace(smoothing=smoothing, stribeck_velocity=other) for other in others]
+    return [one for one in found if (one.stribeck_velocity or np.inf) > MIN_SPEED_RATIO * one.smoothing and one != model]
+
+
+def loaded(model: FrictionModel, torque: float) -> FrictionModel:
+    """Return the model with friction by load for a joint of this RMS torque."""
+    return model._replace(load_smoothing=load_smoothing(torque))
 
 
 def load_smoothing(torque: float) -> float:

@@ -10,6 +10,9 @@ with more terms is accepted only if
   exceeds LARGE_GAIN per additional term.
 
 Friction that falls inside a candidate's noise is thus left out. Joints are visited in turn until no model changes.
+
+Velocities are refined beyond the grid of candidates (`refine`), that of smoothing before models with a Stribeck term are
+tried: a Stribeck term at a few times the smoothing velocity makes up for an error of it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .friction import OFFSET, FrictionModel
+from .friction import OFFSET, FrictionModel, neighbours
 from .joint_equations import Rows
 
 N_BLOCKS, N_FOLDS = 10, 5  # block k is left out in fold k % N_FOLDS
@@ -28,6 +31,7 @@ MARGIN = 0.01  # gain of the logarithm of the error that each additional term ne
 LARGE_GAIN = 0.02
 SIGNIFICANCE = 2.0  # standard errors
 MAX_ROUNDS = 3
+REFINEMENTS = (3.0, 1.7, 1.3, 1.14, 1.07)  # factors of the smoothing and Stribeck velocities
 REGULARIZATION = 1e-10  # relative
 MIN_ERROR = 1e-6  # relative to the torque: perfect data must not divide by zero
 
@@ -72,6 +76,18 @@ def select(rows: Rows, candidates: Sequence[Sequence[FrictionModel]], models: Se
         errors, noise = _converged(reduced, noise, prior, prior_std)
         if models == before:
             break
+    return models
+
+
+def refine(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray) -> list[FrictionModel]:
+    """Return the models with the smoothing and Stribeck velocities, beside those of `models`, that predict best."""
+    models = list(models)
+    for factor in REFINEMENTS:
+        for _ in range(MAX_ROUNDS):
+            before = models
+            models = select(rows, [neighbours(model, factor) for model in models], models, prior, prior_std)
+            if models == before:
+                break
     return models
 
 

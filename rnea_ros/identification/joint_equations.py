@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..estimation.preparation import Prepared
 from ..inertial.base_parameters import BaseParameters
 from ..robots.inputs import validation
 from ..robots.robot import Robot
-from .friction import LOAD, FrictionModel, candidates, load_smoothing
+from .friction import LOAD, FrictionModel, load_smoothing
 from .identification import CHUNK, Measurements
 from .parallel_filter import filtered, low_pass
 from .regressor_kernel import Regressor
@@ -75,14 +76,14 @@ class Rows(NamedTuple):
 
     Y       : (m, joints, b)
     tau     : (m, joints)
-    columns : for each joint the columns (m, terms) of every friction model without load
-    loads   : for each joint the column (m,) of friction by load, by its smoothing, where loads are known
+    columns : for each joint a function that returns the columns (m, terms) of a friction model without load
+    loads   : for each joint a function that returns the column (m,) of friction by load for a smoothing, where loads are known
     """
 
     Y: np.ndarray
     tau: np.ndarray
-    columns: list[dict[FrictionModel, np.ndarray]]
-    loads: list[dict[float, np.ndarray]] = []  # noqa: RUF012  # never changed
+    columns: list[Callable[[FrictionModel], np.ndarray]]
+    loads: list[Callable[[float], np.ndarray]] = []  # noqa: RUF012  # never changed
 
     def of(self, joint: int, model: FrictionModel) -> np.ndarray:
         """Return (m, b + terms) of one joint."""
@@ -90,10 +91,10 @@ class Rows(NamedTuple):
 
     def friction(self, joint: int, model: FrictionModel) -> np.ndarray:
         """Return (m, terms) of one joint."""
-        columns = self.columns[joint][model.unloaded]
+        columns = self.columns[joint](model.unloaded)
         if not model.load_smoothing:
             return columns
-        return np.insert(columns, model.kinds.index(LOAD), self.loads[joint][model.smoothing], axis=1)
+        return np.insert(columns, model.kinds.index(LOAD), self.loads[joint](model.smoothing), axis=1)
 
     def without(self, joint: int) -> Rows:
         """The same without the equations of a joint."""
@@ -125,17 +126,15 @@ def equations(problem: Problem, rate: float) -> Rows:
         raise InputError(f"recording: {count} equations for each of {len(problem.joints)} joints are too few for "
                          f"{len(problem.base)} parameters; a longer recording, or a rate above {rate:g} is needed")
     Y, tau = [], []
-    columns: list[dict[FrictionModel, list]] = [{model: [] for model in candidates(v)} for v in problem.max_speeds]
+    speeds: list[list[_Filtered]] = [[] for _ in problem.joints]
     for recording, low in zip(problem.recordings, filters, strict=True):
         data = recording.data
         for part in low.parts():
             Y.append(low(problem.rows(data, part)))
             tau.append(low((data.tau[part] - recording.carried[part])[:, list(problem.joints)]))
-            for speed, kept in zip(data.qd[part][:, list(problem.joints)].T, columns, strict=True):
-                for model, found in kept.items():
-                    found.append(low(model.columns(speed)))
-    return Rows(np.concatenate(Y), np.concatenate(tau),
-                [{model: np.concatenate(found) for model, found in kept.items()} for kept in columns])
+            for speed, parts in zip(data.qd[part][:, list(problem.joints)].T, speeds, strict=True):
+                parts.append(_Filtered(low, speed))
+    return Rows(np.concatenate(Y), np.concatenate(tau), [cache(partial(_columns, parts)) for parts in speeds])
 
 
 def filtered_column(problem: Problem, rate: float, column: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -182,15 +181,32 @@ class _LowPass(NamedTuple):
 def with_loads(problem: Problem, rows: Rows, rate: float, beta: np.ndarray) -> Rows:
     """Return the equations with columns of friction by load, for the torques of links and rotors of base parameters beta."""
     smoothing = [load_smoothing(torque) for torque in np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()]
-    loads: list[dict[float, list]] = [{model.smoothing: [] for model in kept} for kept in rows.columns]
+    loads: list[list[_Filtered]] = [[] for _ in problem.joints]
     for recording in problem.recordings:
         data, low = recording.data, _LowPass.of(recording, rate)
         for part in low.parts():
             X = problem.rows(data, part) @ beta + recording.carried[part][:, list(problem.joints)]
-            for k, (speed, kept) in enumerate(zip(data.qd[part][:, list(problem.joints)].T, loads, strict=True)):
-                for v, found in kept.items():
-                    found.append(low(np.tanh(speed / v) * np.hypot(X[:, k], smoothing[k])))
-    return rows._replace(loads=[{v: np.concatenate(found) for v, found in kept.items()} for kept in loads])
+            for k, (speed, parts) in enumerate(zip(data.qd[part][:, list(problem.joints)].T, loads, strict=True)):
+                parts.append(_Filtered(low, speed, np.hypot(X[:, k], smoothing[k])))
+    return rows._replace(loads=[cache(partial(_load_column, parts)) for parts in loads])
+
+
+class _Filtered(NamedTuple):
+    """Speeds, and loads, of a range of samples of one joint, and the low-pass of what is computed from them."""
+
+    low: _LowPass
+    speed: np.ndarray
+    load: np.ndarray | None = None
+
+
+def _columns(parts: Sequence[_Filtered], model: FrictionModel) -> np.ndarray:
+    """Return the columns (m, terms) of a friction model without load."""
+    return np.concatenate([part.low(model.columns(part.speed)) for part in parts])
+
+
+def _load_column(parts: Sequence[_Filtered], smoothing: float) -> np.ndarray:
+    """Return the column (m,) of friction by load."""
+    return np.concatenate([part.low(np.tanh(part.speed / smoothing) * part.load) for part in parts])
 
 
 def validation_residuals(problem: Problem, models: Sequence[FrictionModel], x: np.ndarray) -> np.ndarray:

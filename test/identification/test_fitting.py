@@ -108,6 +108,7 @@ def test_what_is_not_shown_is_named_and_stays_the_urdfs():
     found = fit(robots()[0], Measurements(t, qs * still, tau, qd * still, qdd * still))
     told = " ".join(result_files.undetermined_directions(found))
     assert "Ia(j3)" in told and "viscous(j3)" in told and "Ia(j2)" not in told
+    assert any(row.poorly_determined for row in result_files.base_parameter_rows(found))
     assert np.all(found.validation_error < 0.05 * found.rms)
 
 
@@ -141,7 +142,8 @@ def test_gains_of_drives():
     gains = np.array([80.0, -50.0, 20.0])
     found = fit(robots()[0], Measurements(t, q, tau / gains), currents=True)
     shares = found.gains.values / gains
-    assert np.ptp(shares) < 0.08 * shares.mean() and 0.7 < shares.mean() < 1.3
+    assert np.ptp(shares) < 0.12 * shares.mean() and 0.7 < shares.mean() < 1.3
+    assert np.all(np.abs(np.log(shares) - np.log(shares).mean()) < 3.0 * found.gains.deviations)
     assert np.all(found.validation_error < 1.3 * NOISE * shares) and found.explained
     file = result_files.robot_file(found, {"version": 1, "drives": {"j2": {"gear_ratio": 1.0, "efficiency": 0.8}}})
     assert file.section("drives")["j2"]["torque_constant"] == pytest.approx(-found.gains.values[1] / 0.8, rel=1e-5)
@@ -214,6 +216,26 @@ def test_bodies_do_not_absorb_rotors_that_no_motion_separates_from_them():
 
 def test_friction_terms_that_the_robot_does_not_have_are_not_selected():
     assert [model.description for model in with_rotors().friction] == ["Coulomb, viscous"] * 2
+
+
+@cache
+def planar_with_friction(smoothing, seed):
+    """Fit of a recording in which j1 has a Stribeck term and j2 Coulomb and viscous friction alone."""
+    robot, t, _, _, _ = planar()
+    q, qd, qdd, _ = FourierMotion(6.0, np.zeros(2), *(0.6 * np.random.default_rng(10 + seed).normal(size=(2, 3, 2))))(t)
+    terms = {"coulomb": 5.0, "viscous": 3.0, "smoothing": smoothing}
+    true = robot.with_joint_dynamics({"j1": JointDynamics(**terms, stribeck=2.5, stribeck_velocity=0.15),
+                                      "j2": JointDynamics(**terms)})
+    tau = true.inverse_dynamics(q, qd, qdd) + 0.1 * np.random.default_rng(seed).normal(size=q.shape)
+    return fit(robot, Measurements(t, q, tau, qd, qdd))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("smoothing", [0.003, 0.015, 0.03])
+def test_stribeck_friction_is_found_where_it_is_and_not_made_up_from_the_smoothing(smoothing, seed):
+    first, second = planar_with_friction(smoothing, seed).friction
+    assert first.stribeck_velocity == pytest.approx(0.15, rel=0.2)
+    assert second.description == "Coulomb, viscous" and second.smoothing == pytest.approx(smoothing, rel=0.3)
 
 
 def test_summary_shows_errors_before_and_after_with_units():
@@ -456,7 +478,7 @@ def test_command_line(tmp_path, capsys):
     assert numbers["explained"] and numbers["joints"]["j1"]["error_validation"] < 1.2 * NOISE[0]
     assert numbers["links"].keys() == {"l1", "l2", "l3"} and len(numbers["base_parameters"]) == len(fitted().base)
     page = (out / result_files.REPORT).read_text()
-    for words in ("![Measured torques", "## Bodies", "poorly determined", "## What the recordings do not determine",
+    for words in ("![Measured torques", "## Bodies", "## What the recordings do not determine",
                   "No torque depends on"):
         assert words in page
     assert all((out / name).stat().st_size > 20_000 for name in (result_files.TORQUES, result_files.FRICTION))
