@@ -35,6 +35,9 @@ WORST, NEARLY = 1e4, 1e-4  # of the violation at the beginning: more is refused;
 FAR = 1e10
 LARGEST = 1e6  # multiplier at first
 INSIDE = 1e-13  # slacks are inside limits by this, rounded or not
+STALLED, NO_CHANGE = 10, 1e-6  # iterations without a change of the objective, relative: rounding keeps slopes from vanishing
+FEASIBLE = 1e-6  # such points are solutions, as far as they keep limits,
+ROUNDED = 1e-4  # and those from which no step leads on if this is all that is left of slopes
 SOLVED, STUCK, TOO_MANY = "solved", "stuck", "too many iterations"
 
 
@@ -106,13 +109,17 @@ class _Search:
     # ------------------------------------------------------------------ the search
 
     def run(self, most: int) -> Found:
-        program = self.program
+        program, costs = self.program, list[float]()
         for iteration in range(most + 1):
             program.linearised(self.point)
+            costs.append(program.objective(self.point))
             multipliers = self.z[1] - self.z[0]
             dual = program.gradient(multipliers)
             self.watch(iteration, self.point.x, float(np.maximum(self.c - program.upper, program.lower - self.c).max()))
             if self._error(dual, 0.0) <= self.tolerance:
+                return Found(self.point.x, multipliers, SOLVED, iteration)
+            final = self.mu <= self.tolerance / 10.0 and float(np.abs(self.c - self.s).max()) <= FEASIBLE
+            if final and len(costs) > STALLED and np.ptp(costs[-STALLED:]) <= NO_CHANGE * abs(costs[-1]):
                 return Found(self.point.x, multipliers, SOLVED, iteration)
             if iteration == most:
                 break
@@ -120,7 +127,8 @@ class _Search:
                 self.mu = max(self.tolerance / 10.0, min(FALL * self.mu, self.mu**POWER))
                 self.filter = []
             if not self._step(multipliers, iteration):
-                return Found(self.point.x, multipliers, STUCK, iteration)
+                rounded = final and self._error(dual, 0.0) <= ROUNDED
+                return Found(self.point.x, multipliers, SOLVED if rounded else STUCK, iteration)
         return Found(self.point.x, self.z[1] - self.z[0], TOO_MANY, most)
 
     def _step(self, multipliers: np.ndarray, iteration: int) -> bool:

@@ -30,6 +30,9 @@ from .transcription import Transcription
 TIGHTENINGS = 10
 FINER = 3  # coarse plans that are made finer, at most
 TOO_FAR = 0.02  # beyond a limit, relative: such a plan is none
+COARSE_REFINEMENTS = 4  # first ones, which IPOPT also tries; later ones with a penalty gain little and cost it seconds
+GAIN = 0.1  # of a refinement with a penalty, at least, as a share of the time that smoothing may take
+PENALTY = 0.1  # on what is to be smooth while a draft is refined, as a share of the time that smoothing may take
 ALIKE = 1e-5  # relative; between objectives of coarse plans that are one
 DIGITS = 9  # of breaks that windows ask for
 REASONS = {
@@ -96,7 +99,9 @@ class _Failure(NamedTuple):
 
 
 class _Planner:
-    """iterations: of all its calls of a solver."""
+    """iterations: of all its calls of a solver; smoothing: where it has a share in the cost, as a penalty."""
+
+    smoothing: Smoothing | None = None
 
     def __init__(self, problem: Problem, settings: Settings, report: Report, remedy: str):
         self.problem, self.settings, self.report, self.remedy = problem, settings, report, remedy
@@ -104,13 +109,7 @@ class _Planner:
 
     def plan(self, guesses: Iterator[Curve], notes: list[str], smoothing: Smoothing | None) -> PlannedMotion:
         drafts = _different(self._coarse(guesses))[:FINER]
-        for draft in drafts:
-            if self.settings.instants is None:
-                self._refine(draft)
-            self._keep_limits_between_nodes(draft)
-        best, excess = self._best(drafts)
-        if smoothing is not None:
-            best, excess = self._smoothed(best, excess, smoothing)
+        best, excess = self._finished(drafts) if smoothing is None else self._smoothest(drafts, smoothing)
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         worst = max(excess.values(), default=0.0)
         if worst > max(self.settings.tolerance, TOO_FAR) and ours(best.program, self.settings):
@@ -170,13 +169,18 @@ class _Planner:
 
     def _refine(self, draft: _Draft) -> None:
         for number in range(1, self.settings.refinements + 1):
+            if self.smoothing is not None:
+                self._balance(draft, self.smoothing)
             before, finer = draft.objective, grid.split(draft.curve)
             if len(finer) == len(draft.curve.breaks):
                 break
             curve = draft.curve.refined(finer)
-            if not self._improved(draft, f"refinement {number}", self._program(curve), curve, WARM):
+            late = number > COARSE_REFINEMENTS and self.smoothing is not None
+            if not self._improved(draft, f"refinement {number}", self._program(curve), curve, WARM,
+                                  Try.FIRST if late else Try.BOTH):
                 break
-            if before - draft.objective < self.settings.gain * abs(before):
+            gain = self.settings.gain if self.smoothing is None else max(self.settings.gain, GAIN * self.smoothing.tolerance)
+            if before - draft.objective < gain * abs(before):
                 break
 
     def _keep_limits_between_nodes(self, draft: _Draft) -> None:
@@ -192,35 +196,86 @@ class _Planner:
             if not self._improved(draft, f"limits between nodes {number}", program, draft.curve, HOT):
                 break
 
-    def _smoothed(self, fast: _Draft, excess: dict[str, float], smoothing: Smoothing) -> tuple[_Draft, dict[str, float]]:
-        """Return the smoothest motion near a draft, of a duration within the tolerance, and its excess over each limit.
+    def _finished(self, drafts: list[_Draft]) -> tuple[_Draft, dict[str, float]]:
+        """Refine drafts, keep limits between their nodes, and return the best one and its excess over each limit."""
+        for draft in drafts:
+            if self.settings.instants is None:
+                self._refine(draft)
+            self._keep_limits_between_nodes(draft)
+        return self._best(drafts)
 
-        Return the draft itself, with a note, where none is found that keeps the limits as well as it does.
+    def _smoothest(self, drafts: list[_Draft], smoothing: Smoothing) -> tuple[_Draft, dict[str, float]]:
+        """Return the smoothest motion near coarse drafts, of a duration within the tolerance, and its excess over each limit.
+
+        Joints that do not bind are undetermined in the fastest motion: Newton's equations are nearly singular, knots gather
+        where these joints oscillate, and the solver stalls. Drafts are therefore refined with a small penalty on what is to
+        be smooth: it determines all joints, for a small share of the tolerance. Then the duration is fixed, and smoothness
+        alone counts. Where that fails, the refined draft is the plan.
         """
-        longest = max(fast.curve.duration, self.problem.duration[1])
-        T = min(longest, fast.curve.duration * (1.0 + smoothing.tolerance))
-        curve = replace(fast.curve, duration=T)
-        program = self._program(curve, problem=replace(self.problem, cost=smoothing.cost, duration=(T, T)))
-        value = program.objective(program.variables(curve)) or 1.0  # scaled to 1: the solver's tolerances are absolute
-        cost = replace(smoothing.cost, effort=smoothing.cost.effort / value)
-        smoother = _Planner(replace(program.problem, cost=cost), self.settings, self.report, self.remedy)
+        found = [penalized for draft in drafts if (penalized := self._penalized(draft, smoothing))]
+        best, excess = self._best(found) if found else self._finished(drafts)
+        smooth, reason = self._smoothed(best, smoothing, best.objective if found else best.curve.duration)
+        if smooth:
+            _, least = self._best([smooth])
+            if max(least.values(), default=0.0) <= max(self.settings.tolerance, *excess.values()):
+                best, excess = smooth, least
+            else:
+                smooth, reason = None, "it is beyond limits between the nodes"
+        if not smooth:
+            best.notes.append(f"smoothing ended early, a smoother plan may exist: {reason}" if found else
+                              f"smoothing left out, the plan is the fastest motion: {reason}")
+        best.objective = self._integral(self.problem.cost, best.curve)
+        return best, excess
+
+    def _penalized(self, draft: _Draft, smoothing: Smoothing) -> _Draft | None:
+        """Return a coarse draft, refined with a penalty; its objective is an estimate of the shortest duration."""
+        planner = self._with(replace(smoothing.cost, time=self.problem.cost.time or 1.0))
+        planner.smoothing = smoothing
+        coarse, _ = self._smoothed(draft, smoothing, draft.curve.duration, between=False)
+        planner._balance(coarse or draft, smoothing)
+        found = replace(draft, notes=list(draft.notes))
+        solved = planner._improved(found, "penalty", planner._program(draft.curve), draft.curve, SMOOTHING)
+        if solved:
+            planner._finished([found])
+            cost, T = planner.problem.cost, found.curve.duration
+            found.objective = 2.0 * T - planner._integral(cost, found.curve) / cost.time  # T less the penalty
+        self.iterations += planner.iterations
+        return found if solved else None
+
+    def _balance(self, draft: _Draft, smoothing: Smoothing) -> None:
+        """Lower the penalty to its share of the duration, if it is more in a draft."""
+        cost = self.problem.cost
+        paid = self._integral(replace(cost, time=0.0), draft.curve)
+        allowed = PENALTY * smoothing.tolerance * cost.time * draft.curve.duration
+        if paid > allowed:
+            self.problem = replace(self.problem, cost=replace(cost, effort=allowed / paid * cost.effort))
+        draft.objective = self._integral(self.problem.cost, draft.curve)
+
+    def _smoothed(self, draft: _Draft, smoothing: Smoothing, shortest: float,
+                  between: bool = True) -> tuple[_Draft | None, str]:
+        """Return the smoothest motion near a draft, of a duration within the tolerance; or None, and why there is none."""
+        longest = max(draft.curve.duration, self.problem.duration[1])
+        T = min(longest, max(draft.curve.duration, shortest * (1.0 + smoothing.tolerance)))
+        curve = replace(draft.curve, duration=T)
+        value = self._integral(smoothing.cost, curve) or 1.0  # scaled to 1: the solver's tolerances are absolute
+        smoother = self._with(replace(smoothing.cost, effort=smoothing.cost.effort / value), (T, T))
         program = smoother._program(curve)
         solution = smoother._solved("smoothing", program, curve, SMOOTHING, turn=Try.FIRST)
-        draft, reason = _Draft(program, program.curve(solution.x), solution.multipliers, 0.0), ""
-        if solution.converged:
-            smoother._keep_limits_between_nodes(draft)
-            _, found = smoother._best([draft])
-            if max(found.values(), default=0.0) > max(self.settings.tolerance, *excess.values()):
-                reason = "it is beyond limits between the nodes"
-        else:
-            reason = _reason(solution)
+        found = _Draft(program, program.curve(solution.x), solution.multipliers, 0.0, list(draft.notes))
+        if solution.converged and between:
+            smoother._keep_limits_between_nodes(found)
         self.iterations += smoother.iterations
-        if reason:
-            fast.notes.append(f"smoothing left out, the plan is the fastest motion: {reason}")
-            return fast, excess
-        draft.objective = self._program(draft.curve).objective(draft.program.variables(draft.curve))
-        draft.notes = fast.notes + draft.notes
-        return draft, found
+        return (found, "") if solution.converged else (None, _reason(solution))
+
+    def _with(self, cost: Cost, duration: tuple[float, float] | None = None) -> _Planner:
+        """Return a planner of the same problem under another cost."""
+        problem = replace(self.problem, cost=cost, duration=duration or self.problem.duration)
+        return _Planner(problem, self.settings, self.report, self.remedy)
+
+    def _integral(self, cost: Cost, curve: Curve) -> float:
+        """Return a cost along a curve."""
+        program = self._program(curve, problem=replace(self.problem, cost=cost))
+        return float(program.objective(program.variables(curve)))
 
     def _best(self, drafts: list[_Draft]) -> tuple[_Draft, dict[str, float]]:
         """The cheapest of those that keep their limits, or else of all; and its excess over each."""
@@ -242,10 +297,11 @@ class _Planner:
         return Transcription(problem or self.problem, guess.breaks, degree, nodes,
                              gauss_newton if self.settings.gauss_newton else of_lagrangian, self.settings.damping)
 
-    def _improved(self, draft: _Draft, stage: str, program: Transcription, guess: Curve, near: Nearness) -> bool:
+    def _improved(self, draft: _Draft, stage: str, program: Transcription, guess: Curve, near: Nearness,
+                  turn: Try = Try.BOTH) -> bool:
         """Solve again from a curve that is nearly right; what fails is left out, and said."""
         multipliers = draft.program.rows.carried(draft.multipliers, program.rows) if near.known else None
-        solution = self._solved(stage, program, guess, near, multipliers)
+        solution = self._solved(stage, program, guess, near, multipliers, turn)
         if solution.converged:
             draft.keep(program, solution)
         else:

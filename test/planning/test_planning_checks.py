@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, RneaError, Robot, plan_motion
-from rnea_ros.planning import Cost, Ends, EndState, PlanningError, Problem, Settings, plan, planner
+from rnea_ros.planning import Cost, Ends, EndState, PlanningError, Problem, Settings, interior_point, plan, planner
 from rnea_ros.planning.problem import both, of_motion, tied
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot
 
@@ -156,18 +156,42 @@ def test_progress_is_reported():
     assert said[-1].control_points == found.control_points
 
 
-def test_a_plan_that_cannot_be_smoothed_is_the_fastest_with_a_note(monkeypatch):
-    fastest, solved = rr(time_tolerance=0.0), planner.solved
+def without(monkeypatch, which):
+    """Make the solver run out of iterations in searches with a cost of smoothness for which `which` of the program is true."""
+    solved = planner.solved
 
-    def stuck(program, x, near, *given, **options):
+    def exhausted(program, x, near, *given, **options):
         found = solved(program, x, near, *given, **options)
-        return found._replace(converged=False, status="stuck") if near is planner.SMOOTHING else found
+        smoothing = near is planner.SMOOTHING and which(program)
+        return found._replace(converged=False, status=interior_point.TOO_MANY) if smoothing else found
 
-    monkeypatch.setattr(planner, "solved", stuck)
+    monkeypatch.setattr(planner, "solved", exhausted)
+
+
+def test_a_plan_that_cannot_be_smoothed_is_the_fastest_with_a_note(monkeypatch):
+    fastest = rr(time_tolerance=0.0)
+    without(monkeypatch, lambda program: True)
     found = rr()
     assert np.array_equal(found.curve.points, fastest.curve.points) and found.duration == fastest.duration
     assert found.notes[:-1] == fastest.notes and found.notes[-1] == (
-        "smoothing left out, the plan is the fastest motion: no motion near the starting guess keeps all limits")
+        "smoothing left out, the plan is the fastest motion: the solver used up its iterations")
+
+
+def test_a_plan_whose_smoothing_runs_out_of_steps_keeps_limits_and_is_smoother_than_the_fastest(monkeypatch):
+    def jerk(found):
+        t = np.linspace(0.0, found.duration, 4001)
+        return np.trapezoid(found(t)[3] ** 2, t, axis=0).sum()
+
+    finer = Settings(refinements=2)
+    fastest, smoothest = rr(settings=finer, time_tolerance=0.0), rr(settings=finer)
+    coarse = finer.spans + 1
+    without(monkeypatch, lambda program: np.ptp(program.problem.duration) == 0.0 and len(program.breaks) > coarse)
+    found = rr(settings=finer)
+    assert found.notes[-1] == "smoothing ended early, a smoother plan may exist: the solver used up its iterations"
+    assert fastest.duration < found.duration < 1.005 * fastest.duration and max(found.excess.values()) <= 1e-6
+    assert found.objective == pytest.approx(found.duration, rel=1e-9)
+    assert 0.99 * jerk(smoothest) < jerk(found) < 0.9 * jerk(fastest)
+    np.testing.assert_allclose(found(np.array([0.0, found.duration]))[0], [RR_START, RR_GOAL], atol=1e-8)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, np.nan])
@@ -186,7 +210,7 @@ def test_what_a_watcher_raises_comes_out():
 
 def test_the_best_of_several_guesses():
     one, many = rr(settings=Settings(spans=5, refinements=0)), rr(settings=Settings(spans=5, refinements=0, best_of=3))
-    assert many.duration <= one.duration * (1.0 + 1e-9) and many.iterations > one.iterations
+    assert many.duration <= one.duration * (1.0 + 1e-7) and many.iterations > one.iterations
 
 
 def test_a_motion_that_repeats_in_the_mirror():
