@@ -18,7 +18,7 @@ AGREEMENT = 2e-3  # of the joint's largest rate: what a difference quotient over
 EXACT = 1e-8  # of the joint's largest torque and rate: two ways of computing them
 MOMENT = 1e-4  # s
 ENERGY = 1e-6  # of the largest power; the slope is a difference quotient over two moments
-REGULAR, ENOUGH = 1.5, 0.1  # of the usual step; of the samples
+SHORT, REGULAR, ENOUGH = 6e-3, 1.5, 0.1  # s, or times the usual step: no message was lost; of the samples
 SMOOTH = 2e-4  # of the joint's largest acceleration and jerk; torques have ten times the curvature at most
 
 
@@ -81,7 +81,7 @@ def smooth(recording: DemoRecording) -> np.ndarray:
     """
     t, inner = recording.seconds, slice(1, -1)
     step = np.diff(t)
-    regular = step < REGULAR * np.percentile(step, 10)
+    regular = step < max(SHORT, REGULAR * np.percentile(step, 10))
     found = regular[:-1] & regular[1:]
     for lower, upper in ((recording.qd, recording.qdd), (recording.qdd, recording.qddd)):
         error = np.abs(slopes(t, lower) - upper[inner])

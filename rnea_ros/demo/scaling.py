@@ -88,9 +88,10 @@ class _Live(LiveTable):
 
     def lines(self, message: Any) -> list[str]:
         limits = self._task.limits
+        rate_shares = np.abs(message.effort_rate) / limits.effort_rate
         shown = SimpleNamespace(joint_names=message.joint_names, effort=message.effort, effort_rate=message.effort_rate,
                                 effort_utilization=np.abs(message.effort) / limits.effort,
-                                effort_rate_utilization=np.abs(message.effort_rate) / limits.effort_rate)
+                                effort_rate_utilization=rate_shares, commanded_effort_rate_utilization=rate_shares)
         phase = {1: "moving", 2: "paused", 3: "stopping", 4: "ended"}.get(message.phase, "")
         speed = "" if np.isnan(message.speed_scaling) else f", {message.speed_scaling:.0%} of the planned speed"
         limit = f"{message.binding_limit.replace('_', ' ')} of {message.binding_joint}"

@@ -70,6 +70,8 @@ def solid(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any], streng
     """Polygons (corners, 3) on 3D axes, each in its colour; strength: opacity."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
+    most = max(map(len, faces), default=0)  # all with as many corners: matplotlib fills up others with arbitrary numbers
+    faces = [np.concatenate((face, np.repeat(face[-1:], most - len(face), axis=0))) for face in faces]
     axis.add_collection3d(Poly3DCollection(faces, facecolors=colours, edgecolors="none", alpha=strength))
 
 
