@@ -8,7 +8,7 @@ equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from ..algebra.arrays import Array
 from ..algorithms.closed_loops import HELD
 from ..algorithms.equations import BASE, DIRECTIONS, EquationsOfMotion
 from ..algorithms.kinematics import Pose, base_poses
-from ..errors import InputError, ModelError, some, summary
+from ..errors import InputError, some, summary
 from ..model import drive_limits
 from ..model.drive_limits import DriveLimit
 from ..model.robot_file import robot_file
@@ -37,14 +37,14 @@ from .inputs.combined_motion import base_rates_of, loads, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .program import GRAVITY, MOTORS, Inputs, Program, UnsuitedError
+from .reduced import ReducedEquations
 from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
-from .solution import Situation, Solution, Solver, contact_poses, named
-from .structure import Roles, Structure, dependent_rows
+from .solution import Situation, Solution, Solver, named
+from .structure import Roles, Structure, contact_poses, decided
 
 FEW = 16  # samples that the program is given at once while it may be in doubt
-NULL = 1e-12  # singular values below this share of the largest are zero
 INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
 OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
            "qd_motor")
@@ -118,6 +118,7 @@ class GeneralRobot:
         self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
         self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend, at_once=False) if self.roles.loops else None
         self._solvers: dict[str, Solver] = {}
+        self._reduced_equations: ReducedEquations | None = None
         self._programs: dict[Any, Program | None] = {}  # by what is given
         self._compiled: dict[Inputs, Program | None] = {}
         self._slopes: dict[str, SolutionDerivatives] = {}
@@ -242,11 +243,11 @@ class GeneralRobot:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
-        compiled = ("_solvers", "_programs", "_compiled", "_slopes")
+        compiled = ("_solvers", "_reduced_equations", "_programs", "_compiled", "_slopes")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _solvers={}, _programs={}, _compiled={}, _slopes={})
+        self.__dict__.update(state, _solvers={}, _reduced_equations=None, _programs={}, _compiled={}, _slopes={})
 
     # ------------------------------------------------------------------ inverse dynamics
 
@@ -654,19 +655,19 @@ class GeneralRobot:
 
     # ------------------------------------------------------------------ equations of independent coordinates
 
-    @cached_property
+    @property
     def independent(self) -> tuple[str, ...]:
         """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of
         mass_matrix.
         """
-        equations = self._equations(INVERSE)
-        follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
-        return tuple(name for name in equations.coordinates if name not in follows)
+        return self._reduced.independent
 
-    @cached_property
-    def _follows(self) -> list[int]:
-        """Numbers of the coordinates whose velocities constraints decide."""
-        return [k for k, name in enumerate(self._equations(INVERSE).coordinates) if name not in self.independent]
+    @property
+    def _reduced(self) -> ReducedEquations:
+        if self._reduced_equations is None:
+            follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
+            self._reduced_equations = ReducedEquations(self._solver(INVERSE), follows)
+        return self._reduced_equations
 
     def mass_matrix(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
         """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N).
@@ -675,7 +676,7 @@ class GeneralRobot:
         """
         if base is None and self.has_moving_base and not self.roles.wheels:
             base = BaseState()
-        return self._each(lambda x, v, state: self._projected(x, state)[1], q, base=base, guess=guess)
+        return self._each(lambda x, v, state: self._reduced.mass_matrix(x, state), q, base=base, guess=guess)
 
     def bias(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
              wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
@@ -685,20 +686,12 @@ class GeneralRobot:
 
         Loads are those of one sample, for all samples.
         """
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            G = self._projected(x, situation)[0]
-            v = self._constrained(G, v)
-            a = self._remaining_acceleration(x, v, situation)
-            return G.T @ self._solver(INVERSE).dynamics(x, v, a, situation)
-
-        return self._each(of, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor), loads=(wrenches, world_wrenches))
+        return self._each(self._reduced.bias, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor),
+                          loads=(wrenches, world_wrenches))
 
     def gravity(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
         """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            return self._projected(x, situation)[0].T @ self._static(x, situation, v * 0.0)[0]
-
-        return self._each(of, q, base=base, guess=guess)
+        return self._each(lambda x, v, state: self._reduced.gravity(x, state), q, base=base, guess=guess)
 
     def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
                          guess: ArrayLike | None = None) -> tuple[Array, Array]:
@@ -728,10 +721,7 @@ class GeneralRobot:
         columns = [names.index(name) if name in names else -1 for name in self.joint_names]
 
         def of(x: Array, v: Array, situation: Situation) -> Array:
-            G = self._projected(x, situation)[0]
-            static, rate = self._static(x, situation, self._constrained(G, v))
-            found = np.concatenate((G.T @ static, [0.0])), np.concatenate((G.T @ rate, [0.0]))
-            return np.array([part[columns] for part in found])
+            return np.array([np.append(part, 0.0)[columns] for part in self._reduced.gravity_and_rate(x, v, situation)])
 
         both = self._each(of, q, qd, base=base, guess=guess)
         return both[..., 0, :], both[..., 1, :]
@@ -743,7 +733,6 @@ class GeneralRobot:
         Without q_motor and qd_motor the springs of elastic joints are relaxed and their motors turn with the joints.
         """
         def of(x: Array, v: Array, situation: Situation) -> Array:
-            v = self._constrained(self._projected(x, situation)[0], v)
             g = self.tree.gravity_vector
             poses = base_poses(self.model, x[self._equations(INVERSE).joints], Pose(situation.R, situation.p))
             weight = sum(g @ (link.m * pose.p + pose.R @ link.ms) for link, pose in zip(self.model.links, poses, strict=True))
@@ -799,7 +788,7 @@ class GeneralRobot:
         out.
         """
         def of(x: Array, v: Array, situation: Situation) -> Array:
-            return self._tree_jacobian(link, x, point, situation) @ self._of_links(self._projected(x, situation)[0])
+            return self._tree_jacobian(link, x, point, situation) @ self._of_links(self._reduced.projection(x, situation))
 
         return self._each(of, q, base=base, guess=guess)
 
@@ -809,8 +798,8 @@ class GeneralRobot:
         joints = self._equations(INVERSE).joints
 
         def of(x: Array, v: Array, situation: Situation) -> Array:
-            G = self._projected(x, situation)[0]
-            Gd = self._projection_rate(x, v, G, situation)
+            G = self._reduced.projection(x, situation)
+            Gd = self._reduced.projection_rate(x, v, G, situation)
             if self.has_moving_base:
                 moving = BaseState(situation.p, quaternion(situation.R), v[:6])
                 rate = FloatingRobot(self.tree).jacobian_rate(link, x[joints], v[joints], point, base=moving)
@@ -828,9 +817,9 @@ class GeneralRobot:
         skew. v: velocities of the `independent` coordinates, of a base along its axes.
         """
         def of(x: Array, v: Array, situation: Situation) -> Array:
-            G = self._projected(x, situation)[0]
+            G = self._reduced.projection(x, situation)
             C, M = self._derivatives(INVERSE).coriolis(x, v)
-            return G.T @ (C @ G + M @ self._projection_rate(x, v, G, situation))
+            return G.T @ (C @ G + M @ self._reduced.projection_rate(x, v, G, situation))
 
         return self._each(of, q, qd, base=base, guess=guess, motors=(None, qd_motor))
 
@@ -904,15 +893,6 @@ class GeneralRobot:
             found = np.swapaxes(np.array(found).reshape(len(found), stages, len(joints), 6), 0, 1)
         return JointWrenches(joints, found[0], found[1] if stages == 2 else None)
 
-    def _projection_rate(self, x: Array, v: Array, G: Array, situation: Situation) -> Array:
-        """Rate of the G of `_projected` along velocities v."""
-        solver, follows = self._solver(INVERSE), self._follows
-        rate = np.zeros(G.shape)
-        if follows:
-            J, Jd = solver.jacobian(x, situation), solver.jacobian_rate(x, v, situation)
-            rate[follows] = -np.linalg.lstsq(J[:, follows], Jd @ G, rcond=NULL)[0]
-        return rate
-
     def _derivatives(self, use: str) -> SolutionDerivatives:
         if use not in self._slopes:
             equations, closure = self._equations(use), self._closure
@@ -964,78 +944,9 @@ class GeneralRobot:
                 state += [*given, *(f"motor of {name}" for name in equations.elastic_joints)]
                 given = []
             roles = Roles.of(given, state, placed, joints.follows, use == FORWARD)
-            self._solvers[use] = Solver(equations, self._decided(equations, roles), self.tree.backend)
+            poses = self._closure.trials if self._closure else None
+            self._solvers[use] = Solver(equations, decided(equations, roles, self.roles.where, poses), self.tree.backend)
         return self._solvers[use]
-
-    def _decided(self, equations: EquationsOfMotion, roles: Roles) -> Structure:
-        """The structure. Motors whose motion q does not decide become state; ModelError names what nothing decides."""
-        spare = self._spare_constraints(equations, roles)
-        structure = Structure(equations, roles, spare)
-        motors = [name for name in structure.undecided if name.startswith("motor of ")]
-        if motors:
-            structure = Structure(equations, replace(roles, state=roles.state | {*motors}), spare)
-        if structure.undecided:
-            raise ModelError(f"nothing decides {some(structure.undecided)}: a joint without motor and spring must be named "
-                             "under passive, or follow from a loop; a motor behind a spring needs rotor_inertia; more motors "
-                             "than the motion decides need actuation_weights", self.roles.where)
-        return structure
-
-    def _spare_constraints(self, equations: EquationsOfMotion, roles: Roles) -> tuple[int, ...]:
-        """Numbers of the constraints that others imply, at closed poses near the start."""
-        if not equations.constraints:
-            return ()
-        rng, found = np.random.default_rng(0), []
-        free = [k for k, name in enumerate(equations.coordinates) if name not in roles.given]
-        poses = self._closure.trials if self._closure else [size * rng.normal(size=self.tree.n) for size in (0.0, 0.05, 0.05)]
-        for pose in poses:
-            x = np.zeros(len(equations.coordinates))
-            x[equations.joints] = pose
-            R, p = np.eye(3), np.zeros(3)
-            anchors = contact_poses(equations, base_poses(self.model, pose)) if self.roles.contacts else ()
-            J = np.array(equations.constraint_jacobian(R, p, x, anchors), dtype=float)
-            found.append(J[:, free].reshape(len(equations.constraints), len(free)))
-        return dependent_rows(found)
-
-    def _projected(self, x: Array, situation: Situation) -> tuple[Array, Array]:
-        """G (all coordinates, N) of the independent coordinates' velocities, and M of these; at a closed pose."""
-        solver, equations = self._solver(INVERSE), self._equations(INVERSE)
-        names = equations.coordinates
-        free = [names.index(name) for name in self.independent]
-        follows = self._follows
-        G = np.zeros((len(names), len(free)))
-        G[free, range(len(free))] = 1.0
-        if follows:
-            J = solver.jacobian(x, situation)
-            G[follows] = -np.linalg.lstsq(J[:, follows], J[:, free], rcond=NULL)[0]
-        return G, G.T @ solver.mass_matrix(x) @ G
-
-    def _constrained(self, G: Array, v: Array) -> Array:
-        names = self._equations(INVERSE).coordinates
-        return G @ v[[names.index(name) for name in self.independent]]
-
-    def _remaining_acceleration(self, x: Array, v: Array, situation: Situation) -> Array:
-        """Accelerations of all coordinates while the independent ones have none."""
-        equations, a = self._equations(INVERSE), np.zeros(len(x))
-        if equations.base:
-            a[:3] = -np.cross(v[3:6], v[:3])  # the origin's true acceleration is zero, see base_state.py
-        follows = self._follows
-        if follows:
-            solver = self._solver(INVERSE)
-            J = solver.jacobian(x, situation)
-            rates = solver.constraint_bias(x, v, situation) + J @ a
-            a[follows] = -np.linalg.lstsq(J[:, follows], rates, rcond=NULL)[0]
-        return a
-
-    def _static(self, x: Array, situation: Situation, v: Array) -> tuple[Array, Array]:
-        """Gravity's rows (N,) of all coordinates, and g' - J'^T lambda, with lambda of the static problem."""
-        solver, equations = self._solver(INVERSE), self._equations(INVERSE)
-        static, rate = solver.gravity(x, v, np.zeros(len(equations.constraints)), situation)
-        follows = self._follows
-        if follows and v.any():
-            J = solver.jacobian(x, situation)
-            held = np.linalg.lstsq(J[:, follows].T, static[follows], rcond=NULL)[0]
-            rate = solver.gravity(x, v, held, situation)[1]
-        return static, rate
 
     def _state_of(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: ArrayLike | None,
                   motors: Sequence[Any] = (None, None), loads: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
@@ -1054,7 +965,7 @@ class GeneralRobot:
         if self.has_moving_base:
             v[:6] = given(base).velocity
         situation = self._situation(given(base) if self.has_moving_base else None, pose, loads[0], None, loads[1])
-        return x, self._constrained(self._projected(x, situation)[0], v), situation
+        return x, self._reduced.velocities(self._reduced.projection(x, situation), v), situation
 
     def _each(self, function: Callable[[Array, Array, Situation], Array], q: ArrayLike, qd: ArrayLike | None = None, *,
               base: BaseState | None = None, guess: ArrayLike | None = None, motors: Sequence[Any] = (None, None),

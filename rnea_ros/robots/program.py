@@ -33,8 +33,8 @@ from ..codegen import kernel
 from ..codegen.ir.expression import larger
 from .closure.loop_closure import LoopClosure
 from .roles import DeclaredRoles
-from .solution import Situation, contact_poses, stage_rows
-from .structure import Structure
+from .solution import Situation, stage_rows
+from .structure import Structure, contact_poses
 
 CLOSED = 1e-12  # of the unit of length, or rad: gap that is left at the closed pose
 ALMOST = 3e-6  # gap before the last step, whose error is of third order

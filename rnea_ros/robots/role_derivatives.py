@@ -23,7 +23,8 @@ from ..algorithms.kinematics import Pose, base_poses
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from .inputs.validation import results
-from .solution import NOISE, RANK, Situation, Solver, contact_poses, stage_rows
+from .solution import NOISE, RANK, Situation, Solver, stage_rows
+from .structure import contact_poses
 
 ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..algebra.taylor import derivative, jets
-from ..algorithms.equations import WORLD, EquationsOfMotion, Rates, pose_series
+from ..algorithms.equations import EquationsOfMotion, Rates, pose_series
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, some
@@ -411,14 +411,3 @@ def _without_zeros(series: np.ndarray) -> np.ndarray:
 def _series(pose: tuple[Any, Any], V: Any, order: int) -> tuple[Any, Any]:
     turns, places = pose_series(*pose, V, order)
     return jets(*turns), jets(*places)
-
-
-def contact_poses(equations: EquationsOfMotion, poses: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the poses in the world of the holding contacts' frames, from those of the links' frames."""
-    found = []
-    for cut in equations.cuts:
-        if WORLD in (cut.first.link, cut.second.link):
-            frame = cut.second if cut.first.link == WORLD else cut.first
-            R, p = poses[frame.link]
-            found.append((R @ frame.R, p + R @ frame.P))
-    return found

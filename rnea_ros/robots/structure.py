@@ -9,12 +9,15 @@ state, the offsets from algorithms/structural_analysis.py; rank and singularity 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ..algorithms.equations import EquationsOfMotion, Rates
+from ..algorithms.equations import WORLD, EquationsOfMotion, Rates
+from ..algorithms.kinematics import base_poses
 from ..algorithms.structural_analysis import ABSENT, assignment, offsets
+from ..errors import ModelError, some
 
 STATE, PLACED, FOLLOWS = 2, 1, 0  # how many derivatives of a coordinate are inputs, from order 0
 TINY = 1e-9  # relative to the largest entry of the row: smaller derivatives at a random state are structural zeros
@@ -221,3 +224,50 @@ def dependent_rows(jacobians: Sequence[np.ndarray]) -> tuple[int, ...]:
                 here.add(k)
         found = here if found is None else found & here
     return tuple(sorted(found or ()))
+
+
+# ---------------------------------------------------------------------- the structure of a robot
+
+
+def decided(equations: EquationsOfMotion, roles: Roles, where: str, poses: Sequence[np.ndarray] | None = None) -> Structure:
+    """Return the structure of a robot; motors whose motion q does not decide become state.
+
+    where : robot file, for messages; poses: closed poses (n,) of all joints near the start, None without loops
+    Raises ModelError that names what nothing decides.
+    """
+    spare = _spare_constraints(equations, roles, poses)
+    structure = Structure(equations, roles, spare)
+    motors = [name for name in structure.undecided if name.startswith("motor of ")]
+    if motors:
+        structure = Structure(equations, replace(roles, state=roles.state | {*motors}), spare)
+    if structure.undecided:
+        raise ModelError(f"nothing decides {some(structure.undecided)}: a joint without motor and spring must be named "
+                         "under passive, or follow from a loop; a motor behind a spring needs rotor_inertia; more motors "
+                         "than the motion decides need actuation_weights", where)
+    return structure
+
+
+def _spare_constraints(equations: EquationsOfMotion, roles: Roles, poses: Sequence[np.ndarray] | None) -> tuple[int, ...]:
+    """Numbers of the constraints that others imply, at closed poses near the start."""
+    if not equations.constraints:
+        return ()
+    rng, found, n = np.random.default_rng(0), [], equations.model.n
+    free = [k for k, name in enumerate(equations.coordinates) if name not in roles.given]
+    for pose in [size * rng.normal(size=n) for size in (0.0, 0.05, 0.05)] if poses is None else poses:
+        x = np.zeros(len(equations.coordinates))
+        x[equations.joints] = pose
+        anchors = contact_poses(equations, base_poses(equations.model, pose))
+        J = np.array(equations.constraint_jacobian(np.eye(3), np.zeros(3), x, anchors), dtype=float)
+        found.append(J[:, free].reshape(len(equations.constraints), len(free)))
+    return dependent_rows(found)
+
+
+def contact_poses(equations: EquationsOfMotion, poses: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the poses in the world of the holding contacts' frames, from those of the links' frames."""
+    found = []
+    for cut in equations.cuts:
+        if WORLD in (cut.first.link, cut.second.link):
+            frame = cut.second if cut.first.link == WORLD else cut.first
+            R, p = poses[frame.link]
+            found.append((R @ frame.R, p + R @ frame.P))
+    return found
