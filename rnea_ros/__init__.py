@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .motion.retime import retime_motion
     from .recordings.files import read_recording
     from .recordings.motion_csv import RecordedMotion
-    from .robots.closed_loops import ClosedLoopRobot
     from .robots.elastic import ElasticRobot
     from .robots.floating import FloatingRobot
     from .robots.general import GeneralRobot
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyRobot",
     "BaseState",
-    "ClosedLoopRobot",
     "Dynamics",
     "ElasticRobot",
     "ExternalEffortObserver",
@@ -68,7 +66,6 @@ _MODULES = {
     ".motion.retime": ("retime_motion",),
     ".recordings.files": ("read_recording",),
     ".recordings.motion_csv": ("RecordedMotion",),
-    ".robots.closed_loops": ("ClosedLoopRobot",),
     ".robots.elastic": ("ElasticRobot",),
     ".robots.floating": ("FloatingRobot",),
     ".robots.general": ("GeneralRobot",),

@@ -13,9 +13,9 @@ from ..errors import InputError
 from ..model.drive_limits import DriveLimit, factors
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
 from ..robots.followed import FollowedLoops, FollowedPlatform
+from ..robots.general import GeneralRobot
 from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
 from ..robots.parallel import ParallelRobot
@@ -50,7 +50,7 @@ class PathTerms(Protocol):
 
 TERMS: dict[type, Callable[[Any], PathTerms]] = {
     Robot: TreeTerms, ElasticRobot: RiddenTerms,
-    ClosedLoopRobot: lambda robot: FollowedTerms(FollowedLoops(robot)),
+    GeneralRobot: lambda robot: FollowedTerms(FollowedLoops(robot)),
     ParallelRobot: lambda robot: FollowedTerms(FollowedPlatform(robot))}
 
 

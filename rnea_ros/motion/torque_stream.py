@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, Rejected
-from ..robots.closed_loops import ClosedLoopRobot
+from ..robots.general import GeneralRobot
 from ..robots.link_side import LinkSideRobot
 from ..robots.parallel import ParallelRobot
 from ..robots.robot import Dynamics
@@ -23,17 +24,29 @@ class TorqueStream:
     def __init__(self, robot: LinkSideRobot, before: TorqueStream | None = None):
         self._robot = robot
         self._tracker: Any = None
-        if isinstance(robot, ClosedLoopRobot | ParallelRobot):
+        if isinstance(robot, GeneralRobot | ParallelRobot):
             last = before._robot if before is not None else None
-            same = isinstance(last, ClosedLoopRobot | ParallelRobot) and last.loops is robot.loops
+            same = isinstance(last, GeneralRobot | ParallelRobot) and last.loops is robot.loops
             self._tracker = before._tracker if same and before is not None else robot.tracker()
 
     def __call__(self, *motion: np.ndarray) -> Dynamics:
         if self._tracker is None:
             return self._robot.dynamics(*motion)
+        robot = self._robot
         try:
-            followed = self._tracker.follow(*motion)
+            if isinstance(robot, ParallelRobot):
+                return robot.along(*self._tracker.follow(*motion))
+            found: Dynamics = self._tracker.move(self._at(motion))
+            return found
         except Rejected as refused:
             raise InputError(refused.detail) from None
-        platform = isinstance(self._robot, ParallelRobot)
-        return self._robot.along(*(followed if platform else followed[:1]))  # type: ignore[union-attr]  # of these two
+
+    def _at(self, motion: tuple[np.ndarray, ...]) -> Callable[[np.ndarray], tuple[Dynamics, np.ndarray]]:
+        """The dynamics of one sample and its closed pose, from a pose near it."""
+        robot = self._robot
+        assert isinstance(robot, GeneralRobot)
+
+        def solved(guess: np.ndarray) -> tuple[Dynamics, np.ndarray]:
+            return robot.dynamics(*motion, guess=guess), robot.close(motion[0], guess=guess)
+
+        return solved

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import InputError, some
 from ..robots import kinds
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import BASE_NAMES
 from ..robots.general import GeneralRobot
@@ -110,16 +109,15 @@ def of_kind(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
 def _guess(robot: AnyRobot, given: Any) -> Any:
     if isinstance(robot, ParallelRobot) and given.platform is not None:
         return given.platform
-    if isinstance(robot, ClosedLoopRobot | GeneralRobot) and given.position:
+    if isinstance(robot, GeneralRobot) and robot.loops and given.position:
         names = robot.tree.joint_names
         missing = [name for name in names if name not in given.position]
         if missing:
             raise InputError(f"guess lacks {some(missing, quoted=True)}; a pose of all joints is needed: {some(names)}")
         return np.array([given.position[name] for name in names])
-    needs = {ParallelRobot: "guess.platform", ClosedLoopRobot: "guess.joint_names and guess.position"}
-    for kind, what in needs.items():
-        if isinstance(robot, kind):
-            raise InputError(f"guess of robot '{robot.name}' ({kind.__name__}): {what} is needed")
+    needed = {ParallelRobot: "guess.platform", GeneralRobot: "guess.joint_names and guess.position"}.get(type(robot))
+    if needed and not (isinstance(robot, GeneralRobot) and not robot.loops):
+        raise InputError(f"guess of robot '{robot.name}' ({type(robot).__name__}): {needed} is needed")
     raise InputError(f"guess is given, but robot '{robot.name}' ({type(robot).__name__}) has no closed loops")
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..robots import kinds
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import quaternion
 from ..robots.parallel import ParallelRobot
@@ -54,16 +53,12 @@ def _motion(s: RequestedState) -> tuple[np.ndarray, ...]:
 
 
 def _loop_closure(robot: AnyRobot, s: RequestedState) -> Answer:
-    machine = only(robot, "passive joints", ClosedLoopRobot, ParallelRobot, GeneralRobot)
+    machine = only(robot, "passive joints", ParallelRobot, GeneralRobot)
     guess = of_kind(robot, s).get("guess")
     if isinstance(machine, ParallelRobot):
         found = machine.leg_motion(machine.platform_motion(*_motion(s), guess=guess))
         return {**_all_joints(machine, found), "active_jacobian": found.maps[..., 6:, :]}
-    motion, loops = _motion(s), machine
-    if isinstance(machine, GeneralRobot):
-        loops = machine.held_loops()
-        motion = tuple(part[..., [machine.joint_names.index(name) for name in loops.joint_names]] for part in motion)
-    found = loops.motion(*motion, guess=guess)
+    found = machine.motion(*_motion(s), guess=guess)
     return {**_all_joints(machine, found), "active_jacobian": found.G}
 
 

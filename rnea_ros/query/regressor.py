@@ -12,7 +12,6 @@ from ..identification.regressor_kernel import Regressor
 from ..inertial.base_parameters import base_parameters
 from ..inertial.inertial_parameters import TERMS
 from ..robots import kinds
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.payload import unified
 from ..robots.protocol import AnyRobot
@@ -37,18 +36,15 @@ def _answer(robot: AnyRobot, s: RequestedState) -> Answer:
     With closed loops, torques (55) of the active joints: G^T Y, whose rate is Gd^T Y + G^T Yd. Accelerations and jerks of
     joints with springs are read as measured; their rows are efforts that springs or nothing gives.
     """
-    kernel, rows = _regressor(kinds.tree(only(robot, "the regressor", Robot, ClosedLoopRobot, GeneralRobot)))
-    motion, loops = [s.q, s.qd, s.qdd, s.qddd], robot
-    if isinstance(robot, GeneralRobot):
-        if robot.has_moving_base or robot.roles.weights is not None or robot.roles.motors:
-            raise InputError(f"the regressor: robot '{robot.name}' has a moving base, redundant motors, or elastic joints or "
-                             "motors on links; this is for trees and loops on a fixed base, with or without springs")
-        if robot.roles.loops:
-            loops = robot.held_loops()
-    if not isinstance(loops, ClosedLoopRobot):
+    kernel, rows = _regressor(kinds.tree(only(robot, "the regressor", Robot, GeneralRobot)))
+    motion = [s.q, s.qd, s.qdd, s.qddd]
+    if isinstance(robot, GeneralRobot) and (robot.has_moving_base or robot.roles.weights is not None or robot.roles.motors):
+        raise InputError(f"the regressor: robot '{robot.name}' has a moving base, redundant motors, or elastic joints or "
+                         "motors on links; this is for trees and loops on a fixed base, with or without springs")
+    if not (isinstance(robot, GeneralRobot) and robot.loops):
         Y, Yd = kernel.with_rate(*motion)
         return {"parameters": rows, "regressor": Y, "regressor_rate": Yd}
-    closed = loops.motion(*motion, **of_kind(robot, s))
+    closed = robot.motion(*motion, **of_kind(robot, s))
     Y, Yd = kernel.with_rate(*closed[:4])
     G, Gd = (np.swapaxes(part, -1, -2) for part in (closed.G, closed.Gd))
     return {"parameters": rows, "regressor": G @ Y, "regressor_rate": Gd @ Y + G @ Yd}

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
@@ -19,8 +18,8 @@ from . import motion_csv, schema
 from .motion_csv import RecordedMotion
 
 # whose torques a recording can tell
-SERVED = (Robot, ClosedLoopRobot, ElasticRobot, FloatingRobot, GeneralRobot, ParallelRobot)
-FOLLOWED = (ClosedLoopRobot, GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
+SERVED = (Robot, ElasticRobot, FloatingRobot, GeneralRobot, ParallelRobot)
+FOLLOWED = (GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
@@ -101,7 +100,7 @@ def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[n
                                  base_jerk=jerk, guess=guess)
 
 
-def _following(robot: ClosedLoopRobot | GeneralRobot | ParallelRobot) -> TorqueAndRate:
+def _following(robot: GeneralRobot | ParallelRobot) -> TorqueAndRate:
     """Loops and platform are followed from one part of the motion to the next."""
     pose: Any = None  # of all joints of the tree, or of the platform
 
@@ -113,9 +112,7 @@ def _following(robot: ClosedLoopRobot | GeneralRobot | ParallelRobot) -> TorqueA
             pose = PlatformMotion(platform.position[-1], platform.rotation[-1])
             return robot.torque_and_rate(*moved, guess=before)
         pose = robot.close(moved[0], guess=before)[-1]
-        if isinstance(robot, GeneralRobot):
-            return _general(robot, motion, before)
-        return robot.torque_and_rate(*moved, guess=before)
+        return _general(robot, motion, before)
 
     return torque_and_rate
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..algebra.arrays import Array
 from ..model.tree import JointDynamics, Model
-from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
+from .general import GeneralRobot
 from .parallel import ParallelRobot
 from .robot import Robot
 
-Kind = TypeVar("Kind", Robot, ClosedLoopRobot, ParallelRobot, ElasticRobot)
+Kind = TypeVar("Kind", Robot, GeneralRobot, ParallelRobot, ElasticRobot)
 
 
 def coulomb(model: Model) -> Array:
@@ -53,7 +53,7 @@ def coulomb_with_motors(robot: ElasticRobot) -> Array:
 def without_coulomb(robot: Kind) -> Kind:
     """The same robot without Coulomb friction, as viscous as the worse way of each joint; an ElasticRobot without that of its
     motors, too."""
-    if isinstance(robot, ClosedLoopRobot):
+    if isinstance(robot, GeneralRobot):
         return robot.with_tree(without_coulomb(robot.tree))
     if isinstance(robot, ParallelRobot):
         return robot.with_legs(without_coulomb(robot.legs))

@@ -18,7 +18,6 @@ from ..algorithms.equations import Rates
 from ..errors import InputError, some
 from ..model.tree import Model
 from . import kinds
-from .closed_loops import ClosedLoopRobot
 from .elastic import STATE, ElasticRobot
 from .floating import FloatingRobot
 from .general import GeneralRobot
@@ -124,8 +123,10 @@ def _of_floating(robot: FloatingRobot) -> list[ExportedFunction]:
 
 
 def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
-    """Trees on a base that is held, with springs, passive joints and motors on links."""
+    """Robots on a base that is held: loops alone, or trees with springs, passive joints and motors on links."""
     equations, n = robot.structure().equations, robot.n
+    if robot.sections == ("loops",) and not robot.has_moving_base:
+        return _of_loops(robot)
     if equations.base or equations.constraints or equations.elastic_joints:
         raise _not_exported(robot)
     free = [robot.joint_names.index(name) for name in robot.state_joints]
@@ -173,8 +174,8 @@ def _of_elastic(robot: ElasticRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_loops(robot: ClosedLoopRobot) -> list[ExportedFunction]:
-    closure, n, active = robot._closure, robot.tree.n, robot.n
+def _of_loops(robot: GeneralRobot) -> list[ExportedFunction]:
+    closure, n, active = robot.closure, robot.tree.n, robot.n
     torque, sizes = robot.tree._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
     payloads = {name: size for name, size in sizes.items() if name == "payloads"}
 
@@ -249,5 +250,5 @@ def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
 
 
 KINDS: dict[type, Callable[[Any], list[ExportedFunction]]] = {
-    Robot: _of_tree, FloatingRobot: _of_floating, ElasticRobot: _of_elastic, ClosedLoopRobot: _of_loops,
+    Robot: _of_tree, FloatingRobot: _of_floating, ElasticRobot: _of_elastic,
     ParallelRobot: _of_parallel, GeneralRobot: _of_combination}

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from ..algorithms import closed_loops
-from .closed_loops import ClosedLoopRobot
 from .coulomb import coulomb, without_coulomb
+from .general import GeneralRobot
 from .parallel import ParallelRobot
 from .shared import Shared
 
@@ -33,26 +33,26 @@ class Followed(Protocol):
 
 
 class FollowedLoops(Shared):
-    """Of a ClosedLoopRobot; a pose has all joints of the tree."""
+    """Loops of a GeneralRobot without other sections; a pose has all joints of the tree."""
 
-    robot: ClosedLoopRobot
+    robot: GeneralRobot
 
-    def __init__(self, robot: ClosedLoopRobot):
+    def __init__(self, robot: GeneralRobot):
         self.robot, self.n, self._coulomb = without_coulomb(robot), robot.n, coulomb(robot.tree.model)
 
     def start(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.robot.start[self.robot._closure.active], self.robot.start
+        return self.robot.start[self.robot.closure.active], self.robot.start
 
     def pose(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
-        return self.robot._closure.close(q, near)
+        return self.robot.closure.close(q, near)
 
     def torque_and_rate(self, poses: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        motion = self.robot._closure.motions(poses, *rates)
+        motion = self.robot.closure.motions(poses, *rates)
         return closed_loops.active_torque(motion.G, motion.Gd, *self.robot.tree.torque_and_rate(*motion[:4]))
 
     def friction(self, pose: np.ndarray) -> np.ndarray:
         still = np.zeros(self.n)
-        return np.abs(self.robot._closure.motion(pose, still, still, still).G).T @ self._coulomb
+        return np.abs(self.robot.closure.motion(pose, still, still, still).G).T @ self._coulomb
 
 
 class FollowedPlatform(Shared):

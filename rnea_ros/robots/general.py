@@ -7,6 +7,7 @@ equations.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,8 +26,9 @@ from ..model.drive_limits import DriveLimit
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import Limits
-from .closed_loops import ClosedLoopRobot
 from .closure.loop_closure import LoopClosure
+from .closure.loop_equations import LoopMotion
+from .closure.loops import Loops
 from .closure.tracking import TOLERANCE, LoopTracker
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .energy import CenterOfMass, Energy
@@ -202,19 +204,46 @@ class GeneralRobot:
         """Sections of the robot file that declare more than a base and its drives, as ("loops",)."""
         return tuple(name for name in self.declaration if name not in ("base", "drives"))
 
-    def held_loops(self, gravity: ArrayLike | None = None) -> ClosedLoopRobot:
-        """Return the loops alone on a base that does not move, their independent joints as the active ones.
+    @property
+    def loops(self) -> Loops | None:
+        """Cut joints, and the independent joints as the active ones, in numbers of the tree; None without loops."""
+        return self.roles.loops
 
-        gravity: (3,) [m/s^2] in the frame of the root link, default: the robot's. InputError without loops.
-        """
+    @property
+    def closure(self) -> LoopClosure:
+        """Equations of the loops, solved for closed poses. InputError without loops."""
         if self._closure is None:
             raise InputError(f"robot '{self.name}' has no closed loops")
-        return ClosedLoopRobot.on(self.tree.held(self.tree.gravity_vector if gravity is None else gravity), self._closure)
+        return self._closure
+
+    def held(self, gravity: ArrayLike) -> GeneralRobot:
+        """Return the same robot on a base that does not move. gravity: (3,) [m/s^2] in the frame of the root link."""
+        return self.with_tree(self.tree.held(gravity))
+
+    def with_tree(self, tree: Robot) -> GeneralRobot:
+        """Return the same robot with a tree of the same joints and frames: other payloads, joint dynamics or gravity, or the
+        base held. Its kernels are compiled anew.
+        """
+        robot = object.__new__(GeneralRobot)
+        robot.__setstate__(self.__getstate__())
+        robot.tree, robot.model = tree, unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
+        robot._known = {}
+        if tree.model.base == "fixed":
+            robot.carried, robot._file = False, self._file.over({"base": "fixed"})
+        return robot
+
+    @classmethod
+    def from_urdf(cls, source: str | bytes | os.PathLike[str], parameters: Source, **options: Any) -> GeneralRobot:
+        """Return the robot of a URDF and a robot file, of which it takes no limits, payloads, friction and gravity.
+
+        options: as in Robot.from_urdf. rnea_ros.load applies all sections of the robot file.
+        """
+        return cls(Robot.from_urdf(source, **options), parameters)
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> GeneralRobot:
         """Return the robot with a rigid body on a link; arguments as in Robot.with_payload. Its kernels are compiled anew."""
-        return GeneralRobot(self.tree.with_payload(link, mass, com, inertia), self._file)
+        return self.with_tree(self.tree.with_payload(link, mass, com, inertia))
 
     @property
     def solved_joints(self) -> tuple[str, ...]:
@@ -330,6 +359,30 @@ class GeneralRobot:
             with validation.at_sample(k):
                 found[k] = near = self._closed(sample, near)
         return found
+
+    def motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+               guess: ArrayLike | None = None) -> LoopMotion:
+        """Return positions, velocities, accelerations and jerks of all joints of the tree on closed loops, and G with its
+        rate: velocities of all joints by those of the independent ones, Khalil (56). InputError without loops.
+
+        Accelerations and jerks of joints with springs and of passive joints are those given, as measured.
+        """
+        closure = self.closure
+        names = ("q", "qd", "qdd", "qddd")
+        arrays = [validation.coordinates(name, value, self.joint_names)
+                  for name, value in zip(names, (q, qd, qdd, qddd), strict=True)]
+        count = validation.samples(arrays)
+        columns = [self.joint_names.index(name) for name in closure.active_joints]
+        poses, rates = self.close(q, guess=guess), [array[..., columns] for array in arrays[1:]]
+        if count is None:
+            return closure.motion(poses, *rates)
+        rows = zip(*(np.broadcast_to(part, (count, part.shape[-1])) for part in (poses, *rates)), strict=True)
+        samples = []
+        for k, row in enumerate(rows):
+            with validation.at_sample(k):
+                samples.append(closure.motion(*row))
+        return validation.stacked(LoopMotion, samples,
+                                  lambda: closure.motion(self.start, *np.zeros((3, len(closure.active)))))
 
     def tree_state(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
                    guess: ArrayLike | None = None) -> tuple[Array, Array]:

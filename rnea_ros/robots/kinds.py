@@ -11,7 +11,6 @@ import numpy as np
 from ..algebra.arrays import Array
 from ..errors import some
 from ..model.tree import Frame
-from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .floating import FloatingRobot
 from .general import GeneralRobot
@@ -27,7 +26,7 @@ def has_moving_base(robot: AnyRobot) -> bool:
 
 def tree(robot: AnyRobot) -> Robot:
     """The tree of links that a robot of any kind has: cut open, without springs and motors; the legs of a parallel robot."""
-    if isinstance(robot, ClosedLoopRobot | GeneralRobot):
+    if isinstance(robot, GeneralRobot):
         return robot.tree
     if isinstance(robot, ParallelRobot):
         return robot.legs
@@ -47,7 +46,7 @@ def links(robot: AnyRobot) -> tuple[str, ...]:
 def rest(robot: AnyRobot) -> Array:
     """(order + 1, n): q, qd ... of a robot that stands still; with all joints at zero, or where its loops are closed."""
     motion = np.zeros((robot.order + 1, robot.n))
-    if isinstance(robot, ClosedLoopRobot | ParallelRobot | GeneralRobot):
+    if isinstance(robot, ParallelRobot | GeneralRobot):
         motion[0] = robot.start[[tree(robot).joint_names.index(name) for name in robot.joint_names]]
     return motion
 
@@ -64,9 +63,8 @@ def _declared(robot: AnyRobot) -> tuple[Any, ...]:
     """What the kind adds, in numbers."""
     if isinstance(robot, GeneralRobot):
         return (robot.declaration,)
-    if isinstance(robot, ClosedLoopRobot | ParallelRobot):
-        loops = robot.loops
-        return *loops[:3], *(robot.home if isinstance(robot, ParallelRobot) else ())
+    if isinstance(robot, ParallelRobot):
+        return *robot.loops[:3], *robot.home
     if isinstance(robot, ElasticRobot):
         return (*robot.motors, robot.model.model_id)
     return ()
@@ -92,11 +90,8 @@ def couplings(robot: Robot) -> list[str]:
 def described(robot: AnyRobot) -> list[str]:
     """What the kind of robot adds to its tree, a line each."""
     lines: list[tuple[str, Any]] = []
-    if isinstance(robot, ClosedLoopRobot | ParallelRobot):
-        lines.append(("active joints", robot.joint_names))
-    if isinstance(robot, ClosedLoopRobot):
-        lines.append(("passive joints", robot.passive_joints))
     if isinstance(robot, ParallelRobot):
+        lines.append(("active joints", robot.joint_names))
         lines.append(("platform", [f"{robot.platform.name}, {robot.platform.total_mass:.6g} kg"]))
     if isinstance(robot, ElasticRobot):
         lines += [("elastic joints", robot.elastic_joints),

@@ -12,7 +12,6 @@ from dataclasses import replace
 from ..errors import InputError, some
 from ..model.drive_limits import DriveLimit
 from ..model.tree import JointDynamics
-from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .floating import FloatingRobot
 from .general import GeneralRobot
@@ -21,7 +20,8 @@ from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
 
-LinkSideRobot = Robot | ClosedLoopRobot | ParallelRobot | ElasticRobot  # the last one with rigid joints alone
+# GeneralRobot with loops and no other section; ElasticRobot with rigid joints alone
+LinkSideRobot = Robot | GeneralRobot | ParallelRobot | ElasticRobot
 OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
 
 
@@ -45,12 +45,12 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
                              "Python, base=BaseState(position, quaternion) holds it so")
         tree = robot.tree if isinstance(robot, GeneralRobot) else robot.robot
         gravity = base.into_base(tree.gravity_vector)
-        return robot.held_loops(gravity) if isinstance(robot, GeneralRobot) else tree.held(gravity)
+        return robot.held(gravity) if isinstance(robot, GeneralRobot) else tree.held(gravity)
     if base is not None:
         raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
     if isinstance(robot, ElasticRobot):
         return _behind_springs(robot)
-    assert isinstance(robot, Robot | ClosedLoopRobot | ParallelRobot)
+    assert isinstance(robot, Robot | GeneralRobot | ParallelRobot)
     return robot
 
 

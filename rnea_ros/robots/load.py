@@ -18,7 +18,6 @@ from ..model.tree import Model
 from ..model.urdf_parts import on_six_joints
 from ..model.urdf_reader import Description
 from . import declared_drives, declared_efforts, declared_joints
-from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .elastic_parameters import MOTORS
 from .floating import FloatingRobot
@@ -33,13 +32,11 @@ COUPLINGS = "couplings"
 GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels", "platforms")  # sections that GeneralRobot alone reads
 # What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
 SERVED = {frozenset(declared): kind for kind, declared in {
-    "Robot": (), "FloatingRobot": (MOVING,), "ClosedLoopRobot": (LOOPS,),
-    "ElasticRobot": (ELASTIC,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
+    "Robot": (), "FloatingRobot": (MOVING,), "ElasticRobot": (ELASTIC,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
 SERVED[frozenset({COUPLINGS})] = "Robot"
 MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
     "Robot": lambda robot, file: robot,
     "FloatingRobot": lambda robot, file: FloatingRobot(robot, _carried(file)),
-    "ClosedLoopRobot": lambda robot, file: ClosedLoopRobot(robot, file.only([LOOPS])),
     "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
     "GeneralRobot": lambda robot, file: GeneralRobot(robot, file)}
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import InputError
 from . import kinds
-from .closed_loops import ClosedLoopRobot
 from .elastic import ElasticRobot
 from .general import GeneralRobot
 from .inputs.base_state import BaseState
@@ -71,8 +70,10 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
     if isinstance(robot, Robot):
         calls |= {"torque_deviations": lambda: robot.torque_deviations(q, qd, still, still, np.zeros((4, robot.n))),
                   "energy": lambda: robot.energy(q, qd)}
-    if isinstance(robot, ClosedLoopRobot | ParallelRobot):
+    if isinstance(robot, ParallelRobot):
         calls["tracker"] = lambda: robot.tracker().follow(q, *motion[1:4])
+    if isinstance(robot, GeneralRobot) and robot.loops:
+        calls["motion"] = lambda: robot.motion(*motion[:4])
     if kinds.has_moving_base(robot):
         carried: Any = {**state, "base_rates": np.zeros((robot.order, 6))}
         calls["prescribed_base"] = (lambda: robot.torque_and_rate(*motion, **carried)) if isinstance(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.floating import FloatingRobot
+from ..robots.general import GeneralRobot
 from ..robots.protocol import AnyRobot
 from .plant import Instant
 
@@ -23,7 +23,7 @@ def torques(robot: AnyRobot, instant: Instant, motors: np.ndarray) -> np.ndarray
         assert instant.base_acceleration is not None
         return robot.prescribed_base(q, qd, qdd, np.zeros(robot.n), base=instant.base, wrenches=instant.wrenches,
                                      base_acceleration=instant.base_acceleration).tau
-    if isinstance(robot, ClosedLoopRobot):
+    if isinstance(robot, GeneralRobot):
         return robot.inverse_dynamics(q, qd, qdd, guess=instant.q)
     return robot.inverse_dynamics(q, qd, qdd, wrenches=instant.wrenches)
 
@@ -69,7 +69,7 @@ def torque_rates(robot: AnyRobot, rates: Rates, motors: np.ndarray) -> np.ndarra
         assert instant.base_acceleration is not None and rates.base_jerk is not None
         return robot.prescribed_base(q, qd, qdd, jerk, base=instant.base, base_acceleration=instant.base_acceleration,
                                      base_jerk=rates.base_jerk, **touched).tau_rate
-    if isinstance(robot, ClosedLoopRobot):
+    if isinstance(robot, GeneralRobot):
         return robot.torque_and_rate(q, qd, qdd, jerk, guess=instant.q)[1]
     return robot.torque_and_rate(q, qd, qdd, jerk, **touched)[1]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, some
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.floating import FloatingRobot
+from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
 from .plant import Instant, Plant
 from .quadrupeds import QUADRUPEDS, Quadruped, example_urdf
@@ -78,7 +78,7 @@ def five_bar(urdf: Any, robot_file: Any, timestep: float) -> Machine:
     """A closed loop, pulled to and fro by its two motors."""
     plant = Plant(scene(urdf, robot_file, timestep=timestep))
     robot = plant.robot
-    assert isinstance(robot, ClosedLoopRobot)
+    assert isinstance(robot, GeneralRobot)
     middle = robot.start[[robot.tree.joint_names.index(joint) for joint in robot.joint_names]]
     return Machine(plant, Swing(robot, middle, (0.3, -0.25), 1.7, 200.0, 10.0), robot.start)
 

@@ -18,7 +18,6 @@ from ..errors import InputError, some
 from ..model import urdf_reader
 from ..model.robot_file.robot_file import Source, read
 from ..robots import kinds
-from ..robots.closed_loops import ClosedLoopRobot
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.load import load
@@ -31,7 +30,7 @@ STIFF = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # solimp: a constraint that gives way
 PIN = 0.1  # m; between two points that hold the axis of a revolute cut joint
 FRICTION = [0.8, 0.005, 0.0001]  # of rubber feet: sliding, torsion, rolling
 TOUCH = [0.9, 0.99, 0.001, 0.5, 2.0]  # solimp of the feet
-KINDS = (Robot, FloatingRobot, ClosedLoopRobot)
+KINDS = (Robot, FloatingRobot)
 CUTS = {"spherical": "connect", "connect": "connect", "fixed": "weld", "weld": "weld", "revolute": "connect"}
 
 

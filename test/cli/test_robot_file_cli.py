@@ -92,7 +92,7 @@ def test_any_kind_is_shown_and_checked(capsys, command, name, said):
 
 def test_the_model_as_json_names_its_kind(capsys):
     found = json.loads(run(capsys, "model", *beside("five_bar"), "--json")[1])
-    assert found["kind"] == "ClosedLoopRobot"
+    assert found["kind"] == "GeneralRobot"
     assert json.loads(run(capsys, "model", STANFORD, "--json")[1])["kind"] == "Robot"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import ClosedLoopRobot, ElasticRobot, FloatingRobot, InputError, ParallelRobot, Robot, load
+from rnea_ros import ElasticRobot, FloatingRobot, GeneralRobot, InputError, ParallelRobot, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.export import c_library, package
 from rnea_ros.robots import kinds
@@ -56,7 +56,7 @@ def machine(name: str) -> Any:
 
 
 def _four_bar() -> Any:
-    return ClosedLoopRobot.from_urdf(*polygon(((0.0, 0.0), (0.1, 0.5), (0.6, 0.6), (0.7, 0.0))).cut_at("j4", active=["j1"]))
+    return GeneralRobot.from_urdf(*polygon(((0.0, 0.0), (0.1, 0.5), (0.6, 0.6), (0.7, 0.0))).cut_at("j4", active=["j1"]))
 
 
 def _all_elastic() -> ElasticRobot:

@@ -14,7 +14,7 @@ RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
 from rnea_ros import (
-    AnyRobot, BaseState, ClosedLoopRobot, Dynamics, ElasticRobot, FloatingRobot, GeneralRobot,
+    AnyRobot, BaseState, GeneralRobot, Dynamics, ElasticRobot, FloatingRobot, GeneralRobot,
     ParallelRobot, PlatformMotion, Pose, Robot, load, plan_motion,
 )
 
@@ -27,7 +27,7 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
     return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
 
 
-def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot, loops: ClosedLoopRobot,
+def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot, loops: GeneralRobot,
               parallel: ParallelRobot, general: GeneralRobot) -> list[AnyRobot]:
     return [fixed, floating, elastic, loops, parallel, general, load("robot.urdf", "robot.robot.yaml")]
 

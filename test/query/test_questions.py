@@ -11,7 +11,7 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import ClosedLoopRobot, FloatingRobot, InputError, ParallelRobot, Robot, load
+from rnea_ros import FloatingRobot, GeneralRobot, InputError, ParallelRobot, Robot, load
 from rnea_ros.query.ask import ask
 from rnea_ros.query.handlers import QUESTIONS
 from rnea_ros.robots import kinds
@@ -46,7 +46,7 @@ def same_place(pose, R, p, tolerance=1e-11):
 def loop_robot(name):
     if name == "polygon":
         urdf, loops = polygon(((0.0, 0.0), (0.1, 0.25), (0.55, 0.4), (0.5, 0.0)), seed=4).cut_at("j4", active=["j1"])
-        return ClosedLoopRobot.from_urdf(urdf, loops, backend="python"), LoopOracle(urdf, loops, ("j1", "j2", "j3"))
+        return GeneralRobot.from_urdf(urdf, loops, backend="python"), LoopOracle(urdf, loops, ("j1", "j2", "j3"))
     yaml = pytest.importorskip("yaml")
     urdf, file = ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml"
     robot = load(urdf, file, backend="python")
@@ -279,14 +279,14 @@ def kind(name):
 
 
 @pytest.mark.parametrize(("name", "asked", "words"), [
-    ("stanford", "loops", "robot 'stanford' is a Robot; this is for ClosedLoopRobot or ParallelRobot or GeneralRobot"),
-    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' is a ClosedLoopRobot; this is for ElasticRobot or Gen"),
-    ("five_bar", "floating", "a base that moves: robot 'five_bar' is a ClosedLoopRobot"),
+    ("stanford", "loops", "robot 'stanford' is a Robot; this is for GeneralRobot or ParallelRobot or GeneralRobot"),
+    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' is a GeneralRobot; this is for ElasticRobot or Gen"),
+    ("five_bar", "floating", "a base that moves: robot 'five_bar' is a GeneralRobot"),
     ("branched", "coriolis", "coriolis of robot 'branched': no algorithm here gives it for a FloatingRobot"),
     ("branched", "regressor", "the regressor: robot 'branched' is a FloatingRobot"),
     ("hua_arm", "torque", "3 derivatives of q are given, 5 are needed with joint3 elastic"),
     ("hua_arm", "energy", "q_motor, qd_motor is missing: springs pull by where their motors are"),
-    ("five_bar", "platform", "a platform: robot 'five_bar' is a ClosedLoopRobot; this is for ParallelRobot")])
+    ("five_bar", "platform", "a platform: robot 'five_bar' is a GeneralRobot; this is for ParallelRobot")])
 def test_what_has_no_answer_is_said(name, asked, words):
     robot = kind(name)
     with pytest.raises(InputError) as error:

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, ClosedLoopRobot, GeneralRobot, InputError, JointDynamics, Robot
+from rnea_ros import BaseState, GeneralRobot, InputError, JointDynamics, Robot
 from rnea_ros.query.ask import ask
 from rnea_ros.query.handlers import QUESTIONS
 from support.free_flyer import random_base
@@ -67,7 +67,7 @@ def test_a_base_that_is_held_is_a_fixed_one(name):
     terms = {"j1": JointDynamics(rotor_inertia=1e-4, gear_ratio=50.0, viscous=0.3, coulomb=0.2)} if "j1" in urdf else None
     payload = ("b2", 1.5, (0.1, 0.0, 0.05))
     machine = robot(name, joint_dynamics=terms).with_payload(*payload)
-    fixed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=GRAVITY, joint_dynamics=terms).with_payload(*payload)
+    fixed = GeneralRobot.from_urdf(urdf, loops, gravity=GRAVITY, joint_dynamics=terms).with_payload(*payload)
     motion = np.random.default_rng(1).normal(size=(4, 5, len(machine.joint_names))) * 0.2
     loads, rates = {"b1": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}, {"b1": [3.0, -2.0, 1.0, 0.3, 0.2, -0.1]}
     found = machine.torque_and_rate(*motion, base=BaseState(), base_acceleration=np.zeros(6), wrenches=loads,
@@ -110,7 +110,7 @@ def test_samples_and_errors():
     with pytest.raises(InputError, match=r"different numbers of samples: \[2, 3\]"):
         machine.forward_dynamics(*motion[:2], motion[0, :2], base=BaseState())
     with pytest.raises(InputError, match="free base: GeneralRobot"):
-        ClosedLoopRobot(machine.tree, MACHINES["five_bar"][1])
+        GeneralRobot(machine.tree, MACHINES["five_bar"][1])
 
 
 def test_questions_about_a_free_base_and_about_loops_are_answered():

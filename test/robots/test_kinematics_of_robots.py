@@ -13,7 +13,6 @@ pytest.importorskip("pinocchio")
 
 from rnea_ros import (
     BaseState,
-    ClosedLoopRobot,
     ElasticRobot,
     FloatingRobot,
     GeneralRobot,
@@ -171,7 +170,7 @@ def test_a_floating_robot_asks_for_its_base_and_takes_many():
 @pytest.mark.parametrize("floats", [False, True])
 def test_closed_loops(name, floats):
     urdf, loops = LOOPED[name]
-    robot = GeneralRobot(Robot.from_urdf(urdf, "floating"), loops) if floats else ClosedLoopRobot.from_urdf(urdf, loops)
+    robot = GeneralRobot(Robot.from_urdf(urdf, "floating"), loops) if floats else GeneralRobot.from_urdf(urdf, loops)
     rng = np.random.default_rng(5)
     N, links = len(robot.joint_names), list(robot.tree.model.frames)
     start = robot.start[[robot.tree.joint_names.index(joint) for joint in robot.joint_names]]

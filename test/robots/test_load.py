@@ -10,7 +10,6 @@ import pytest
 import rnea_ros
 from rnea_ros import (
     BaseState,
-    ClosedLoopRobot,
     ElasticRobot,
     FloatingRobot,
     GeneralRobot,
@@ -94,8 +93,8 @@ def test_closed_loops():
     found = load(URDF / "five_bar.urdf", file(**loops_of("five_bar"), **sections), backend="python")
     terms = {"left_motor": JointDynamics(rotor_inertia=0.01, gear_ratio=5.0)}
     tree = Robot.from_urdf(URDF / "five_bar.urdf", "fixed", "python", (0.5, 0.0, -9.0), joint_dynamics=terms)
-    expected = ClosedLoopRobot(tree.with_payload("left_forearm", 1.5, (0.01, 0.02, 0.03), BOX), URDF / "five_bar.robot.yaml")
-    assert type(found) is ClosedLoopRobot
+    expected = GeneralRobot(tree.with_payload("left_forearm", 1.5, (0.01, 0.02, 0.03), BOX), URDF / "five_bar.robot.yaml")
+    assert type(found) is GeneralRobot
     motion = np.array([[1.9, 1.1], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]])
     same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
 
@@ -223,7 +222,7 @@ def test_arguments_go_over_the_file():
 
 
 def test_every_kind_is_served_by_its_class():
-    assert set(SERVED.values()) == {"Robot", "FloatingRobot", "ClosedLoopRobot", "ElasticRobot", "ParallelRobot"}
+    assert set(SERVED.values()) == {"Robot", "FloatingRobot", "GeneralRobot", "ElasticRobot", "ParallelRobot"}
     assert all(hasattr(rnea_ros, name) for name in SERVED.values())
 
 
@@ -267,13 +266,13 @@ def test_a_platform_of_several_links_on_fixed_joints():
 
 def test_a_class_never_passes_over_a_section():
     whole = file(**loops_of("five_bar"), payloads={"left_forearm": {"mass": 1.0}})
-    with pytest.raises(ModelError, match=r"ClosedLoopRobot reads loops only, but the file has payloads too; rnea_ros\.load"):
-        ClosedLoopRobot.from_urdf(URDF / "five_bar.urdf", whole)
+    with pytest.raises(ModelError, match=r"GeneralRobot reads loops only, but the file has payloads too; rnea_ros\.load"):
+        GeneralRobot.from_urdf(URDF / "five_bar.urdf", whole)
 
 
 # --- the files of the package --------------------------------------------------------------------------------------------
 
-KINDS = {"branched": FloatingRobot, "five_bar": ClosedLoopRobot, "hua_arm": ElasticRobot, "palletiser": ClosedLoopRobot,
+KINDS = {"branched": FloatingRobot, "five_bar": GeneralRobot, "hua_arm": ElasticRobot, "palletiser": GeneralRobot,
          "panda": Robot, "seven_r": Robot, "stanford": Robot, "stewart": ParallelRobot,
          **dict.fromkeys(("ankles", "biped", "quadruped", "ship_arm", "wheeled_arm"), GeneralRobot)}
 

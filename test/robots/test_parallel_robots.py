@@ -14,8 +14,8 @@ import pinocchio as pin
 from rnea_ros import InputError, JointDynamics, ModelError, Robot
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.robots.closed_loops import ClosedLoopRobot
 from rnea_ros.robots.closure import leg_closure
+from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel import ParallelRobot
 from rnea_ros.robots.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
@@ -108,7 +108,7 @@ def test_it_is_the_closed_loop_robot(machines, name, first, kind):
     machine, robot = machines[name]
     urdf, loops = as_closed_loop(machine, first, kind)
     loops["loops"]["start"] = start_of_pivots(machine, first, kind)
-    closed = ClosedLoopRobot.from_urdf(urdf, loops, gravity=robot.legs.gravity_vector)
+    closed = GeneralRobot.from_urdf(urdf, loops, gravity=robot.legs.gravity_vector)
     motion = polynomial(name, robot)(0.0)
     legs = robot.leg_motion(motion)
     active = [robot.legs.joint_names.index(joint) for joint in robot.joint_names]
@@ -147,7 +147,7 @@ def test_freedoms_that_change_with_the_pose():
     machine = rps_3()
     robot = machine.robot()
     urdf, loops = as_closed_loop(machine, "ball1", "spherical")
-    closed = ClosedLoopRobot.from_urdf(urdf, loops)
+    closed = GeneralRobot.from_urdf(urdf, loops)
     rng = np.random.default_rng(8)
     qa = rng.normal(size=(4, 3)) * [[0.1], [0.3], [1.0], [4.0]]
     motion = of_platform(closed, closed.motion(*qa))
@@ -164,7 +164,7 @@ def test_freedoms_that_change_with_the_pose():
 def test_far_poses_of_few_freedoms_are_reached():
     """The straight way from home leaves the allowed poses; the legs are led along it all the same."""
     machine = rps_3()
-    robot, closed = machine.robot(), ClosedLoopRobot.from_urdf(*as_closed_loop(machine, "ball1", "spherical"))
+    robot, closed = machine.robot(), GeneralRobot.from_urdf(*as_closed_loop(machine, "ball1", "spherical"))
     qa, zero = np.array([0.3, -0.1, 0.05]), np.zeros(3)
     state = closed.motion(qa, zero, zero, zero)
     motion = of_platform(closed, state)

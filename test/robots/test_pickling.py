@@ -13,7 +13,6 @@ import pytest
 
 from rnea_ros import (
     BaseState,
-    ClosedLoopRobot,
     ElasticRobot,
     FloatingRobot,
     GeneralRobot,
@@ -63,7 +62,7 @@ def springs(backend):
 
 
 def loops(backend):
-    robot = ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend).with_payload("left_forearm", 0.3)
+    robot = GeneralRobot.from_urdf(*FIVE_BAR, backend=backend).with_payload("left_forearm", 0.3)
     return robot, lambda r: [*r.torque_and_rate([0.3, 1.9], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]), r.start]
 
 
@@ -83,7 +82,7 @@ def parallel(backend):
 
 
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
-TYPES = (Robot, FloatingRobot, ElasticRobot, InverseDynamicsController, GeneralRobot, ClosedLoopRobot, GeneralRobot,
+TYPES = (Robot, FloatingRobot, ElasticRobot, InverseDynamicsController, GeneralRobot, GeneralRobot, GeneralRobot,
          ParallelRobot)
 
 

@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import rnea_ros
-from rnea_ros import BaseState, ClosedLoopRobot, InputError, Robot
+from rnea_ros import BaseState, GeneralRobot, InputError, Robot
 from rnea_ros.algorithms.closed_loops import HELD
 from rnea_ros.robots.general import GeneralRobot
 from support.combined_machines import COMBINATIONS, case
@@ -215,7 +215,7 @@ def test_coriolis_matrix_gives_velocity_efforts_and_keeps_the_energy(name):
 
 
 def test_coriolis_matrix_of_a_loop_is_that_of_its_own_class():
-    old = ClosedLoopRobot.from_urdf(URDF / "palletiser.urdf", URDF / "palletiser.robot.yaml")
+    old = GeneralRobot.from_urdf(URDF / "palletiser.urdf", URDF / "palletiser.robot.yaml")
     robot = GeneralRobot(Robot.from_urdf(URDF / "palletiser.urdf"), URDF / "palletiser.robot.yaml")
     starts = dict(zip(robot.tree.joint_names, robot.start, strict=True))
     q = np.array([starts[name] for name in old.joint_names])

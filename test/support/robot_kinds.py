@@ -13,7 +13,6 @@ import pytest
 
 from rnea_ros import (
     BaseState,
-    ClosedLoopRobot,
     ElasticRobot,
     FloatingRobot,
     GeneralRobot,
@@ -73,7 +72,7 @@ def _springs(backend: str) -> Case:
 
 
 def _loops(backend: str) -> Case:
-    return Case(ClosedLoopRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0],
+    return Case(GeneralRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0],
                 over_held=True)
 
 
@@ -90,7 +89,7 @@ def _parallel(backend: str) -> Case:
 
 
 MAKERS = {"Robot": lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
-          "FloatingRobot": _floating, "ElasticRobot": _elastic, "springs": _springs, "ClosedLoopRobot": _loops,
+          "FloatingRobot": _floating, "ElasticRobot": _elastic, "springs": _springs, "GeneralRobot": _loops,
           "moving loops": _floating_loops, "ParallelRobot": _parallel}
 each_kind = pytest.mark.parametrize("kind", MAKERS)
 

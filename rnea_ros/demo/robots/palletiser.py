@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...robots.closed_loops import ClosedLoopRobot
+from ...robots.general import GeneralRobot
 from ...robots.protocol import AnyRobot
 from ..checks import Verdict, equal, power_is_energy_rate, rate_is_derivative
 from ..motion import Harmonics, MotionSample
@@ -35,7 +35,7 @@ def player() -> Player:
 
 def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> list[Verdict]:
     """Virtual work, power, difference quotients."""
-    assert isinstance(robot, ClosedLoopRobot)
+    assert isinstance(robot, GeneralRobot)
     tree = robot.tree
     order = [JOINTS.index(name) for name in tree.joint_names]
     all_of = MAP[order]

@@ -12,7 +12,6 @@ import numpy as np
 from rnea_ros import AnyRobot, ParallelRobot, RneaError, load
 from rnea_ros.algorithms.kinematics import base_poses, within
 from rnea_ros.robots import kinds
-from rnea_ros.robots.closed_loops import ClosedLoopRobot
 from rnea_ros.robots.general import GeneralRobot
 
 SWING, SLIDE, LITTLE = 1.0, 3.0, 0.3  # rad, m: how far a joint moves away, at most; on loops
@@ -33,7 +32,7 @@ def view(robot: AnyRobot) -> View:
     where they are closed."""
     model = kinds.tree(robot).model
     start, swing, slide = np.zeros(model.n), SWING, SLIDE
-    if isinstance(robot, ClosedLoopRobot | ParallelRobot) or (isinstance(robot, GeneralRobot) and robot.roles.loops):
+    if isinstance(robot, ParallelRobot) or (isinstance(robot, GeneralRobot) and robot.loops):
         start, swing, slide = robot.start, LITTLE, LITTLE
     far = np.array([slide if joint.type == "prismatic" else swing for joint in model.joints])
     lower, upper = np.fmax(model.limits.lower, start - far), np.fmin(model.limits.upper, start + far)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from rnea_ros import ClosedLoopRobot
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
-from rnea_ros.nodes.dynamics.marks.body import Body, held
-from rnea_ros.robots.closure.loop_equations import LoopMotion
-from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedMotion, TrackedPose
-from rnea_ros.robots.robot import Dynamics
+from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedPose
 
 
 class FollowedLoops:
@@ -22,13 +16,7 @@ class FollowedLoops:
 
     def __init__(self, tracker: LoopTracker):
         self._tracker = tracker
-        self._last: TrackedMotion | TrackedPose | None = None
-
-    def follow(self, motion: Motion, optional: np.ndarray) -> LoopMotion:
-        """Return the motion of all joints; arguments as of ServedRobot.dynamics. Raises Rejected."""
-        found: TrackedMotion = followed(self._tracker.follow, *motion, _sensed(optional[0]))
-        self._last = found
-        return found.motion
+        self._last: TrackedPose | None = None
 
     def locate(self, independent: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return positions of all joints of the tree from those of the independent ones; others: measured, NaN where unknown.
@@ -49,12 +37,6 @@ class FollowedLoops:
         found: Found = followed(self._tracker.move, function)
         return found
 
-    @property
-    def tree_motion(self) -> Motion:
-        """Of all joints in the last sample, up to the jerk."""
-        assert isinstance(self._last, TrackedMotion)
-        return self._last.motion[:4]
-
     def warnings(self) -> list[str]:
         if self._last is None or self._last.agrees:
             return []
@@ -69,49 +51,10 @@ class FollowedLoops:
         compared = [] if self._last is None else self._compared(self._last)
         return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in compared}
 
-    def _compared(self, found: TrackedMotion | TrackedPose) -> list[tuple[str, float]]:
+    def _compared(self, found: TrackedPose) -> list[tuple[str, float]]:
         """Passive joints that are measured, and how they differ from that."""
         compared = zip(self._tracker.passive_joints, found.disagreement)
         return [(name, value) for name, value in compared if not math.isnan(value)]
-
-
-class ServedLoops(ServedRobot):
-    """ClosedLoopRobot."""
-
-    def __init__(self, robot: ClosedLoopRobot, tolerance: float):
-        """tolerance: by how much a passive joint may differ from its sensor."""
-        super().__init__(robot, [robot.tree])
-        self.optional = self.solved = robot.passive_joints
-        self.cuts = robot.loops.cuts
-        self._looped, self._along, self._loops = robot, robot.along, FollowedLoops(robot.tracker(tolerance))
-
-    def prepare(self, loads: Loads) -> None:
-        found = resting(self._looped)
-        for given in ({}, loads(found.q, found.qd)):
-            self._along(found, **given)
-
-    def take_over(self, before: ServedRobot) -> None:
-        if isinstance(before, ServedLoops) and before.model is self.model:
-            self._loops = before._loops
-
-    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
-        found = self._loops.follow(motion, optional)
-        return self._along(found, **loads(found.q, found.qd))
-
-    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
-        return held(self.trees[0], self._loops.tree_motion, loads)
-
-    def warnings_now(self) -> list[str]:
-        return self._loops.warnings()
-
-    def findings(self) -> dict[str, object]:
-        return self._loops.findings()
-
-
-def resting(robot: ClosedLoopRobot) -> LoopMotion:
-    """Return the motion at rest in the pose where the loops are closed first."""
-    start = robot.start[[*map(robot.tree.joint_names.index, robot.joint_names)]]
-    return robot.motion(start, *np.zeros((3, robot.n)))
 
 
 def _sensed(positions: np.ndarray) -> np.ndarray | None:
