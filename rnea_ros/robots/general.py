@@ -51,6 +51,7 @@ INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
 OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
            "qd_motor")
 MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # the same with motors behind springs given
+ROLES = ("loops", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")  # sections that from_urdf reads
 DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
             "actuation_weights")
 
@@ -234,11 +235,11 @@ class GeneralRobot:
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike[str], parameters: Source, **options: Any) -> GeneralRobot:
-        """Return the robot of a URDF and a robot file, of which it takes no limits, payloads, friction and gravity.
+        """Return the robot of a URDF and a robot file with roles of joints alone; options as in Robot.from_urdf.
 
-        options: as in Robot.from_urdf. rnea_ros.load applies all sections of the robot file.
+        rnea_ros.load applies all sections of a robot file. ModelError names those that are not read here.
         """
-        return cls(Robot.from_urdf(source, **options), parameters)
+        return cls(Robot.from_urdf(source, **options), robot_file.draft(parameters).alone("GeneralRobot", ROLES))
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> GeneralRobot:

@@ -361,6 +361,8 @@ class _Factor:
 
     def solve(self, f: np.ndarray, k: int) -> np.ndarray:
         """Return -A^-1 f of stage k."""
+        if not np.isfinite(f).all():
+            raise too_large("the motion")
         right = f / self._tall
         if self._inverse is not None:
             z = self._inverse @ right

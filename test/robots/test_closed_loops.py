@@ -73,11 +73,12 @@ def test_five_bar_is_khalils(five_bar):
 
 def test_parallelograms_keep_the_palletisers_wrist_level(palletiser):
     """Opposite sides stay parallel: the map from motors to joints is constant and known, whatever the pose."""
-    one, two, three, four = np.eye(4)
+    one, two, four, three = np.eye(4)
+    assert palletiser.joint_names == ("joint1", "joint2", "joint4", "joint3")
     expected = {"joint1": one, "joint2": two, "joint3": three, "joint4": four, "elbow": three - two, "wrist_joint": -three,
                 "levelling_plate": -two, "levelling_rod_joint": two, "fore_rod_joint": three, "drive_rod_joint": two - three}
     G = np.array([expected[name] for name in palletiser.tree.joint_names])
-    qa = np.array([[0.3, 0.9, -0.4, 1.0], [-1.0, -0.5, 0.8, 0.0]])
+    qa = np.array([[0.3, 0.9, 1.0, -0.4], [-1.0, -0.5, 0.0, 0.8]])
     motion = palletiser.motion(qa, *np.random.default_rng(1).normal(size=(3, 2, 4)))
     assert np.abs(motion.G - G).max() < 1e-12 and np.abs(motion.Gd).max() < 1e-12
     assert np.abs(motion.q - qa @ G.T).max() < 1e-12
@@ -133,13 +134,15 @@ def slider(cut):
 
 
 def from_files(files):
-    return GeneralRobot.from_urdf(*files), files[0].read_text(), declaration(files[1])
+    robot, loops = GeneralRobot.from_urdf(*files), declaration(files[1])
+    loops["loops"]["active"] = list(robot.joint_names)  # the order of the oracle's columns
+    return robot, files[0].read_text(), loops
 
 
 MACHINES = {"four_bar": four_bar, "bennett": spatial_machine, "five_bar": lambda: from_files(FIVE_BAR),
             "palletiser": lambda: from_files(PALLETISER), "slide in the tree": lambda: slider("j2"),
             "slide cut": lambda: slider("j4")}
-POSES = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, -0.3, 1.0]}
+POSES = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, 1.0, -0.3]}  # joint1, joint2, joint4, joint3
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -348,11 +351,12 @@ def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
     oracle = GeneralRobot(robot.tree.with_payload("b2", 2.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), loops)
     assert deviation(carrying.torque_and_rate(*rows), oracle.torque_and_rate(*rows)) < 1e-13
     assert abs(carrying.inverse_dynamics(qa, qad, qadd) - tau) > 1.0
-    assert deviation(robot.with_payload("b2", 0.0).torque_and_rate(*rows), (tau, tau_rate)) < 1e-15
+    unloaded = robot.with_payload("b2", 0.0).torque_and_rate(*rows, guess=motion.q)
+    assert deviation(unloaded, robot.torque_and_rate(*rows, guess=motion.q)) < 1e-15
 
 
 def test_gravity_is_the_torque_at_rest(palletiser):
-    qa = np.array([0.4, 0.5, -0.3, 1.0])
+    qa = np.array([0.4, 0.5, 1.0, -0.3])
     assert deviation(palletiser.gravity(qa), palletiser.bias(qa, np.zeros(4))) < 1e-13
 
 
@@ -596,7 +600,7 @@ def test_arrays_are_checked(five_bar):
         five_bar.close([1.9, 1.0], guess=[3.0, 0.0, 0.1, 0.0])
     with pytest.raises(InputError, match="tau"):
         five_bar.forward_dynamics([1.9, 1.0], [0, 0], [1.0])
-    with pytest.raises(InputError, match="motion of the passive joints comes out too large"):
+    with pytest.raises(InputError, match="the motion comes out too large"):
         five_bar.torque_and_rate([1.9, 1.0], [1e200, 0.0], [0.0, 0.0], [0.0, 0.0])
     with pytest.raises(InputError, match=r"qd\[1\] is inf"):
         five_bar.torque_and_rate([1.9, 1.0], [0.0, np.inf], [0.0, 0.0], [0.0, 0.0])
@@ -619,7 +623,7 @@ def test_massless_motors_have_no_acceleration():
             '<joint name="j1" type="continuous"><parent link="base"/><child link="b1"/><axis xyz="0 1 0"/></joint>'
             '<joint name="j2" type="continuous"><parent link="base"/><child link="b2"/><axis xyz="0 1 0"/></joint></robot>')
     loops = {"loops": {"active": ["j1"], "cut_joints": {"glue": {"type": "fixed", "first": "b1", "second": "b2"}}}}
-    with pytest.raises(InputError, match="mass matrix is singular: 'j1'"):
+    with pytest.raises(InputError, match="'j1' moves no mass: nothing decides its acceleration"):
         GeneralRobot.from_urdf(urdf, loops).forward_dynamics([0.1], [0.0], [1.0])
 
 

@@ -85,7 +85,7 @@ def test_free_bases_are_pinocchios(name):
 
 def test_the_last_table_is_what_acceleration_needs():
     """The mass matrix where all accelerations are chosen; what is left of it where a base or springs give way."""
-    for kind in ("Robot", "GeneralRobot", "ParallelRobot"):
+    for kind in ("Robot", "loops", "ParallelRobot"):
         one, motion = case(kind), motion_of(case(kind), 7)
         assert deviation(one.robot.sensitivities(*motion[:3])[-1], one.robot.mass_matrix(motion[0])) < 1e-9
     one, (q, qd, qdd, _) = case("FloatingRobot"), motion_of(case("FloatingRobot"), 7)

@@ -222,7 +222,7 @@ def test_arguments_go_over_the_file():
 
 
 def test_every_kind_is_served_by_its_class():
-    assert set(SERVED.values()) == {"Robot", "FloatingRobot", "GeneralRobot", "ElasticRobot", "ParallelRobot"}
+    assert set(SERVED.values()) == {"Robot", "FloatingRobot", "ElasticRobot", "ParallelRobot"}
     assert all(hasattr(rnea_ros, name) for name in SERVED.values())
 
 
@@ -266,7 +266,7 @@ def test_a_platform_of_several_links_on_fixed_joints():
 
 def test_a_class_never_passes_over_a_section():
     whole = file(**loops_of("five_bar"), payloads={"left_forearm": {"mass": 1.0}})
-    with pytest.raises(ModelError, match=r"GeneralRobot reads loops only, but the file has payloads too; rnea_ros\.load"):
+    with pytest.raises(ModelError, match=r"GeneralRobot reads loops, .* only, but the file has payloads too; rnea_ros\.load"):
         GeneralRobot.from_urdf(URDF / "five_bar.urdf", whole)
 
 
