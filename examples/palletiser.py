@@ -18,7 +18,9 @@ from rnea_ros.output.figures import STYLE, picture, stills
 from rnea_ros.robots.general import GeneralRobot
 
 ROOT = Path(__file__).resolve().parents[1]
-STATIONS = np.array([[-0.9, 0.75, 0.55, 0.0], [0.1, -0.15, 0.05, 0.6], [1.1, 0.55, 0.35, 1.1]])  # pick, top, place [rad]
+# pick, top, place: joint1, joint2, joint4, joint3, the order of the tree [rad]
+STATIONS = np.array([[-0.9, 0.75, 0.0, 0.55], [0.1, -0.15, 0.6, 0.05], [1.1, 0.55, 1.1, 0.35]])
+FORE = 3  # column of joint3
 DURATION, BOX, SIZE = 2.4, 60.0, np.array([0.5, 0.4, 0.3])  # s, kg, m
 PINS = {"lower_arm": [(0, 0, 0), (0, 0, 1.0)], "upper_arm": [(-0.35, 0, 0), (1.1, 0, 0)], "crank": [(0, 0, 0), (-0.35, 0, 0)],
         "drive_rod": [(0, 0, 0), (0, 0, 1.0)], "levelling_rod": [(0, 0, 0), (0, 0, 1.0)], "fore_rod": [(0, 0, 0), (1.1, 0, 0)],
@@ -53,9 +55,9 @@ def draw(path: Path, robot: GeneralRobot, t, q, results) -> None:
         machine.plot(*side(robot, q, "flange", [(0, 0, 0)])[:, 0].T, color="#009e73")
         machine.set(aspect="equal", xlabel="from the waist [m]", ylabel="height [m]", title="the load stays level")
         for (name, (tau, tau_rate)), colour in zip(results.items(), ("0.6", LOAD)):
-            torque.plot(t, 1e-3 * tau[:, 2], color=colour, label=name)
-            rate.plot(t, 1e-3 * tau_rate[:, 2], color=colour)
-        torque.set(title=f"torque of {robot.joint_names[2]} [kN m]")
+            torque.plot(t, 1e-3 * tau[:, FORE], color=colour, label=name)
+            rate.plot(t, 1e-3 * tau_rate[:, FORE], color=colour)
+        torque.set(title=f"torque of {robot.joint_names[FORE]} [kN m]")
         torque.legend()
         rate.set(xlabel="time [s]", title="its exact rate [kN m/s]")
 
@@ -67,7 +69,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     qa = motion(t := np.linspace(0.0, DURATION, 49 if small else 481))
     results, q = {"empty": empty.torque_and_rate(*qa), "with 60 kg": loaded.torque_and_rate(*qa)}, empty.close(qa[0])
     draw(Path(out_dir) / "palletiser.png", empty, t, q, results)
-    numbers = {f"peak torque joint3, {name} [N m]": float(np.abs(tau[:, 2]).max()) for name, (tau, _) in results.items()}
+    numbers = {f"peak torque joint3, {name} [N m]": float(np.abs(tau[:, FORE]).max()) for name, (tau, _) in results.items()}
     work = np.sum((results["with 60 kg"][0] * qa[1])[1:-1]) * (t[1] - t[0])  # the trapezoids' sum: at rest at both ends
     potential = loaded.tree.energy(q[[0, -1]], 0.0 * q[:2]).potential
     return numbers | {"largest tilt of the wrist [rad]": float(np.abs(empty.tree.link_pose("wrist", q).R[:, :2, 2]).max()),

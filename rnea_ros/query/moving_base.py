@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..algorithms.equations import BASE
+from ..errors import InputError
+from ..robots import kinds
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
@@ -32,6 +34,9 @@ def _moving(robot: AnyRobot, s: RequestedState) -> tuple[Any, dict[str, Any]]:
     found = only(robot, "a base that moves", Robot, FloatingRobot, GeneralRobot)
     if isinstance(found, Robot):
         found = free(found)
+    if not kinds.has_moving_base(found):
+        raise InputError(f"a base that moves: robot '{robot.name}' stands on a fixed base; set base to floating or prescribed "
+                         "in its robot file")
     return found, of_kind(found, s)
 
 

@@ -83,7 +83,7 @@ def test_what_is_wrong_is_an_error(capsys, tmp_path):
 
 @pytest.mark.parametrize("command", ["model", "check"])
 @pytest.mark.parametrize(("name", "said"), [
-    ("five_bar", "active joints: left_motor, right_motor"), ("hua_arm", "elastic joints: joint3"),
+    ("five_bar", "motion given: left_motor, right_motor"), ("hua_arm", "elastic joints: joint3"),
     ("branched", "payloads: 0.5 kg on left_hand"), ("stewart", "platform: platform, 40 kg"), ("seven_r", "seven_r")])
 def test_any_kind_is_shown_and_checked(capsys, command, name, said):
     code, out, err = run(capsys, command, *beside(name))

@@ -51,7 +51,7 @@ def loop_robot(name):
     urdf, file = ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml"
     robot = load(urdf, file, backend="python")
     declared = yaml.safe_load(file.read_text())
-    loops = {"loops": declared["loops"]}
+    loops = {"loops": declared["loops"] | {"active": robot.joint_names}}
     oracle = LoopOracle(urdf.read_text(), loops, robot.tree.joint_names)
     oracle.body.model.gravity.linear = robot.tree.gravity_vector
     return robot, oracle
@@ -279,9 +279,9 @@ def kind(name):
 
 
 @pytest.mark.parametrize(("name", "asked", "words"), [
-    ("stanford", "loops", "robot 'stanford' is a Robot; this is for GeneralRobot or ParallelRobot or GeneralRobot"),
-    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' is a GeneralRobot; this is for ElasticRobot or Gen"),
-    ("five_bar", "floating", "a base that moves: robot 'five_bar' is a GeneralRobot"),
+    ("stanford", "loops", "robot 'stanford' is a Robot; this is for ParallelRobot or GeneralRobot"),
+    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' has none"),
+    ("five_bar", "floating", "a base that moves: robot 'five_bar' stands on a fixed base"),
     ("branched", "coriolis", "coriolis of robot 'branched': no algorithm here gives it for a FloatingRobot"),
     ("branched", "regressor", "the regressor: robot 'branched' is a FloatingRobot"),
     ("hua_arm", "torque", "3 derivatives of q are given, 5 are needed with joint3 elastic"),

@@ -103,14 +103,14 @@ def five_bar_pose(qa: np.ndarray) -> np.ndarray:
 
 def palletiser_pose(qa: np.ndarray) -> np.ndarray:
     """Opposite sides of its parallelograms stay parallel."""
-    one, two, three, four = qa
-    return np.array([one, two, three, four, three - two, -three, -two, two, three, two - three])
+    one, two, four, three = qa
+    return np.array([one, two, four, three, three - two, -three, -two, two, three, two - three])
 
 
 TREE = {"five_bar": ["left_motor", "left_elbow", "right_motor", "right_elbow"],
-        "palletiser": ["joint1", "joint2", "joint3", "joint4", "elbow", "wrist_joint", "levelling_plate",
+        "palletiser": ["joint1", "joint2", "joint4", "joint3", "elbow", "wrist_joint", "levelling_plate",
                        "levelling_rod_joint", "fore_rod_joint", "drive_rod_joint"]}
-CENTRE = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, -0.3, 1.0]}
+CENTRE = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, 1.0, -0.3]}
 POSE = {"five_bar": five_bar_pose, "palletiser": palletiser_pose}
 
 
@@ -121,8 +121,8 @@ class MovingLoops(MovingRobot):
         self.urdf = (URDF / f"{name}.urdf").read_text()
         self.content = yaml.safe_load((URDF / f"{name}.robot.yaml").read_text())
         self.tree, self.pose, self.swing = TREE[name], POSE[name], Sines(CENTRE[name], 0.3, seed)
-        loops = self.content["loops"]
-        self.joints = loops["active"]
+        self.joints = [joint for joint in self.tree if joint in self.content["loops"]["active"]]
+        loops = self.content["loops"] | {"active": self.joints}
         self.kkt = LoopOracle(self.urdf, {"loops": loops}, self.tree)
 
     def state(self, t: float) -> tuple[np.ndarray, np.ndarray]:

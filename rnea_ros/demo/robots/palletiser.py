@@ -38,7 +38,7 @@ def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> li
     assert isinstance(robot, GeneralRobot)
     tree = robot.tree
     order = [JOINTS.index(name) for name in tree.joint_names]
-    all_of = MAP[order]
+    all_of = MAP[order][:, [MOTORS.index(name) for name in robot.joint_names]]
     motion = [part @ all_of.T for part in recording.motion]
     tau, tau_rate = (part @ all_of for part in tree.torque_and_rate(*motion))
     return [equal(recording, tau, tau_rate, "the tree without its loops, by the parallelograms' virtual work"),
