@@ -44,7 +44,7 @@ class FollowedLoops(Shared):
         return self.robot.start[self.robot.closure.active], self.robot.start
 
     def pose(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
-        return self.robot.closure.close(q, near)
+        return self.robot.close(q, guess=near)
 
     def torque_and_rate(self, poses: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         motion = self.robot.closure.motions(poses, *rates)

@@ -38,7 +38,7 @@ from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import base_rates_of, loads, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
-from .program import GRAVITY, MOTORS, Inputs, Program, UnsuitedError
+from .program import CLOSING, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
 from .reduced import ReducedEquations
 from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
@@ -355,10 +355,17 @@ class GeneralRobot:
         near = validation.guess(guess, self.tree.n)
         if positions.ndim == 1:
             return self._closed(positions, near)
-        found = np.zeros((len(positions), self.tree.n))
-        for k, sample in enumerate(positions):
-            with validation.at_sample(k):
-                found[k] = near = self._closed(sample, near)
+        found, k = np.zeros((len(positions), self.tree.n)), 0
+        program = self._program_of(Inputs(CLOSING, 0)) if self._closure else None
+        while k < len(positions):
+            if program is not None and (near is not None or self.roles.weights is None):
+                closed = program.close(positions[k:], self.start if near is None else near)
+                found[k:k + len(closed)] = closed
+                k, near = k + len(closed), closed[-1] if len(closed) else near
+            if k < len(positions):
+                with validation.at_sample(k):
+                    found[k] = near = self._closed(positions[k], near)
+                k += 1
         return found
 
     def motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
@@ -400,6 +407,11 @@ class GeneralRobot:
         if self._closure is None:
             pose[self._columns] = q
             return pose
+        if guess is not None or self.roles.weights is None:
+            program = self._program_of(Inputs(CLOSING, 0))
+            closed = None if program is None else program.close(q[None], pose)
+            if closed is not None and len(closed):
+                return np.array(closed[0])
         independent = q[[self.joint_names.index(name) for name in self._closure.active_joints]]
         if guess is None and self.roles.weights is not None:  # redundant motors: their sensors tell the branch
             pose[self._columns] = q
@@ -490,7 +502,7 @@ class GeneralRobot:
     def _program_of(self, inputs: Inputs) -> Program | None:
         """The compiled program for these inputs, None where elimination does not fit."""
         if inputs not in self._compiled:
-            use = INVERSE if inputs.use == GRAVITY else inputs.use
+            use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
             try:
                 self._compiled[inputs] = Program(self.structure(use), self.roles, self._closure, inputs, self.joint_names,
                                                  self._inputs(use)[1].tolist(), self.start, self.tree.backend)

@@ -47,6 +47,7 @@ MAX_PIVOTS = 1e8  # of other blocks
 MOTORS = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
 NO_DOUBT, NO_RATE = np.zeros(1), np.zeros(6)
 GRAVITY = "gravity"  # use: torques that hold still against gravity
+CLOSING = "closing"  # use: positions of all joints on closed loops
 GUESS, DOUBT = "guess", "doubt"  # blocks: positions of all joints of the tree, and the doubt of Newton's steps
 
 
@@ -106,7 +107,7 @@ class Program:
             self._unused_columns |= {parts["kappa"].start + k for k in spare}
         self._kept = [k for k in range(m) if k not in spare]
         self._stages: dict[int, list[_Level]] = {}
-        for k in range(structure.first_stage, 2) if inputs.use != GRAVITY else ():
+        for k in range(structure.first_stage, 2) if inputs.use not in (GRAVITY, CLOSING) else ():
             same = k > structure.first_stage and all(map(np.array_equal, structure.stage(k), structure.stage(k - 1)))
             self._stages[k] = self._stages[k - 1] if same else self._levels(k)
         sizes = self._sizes()
@@ -121,7 +122,7 @@ class Program:
         inputs, equations = self.inputs, self.equations
         sizes = {GUESS: equations.model.n, DOUBT: 1} if self.closure is not None else {}
         sizes |= {"q" + "d" * k: len(self.names) for k in range(inputs.derivatives + 1)}
-        if equations.base:
+        if equations.base and inputs.use != CLOSING:
             sizes |= {"base_position": 3, "base_quaternion": 4, "base_velocity": 6}
             if self._carried:
                 sizes |= {"base_rates": 6 * inputs.base_rates} if inputs.base_rates else dict.fromkeys(
@@ -190,6 +191,18 @@ class Program:
         if self.closure is not None and len(good):
             near = good[-1, -1 - size:-1].copy()
         return good[:, :n], good[:, n:2 * n], near
+
+    def close(self, rows: Array, near: Array) -> Array:
+        """Return the closed poses (samples, joints of the tree) of the leading rows of q that are not in doubt.
+
+        For the use CLOSING; near: positions of all joints from which the first is closed, each further one from the one before
+        """
+        size = self.equations.model.n
+        x = np.zeros((len(rows), size + 1 + len(self.names)))
+        x[0, :size], x[:, size + 1:] = near, rows
+        found = self.kernel.sweep(x, size + 1)
+        bad = np.flatnonzero(~(found[:, 0] <= 1.0) | ~np.isfinite(found).all(axis=1))
+        return found[:bad[0] if len(bad) else len(found), 1:1 + size]
 
     # ------------------------------------------------------------------ plan
 
@@ -272,14 +285,9 @@ class Program:
         pose = np.array(guess, dtype=object)
         for k, name in zip(closure.active, closure.active_joints, strict=True):
             pose[k] = q[self.names.index(name)]
-        values, J = closed_loops.jacobian(closure.phi, pose)
         held, passive, units = np.array(self._held, dtype=int), closure.passive, closure.units
-        A = J[np.ix_(held, passive)] / units.equations[held][:, None] * units.unknowns[passive]
-        pattern = np.array([not (isinstance(x, float) and x == 0.0) for x in A.ravel()]).reshape(A.shape)
-        blocks = triangular_blocks(pattern)
-        if blocks is None:
-            raise UnsuitedError("the pattern of the loop equations is singular")
-        solver, gaps = Elimination(A, blocks), values
+        values, solver = self._loop_equations(pose, Factors())
+        gaps = values
         lengths: list[Any] = []
         for _ in range(2):
             correction = solver.solve(-(np.array(gaps, dtype=object)[held] / units.equations[held]))
@@ -291,6 +299,28 @@ class Program:
         contraction = lengths[1] / (lengths[0] + EXACT) * (1.0 / CONTRACTION)
         return [[*pose, larger(doubt[0], larger(lengths[0] * (1.0 / LONGEST), contraction))], [error]]
 
+    def _loop_equations(self, pose: np.ndarray, factors: Factors) -> tuple[Any, Elimination]:
+        """Gaps of all loop equations, and the elimination of the joints that follow, in units."""
+        closure = self.closure
+        assert closure is not None
+        values, J = closed_loops.jacobian(closure.phi, pose)
+        held, passive, units = np.array(self._held, dtype=int), closure.passive, closure.units
+        A = J[np.ix_(held, passive)] / units.equations[held][:, None] * units.unknowns[passive]
+        pattern = np.array([not (isinstance(x, float) and x == 0.0) for x in A.ravel()], dtype=bool).reshape(A.shape)
+        blocks = triangular_blocks(pattern)
+        if blocks is None:
+            raise UnsuitedError("the pattern of the loop equations is singular")
+        return values, Elimination(A, blocks, factors)
+
+    def _closed(self, blocks: Mapping[str, Any]) -> list[Any]:
+        """The doubt about the closed pose, and the state to begin the next sample from."""
+        pose, factors = np.array(blocks[GUESS], dtype=object), Factors()
+        self._loop_equations(pose, factors)
+        doubts = [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
+        if factors.made:
+            doubts.append(_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS))
+        return [[_maximum(doubts)], [*pose, 0.0]]
+
     # ------------------------------------------------------------------ stages, for any scalar
 
     def _evaluate(self, **blocks: Any) -> list[Any]:
@@ -298,6 +328,8 @@ class Program:
         structure, equations, inputs = self.structure, self.equations, self.inputs
         if inputs.use == GRAVITY:
             return self._gravity(blocks)
+        if inputs.use == CLOSING:
+            return self._closed(blocks)
         motion = [blocks["q" + "d" * k] for k in range(inputs.derivatives + 1)]
         pose = self._pose(blocks, motion[0])
         doubts: list[Any] = []
