@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ class _Sample:
     stages: int
     Y: Array
     situation: Situation
-    open_multipliers: tuple[str, ...]
+    open_multipliers: tuple[str, ...] | None  # None where they were not asked for
 
     @property
     def pose(self) -> Array:
@@ -78,8 +78,9 @@ class _Sample:
         return self.Y[0, self.structure.equations.joints]
 
     def named(self) -> Solution:
-        """Return the solution by name."""
-        return named(self.structure, self.Y, self.stages, self.open_multipliers)
+        """Return the solution by name; without multipliers if the program left those out that others imply."""
+        found = named(self.structure, self.Y, self.stages, self.open_multipliers or ())
+        return found if self.open_multipliers is not None else replace(found, multipliers={})
 
 
 class ConstraintWrench(NamedTuple):
@@ -321,7 +322,7 @@ class GeneralRobot:
               base_rates: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
               wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
               qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
-              qddd_motor: ArrayLike | None = None) -> Solution:
+              qddd_motor: ArrayLike | None = None, multipliers: bool = True) -> Solution:
         """Return everything that follows from one sample of a motion: positions, base, efforts, multipliers and their
         derivatives.
 
@@ -336,11 +337,13 @@ class GeneralRobot:
         qdd_motor, qddd_motor : with q_motor and qd_motor, the measured motion of every motor behind a spring. Three
             derivatives of q and of the base's position are enough then. `efforts` has an entry for each elastic joint too:
             the effort at its link that model and spring do not explain
+        multipliers : False leaves the multipliers out (an empty mapping) where loops hold more than the motion needs: the
+            result then takes a tenth of the time
         """
         found = self._solved(stages, motion, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
                              base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
                              world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor, qdd_motor=qdd_motor,
-                             qddd_motor=qddd_motor)
+                             qddd_motor=qddd_motor, multipliers=multipliers)
         if isinstance(found, list):
             raise InputError("solve takes one sample, arrays (n,); torque_and_rate takes many")
         return found
@@ -529,14 +532,15 @@ class GeneralRobot:
                 result: Callable[[_Sample], Any] | None = None, **options: Any) -> Any:
         """Result (by default the Solution) of one sample, or a list of them."""
         result = result or _Sample.named
+        given = {"multipliers": options.pop("multipliers", True)}
         use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, options)
         if count is None:
-            return result(self._sample(use, stages, arrays, near, **sampled_at(0)))
+            return result(self._sample(use, stages, arrays, near, **given, **sampled_at(0)))
         found = []
         for k in range(count):
             with validation.at_sample(k):
                 rows = [array[k] if array.ndim == 2 else array for array in arrays]
-                sample = self._sample(use, stages, rows, near, **sampled_at(k))
+                sample = self._sample(use, stages, rows, near, **given, **sampled_at(k))
                 near = sample.pose
                 found.append(result(sample))
         return found
@@ -555,13 +559,13 @@ class GeneralRobot:
                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                 world_wrenches: Wrenches | None = None, tau: Array | None = None, q_motor: Array | None = None,
                 qd_motor: Array | None = None, qdd_motor: Array | None = None,
-                qddd_motor: Array | None = None) -> _Sample:
+                qddd_motor: Array | None = None, multipliers: bool = True) -> _Sample:
         solver = self._solver(use)
         equations, structure = solver.equations, solver.structure
         if structure.massless:
             raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
                              "the links that it moves a mass or an inertia")
-        if stages == 2 and tau is None and not structure.spare:
+        if stages == 2 and tau is None and not (structure.spare and multipliers):
             options = {"base": base, "base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
                        "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
                        "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
@@ -570,7 +574,7 @@ class GeneralRobot:
                 found = self._trusted(program, motion, guess, options)
                 if found is not None:
                     there = self._situation(base, found[3][0, equations.joints], wrenches, wrench_rates, world_wrenches)
-                    return _Sample(use, structure, stages, found[3], there, ())
+                    return _Sample(use, structure, stages, found[3], there, None if structure.spare else ())
         length = stages + int(structure.c.max(initial=0)) + 3
         Y = np.zeros((length, equations.size))
         pose = self._closed(motion[0], guess)

@@ -77,8 +77,7 @@ class ReducedEquations:
 
     def _least_squares(self, J: Array, right: Array) -> Array:
         """The velocities of the coordinates that follow at which J_f answers the right-hand sides."""
-        found: Array = np.linalg.lstsq(J[:, self._follows], right, rcond=NULL)[0]
-        return found
+        return np.asarray(np.linalg.lstsq(J[:, self._follows], right, rcond=NULL)[0], dtype=float)
 
     def _remaining_acceleration(self, x: Array, v: Array, situation: Situation) -> Array:
         """Accelerations of all coordinates while the independent ones have none."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,7 @@ class ServedCombination(ServedRobot):
         self._elastic[4:] = 0.0
         self._make_messages()
         self._last: tuple[Solution, BaseMotion | None, Mapping[str, Any]] | None = None
+        self._again: Callable[[], Solution] | None = None  # the last sample with the multipliers of over-constrained loops
 
     def _name_motors(self) -> None:
         """Set which motors joint states name, and how many derivatives the torques of the others take."""
@@ -177,6 +179,8 @@ class ServedCombination(ServedRobot):
         found, base, _ = self._last
         for publisher, message in self._publishers:
             if publisher.has_subscribers():
+                if message in self.messages[:2]:
+                    self._find_multipliers()
                 publisher.send(message.packed((when.sec, when.nanosec)))
         if self._base and base is not None:
             self._base.publish(when, base, *self._base_wrench(found))
@@ -205,16 +209,18 @@ class ServedCombination(ServedRobot):
             given |= {"base_acceleration": base.acceleration, "base_jerk": base.jerk}
         if self._loops and follows:
             def solved(guess: np.ndarray) -> tuple[Solution, np.ndarray]:
-                one = robot.solve(q, qd, *higher, **state, **given, guess=guess)
+                one = robot.solve(q, qd, *higher, **state, **given, guess=guess, multipliers=False)
                 return one, np.array([one.positions[name][0] for name in robot.tree.joint_names])
 
             found = self._loops.move(solved)
             state["guess"] = np.array([found.positions[name][0] for name in robot.tree.joint_names])
         else:
-            found = robot.solve(q, qd, *higher, **state, **given)
+            found = robot.solve(q, qd, *higher, **state, **given, multipliers=False)
         if base is not None and not self._decided:
             moved, acceleration, jerk = base_motion_of(base.state, found.base)
             base = base._replace(state=moved, acceleration=acceleration, jerk=jerk, numbers=None)
+        copies = [np.array(part) for part in (q, qd, *higher)]
+        self._again = None if found.multipliers else partial(robot.solve, *copies, **state, **given)
         oriented = base is None or base.oriented
         gravity = robot.gravity_and_rate(q, qd, **state) if oriented else np.full((2, self.n), np.nan)
         result = Dynamics(*robot.torques(found), *gravity)
@@ -241,7 +247,7 @@ class ServedCombination(ServedRobot):
 
     def _fill(self, motion: Motion, found: Solution, motors: Mapping[str, np.ndarray], result: Dynamics) -> None:
         """Fill in what is published beside torques."""
-        for k, name in enumerate(self._constraints):
+        for k, name in enumerate(self._constraints if found.multipliers else ()):
             self._multipliers[:, k] = found.multipliers[name][:2]
         for k, name in enumerate(self.solved):
             self._followed[:, k] = found.positions[name][:2]
@@ -252,6 +258,20 @@ class ServedCombination(ServedRobot):
                 deflection = motor[:2] - [motion[0][column], motion[1][column]]
                 self._elastic[2:4, column] = self._stiffness[name] * deflection
                 self._elastic[4:, column] = deflection
+
+    def _find_multipliers(self) -> None:
+        """Solve the last sample with its multipliers, where that was left out because it takes long."""
+        if self._last is None or self._again is None or not self._constraints:
+            return
+        solve, self._again = self._again, None
+        try:
+            found = solve()
+        except InputError:  # torques are decided, the multipliers are not
+            self._multipliers[:] = np.nan
+            return
+        self._last = found, *self._last[1:]
+        for k, name in enumerate(self._constraints):
+            self._multipliers[:, k] = found.multipliers[name][:2]
 
     @property
     def _stiffness(self) -> dict[str, float]:
@@ -277,6 +297,7 @@ class ServedCombination(ServedRobot):
         return motion[1] + self._elastic[DEFLECTION_RATE] if self.springs else motion[1]
 
     def constraint_wrenches(self) -> Mapping[str, ConstraintWrench]:
+        self._find_multipliers()
         if self._last is None or not self._constraints:
             return {}
         found, base, _ = self._last
@@ -302,6 +323,7 @@ class ServedCombination(ServedRobot):
     def findings(self) -> dict[str, object]:
         found: dict[str, object] = self._base.source.findings() if self._base else {}
         found |= self._loops.findings() if self._loops else {}
+        self._find_multipliers()
         if self._last is not None and self._last[0].open_multipliers:
             found["open_multipliers"] = some(self._last[0].open_multipliers)
         return found
