@@ -301,7 +301,7 @@ class ServedCombination(ServedRobot):
         if self._last is None or not self._constraints:
             return {}
         found, base, _ = self._last
-        return self._general.constraint_wrenches(found, base.state if base else None)
+        return self._general.constraint_wrenches(found, base.state if base else None) if found.multipliers else {}
 
     def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
         if self._last is None:
