@@ -145,7 +145,7 @@ class Machine:
     coordinates      : of the tree, base included; cold, cached: s to load it and to its first result, without imports, with
                        nothing compiled before and with everything
     streamed, stages : s of a sample by torque_and_rate with the pose before as guess: by the program and by the stages of
-                       solution.py alone; batch: of one sample of 500 in one call; old: by the class that serves it alone
+                       solution.py alone; batch: of one sample of 500 in one call
     """
 
     name: str
@@ -155,18 +155,17 @@ class Machine:
     times: dict[str, Times] = field(default_factory=dict)
 
 
-def machines() -> Iterator[tuple[str, Callable[[], GeneralRobot], Callable[[], Any] | None, float]]:
-    """Names, loaders, loaders of today's classes for the same, and the size of the motion [rad, m]."""
+def machines() -> Iterator[tuple[str, Callable[[], GeneralRobot], float]]:
+    """Names, loaders, and the size of the motion [rad, m]."""
     urdf = Path(__file__).resolve().parents[1] / "urdf"
     files = urdf / "palletiser.urdf", urdf / "palletiser.robot.yaml"
-    yield ("palletiser", lambda: GeneralRobot(Robot.from_urdf(files[0]), files[1]), lambda: rnea_ros.load(*files), 0.2)
+    yield "palletiser", lambda: GeneralRobot(Robot.from_urdf(files[0]), files[1]), 0.2
     text, file = biped()
-    yield "biped, 30 coordinates", lambda: GeneralRobot(Robot.from_urdf(text, base="floating"), file), None, 0.1
+    yield "biped, 30 coordinates", lambda: GeneralRobot(Robot.from_urdf(text, base="floating"), file), 0.1
     for count in MODULES:
         tower, loops = stewart(count)
         name = "Stewart platform" if count == 1 else f"{count} Stewart platforms in series"
-        old = (lambda tower=tower, loops=loops: rnea_ros.load(tower.encode(), loops)) if count == 1 else None
-        yield name, lambda tower=tower, loops=loops: GeneralRobot(Robot.from_urdf(tower), loops), old, 0.01
+        yield name, lambda tower=tower, loops=loops: GeneralRobot(Robot.from_urdf(tower), loops), 0.01
 
 
 def motion_of(robot: Any, size: float) -> tuple[np.ndarray, ...]:
@@ -249,14 +248,12 @@ def measure(rounds: int) -> list[Machine]:
     next(iter(machines()))[1]()  # imports
     made: list[Machine] = []
     sides: dict[tuple[str, str], Loop] = {}
-    for name, load, old, size in machines():
+    for name, load, size in machines():
         cold, cached, robot = loading(load, size)
         made.append(Machine(name, len(robot.structure().equations.coordinates), cold, cached))
         sides[name, "streamed"], sides[name, "batch"] = streamed(robot, size), batch(robot, size)
         if len(made) < 4:
             sides[name, "stages"] = streamed(_ByStages(robot.tree, robot.declaration | {"version": 1}), size)
-        if old is not None:
-            sides[name, "old"] = streamed(old(), size)
     times = interleaved({"|".join(key): loop for key, loop in sides.items()}, rounds)
     for machine in made:
         machine.times = {what: times[f"{name}|{what}"] for name, what in sides if name == machine.name}
@@ -285,13 +282,12 @@ def lines(found: list[Machine]) -> list[str]:
     text = ["## Combinations: GeneralRobot, one sample from Python", "",
             "Microseconds of processor time, minima of all rounds, since the machine had other work: torques and rates "
             "with the pose of the sample before, 1 ms earlier, as guess; loops are closed, springs and base accelerate. In "
-            "brackets: beside the first column. Stages: solution.py without the compiled program. Old class: ClosedLoopRobot, "
-            "which serves this robot alone. Loading: seconds of processor time from the URDF to the first result, without "
-            "imports.", "",
-            "| robot | coordinates | streamed | of 500 in one call | stages | old class | loading, s | from the cache, s | "
-            "s per coordinate |", "|---|---|---|---|---|---|---|---|---|"]
+            "brackets: beside the first column. Stages: solution.py without the compiled program. "
+            "Loading: seconds of processor time from the URDF to the first result, without imports.", "",
+            "| robot | coordinates | streamed | of 500 in one call | stages | loading, s | from the cache, s | "
+            "s per coordinate |", "|---|---|---|---|---|---|---|---|"]
     text += [f"| {machine.name} | {machine.coordinates} | " + " | ".join(
-        cell(machine, what) for what in ("streamed", "batch", "stages", "old")) +
+        cell(machine, what) for what in ("streamed", "batch", "stages")) +
         f" | {machine.cold:.2f} | {machine.cached:.2f} | {machine.cold / machine.coordinates:.3f} |" for machine in found]
     return text
 

@@ -18,10 +18,8 @@ from rnea_ros.output.figures import STYLE, picture, stills
 from rnea_ros.robots.general import GeneralRobot
 
 ROOT = Path(__file__).resolve().parents[1]
-# pick, top, place: joint1, joint2, joint4, joint3, the order of the tree [rad]
-STATIONS = np.array([[-0.9, 0.75, 0.0, 0.55], [0.1, -0.15, 0.6, 0.05], [1.1, 0.55, 1.1, 0.35]])
-FORE = 3  # column of joint3
-DURATION, BOX, SIZE = 2.4, 60.0, np.array([0.5, 0.4, 0.3])  # s, kg, m
+STATIONS = np.array([[-0.9, 0.75, 0.0, 0.55], [0.1, -0.15, 0.6, 0.05], [1.1, 0.55, 1.1, 0.35]])  # pick, top, place [rad]
+DURATION, BOX, SIZE, FORE = 2.4, 60.0, np.array([0.5, 0.4, 0.3]), 3  # s, kg, m; column of joint3
 PINS = {"lower_arm": [(0, 0, 0), (0, 0, 1.0)], "upper_arm": [(-0.35, 0, 0), (1.1, 0, 0)], "crank": [(0, 0, 0), (-0.35, 0, 0)],
         "drive_rod": [(0, 0, 0), (0, 0, 1.0)], "levelling_rod": [(0, 0, 0), (0, 0, 1.0)], "fore_rod": [(0, 0, 0), (1.1, 0, 0)],
         "plate": [(0, 0, 0), (-0.2, 0, 0.05), (0.04, 0, 0.18), (0, 0, 0)],

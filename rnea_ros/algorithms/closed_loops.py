@@ -322,14 +322,6 @@ def active_mass_matrix(G: Array, M: Array) -> Array:
     return np.swapaxes(G, -1, -2) @ M @ G
 
 
-def active_coriolis(G: Array, Gd: Array, M: Array, C: Array) -> Array:
-    """C_c with C_c qad + A_c qadd the torques (55) without gravity, from M and C of the tree: qdd = G qadd + Gd qad.
-
-    d A_c / dt - 2 C_c = G^T (d M / dt - 2 C) G + Gd^T M G - G^T M Gd, which is skew where d M / dt - 2 C is.
-    """
-    return np.swapaxes(G, -1, -2) @ (M @ Gd + C @ G)
-
-
 def _felt(G: Array, tau: Array) -> Array:
     """G^T tau, of one sample or of many."""
     return tau @ G if tau.ndim == 1 else (tau[..., None, :] @ G)[..., 0, :]
