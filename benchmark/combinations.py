@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the source besid
 
 from timing import Loop, Times, interleaved
 
-import rnea_ros
 from rnea_ros import BaseState, Robot
 from rnea_ros.robots.general import GeneralRobot
 
