@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -35,7 +34,7 @@ from .energy import CenterOfMass, Energy
 from .floating import FloatingRobot
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
-from .inputs.combined_motion import base_rates_of, loads, sampled
+from .inputs.combined_motion import loads, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .program import CLOSING, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
@@ -43,14 +42,13 @@ from .reduced import ReducedEquations
 from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
-from .solution import Situation, Solution, Solver, named
-from .structure import Roles, Structure, contact_poses, decided
+from .sample_solver import CARRIED, FORWARD, INVERSE, MEASURED, Sample, SampleSolver
+from .solution import Situation, Solution
+from .structure import Structure
 
 FEW = 16  # samples that the program is given at once while it may be in doubt
-INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
 OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
            "qd_motor")
-MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # the same with motors behind springs given
 ROLES = ("loops", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")  # sections that from_urdf reads
 DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
             "actuation_weights")
@@ -59,28 +57,6 @@ DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "
 def _names(load: Any) -> tuple[str, ...]:
     """Names of the loaded links."""
     return () if load is None else tuple(loads(load))
-
-
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Solved sample: all derivatives Y (orders, size) of solution.py, and the inputs that decide them."""
-
-    use: str
-    structure: Structure
-    stages: int
-    Y: Array
-    situation: Situation
-    open_multipliers: tuple[str, ...] | None  # None where they were not asked for
-
-    @property
-    def pose(self) -> Array:
-        """Positions of all joints of the tree."""
-        return self.Y[0, self.structure.equations.joints]
-
-    def named(self) -> Solution:
-        """Return the solution by name; without multipliers if the program left those out that others imply."""
-        found = named(self.structure, self.Y, self.stages, self.open_multipliers or ())
-        return found if self.open_multipliers is not None else replace(found, multipliers={})
 
 
 class ConstraintWrench(NamedTuple):
@@ -121,12 +97,11 @@ class GeneralRobot:
         self.roles: DeclaredRoles = declared(tree.model, file, tree.backend)
         self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
         self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend, at_once=False) if self.roles.loops else None
-        self._solvers: dict[str, Solver] = {}
         self._reduced_equations: ReducedEquations | None = None
         self._programs: dict[Any, Program | None] = {}  # by what is given
         self._compiled: dict[Inputs, Program | None] = {}
         self._slopes: dict[str, SolutionDerivatives] = {}
-        self._known: dict[str, tuple[Array, Array]] = {}
+        self._samples = SampleSolver(self.name, self.roles, self.tree, self.model, self.joint_names, self._closure)
         self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
 
     # ------------------------------------------------------------------ description
@@ -226,12 +201,12 @@ class GeneralRobot:
         """Return the same robot with a tree of the same joints and frames: other payloads, joint dynamics or gravity, or the
         base held. Its kernels are compiled anew.
         """
-        robot = object.__new__(GeneralRobot)
-        robot.__setstate__(self.__getstate__())
-        robot.tree, robot.model = tree, unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
-        robot._known = {}
+        state = {**self.__getstate__(), "tree": tree,
+                 "model": unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])}
         if tree.model.base == "fixed":
-            robot.carried, robot._file = False, self._file.over({"base": "fixed"})
+            state |= {"carried": False, "_file": self._file.over({"base": "fixed"})}
+        robot = object.__new__(GeneralRobot)
+        robot.__setstate__(state)
         return robot
 
     @classmethod
@@ -270,15 +245,16 @@ class GeneralRobot:
         """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given), "forward"; with the
         motion of motors behind springs given, "measured motors" and "carried, measured motors".
         """
-        return self._solver(use).structure
+        return self._samples.solver(use).structure
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
-        compiled = ("_solvers", "_reduced_equations", "_programs", "_compiled", "_slopes")
+        compiled = ("_samples", "_reduced_equations", "_programs", "_compiled", "_slopes")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _solvers={}, _reduced_equations=None, _programs={}, _compiled={}, _slopes={})
+        self.__dict__.update(state, _reduced_equations=None, _programs={}, _compiled={}, _slopes={})
+        self._samples = SampleSolver(self.name, self.roles, self.tree, self.model, self.joint_names, self._closure)
 
     # ------------------------------------------------------------------ inverse dynamics
 
@@ -478,7 +454,7 @@ class GeneralRobot:
             return found[0], found[1], found[3][0, self._equations(use).joints]
         sample = self._sample(use, stages, motion, guess, **options)
         solution = sample.named()
-        return self._torques(solution, 0), self._torques(solution, min(1, stages - 1)), sample.pose
+        return self._samples.torques(solution, 0), self._samples.torques(solution, min(1, stages - 1)), sample.pose
 
     def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
         """What the program finds, from a guess that may be far away; None where it is in doubt."""
@@ -508,7 +484,7 @@ class GeneralRobot:
             use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
             try:
                 self._compiled[inputs] = Program(self.structure(use), self.roles, self._closure, inputs, self.joint_names,
-                                                 self._inputs(use)[1].tolist(), self.start, self.tree.backend)
+                                                 self._samples.inputs(use)[1].tolist(), self.start, self.tree.backend)
             except UnsuitedError:
                 self._compiled[inputs] = None
         return self._compiled[inputs]
@@ -529,9 +505,9 @@ class GeneralRobot:
         return use, arrays, near, *sampled(arrays, self._with_base(options), len(self.elastic_joints))
 
     def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
-                result: Callable[[_Sample], Any] | None = None, **options: Any) -> Any:
+                result: Callable[[Sample], Any] | None = None, **options: Any) -> Any:
         """Result (by default the Solution) of one sample, or a list of them."""
-        result = result or _Sample.named
+        result = result or Sample.named
         given = {"multipliers": options.pop("multipliers", True)}
         use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, options)
         if count is None:
@@ -559,89 +535,36 @@ class GeneralRobot:
                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                 world_wrenches: Wrenches | None = None, tau: Array | None = None, q_motor: Array | None = None,
                 qd_motor: Array | None = None, qdd_motor: Array | None = None,
-                qddd_motor: Array | None = None, multipliers: bool = True) -> _Sample:
-        solver = self._solver(use)
-        equations, structure = solver.equations, solver.structure
+                qddd_motor: Array | None = None, multipliers: bool = True) -> Sample:
+        structure = self.structure(use)
+        equations = structure.equations
         if structure.massless:
             raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
                              "the links that it moves a mass or an inertia")
+        options: dict[str, Any] = {"base": base, "base_acceleration": base_acceleration, "base_jerk": base_jerk,
+                                   "base_rates": base_rates, "wrenches": wrenches, "wrench_rates": wrench_rates,
+                                   "world_wrenches": world_wrenches, "q_motor": q_motor, "qd_motor": qd_motor,
+                                   "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
         if stages == 2 and tau is None and not (structure.spare and multipliers):
-            options = {"base": base, "base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
-                       "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
-                       "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
             program = self._program(use, stages, options)
             if program is not None and len(motion) <= program.inputs.derivatives + 1:
                 found = self._trusted(program, motion, guess, options)
                 if found is not None:
-                    there = self._situation(base, found[3][0, equations.joints], wrenches, wrench_rates, world_wrenches)
-                    return _Sample(use, structure, stages, found[3], there, None if structure.spare else ())
-        length = stages + int(structure.c.max(initial=0)) + 3
-        Y = np.zeros((length, equations.size))
+                    pose = found[3][0, equations.joints]
+                    there = self._samples.situation(base, pose, wrenches, wrench_rates, world_wrenches)
+                    return Sample(use, structure, stages, found[3], there, None if structure.spare else ())
+        given = {name: value for name, value in options.items() if name in ("base_acceleration", "base_jerk", "base_rates")}
         pose = self._closed(motion[0], guess)
-        Y[0, equations.joints] = pose
-        places, known = self._inputs(use)
-        roles = structure.roles
-        for k, array in enumerate(motion[1:length], start=1):
-            Y[k, places] = np.where(known > k, array, 0.0)
-        situation = self._situation(base, pose, wrenches, wrench_rates, world_wrenches)
-        if base is not None:
-            if not self.roles.wheels:  # else the velocity follows
-                Y[1, :6] = base.velocity
-            if use in (CARRIED, MEASURED[CARRIED]):
-                rates = base_rates_of(base, base_acceleration, base_jerk) if base_rates is None else base_rates
-                needed = structure.order_for(stages) - 1
-                if len(rates) < needed:
-                    raise InputError(f"{len(rates)} rates of the base's velocity are given; {needed} decide the result for "
-                                     f"robot '{self.name}', whose elastic joints ride on the base: give base_rates "
-                                     f"({needed}, 6)")
-                Y[2:2 + len(rates), :6] = rates[:length - 2]
-        undecided = [name for name in roles.state if name.startswith("motor of ")]
-        motors = (q_motor, qd_motor, qdd_motor, qddd_motor)
-        if qdd_motor is not None and any(value is None for value in motors):
-            raise InputError("qdd_motor is given; the measured motion of motors also needs q_motor, qd_motor and qddd_motor")
-        for k, value in enumerate(motors if qdd_motor is not None else motors[:2]):
-            if value is None and undecided:
-                raise InputError(f"the position of {some(sorted(undecided))} does not follow from the motion of the joints: "
-                                 "its rotor pushes on links of a free base: give q_motor and qd_motor, a column for each of "
-                                 f"{some(self.elastic_joints)}")
-            if value is not None and qdd_motor is None and not undecided:
-                raise InputError("q_motor and qd_motor are given, but the motion of motors follows from that of the joints: "
-                                 "leave them out, or give qdd_motor and qddd_motor too where the motors are measured")
-            if value is not None:
-                Y[k, equations.joints.stop:len(equations.coordinates)] = value
-        if tau is not None:
-            by_name = dict(zip(self.joint_names, tau, strict=True))
-            Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
-        Y, open_ = solver.solve(Y, situation, stages)
-        return _Sample(use, structure, stages, Y, situation, open_)
-
-    def _inputs(self, use: str) -> tuple[Array, Array]:
-        """Of each column: its coordinate, and how many derivatives are inputs, from order 0."""
-        if use not in self._known:
-            roles, names = self.structure(use).roles, self._equations(use).coordinates
-            known = [np.inf if name in roles.given else 2.0 if name in roles.state else 1.0 for name in self.joint_names]
-            self._known[use] = np.array([names.index(name) for name in self.joint_names], dtype=int), np.array(known)
-        return self._known[use]
-
-    def _situation(self, base: BaseState | None, pose: Array, wrenches: Wrenches | None, wrench_rates: Wrenches | None,
-                   world_wrenches: Wrenches | None) -> Situation:
-        found = Situation() if base is None else Situation(base.rotation, base.position)
-        if self.roles.contacts:
-            found.anchors = contact_poses(self._equations(INVERSE), base_poses(self.model, pose, Pose(found.R, found.p)))
-        if wrenches or wrench_rates:
-            loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
-            blocks = [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates or {})]
-            found.wrenches = {link: np.array([block[6 * k:6 * k + 6] for block in blocks]) for k, link in enumerate(loaded)}
-        for link, six in validation.world_blocks(self.model, world_wrenches).items():
-            frame = self.model.frame(link)
-            found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
-        return found
+        there = self._samples.situation(options["base"], pose, options["wrenches"], options["wrench_rates"],
+                                        options["world_wrenches"])
+        return self._samples.solve(use, stages, motion, pose, there, base=options["base"], tau=tau,
+                                   motors=[options[name] for name in MOTORS], **given)
 
     def torques(self, found: Solution, orders: int = 2) -> list[Array]:
         """Return torques and torque rates (n,) of a solution of `solve`, as torque_and_rate gives them; orders: how many of
         both.
         """
-        return [self._torques(found, order) for order in range(orders)]
+        return [self._samples.torques(found, order) for order in range(orders)]
 
     def constraint_wrenches(self, found: Solution, base: BaseState | None = None) -> dict[str, ConstraintWrench]:
         """Return the wrench of each cut joint, contact and wheel of a solution, by its name.
@@ -669,22 +592,6 @@ class GeneralRobot:
         name, own = next((name, own) for name, own in self.tree.model.frames.items() if own.link == link)
         turn = own.R.T @ R
         return ConstraintWrench(name, own.R.T @ (P - own.P), np.concatenate((turn @ six[:3], turn @ six[3:])))
-
-    def _torques(self, found: Solution, order: int) -> Array:
-        """(n,), of motors and springs."""
-        springs = {self.tree.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
-        elastic = self.elastic_joints
-        values = []
-        for name in self.joint_names:
-            if name in self.roles.actuated:
-                values.append(found.efforts[f"motor of {name}" if name in elastic else name][order])
-            elif name in springs:
-                x, spring = found.positions[name], springs[name]
-                deflection = x[order] - (spring.rest if order == 0 else 0.0)
-                values.append(-spring.stiffness * deflection - spring.damping * x[order + 1])
-            else:
-                values.append(0.0)
-        return np.array(values)
 
     # ------------------------------------------------------------------ forward dynamics
 
@@ -736,7 +643,7 @@ class GeneralRobot:
     def _reduced(self) -> ReducedEquations:
         if self._reduced_equations is None:
             follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
-            self._reduced_equations = ReducedEquations(self._solver(INVERSE), follows)
+            self._reduced_equations = ReducedEquations(self._samples.solver(INVERSE), follows)
         return self._reduced_equations
 
     def mass_matrix(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
@@ -810,7 +717,7 @@ class GeneralRobot:
             stored = sum(0.5 * spring.stiffness * (x[b + spring.coordinate] - spring.rest)**2 for spring in self.roles.springs)
             for k, motor in enumerate(motor for motor in self.roles.motors if motor.stiffness < np.inf):
                 stored += 0.5 * motor.stiffness * (x[b + self.model.n + k] - x[b + motor.coordinate])**2
-            return np.array([0.5 * v @ self._solver(INVERSE).mass_matrix(x) @ v, stored - weight])
+            return np.array([0.5 * v @ self._samples.solver(INVERSE).mass_matrix(x) @ v, stored - weight])
 
         both = self._each(of, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
         return Energy(both[..., 0], both[..., 1])
@@ -923,7 +830,7 @@ class GeneralRobot:
     def _tables(self, stages: int, motion: Sequence[ArrayLike], **options: Any) -> tuple[Array, ...]:
         count = self.order + stages - 1
 
-        def of(sample: _Sample) -> Array:
+        def of(sample: Sample) -> Array:
             return self._derivatives(sample.use).tables(sample.Y, sample.situation, count, stages)
 
         tables = self._solved(stages, motion, result=of, **options)
@@ -947,7 +854,7 @@ class GeneralRobot:
         motion = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
         stages = 2 if len(motion) > self.order else 1
 
-        def of(sample: _Sample) -> Array:
+        def of(sample: Sample) -> Array:
             if sample.open_multipliers:
                 raise InputError(f"constraints of robot '{self.name}' hold more than the motion needs and leave "
                                  f"{some(sample.open_multipliers)} open: what the joints transmit depends on how elastic the "
@@ -975,7 +882,8 @@ class GeneralRobot:
                     efforts[0, row, equations.parts["tau"].start + equations.actuated.index(motor)] = 1.0
                 elif name in springs:
                     efforts[:, row, equations.coordinates.index(name)] = -springs[name].stiffness, -springs[name].damping
-            self._slopes[use] = SolutionDerivatives(self._solver(use), self._inputs(use), tuple(independent), efforts)
+            self._slopes[use] = SolutionDerivatives(self._samples.solver(use), self._samples.inputs(use), tuple(independent),
+                                                    efforts)
         return self._slopes[use]
 
     def _of_links(self, G: Array) -> Array:
@@ -996,27 +904,7 @@ class GeneralRobot:
         return self.has_moving_base and (self.carried or moved or bool(self.roles.contacts))
 
     def _equations(self, use: str) -> EquationsOfMotion:
-        return self._solver(use).equations
-
-    def _solver(self, use: str) -> Solver:
-        if use not in self._solvers:
-            carried, measured = use in (CARRIED, MEASURED[CARRIED]), use in MEASURED.values()
-            equations = self.roles.equations(self.model, self.tree.gravity_vector, carried, measured)
-            joints, state = self.roles, [*self.roles.state]
-            given, placed = list(joints.given), list(BASE if joints.wheels else ())
-            if measured:
-                given += [f"motor of {name}" for name in equations.elastic_joints]
-            if carried:
-                given += BASE
-            elif self.model.base == "floating" and not placed:
-                state += BASE
-            if use == FORWARD:
-                state += [*given, *(f"motor of {name}" for name in equations.elastic_joints)]
-                given = []
-            roles = Roles.of(given, state, placed, joints.follows, use == FORWARD)
-            poses = self._closure.trials if self._closure else None
-            self._solvers[use] = Solver(equations, decided(equations, roles, self.roles.where, poses), self.tree.backend)
-        return self._solvers[use]
+        return self._samples.solver(use).equations
 
     def _state_of(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: ArrayLike | None,
                   motors: Sequence[Any] = (None, None), loads: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
@@ -1034,7 +922,7 @@ class GeneralRobot:
             v[equations.joints.stop + k] = v[place[name]] if motors[1] is None else motors[1][k]
         if self.has_moving_base:
             v[:6] = given(base).velocity
-        situation = self._situation(given(base) if self.has_moving_base else None, pose, loads[0], None, loads[1])
+        situation = self._samples.situation(given(base) if self.has_moving_base else None, pose, loads[0], None, loads[1])
         return x, self._reduced.velocities(self._reduced.projection(x, situation), v), situation
 
     def _each(self, function: Callable[[Array, Array, Situation], Array], q: ArrayLike, qd: ArrayLike | None = None, *,

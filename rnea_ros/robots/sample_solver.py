@@ -1,0 +1,175 @@
+"""Solution of one sample of a robot by the stages of solution.py, for each use of its equations.
+
+Uses: inverse dynamics; the same with the motion of the base given ("carried"); both with the measured motion of motors behind
+springs; forward dynamics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..algebra.arrays import Array
+from ..algorithms.equations import BASE
+from ..algorithms.kinematics import Pose, base_poses
+from ..errors import InputError, some
+from ..model.tree import Model
+from .closure.loop_closure import LoopClosure
+from .inputs import validation
+from .inputs.base_state import BaseState
+from .inputs.combined_motion import base_rates_of
+from .inputs.validation import Wrenches
+from .robot import Robot
+from .roles import DeclaredRoles
+from .solution import Situation, Solution, Solver, named
+from .structure import Roles, Structure, contact_poses, decided
+
+INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
+MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # the same with motors behind springs given
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Solved sample: all derivatives Y (orders, size) of solution.py, and the inputs that decide them."""
+
+    use: str
+    structure: Structure
+    stages: int
+    Y: Array
+    situation: Situation
+    open_multipliers: tuple[str, ...] | None  # None where they were not asked for
+
+    @property
+    def pose(self) -> Array:
+        """Positions of all joints of the tree."""
+        return self.Y[0, self.structure.equations.joints]
+
+    def named(self) -> Solution:
+        """Return the solution by name; without multipliers if the program left those out that others imply."""
+        found = named(self.structure, self.Y, self.stages, self.open_multipliers or ())
+        return found if self.open_multipliers is not None else replace(found, multipliers={})
+
+
+class SampleSolver:
+    """Equations of one robot for each use, and their solution at one sample.
+
+    robot : name, for messages; model: of the tree with payloads and rotors; names: joints in the columns of q
+    """
+
+    def __init__(self, robot: str, roles: DeclaredRoles, tree: Robot, model: Model, names: Sequence[str],
+                 closure: LoopClosure | None):
+        self._robot, self._roles, self._tree, self._model = robot, roles, tree, model
+        self._names, self._closure = tuple(names), closure
+        self._solvers: dict[str, Solver] = {}
+        self._known: dict[str, tuple[Array, Array]] = {}
+
+    def solver(self, use: str) -> Solver:
+        """Return the equations for a use, with their structure."""
+        if use not in self._solvers:
+            carried, measured = use in (CARRIED, MEASURED[CARRIED]), use in MEASURED.values()
+            equations = self._roles.equations(self._model, self._tree.gravity_vector, carried, measured)
+            joints, state = self._roles, [*self._roles.state]
+            given, placed = list(joints.given), list(BASE if joints.wheels else ())
+            if measured:
+                given += [f"motor of {name}" for name in equations.elastic_joints]
+            if carried:
+                given += BASE
+            elif self._model.base == "floating" and not placed:
+                state += BASE
+            if use == FORWARD:
+                state += [*given, *(f"motor of {name}" for name in equations.elastic_joints)]
+                given = []
+            roles = Roles.of(given, state, placed, joints.follows, use == FORWARD)
+            poses = self._closure.trials if self._closure else None
+            self._solvers[use] = Solver(equations, decided(equations, roles, self._roles.where, poses), self._tree.backend)
+        return self._solvers[use]
+
+    def inputs(self, use: str) -> tuple[Array, Array]:
+        """Return the coordinate of each column, and how many of its derivatives are inputs, from order 0."""
+        if use not in self._known:
+            roles, names = self.solver(use).structure.roles, self.solver(use).equations.coordinates
+            known = [np.inf if name in roles.given else 2.0 if name in roles.state else 1.0 for name in self._names]
+            self._known[use] = np.array([names.index(name) for name in self._names], dtype=int), np.array(known)
+        return self._known[use]
+
+    def situation(self, base: BaseState | None, pose: Array, wrenches: Wrenches | None, wrench_rates: Wrenches | None,
+                  world_wrenches: Wrenches | None) -> Situation:
+        """Return pose of the base, contacts and loads of a sample whose joints are at `pose` (tree.n,)."""
+        found = Situation() if base is None else Situation(base.rotation, base.position)
+        if self._roles.contacts:
+            poses = base_poses(self._model, pose, Pose(found.R, found.p))
+            found.anchors = contact_poses(self.solver(INVERSE).equations, poses)
+        if wrenches or wrench_rates:
+            loaded = validation.loaded_links(self._model, wrenches, wrench_rates)
+            blocks = [validation.wrench_block(self._model, loaded, given or {}) for given in (wrenches, wrench_rates or {})]
+            found.wrenches = {link: np.array([block[6 * k:6 * k + 6] for block in blocks]) for k, link in enumerate(loaded)}
+        for link, six in validation.world_blocks(self._model, world_wrenches).items():
+            frame = self._model.frame(link)
+            found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
+        return found
+
+    def solve(self, use: str, stages: int, motion: Sequence[Array], pose: Array, situation: Situation, *,
+              base: BaseState | None, base_acceleration: Array | None, base_jerk: Array | None, base_rates: Array | None,
+              tau: Array | None, motors: Sequence[Array | None]) -> Sample:
+        """Return the solution of one sample.
+
+        pose   : (tree.n,) positions of all joints, loops closed; motors: q_motor, qd_motor, qdd_motor, qddd_motor
+        tau    : (n,) efforts for forward dynamics; other arguments as of GeneralRobot.solve
+        """
+        solver = self.solver(use)
+        equations, structure = solver.equations, solver.structure
+        length = stages + int(structure.c.max(initial=0)) + 3
+        Y = np.zeros((length, equations.size))
+        Y[0, equations.joints] = pose
+        places, known = self.inputs(use)
+        roles = structure.roles
+        for k, array in enumerate(motion[1:length], start=1):
+            Y[k, places] = np.where(known > k, array, 0.0)
+        if base is not None:
+            if not self._roles.wheels:  # else the velocity follows
+                Y[1, :6] = base.velocity
+            if use in (CARRIED, MEASURED[CARRIED]):
+                rates = base_rates_of(base, base_acceleration, base_jerk) if base_rates is None else base_rates
+                needed = structure.order_for(stages) - 1
+                if len(rates) < needed:
+                    raise InputError(f"{len(rates)} rates of the base's velocity are given; {needed} decide the result for "
+                                     f"robot '{self._robot}', whose elastic joints ride on the base: give base_rates "
+                                     f"({needed}, 6)")
+                Y[2:2 + len(rates), :6] = rates[:length - 2]
+        undecided = [name for name in roles.state if name.startswith("motor of ")]
+        qdd_motor = motors[2]
+        if qdd_motor is not None and any(value is None for value in motors):
+            raise InputError("qdd_motor is given; the measured motion of motors also needs q_motor, qd_motor and qddd_motor")
+        for k, value in enumerate(motors if qdd_motor is not None else motors[:2]):
+            if value is None and undecided:
+                raise InputError(f"the position of {some(sorted(undecided))} does not follow from the motion of the joints: "
+                                 "its rotor pushes on links of a free base: give q_motor and qd_motor, a column for each of "
+                                 f"{some(equations.elastic_joints)}")
+            if value is not None and qdd_motor is None and not undecided:
+                raise InputError("q_motor and qd_motor are given, but the motion of motors follows from that of the joints: "
+                                 "leave them out, or give qdd_motor and qddd_motor too where the motors are measured")
+            if value is not None:
+                Y[k, equations.joints.stop:len(equations.coordinates)] = value
+        if tau is not None:
+            by_name = dict(zip(self._names, tau, strict=True))
+            Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
+        Y, open_ = solver.solve(Y, situation, stages)
+        return Sample(use, structure, stages, Y, situation, open_)
+
+    def torques(self, found: Solution, order: int) -> Array:
+        """Return the efforts (n,) of motors and springs, or their rates of an order."""
+        springs = {self._tree.joint_names[spring.coordinate]: spring for spring in self._roles.springs}
+        elastic = self.solver(INVERSE).equations.elastic_joints
+        values = []
+        for name in self._names:
+            if name in self._roles.actuated:
+                values.append(found.efforts[f"motor of {name}" if name in elastic else name][order])
+            elif name in springs:
+                x, spring = found.positions[name], springs[name]
+                deflection = x[order] - (spring.rest if order == 0 else 0.0)
+                values.append(-spring.stiffness * deflection - spring.damping * x[order + 1])
+            else:
+                values.append(0.0)
+        return np.array(values)
