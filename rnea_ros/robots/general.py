@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from ..algorithms.closed_loops import HELD
-from ..algorithms.equations import BASE, DIRECTIONS, EquationsOfMotion
+from ..algorithms.equations import BASE, EquationsOfMotion
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some, summary
 from ..model import drive_limits
@@ -43,7 +42,7 @@ from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
 from .sample_solver import CARRIED, FORWARD, INVERSE, MEASURED, Sample, SampleSolver
-from .solution import Situation, Solution
+from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches
 from .structure import Structure
 
 FEW = 16  # samples that the program is given at once while it may be in doubt
@@ -57,19 +56,6 @@ DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "
 def _names(load: Any) -> tuple[str, ...]:
     """Names of the loaded links."""
     return () if load is None else tuple(loads(load))
-
-
-class ConstraintWrench(NamedTuple):
-    """Wrench BY a constraint ON a link of the URDF.
-
-    link   : the URDF link; of a cut joint, that of its second frame, while the other link gets the opposite wrench
-    point  : (3,) in the frame of the link [m]
-    wrench : (6,) force and moment about the point, along the axes of the link [N, N m]
-    """
-
-    link: str
-    point: Array
-    wrench: Array
 
 
 class GeneralRobot:
@@ -571,27 +557,9 @@ class GeneralRobot:
 
         base: pose of a moving base, which decides where wheels touch the plane z = 0
         """
-        equations, wrenches = self._equations(INVERSE), {}
-        for cut in equations.cuts:
-            six = np.zeros(6)
-            for k in HELD[cut.type]:
-                six[k] = found.multipliers[f"{cut.name}[{k}]"][0]
-            wrenches[cut.name] = self._on_urdf_link(cut.second.link, cut.second.R, cut.second.P, six)
-        if equations.wheels:
-            q = np.array([found.positions[name][0] for name in self.tree.joint_names])
-            R = given(base).rotation
-            for wheel in equations.wheels:
-                point, directions = equations.touch(wheel, R @ base_poses(self.model, q)[wheel.link].R)
-                force = sum(found.multipliers[f"{wheel.name}[{way}]"][0] * directions[DIRECTIONS.index(way)]
-                            for way in wheel.holds)
-                wrenches[wheel.name] = self._on_urdf_link(wheel.link, np.eye(3), point, np.concatenate((force, np.zeros(3))))
-        return wrenches
-
-    def _on_urdf_link(self, link: int, R: Array, P: Array, six: Array) -> ConstraintWrench:
-        """A wrench along the axes R about P in a link's frame, in the frame of a URDF link fixed to it."""
-        name, own = next((name, own) for name, own in self.tree.model.frames.items() if own.link == link)
-        turn = own.R.T @ R
-        return ConstraintWrench(name, own.R.T @ (P - own.P), np.concatenate((turn @ six[:3], turn @ six[3:])))
+        poses = base_poses(self.model, np.array([found.positions[name][0] for name in self.tree.joint_names]))
+        rotation = given(base).rotation if self.roles.wheels else np.eye(3)
+        return constraint_wrenches(self._equations(INVERSE), found, self.tree.model.frames, rotation, poses)
 
     # ------------------------------------------------------------------ forward dynamics
 
@@ -709,17 +677,7 @@ class GeneralRobot:
 
         Without q_motor and qd_motor the springs of elastic joints are relaxed and their motors turn with the joints.
         """
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            g = self.tree.gravity_vector
-            poses = base_poses(self.model, x[self._equations(INVERSE).joints], Pose(situation.R, situation.p))
-            weight = sum(g @ (link.m * pose.p + pose.R @ link.ms) for link, pose in zip(self.model.links, poses, strict=True))
-            b = self._equations(INVERSE).base
-            stored = sum(0.5 * spring.stiffness * (x[b + spring.coordinate] - spring.rest)**2 for spring in self.roles.springs)
-            for k, motor in enumerate(motor for motor in self.roles.motors if motor.stiffness < np.inf):
-                stored += 0.5 * motor.stiffness * (x[b + self.model.n + k] - x[b + motor.coordinate])**2
-            return np.array([0.5 * v @ self._samples.solver(INVERSE).mass_matrix(x) @ v, stored - weight])
-
-        both = self._each(of, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
+        both = self._each(self._samples.energy, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
         return Energy(both[..., 0], both[..., 1])
 
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
@@ -872,18 +830,9 @@ class GeneralRobot:
 
     def _derivatives(self, use: str) -> SolutionDerivatives:
         if use not in self._slopes:
-            equations, closure = self._equations(use), self._closure
-            independent = range(self.tree.n) if closure is None else map(self.tree.joint_names.index, closure.active_joints)
-            efforts = np.zeros((2, self.n, equations.size))
-            springs = {equations.model.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
-            for row, name in enumerate(self.joint_names):
-                motor = f"motor of {name}" if name in equations.elastic_joints else name
-                if motor in equations.actuated:
-                    efforts[0, row, equations.parts["tau"].start + equations.actuated.index(motor)] = 1.0
-                elif name in springs:
-                    efforts[:, row, equations.coordinates.index(name)] = -springs[name].stiffness, -springs[name].damping
+            independent = range(self.tree.n) if self._closure is None else self._closure.active
             self._slopes[use] = SolutionDerivatives(self._samples.solver(use), self._samples.inputs(use), tuple(independent),
-                                                    efforts)
+                                                    self._samples.torque_rows(use))
         return self._slopes[use]
 
     def _of_links(self, G: Array) -> Array:

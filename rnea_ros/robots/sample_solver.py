@@ -173,3 +173,29 @@ class SampleSolver:
             else:
                 values.append(0.0)
         return np.array(values)
+
+    def energy(self, x: Array, v: Array, situation: Situation) -> Array:
+        """Return kinetic energy, and potential energy of gravity and springs [J], at positions and velocities of all
+        coordinates.
+        """
+        solver, model, g = self.solver(INVERSE), self._model, self._tree.gravity_vector
+        b = solver.equations.base
+        poses = base_poses(model, x[solver.equations.joints], Pose(situation.R, situation.p))
+        weight = sum(g @ (link.m * pose.p + pose.R @ link.ms) for link, pose in zip(model.links, poses, strict=True))
+        stored = sum(0.5 * spring.stiffness * (x[b + spring.coordinate] - spring.rest)**2 for spring in self._roles.springs)
+        for k, motor in enumerate(motor for motor in self._roles.motors if motor.stiffness < np.inf):
+            stored += 0.5 * motor.stiffness * (x[b + model.n + k] - x[b + motor.coordinate])**2
+        return np.array([0.5 * v @ solver.mass_matrix(x) @ v, stored - weight])
+
+    def torque_rows(self, use: str) -> Array:
+        """Return E (2, n, unknowns): torques are E[0] y + E[1] y' of the unknowns y and their rates, less what is constant."""
+        equations = self.solver(use).equations
+        springs = {equations.model.joint_names[spring.coordinate]: spring for spring in self._roles.springs}
+        found = np.zeros((2, len(self._names), equations.size))
+        for row, name in enumerate(self._names):
+            motor = f"motor of {name}" if name in equations.elastic_joints else name
+            if motor in equations.actuated:
+                found[0, row, equations.parts["tau"].start + equations.actuated.index(motor)] = 1.0
+            elif name in springs:
+                found[:, row, equations.coordinates.index(name)] = -springs[name].stiffness, -springs[name].damping
+        return found

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..algebra.taylor import derivative, jets
-from ..algorithms.equations import EquationsOfMotion, Rates, pose_series
+from ..algorithms.closed_loops import HELD
+from ..algorithms.equations import DIRECTIONS, EquationsOfMotion, Rates, pose_series
+from ..algorithms.kinematics import Pose
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, some
+from ..model.tree import Frame
 from .inputs.validation import too_large
 from .structure import Structure
 
@@ -49,6 +52,19 @@ class Solution:
     open_multipliers: tuple[str, ...] = ()
 
 
+class ConstraintWrench(NamedTuple):
+    """Wrench BY a constraint ON a link of the URDF.
+
+    link   : the URDF link; of a cut joint, that of its second frame, while the other link gets the opposite wrench
+    point  : (3,) in the frame of the link [m]
+    wrench : (6,) force and moment about the point, along the axes of the link [N, N m]
+    """
+
+    link: str
+    point: np.ndarray
+    wrench: np.ndarray
+
+
 def named(structure: Structure, Y: np.ndarray, stages: int, open_: tuple[str, ...]) -> Solution:
     """Return the solution by name from the derivatives Y (orders, size) of all unknowns and given coordinates."""
     equations = structure.equations
@@ -62,6 +78,31 @@ def named(structure: Structure, Y: np.ndarray, stages: int, open_: tuple[str, ..
                     {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)},
                     {name: Y[:orders.get(parts["lambda"].start + k, stages), parts["lambda"].start + k]
                      for k, name in enumerate(equations.constraints[:m])}, open_)
+
+
+def constraint_wrenches(equations: EquationsOfMotion, found: Solution, frames: Mapping[str, Frame], rotation: np.ndarray,
+                        poses: Sequence[Pose]) -> dict[str, ConstraintWrench]:
+    """Return the wrench of each cut joint, contact and wheel of a solution, by its name.
+
+    frames: of the links of the URDF; rotation (3, 3) of the base, which decides where wheels touch the plane z = 0; poses: of
+    the links in the base's frame
+    """
+    def on_urdf_link(link: int, R: np.ndarray, P: np.ndarray, six: np.ndarray) -> ConstraintWrench:
+        name, own = next((name, own) for name, own in frames.items() if own.link == link)
+        turn = own.R.T @ R
+        return ConstraintWrench(name, own.R.T @ (P - own.P), np.concatenate((turn @ six[:3], turn @ six[3:])))
+
+    wrenches = {}
+    for cut in equations.cuts:
+        six = np.zeros(6)
+        for k in HELD[cut.type]:
+            six[k] = found.multipliers[f"{cut.name}[{k}]"][0]
+        wrenches[cut.name] = on_urdf_link(cut.second.link, cut.second.R, cut.second.P, six)
+    for wheel in equations.wheels:
+        point, directions = equations.touch(wheel, rotation @ poses[wheel.link].R)
+        force = sum(found.multipliers[f"{wheel.name}[{way}]"][0] * directions[DIRECTIONS.index(way)] for way in wheel.holds)
+        wrenches[wheel.name] = on_urdf_link(wheel.link, np.eye(3), point, np.concatenate((force, np.zeros(3))))
+    return wrenches
 
 
 @dataclass

@@ -27,10 +27,9 @@ from rnea_ros.nodes.dynamics.marks.body import Body, carried, held
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.robots import kinds
-from rnea_ros.robots.general import ConstraintWrench
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from rnea_ros.robots.robot import Dynamics
-from rnea_ros.robots.solution import Solution
+from rnea_ros.robots.solution import ConstraintWrench, Solution
 
 HIGHEST = len(FIELDS) + 1  # order of the highest derivative of position in JointMotion
 BASE_RATES = 2  # derivatives of a base's velocity in BaseState

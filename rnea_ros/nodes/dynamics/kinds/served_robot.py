@@ -18,8 +18,8 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.marks.body import Body
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.robots import kinds
-from rnea_ros.robots.general import ConstraintWrench
 from rnea_ros.robots.robot import Dynamics
+from rnea_ros.robots.solution import ConstraintWrench
 
 Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
 Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the first tree's joints: wrenches, wrench_rates

@@ -12,7 +12,7 @@ from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.model.tree import Frame, Model
 from rnea_ros.nodes.dynamics.marks.arrows import WrenchMark
 from rnea_ros.nodes.dynamics.marks.shapes import GREEN, SKY, VERMILLION, colour, marker
-from rnea_ros.robots.general import ConstraintWrench
+from rnea_ros.robots.solution import ConstraintWrench
 
 ENDS = ((SKY, 0.12), (VERMILLION, 0.09))  # of the first and the second frame: colour, share of the size
 

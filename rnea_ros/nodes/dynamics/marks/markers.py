@@ -24,7 +24,7 @@ from rnea_ros.nodes.dynamics.marks.loops import ConstraintMarks, cut_marks
 from rnea_ros.nodes.dynamics.marks.shapes import VERMILLION
 from rnea_ros.nodes.dynamics.marks.sizes import MOST, reach
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.robots.general import ConstraintWrench
+from rnea_ros.robots.solution import ConstraintWrench
 
 KEPT = Duration(sec=3)  # of what is sent now and then
 
