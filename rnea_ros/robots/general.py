@@ -791,7 +791,7 @@ class GeneralRobot:
         def of(sample: Sample) -> Array:
             return self._derivatives(sample.use).tables(sample.Y, sample.situation, count, stages)
 
-        tables = self._solved(stages, motion, result=of, **options)
+        tables = self._solved(stages, motion, result=of, multipliers=False, **options)  # any that solve the equations will do
         if isinstance(tables, list):
             tables = np.swapaxes(np.array(tables).reshape(len(tables), count, self.n, self.n), 0, 1)
         found = [*tables]

@@ -73,7 +73,7 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
     if isinstance(robot, ParallelRobot):
         calls["tracker"] = lambda: robot.tracker().follow(q, *motion[1:4])
     if isinstance(robot, GeneralRobot) and robot.loops:
-        calls["motion"] = lambda: robot.motion(*motion[:4])
+        calls |= {"motion": lambda: robot.motion(*motion[:4]), "close": robot.closure.compile}
     if kinds.has_moving_base(robot):
         carried: Any = {**state, "base_rates": np.zeros((robot.order, 6))}
         calls["prescribed_base"] = (lambda: robot.torque_and_rate(*motion, **carried)) if isinstance(

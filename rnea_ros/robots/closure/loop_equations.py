@@ -107,6 +107,11 @@ class LoopEquations(FollowingEquations):
             values, J = self._gaps(q)
         return values, J
 
+    def compile(self) -> None:
+        """Compile the gaps now, not after EVALUATIONS of them."""
+        self._evaluations = EVALUATIONS
+        self.gaps(self.loops.start)
+
     def step(self, q: np.ndarray, direction: np.ndarray) -> Step:
         """Of the passive joints, while the active ones go along `direction`."""
         return (self._at_once and self._quick_step(q, direction)) or self.careful_step(q, direction, self.passive)
