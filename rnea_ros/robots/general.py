@@ -452,14 +452,16 @@ class GeneralRobot:
                 return found
         return None
 
-    def _program(self, use: str, stages: int, options: Mapping[str, Any]) -> Program | None:
+    def _program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> Program | None:
         """The compiled program for these options, None where elimination does not fit or the options do not."""
         structure, rates = self.structure(use), options.get("base_rates")
         few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else np.shape(rates)[-2])
         if stages > 2 or structure.massless or (few and few < structure.order_for(stages) - 1):
             return None
-        inputs = Inputs(use, max(3, structure.order), 0 if rates is None else structure.order - 1,
-                        *(_names(options.get(name)) for name in ("wrenches", "wrench_rates", "world_wrenches")))
+        wrenches, wrench_rates, world_wrenches = (_names(options.get(name)) for name in
+                                                  ("wrenches", "wrench_rates", "world_wrenches"))
+        inputs = Inputs(use, max(3, structure.order), 0 if rates is None else structure.order - 1, wrenches, wrench_rates,
+                        world_wrenches, tangent)
         program = self._program_of(inputs)
         motors = tuple(name for name in MOTORS if options.get(name) is not None)
         return program if program is not None and program.motors == motors else None
@@ -787,14 +789,22 @@ class GeneralRobot:
 
     def _tables(self, stages: int, motion: Sequence[ArrayLike], **options: Any) -> tuple[Array, ...]:
         count = self.order + stages - 1
-
-        def of(sample: Sample) -> Array:
-            return self._derivatives(sample.use).tables(sample.Y, sample.situation, count, stages)
-
-        tables = self._solved(stages, motion, result=of, multipliers=False, **options)  # any that solve the equations will do
-        if isinstance(tables, list):
-            tables = np.swapaxes(np.array(tables).reshape(len(tables), count, self.n, self.n), 0, 1)
-        found = [*tables]
+        guess = options.pop("guess")
+        use, arrays, near, samples, sampled_at = self._checked(stages, motion, guess, dict(options))
+        program = self._program(use, stages, options, tangent=stages)
+        tables = np.full((1 if samples is None else samples, count, self.n, self.n), np.nan)
+        poses: Array | None = None
+        if program is not None and samples != 0:
+            poses = np.broadcast_to(self.close(arrays[0], guess=near), (len(tables), self.tree.n))
+            tables[:] = program.tables(program.rows(program.blocks(arrays, poses, **options), len(tables)), count)
+        for k in np.flatnonzero(np.isnan(tables).any(axis=(1, 2, 3))).tolist():
+            sample = [array[k] if array.ndim == 2 else array for array in arrays]
+            with validation.at_sample(k):
+                solved = self._sample(use, stages, sample, near if poses is None else poses[k], multipliers=False,
+                                      **sampled_at(k))  # any multipliers that solve the equations will do
+                tables[k] = self._derivatives(use).tables(solved.Y, solved.situation, count, stages)
+            near = solved.pose
+        found = [*(tables[0] if samples is None else np.swapaxes(tables, 0, 1))]
         kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((self.order, stages))
         return tuple(found) if kind is None else kind(*found)
 

@@ -15,7 +15,7 @@ caller takes solution.py, which decides by singular values and names what is wro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from ..codegen import kernel
 from ..codegen.ir.expression import larger
 from .closure.loop_closure import LoopClosure
 from .roles import DeclaredRoles
-from .solution import Situation, stage_rows
+from .solution import Situation, row_changes, stage_rows
 from .structure import Structure, contact_poses
 
 CLOSED = 1e-12  # of the unit of length, or rad: gap that is left at the closed pose
@@ -49,6 +49,7 @@ NO_DOUBT, NO_RATE = np.zeros(1), np.zeros(6)
 GRAVITY = "gravity"  # use: torques that hold still against gravity
 CLOSING = "closing"  # use: positions of all joints on closed loops
 GUESS, DOUBT = "guess", "doubt"  # blocks: positions of all joints of the tree, and the doubt of Newton's steps
+ALONG = "along"  # block: change of q, qd, ...
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Inputs:
     use         : "inverse", "carried" or these with measured motors, see general.py; derivatives: of q
     base_rates  : number of rates of the base's velocity in place of acceleration and jerk; 0: these two are read
     wrenches, wrench_rates, world_wrenches : names of links
+    tangent     : 1 for changes of torques along a change of q, qd, ..., 2 for those of the rates too; 0: torques and rates
     """
 
     use: str
@@ -66,6 +68,7 @@ class Inputs:
     wrenches: tuple[str, ...] = ()
     wrench_rates: tuple[str, ...] = ()
     world_wrenches: tuple[str, ...] = ()
+    tangent: int = 0
 
 
 @dataclass
@@ -107,13 +110,13 @@ class Program:
             self._unused_columns |= {parts["kappa"].start + k for k in spare}
         self._kept = [k for k in range(m) if k not in spare]
         self._stages: dict[int, list[_Level]] = {}
-        for k in range(structure.first_stage, 2) if inputs.use not in (GRAVITY, CLOSING) else ():
+        for k in range(structure.first_stage, inputs.tangent or 2) if inputs.use not in (GRAVITY, CLOSING) else ():
             same = k > structure.first_stage and all(map(np.array_equal, structure.stage(k), structure.stage(k - 1)))
             self._stages[k] = self._stages[k - 1] if same else self._levels(k)
         sizes = self._sizes()
         if closure is not None:
             self._check_closure(closure)
-        step = None if closure is None else (self._step, ALMOST, STEPS)
+        step = None if closure is None or inputs.tangent else (self._step, ALMOST, STEPS)
         self.kernel = kernel.build(self._evaluate, sizes, backend, step, self._recipe())
         self.call = self.kernel.call
 
@@ -129,7 +132,8 @@ class Program:
                     ("base_acceleration", "base_jerk"), 6)
         for load in ("wrenches", "wrench_rates", "world_wrenches"):
             sizes |= {f"{load}{k}": 6 for k, _ in enumerate(getattr(inputs, load))}
-        return sizes | dict.fromkeys(self.motors, len(equations.elastic_joints))
+        sizes |= dict.fromkeys(self.motors, len(equations.elastic_joints))
+        return sizes | ({ALONG: (inputs.derivatives + 1) * len(self.names)} if inputs.tangent else {})
 
     def _recipe(self) -> str:
         """Everything that decides the kernel, in words and numbers."""
@@ -191,6 +195,21 @@ class Program:
         if self.closure is not None and len(good):
             near = good[-1, -1 - size:-1].copy()
         return good[:, :n], good[:, n:2 * n], near
+
+    def tables(self, rows: Array, count: int) -> Array:
+        """Return the partial derivatives of torques, or of rates if `tangent` is 2, by q and count - 1 of its derivatives.
+
+        (samples, count, n, n), a row for each torque; not a number where the program is in doubt. rows: inputs at closed poses
+        """
+        n = len(self.names)
+        along = np.zeros((count * n, (self.inputs.derivatives + 1) * n))
+        np.fill_diagonal(along, 1.0)
+        inputs = np.concatenate((np.repeat(rows, len(along), axis=0), np.tile(along, (len(rows), 1))), axis=1)
+        torques, rates, doubt = (part.reshape(len(rows), count, n, -1) for part in self.kernel(inputs))
+        changes = rates if self.inputs.tangent == 2 else torques
+        good = (doubt[..., 0] <= 1.0).all(axis=(1, 2)) & np.isfinite(changes).all(axis=(1, 2, 3))
+        changes = np.swapaxes(changes, 2, 3)
+        return np.where(good[:, None, None, None], changes, np.nan)
 
     def close(self, rows: Array, near: Array) -> Array:
         """Return the closed poses (samples, joints of the tree) of the leading rows of q that are not in doubt.
@@ -286,7 +305,7 @@ class Program:
         for k, name in zip(closure.active, closure.active_joints, strict=True):
             pose[k] = q[self.names.index(name)]
         held, passive, units = np.array(self._held, dtype=int), closure.passive, closure.units
-        values, solver = self._loop_equations(pose, Factors())
+        values, _, solver = self._loop_equations(pose, Factors())
         gaps = values
         lengths: list[Any] = []
         for _ in range(2):
@@ -299,8 +318,8 @@ class Program:
         contraction = lengths[1] / (lengths[0] + EXACT) * (1.0 / CONTRACTION)
         return [[*pose, larger(doubt[0], larger(lengths[0] * (1.0 / LONGEST), contraction))], [error]]
 
-    def _loop_equations(self, pose: np.ndarray, factors: Factors) -> tuple[Any, Elimination]:
-        """Gaps of all loop equations, and the elimination of the joints that follow, in units."""
+    def _loop_equations(self, pose: np.ndarray, factors: Factors) -> tuple[Any, Any, Elimination]:
+        """Gaps of all loop equations, their Jacobian, and the elimination of the joints that follow, in units."""
         closure = self.closure
         assert closure is not None
         values, J = closed_loops.jacobian(closure.phi, pose)
@@ -310,7 +329,7 @@ class Program:
         blocks = triangular_blocks(pattern)
         if blocks is None:
             raise UnsuitedError("the pattern of the loop equations is singular")
-        return values, Elimination(A, blocks, factors)
+        return values, J, Elimination(A, blocks, factors)
 
     def _closed(self, blocks: Mapping[str, Any]) -> list[Any]:
         """The doubt about the closed pose, and the state to begin the next sample from."""
@@ -348,8 +367,35 @@ class Program:
                 Y[2:2 + len(rates), :6] = rates[:length - 2]
         for k, name in enumerate(self.motors):
             Y[k, equations.joints.stop:len(equations.coordinates)] = blocks[name]
-        self._solve(Y, situation, doubts)
+        dY = self._changes(blocks, pose, doubts, Y) if inputs.tangent else None
+        self._solve(Y, situation, doubts, dY)
+        if dY is not None:
+            return [*self._torques(dY, change=True), [_maximum(doubts)]]
         return [*self._torques(Y), *self._ending(blocks, pose, doubts, Y)]
+
+    def _changes(self, blocks: Mapping[str, Any], pose: np.ndarray, doubts: list[Any], Y: np.ndarray) -> np.ndarray:
+        """Changes of what is given in Y along the block `along`, loops closed: J_f dx_f = -J_i dx_i."""
+        equations, model = self.equations, self.equations.model
+        along = np.reshape(blocks[ALONG], (-1, len(self.names)))
+        moved = np.zeros(model.n).astype(object)
+        if self.closure is None:
+            moved[[place - equations.base for place in self._places]] = along[0]
+        else:
+            closure, factors = self.closure, Factors()
+            moved[closure.active] = along[0][[self.names.index(name) for name in closure.active_joints]]
+            _, J, solver = self._loop_equations(pose, factors)
+            right = _products(J[self._held], moved) / closure.units.equations[self._held]
+            moved[closure.passive] = -solver.solve(right) * closure.units.unknowns[closure.passive]
+            doubts.append(self._largest_gap(pose) * (1.0 / CLOSED))
+            if factors.made:
+                doubts.append(_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS))
+        dY = np.zeros(Y.shape).astype(object)
+        dY[0, equations.joints] = moved
+        for k in range(1, min(len(along), len(dY))):
+            for place, value, known in zip(self._places, along[k], self._known, strict=True):
+                if known > k:
+                    dY[k, place] = value
+        return dY
 
     def _ending(self, blocks: Mapping[str, Any], pose: np.ndarray, doubts: list[Any], Y: Any) -> list[Any]:
         """The outputs after torques and rates."""
@@ -440,8 +486,8 @@ class Program:
         linear = jerk[:3] - cross(w, a[:3]) - cross(wd, v) - cross(w, first[:3])
         return np.array([first, np.concatenate((linear, jerk[3:] - cross(w, wd)))], dtype=object)
 
-    def _solve(self, Y: np.ndarray, situation: Situation, doubts: list[Any]) -> None:
-        """Fill the unknown derivatives in Y, stage by stage; append what the pivots leave to doubt."""
+    def _solve(self, Y: np.ndarray, situation: Situation, doubts: list[Any], dY: np.ndarray | None = None) -> None:
+        """Fill the unknown derivatives in Y, stage by stage, and changes in dY; append what the pivots leave to doubt."""
         structure, matrices = self.structure, _Matrices(self.equations, self.structure, Y, situation)
         factors = Factors()
         solvers: dict[Any, Elimination] = {}
@@ -454,6 +500,10 @@ class Program:
                 orders = {int(j): int(d) for j, d in zip(structure.columns, structure.d, strict=True)}
                 for j, value in zip(level.columns, z, strict=True):
                     Y[k + orders[int(j)], j] = Y[k + orders[int(j)], j] + value
+                if dY is not None:
+                    z = solvers[key].solve(-np.array(matrices.changes(k, level.rows, dY), dtype=object))
+                    for j, value in zip(level.columns, z, strict=True):
+                        dY[k + orders[int(j)], j] = value
         doubts += self._pivots(factors, matrices)
 
     @staticmethod
@@ -474,8 +524,8 @@ class Program:
         assert self.closure is not None
         return _largest(np.array(self.closure.phi(pose), dtype=object) / self.closure.units.equations)
 
-    def _torques(self, Y: np.ndarray) -> list[list[Any]]:
-        """Torques and rates of the joints in the columns of q: of motors and springs."""
+    def _torques(self, Y: np.ndarray, change: bool = False) -> list[list[Any]]:
+        """Torques and rates of the joints in the columns of q, of motors and springs, or their changes."""
         equations, tau = self.equations, self.equations.parts["tau"].start
         springs = {equations.model.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
         found: list[list[Any]] = [[], []]
@@ -487,7 +537,7 @@ class Program:
                     value = Y[order, tau + equations.actuated.index(motor)]
                 elif name in springs:
                     spring = springs[name]
-                    deflection = Y[order, place] - (spring.rest if order == 0 else 0.0)
+                    deflection = Y[order, place] - (spring.rest if order == 0 and not change else 0.0)
                     value = -(deflection * spring.stiffness) - Y[order + 1, place] * spring.damping
                 found[order].append(value)
         return found
@@ -578,6 +628,15 @@ class _Matrices:
         for i in rows[rate].tolist():
             values[i] = _products(self.J[i - n:i - n + 1], self.Y[1, :n])[0]
         return [values[i] for i in rows.tolist()]
+
+    def changes(self, k: int, rows: np.ndarray, dY: np.ndarray) -> list[Any]:
+        """Return the changes of f_i^(k + c_i) along changes dY of all derivatives."""
+        equations, place = self.equations, self.situation
+        anchors: list[tuple[Any, Any]] = []
+        if place.anchors:
+            pose = jets(self.Y[0, equations.joints], dY[0, equations.joints])
+            anchors = contact_poses(equations, base_poses(equations.model, pose, Pose(place.R, place.p)))
+        return list(row_changes(self.structure, k, rows.tolist(), self.Y, dY, replace(place, anchors=anchors)))
 
 
 def _written(value: Any) -> Any:

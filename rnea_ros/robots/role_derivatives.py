@@ -23,7 +23,7 @@ from ..algorithms.kinematics import Pose, base_poses
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from .inputs.validation import results
-from .solution import NOISE, RANK, Situation, Solver, stage_rows
+from .solution import NOISE, RANK, Situation, Solver, constant_series, row_changes
 from .structure import contact_poses
 
 ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
@@ -121,20 +121,14 @@ class SolutionDerivatives:
 
     def _traced(self, k: int, rows: Array, orders: int, situation: Situation) -> Callable[..., Any]:
         equations, structure = self.equations, self.structure
-        n, m = len(equations.coordinates), len(equations.constraints)
         points, lengths = _loads_of(situation)
 
         def evaluate(R: Any, p: Any, Y: Any, dY: Any, moved: Any, **rest: Any) -> list[Any]:
-            series = jets(Y.reshape(orders, equations.size), dY.reshape(orders, equations.size))
             loads = {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()}
             world_loads = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
-            found: dict[int, Any] = {}
-            for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):  # rows whose series have one length
-                here = [int(i) for i in rows if begin <= i < end]
-                anchors = _anchors(rest, moved, int(k + structure.c[here].max(initial=0)))
-                place = Situation(R.reshape(3, 3), p, anchors, loads, world_loads)
-                found |= zip(here, stage_rows(structure, k, here, series, place), strict=True)
-            return [derivative([found[i] for i in rows], 1)]
+            place = Situation(R.reshape(3, 3), p, _anchors(rest, moved), loads, world_loads)
+            before, change = (values.reshape(orders, equations.size) for values in (Y, dY))
+            return [row_changes(structure, k, rows.tolist(), before, change, place)]
 
         return evaluate
 
@@ -152,7 +146,7 @@ class SolutionDerivatives:
             X, pull = x.reshape(orders, n), multipliers.reshape(order + 1, m)
             at = _pose(R, p, X[1:, :6], order) if equations.base else (R, p)
             rates = Rates(*(jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3)))
-            found = equations.transmitted(*at, rates, jets(*pull), _anchors(rest, None, order),
+            found = equations.transmitted(*at, rates, jets(*pull), constant_series(_anchors(rest, None), order),
                                           **_loads(rest, points, lengths, order))
             return [[derivative(np.array(found), k) for k in range(order + 1)]]
 
@@ -225,15 +219,14 @@ def _scale(sizes: Array) -> Array:
     return np.where(sizes <= NOISE * sizes.max(initial=0.0), np.inf, sizes)
 
 
-def _anchors(blocks: Mapping[str, Any], moved: Any, order: int) -> list[tuple[Any, Any]]:
-    """Poses of the contacts as series of this order in time, with their changes as series inside where `moved` has them."""
+def _anchors(blocks: Mapping[str, Any], moved: Any) -> list[tuple[Any, Any]]:
+    """Poses of the contacts, with their changes as series where `moved` has them."""
     found: list[tuple[Any, Any]] = []
     while f"anchor{len(found)}" in blocks:
         values = blocks[f"anchor{len(found)}"]
         if moved is not None:
             values = jets(values, moved[ANCHOR * len(found):ANCHOR * (len(found) + 1)])
-        series = jets(values, *(np.zeros(ANCHOR) for _ in range(order)))
-        found.append((series[:9].reshape(3, 3), series[9:]))
+        found.append((values[:9].reshape(3, 3), values[9:]))
     return found
 
 

@@ -10,7 +10,7 @@ another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -361,6 +361,27 @@ def stage_rows(structure: Structure, k: int, rows: Sequence[int], Y: Any, situat
                                                situation.anchors)
         found |= {i: derivative([values[i - begin]], int(k + structure.c[i]))[0] for i in here}
     return [found[int(i)] for i in rows]
+
+
+def row_changes(structure: Structure, k: int, rows: Sequence[int], Y: Any, dY: Any, situation: Situation) -> np.ndarray:
+    """Return the changes of f_i^(k + c_i) of these rows along changes dY (orders, size), as stage_rows.
+
+    The anchors of the situation may be series whose second coefficients are their changes.
+    """
+    n, m = len(structure.equations.coordinates), len(structure.equations.constraints)
+    series = jets(Y, dY)
+    found: dict[int, Any] = {}
+    for begin, end in ((0, n), (n, n + m), (n + m, len(structure.c))):  # rows whose series in time have one length
+        here = [int(i) for i in rows if begin <= i < end]
+        if here:
+            there = replace(situation, anchors=constant_series(situation.anchors, int(k + structure.c[here].max())))
+            found |= dict(zip(here, stage_rows(structure, k, here, series, there), strict=True))
+    return derivative([found[int(i)] for i in rows], 1)
+
+
+def constant_series(anchors: Sequence[Any], order: int) -> list[Any]:
+    """Return poses that stand still as series in time."""
+    return [tuple(jets(part, *(np.zeros(np.shape(part)) for _ in range(order))) for part in anchor) for anchor in anchors]
 
 
 class _Factor:

@@ -83,6 +83,15 @@ def test_loads_count_in_sensitivities_of_many_samples():
         assert deviation(table[1], alone) < 1e-9
 
 
+@pytest.mark.parametrize("name", ["given base, loop, spring", "elastic joint, given base"])
+def test_tables_without_the_compiled_program_are_the_same(name, monkeypatch):
+    robot, _, motion, state = case(name, 1)
+    compiled = robot.rate_sensitivities(*motion, **state)
+    monkeypatch.setattr(GeneralRobot, "_program", lambda *given, **options: None)
+    for table, other in zip(compiled, robot.rate_sensitivities(*motion, **state), strict=True):
+        assert deviation(table, other) < 1e-10
+
+
 @pytest.mark.parametrize(("robot_file", "urdf"), [("palletiser.robot.yaml", "palletiser.urdf"),
                                                   ("hua_arm.robot.yaml", "hua_arm.urdf")])
 def test_tables_of_one_kind_alone_are_those_of_its_own_class(robot_file, urdf):
