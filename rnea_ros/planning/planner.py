@@ -32,6 +32,7 @@ FINER = 3  # coarse plans that are made finer, at most
 TOO_FAR = 0.02  # beyond a limit, relative: such a plan is none
 COARSE_REFINEMENTS = 4  # first ones, which IPOPT also tries; later ones with a penalty gain little and cost it seconds
 GAIN = 0.1  # of a refinement with a penalty, at least, as a share of the time that smoothing may take
+RESERVE = 0.3  # for the error of the estimated shortest duration, as a share of the time that smoothing may take
 PENALTY = 0.1  # on what is to be smooth while a draft is refined, as a share of the time that smoothing may take
 ALIKE = 1e-5  # relative; between objectives of coarse plans that are one
 DIGITS = 9  # of breaks that windows ask for
@@ -228,7 +229,7 @@ class _Planner:
         return best, excess
 
     def _penalized(self, draft: _Draft, smoothing: Smoothing) -> _Draft | None:
-        """Return a coarse draft, refined with a penalty; its objective is an estimate of the shortest duration."""
+        """Return a coarse draft, refined with a penalty; its objective is a careful estimate of the shortest duration."""
         planner = self._with(replace(smoothing.cost, time=self.problem.cost.time or 1.0))
         planner.smoothing = smoothing
         coarse, _ = self._smoothed(draft, smoothing, draft.curve.duration, between=False)
@@ -238,7 +239,8 @@ class _Planner:
         if solved:
             planner._finished([found])
             cost, T = planner.problem.cost, found.curve.duration
-            found.objective = 2.0 * T - planner._integral(cost, found.curve) / cost.time  # T less the penalty
+            estimate = 2.0 * T - planner._integral(cost, found.curve) / cost.time  # T less the penalty
+            found.objective = estimate * (1.0 - RESERVE * smoothing.tolerance)
         self.iterations += planner.iterations
         return found if solved else None
 
