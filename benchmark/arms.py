@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import Robot, load
-from rnea_ros.sim.quadrupeds import example_urdf
+from rnea_ros.sim.machines import example_urdf
 from support.plant import COULOMB, RANGE, REST, VISCOUS, Motion, Plant, panda
 
 RUBS, NOISE = 0.01, 0.002  # Coulomb friction where none is published, and noise of efforts, by the torque limit

@@ -27,8 +27,7 @@ from rnea_ros.demo.processes import shared
 from rnea_ros.demo.timings.arms import SOURCES, SWING
 from rnea_ros.motion.margin import Doubts, limits_share
 from rnea_ros.motion.retime import Retimed, retime_motion
-from rnea_ros.sim.engine import mujoco
-from rnea_ros.sim.scene import Unmodelled, scene
+from rnea_ros.sim.scene import UnmodelledDynamics, mujoco, scene
 from support.plant import COULOMB, RANGE, REST, VISCOUS, Plant, panda
 
 HAND, BANDWIDTH, STEP, INNER = "panda_hand", 50.0, 1e-3, 4
@@ -91,7 +90,7 @@ class Mujoco:
     """A Plant of the same face in MuJoCo."""
 
     def __init__(self, urdf: str, mass_factors: Any = 1.0, coulomb: Any = 0.0, viscous: Any = 0.0):
-        self._model = scene(urdf, unmodelled=Unmodelled(mass_factors, coulomb, viscous), timestep=STEP / INNER).model
+        self._model = scene(urdf, unmodelled=UnmodelledDynamics(mass_factors, coulomb, viscous), timestep=STEP / INNER).model
         self._data = mujoco().MjData(self._model)
 
     def step(self, dt: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,7 +29,7 @@ from rnea_ros.nodes.dynamics.marks.body import Body, carried
 from rnea_ros.nodes.dynamics.marks.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.output.figures import picture
-from rnea_ros.sim.rendering import Renderer, off_screen
+from rnea_ros.sim.rendering import Renderer, select_offscreen_renderer
 
 ROOT = Path(__file__).parents[1]
 SIZE, DARK = (900, 700), (0.19, 0.19, 0.19)
@@ -157,6 +157,6 @@ def meshes(path: Path) -> Path | None:
 
 
 if __name__ == "__main__":
-    off_screen()
+    select_offscreen_renderer()
     for chosen in sys.argv[1:] or SCENES:
         shown(chosen, SCENES[chosen])

@@ -20,11 +20,9 @@ from rnea_ros import BaseState, load
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.robots.sensed_base import from_imu
 from rnea_ros.sim import scene as scenes
-from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torque_rates, torques, with_rates
-from rnea_ros.sim.machines import Machine, machine
-from rnea_ros.sim.plant import Instant
-from rnea_ros.sim.quadrupeds import QUADRUPEDS
-from rnea_ros.sim.sensors import REAL, Noise, Sensors
+from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, errors_by_leg_and_phase, phases, torque_rates, torques, with_rates
+from rnea_ros.sim.machines import QUADRUPEDS, SimulatedMachine, machine
+from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, Noise, Sensors
 
 URDF = Path(__file__).resolve().parents[1] / "urdf"
 PHASES = (STANCE, SWING, CHANGE)
@@ -32,11 +30,11 @@ LAG = 0.03  # s, of the estimator
 TICK = 2  # timesteps between joint states
 
 
-def played(device: Machine, seconds: float, every: int = 1) -> list[Instant]:
+def played(device: SimulatedMachine, seconds: float, every: int = 1) -> list[Instant]:
     return list(islice(device.instants(every), round(seconds / device.plant.timestep / every)))
 
 
-def rows(robot, device: Machine, instants: Sequence[Instant], whole: Sequence[Instant] | None = None):
+def rows(robot, device: SimulatedMachine, instants: Sequence[Instant], whole: Sequence[Instant] | None = None):
     """By leg and phase; whole : as it was, where `instants` is as somebody thinks that it was."""
     whole = instants if whole is None else whole
     truth = np.array([instant.tau for instant in whole])
@@ -44,7 +42,7 @@ def rows(robot, device: Machine, instants: Sequence[Instant], whole: Sequence[In
     forces = np.array([[np.linalg.norm(six[:3]) for six in instant.wrenches.values()] for instant in whole])
     phase = phases(np.array([instant.t for instant in whole]), forces)
     legs = [(foot, np.arange(3 * leg, 3 * leg + 3)) for leg, foot in enumerate(whole[0].wrenches)]
-    return by_leg_and_phase(found, truth, phase, legs)
+    return errors_by_leg_and_phase(found, truth, phase, legs)
 
 
 def by_phase(table) -> list[str]:
@@ -52,12 +50,12 @@ def by_phase(table) -> list[str]:
     cells = []
     for phase in PHASES:
         of = [row for row in table if row.phase == phase]
-        usual = np.sqrt(np.average([row.usual**2 for row in of], weights=[row.samples for row in of])) if of else np.nan
-        cells.append(f"{max((row.worst for row in of), default=np.nan):.1e} ({usual:.1e})")
+        rms = np.sqrt(np.average([row.rms**2 for row in of], weights=[row.samples for row in of])) if of else np.nan
+        cells.append(f"{max((row.worst for row in of), default=np.nan):.1e} ({rms:.1e})")
     return cells
 
 
-def rate_rows(robot, device: Machine, instants: Sequence[Instant]):
+def rate_rows(robot, device: SimulatedMachine, instants: Sequence[Instant]):
     """Of the torque rates, beside the slopes of the motors' torques."""
     rates = list(with_rates(instants))
     forces = np.array([[np.linalg.norm(six[:3]) for six in one.instant.wrenches.values()] for one in rates])
@@ -65,7 +63,7 @@ def rate_rows(robot, device: Machine, instants: Sequence[Instant]):
     found = np.array([torque_rates(robot, one, device.motors) for one in rates])
     slopes = np.array([one.tau_rate for one in rates])
     legs = [(foot, np.arange(3 * leg, 3 * leg + 3)) for leg, foot in enumerate(instants[0].wrenches)]
-    return by_leg_and_phase(found, slopes, phase, legs)
+    return errors_by_leg_and_phase(found, slopes, phase, legs)
 
 
 def line(*cells: object) -> None:
@@ -102,12 +100,12 @@ def differences(seconds: float) -> None:
         line(what, *by_phase(rows(load(urdf, {**file, "drives": drives}), device, instants)))
     lifted = [instant._replace(wrenches={}) for instant in instants]
     line("forces of the feet left out", *by_phase(rows(device.plant.robot, device, lifted, instants)))
-    touch = scenes.TOUCH
-    for what, impedance in (("ground ten times softer", [0.5, 0.9, 0.01, 0.5, 2.0]), ("hard ground", scenes.STIFF)):
-        scenes.TOUCH = impedance
+    touch = scenes.FOOT_SOLIMP
+    for what, impedance in (("ground ten times softer", [0.5, 0.9, 0.01, 0.5, 2.0]), ("hard ground", scenes.LOOP_SOLIMP)):
+        scenes.FOOT_SOLIMP = impedance
         other = machine("solo12")
         line(what, *by_phase(rows(device.plant.robot, other, played(other, seconds))))
-    scenes.TOUCH = touch
+    scenes.FOOT_SOLIMP = touch
     for timestep in (5e-4, 2e-3):
         other = machine("solo12", timestep=timestep)
         line(f"timestep {1e3 * timestep:g} ms", *by_phase(rows(device.plant.robot, other, played(other, seconds))))
@@ -127,7 +125,7 @@ def sensed(seconds: float) -> None:
     line("exact", *by_phase(rows(robot, device, instants)))
     for what, noise, imu in (("joints by 17-bit encoders, base exact", encoders, False),
                              ("base by its IMU too, all else exact", encoders, True),
-                             ("the same, with noise of IMU and feet's sensors", REAL, True)):
+                             ("the same, with noise of IMU and feet's sensors", TYPICAL_NOISE, True)):
         found, true = zip(*estimated(robot, instants, Sensors(noise), round(LAG * rate), imu))
         line(f"{what}; {1e3 * LAG:g} ms late, {rate:g} Hz", *by_phase(rows(robot, device, found, true)))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import RneaError
 from ..model.xacro_file import XacroFile
-from ..sim.quadrupeds import PACKAGE, example_urdf
+from ..sim.machines import EXAMPLE_PACKAGE, example_urdf
 
 MODULES = {  # of the nodes by name
     **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
@@ -23,7 +23,7 @@ MODULES = {  # of the nodes by name
        for name in ("demo_robot", "demo_follower", "demo_plant", "elastic_plant", "elastic_controller",
                     "trajectory_controller", "arm_plant")},
 }
-OTHERS = f"{PACKAGE}:"
+OTHERS = f"{EXAMPLE_PACKAGE}:"
 GRACE = 5.0  # s, for a process to end by itself
 
 

@@ -1,5 +1,5 @@
-"""Robots that move by themselves: a URDF and its robot file in MuJoCo, with motors, ground, loops and sensors.
+"""Simulated robots: a URDF and its robot file in MuJoCo, with motors, ground, loops and sensors.
 
-MuJoCo reads the URDF by itself and finds the accelerations, so what its motors exert is an answer to compare the package with.
-It is an extra (`pip install '.[sim]'` in a clone), imported where it is used.
+MuJoCo reads the URDF itself and computes the accelerations, so the torques of its motors are an independent reference for this
+package. MuJoCo is an optional dependency (`pip install '.[sim]'` in a clone), imported on first use.
 """

@@ -1,4 +1,4 @@
-"""What the package says that the motors of a plant exert, and how far that is from MuJoCo's, by leg and phase."""
+"""Comparison of the package's torques with those of MuJoCo's motors, by leg and contact phase."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from ..robots.protocol import AnyRobot
 from .plant import Instant
 
 STANCE, SWING, CHANGE = "stance", "swing", "touch-down and lift-off"
-NEAR = 0.02  # s; so near to the beginning and to the end of a contact it changes
+CHANGE_WINDOW_S = 0.02  # samples this close to the beginning or the end of a contact have the phase CHANGE
 
 
 def torques(robot: AnyRobot, instant: Instant, motors: np.ndarray) -> np.ndarray:
-    """By inverse dynamics (n,), of the motion and the wrenches of an instant; motors: the robot's joints among the tree's."""
+    """Return the torques (n,) of an instant by inverse dynamics, from its motion and wrenches [N m, N].
+
+    motors : indices of the robot's joints among those of the tree
+    """
     q, qd, qdd = (part[motors] for part in (instant.q, instant.qd, instant.qdd))
     if isinstance(robot, FloatingRobot):
         assert instant.base_acceleration is not None
@@ -28,9 +31,9 @@ def torques(robot: AnyRobot, instant: Instant, motors: np.ndarray) -> np.ndarray
     return robot.inverse_dynamics(q, qd, qdd, wrenches=instant.wrenches)
 
 
-class Rates(NamedTuple):
-    """Of an instant: jerk of the joints (n,), and of the base (6,) as base_state.py has it, None where it is held; rates of
-    the wrenches, and of the torques of the motors."""
+class InstantRates(NamedTuple):
+    """An instant with its rates: jerk of the joints (n,) and of the base (6,) (see base_state.py; None for a fixed base),
+    rates of the wrenches and of the motor torques."""
 
     instant: Instant
     jerk: np.ndarray
@@ -39,29 +42,31 @@ class Rates(NamedTuple):
     tau_rate: np.ndarray
 
 
-def with_rates(instants: Iterable[Instant]) -> Iterator[Rates]:
-    """Every instant but the first with what MuJoCo does not tell, from what was before and comes after it.
+def with_rates(instants: Iterable[Instant]) -> Iterator[InstantRates]:
+    """Yield every instant but the first and the last with central differences of what MuJoCo does not provide.
 
-    While contacts stay as they are the error goes with the square of the distance between instants; where they begin and end,
-    accelerations jump, and no jerk exists.
+    Within a contact phase the error is quadratic in the time between instants. At a change of contacts the accelerations jump
+    and the jerk does not exist.
     """
     before = here = None
     for after in instants:
         if before is not None and here is not None:
             span = after.t - before.t
-            base_jerk = here.base.into_base(_in_world(after) - _in_world(before)) / span if here.base else None
+            base_jerk = None
+            if here.base:
+                base_jerk = here.base.into_base(_world_acceleration(after) - _world_acceleration(before)) / span
             wrench_rates = {link: (six - before.wrenches[link]) / span for link, six in after.wrenches.items()}
-            yield Rates(here, (after.qdd - before.qdd) / span, base_jerk, wrench_rates, (after.tau - before.tau) / span)
+            yield InstantRates(here, (after.qdd - before.qdd) / span, base_jerk, wrench_rates, (after.tau - before.tau) / span)
         before, here = here, after
 
 
-def _in_world(instant: Instant) -> np.ndarray:
+def _world_acceleration(instant: Instant) -> np.ndarray:
     assert instant.base is not None
     return instant.base.into_world(instant.base_acceleration)
 
 
-def torque_rates(robot: AnyRobot, rates: Rates, motors: np.ndarray) -> np.ndarray:
-    """What the package says of the rates of these torques (n,)."""
+def torque_rates(robot: AnyRobot, rates: InstantRates, motors: np.ndarray) -> np.ndarray:
+    """Return the torque rates (n,) of an instant by the package [N m/s, N/s]."""
     instant = rates.instant
     q, qd, qdd, jerk = (part[motors] for part in (instant.q, instant.qd, instant.qdd, rates.jerk))
     touched = {"wrenches": instant.wrenches, "wrench_rates": rates.wrench_rates}
@@ -75,33 +80,36 @@ def torque_rates(robot: AnyRobot, rates: Rates, motors: np.ndarray) -> np.ndarra
 
 
 def phases(t: np.ndarray, forces: np.ndarray) -> np.ndarray:
-    """Of forces (samples, legs) at times t: STANCE, SWING or CHANGE, an array of words of the same shape."""
+    """Return the phase of every leg: STANCE, SWING or CHANGE (samples, legs), from contact forces of that shape at times t."""
     loaded = forces > 0.0
     found = np.where(loaded, STANCE, SWING).astype(object)
     for leg, changes in enumerate(np.diff(loaded, axis=0).T):
         for moment in t[1:][changes]:
-            found[np.abs(t - moment) <= NEAR, leg] = CHANGE
+            found[np.abs(t - moment) <= CHANGE_WINDOW_S, leg] = CHANGE
     return found
 
 
-class Row(NamedTuple):
-    """Of one leg in one phase: samples, worst and root mean square error of its joints, as shares of their peak torques."""
+class LegPhaseError(NamedTuple):
+    """Torque error of one leg in one phase: number of samples, largest and RMS error, each divided by the peak torque."""
 
     leg: str
     phase: str
     samples: int
     worst: float
-    usual: float
+    rms: float
 
 
-def by_leg_and_phase(found: np.ndarray, truth: np.ndarray, phase: np.ndarray,
-                     legs: Sequence[tuple[str, np.ndarray]]) -> list[Row]:
-    """Torques found and true (samples, n), phases (samples, legs); legs: name and numbers of the joints of each."""
+def errors_by_leg_and_phase(found: np.ndarray, truth: np.ndarray, phase: np.ndarray,
+                     legs: Sequence[tuple[str, np.ndarray]]) -> list[LegPhaseError]:
+    """Return the errors of torques (samples, n) by leg and phase.
+
+    phase : (samples, legs); legs : name and joint indices of each leg
+    """
     share = np.abs(found - truth) / np.abs(truth).max(axis=0)
     rows = []
     for (leg, joints), column in zip(legs, phase.T):
         for name in (STANCE, SWING, CHANGE):
             of = share[column == name][:, joints]
             if of.size:
-                rows.append(Row(leg, name, len(of), float(of.max()), float(np.sqrt((of**2).mean()))))
+                rows.append(LegPhaseError(leg, name, len(of), float(of.max()), float(np.sqrt((of**2).mean()))))
     return rows

@@ -1,34 +1,218 @@
-"""Machines that move by themselves: a plant, what drives it, and where it starts. `machine` makes those that have a name."""
+"""Simulated machines: plant, controller and start pose of quadrupeds, a five-bar linkage and an arm that is pushed.
+
+`machine` makes them by name. Quadrupeds are described by URDFs of the package example-robot-data. Two controllers move them:
+`SwingController` swings every motor about a pose, `TrotController` lets a quadruped stand and trot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..errors import InputError, some
+from ..errors import InputError, MissingPackage, some
+from ..model import urdf, urdf_reader
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
+from ..robots.protocol import AnyRobot
 from .plant import Instant, Plant
-from .quadrupeds import QUADRUPEDS, Quadruped, example_urdf
-from .scene import Tool, scene
-from .swing import Swing
-from .trot import Trot
+from .scene import Foot, Tool, scene
 
-ARM = "ur_description/urdf/ur5_robot.urdf"
-TOOL = Tool("tool0", 1.2, (0.02, -0.01, 0.06), (4e-3, 5e-3, 2e-3))
-PUSHES = ((1.5, (0.0, 25.0, 0.0)), (3.0, (-20.0, 0.0, 15.0)), (4.5, (10.0, 10.0, -30.0)))  # when it peaks [s], which force [N]
-PUSH = 0.3  # s; how long one takes
+
+class SwingController:
+    """Joint controller that swings the motors about a pose: gravity compensation at the middle, and a PD towards the
+    reference.
+
+    middle : positions (n,) [rad, m]; reach : amplitudes (n,); period : of one oscillation [s], with a phase shift per joint
+    stiffness, damping : of the PD, a number or (n,) [N m/rad, N m s/rad]
+    """
+
+    def __init__(self, robot: AnyRobot, middle: ArrayLike, reach: ArrayLike, period: float, stiffness: ArrayLike,
+                 damping: ArrayLike):
+        self._middle, self._reach, self._rate = np.asarray(middle, float), np.asarray(reach, float), 2.0 * np.pi / period
+        self._stiffness, self._damping = np.asarray(stiffness, float), np.asarray(damping, float)
+        self._gravity, self._phase = robot.gravity(middle), 0.7 * np.arange(robot.n)
+
+    def __call__(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the torques (n,) for the motor motion q, qd at time t [s]."""
+        grown = 1.0 - np.exp(-2.0 * t)
+        angle = self._rate * t + self._phase
+        aim, aim_rate = grown * self._reach * np.sin(angle), grown * self._reach * self._rate * np.cos(angle)
+        return self._gravity + self._stiffness * (self._middle + aim - q) + self._damping * (aim_rate - qd)
+
+
+EXAMPLE_PACKAGE = "example-robot-data"
+
+
+def example_urdf(end: str) -> Path:
+    """Return the URDF of example-robot-data whose path ends with `end`. Raises RneaError if the package is not installed."""
+    try:
+        files = metadata.files(EXAMPLE_PACKAGE) or ()
+    except metadata.PackageNotFoundError:
+        files = ()
+    for file in files:
+        if file.as_posix().endswith(end):
+            return Path(str(file.locate()))
+    raise MissingPackage(f"{end} comes with the package {EXAMPLE_PACKAGE}", "sim")
+
+
+class Quadruped(NamedTuple):
+    """A robot with four legs of three joints each, in the order of the feet.
+
+    file      : end of the URDF's path in example-robot-data
+    feet      : links at the ends of the legs: front left, front right, hind left, hind right
+    radius    : of each foot [m]
+    legs      : joint positions of the four legs while standing (4, 3) [rad]
+    stiffness : of the joint controller [N m/rad]; damping [N m s/rad]
+    armature  : rotor inertia at the joint [kg m^2]; viscous : friction [N m s/rad]; both missing in the URDFs
+    step      : period [s], length [m] and height [m] of a step of the trot
+    """
+
+    file: str
+    feet: tuple[str, ...]
+    radius: float
+    legs: tuple[tuple[float, ...], ...]
+    stiffness: float
+    damping: float
+    armature: float
+    viscous: float
+    step: tuple[float, float, float]
+
+    @property
+    def urdf(self) -> Path:
+        """Path of the URDF. Raises RneaError if the package is not installed."""
+        return example_urdf(self.file)
+
+    @property
+    def robot_file(self) -> dict[str, Any]:
+        """Robot file with a floating base and drives with rotor inertia and friction, for the plant and the package."""
+        drive = {"rotor_inertia": self.armature, "viscous": self.viscous}
+        joints = [joint.name for joint in urdf.load(urdf_reader.read(self.urdf)).joints]
+        return {"version": 1, "base": "floating", "drives": dict.fromkeys(joints, drive)}
+
+    @property
+    def contacts(self) -> tuple[Foot, ...]:
+        return tuple(Foot(link, self.radius) for link in self.feet)
+
+
+_STANDING_LEGS = ((0.0, 0.8, -1.6),) * 4
+QUADRUPEDS = {
+    "solo12": Quadruped("robots/solo12.urdf", ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"), 0.016, _STANDING_LEGS, 12.0, 0.25,
+                        6e-4,
+                        0.01, (0.4, 0.06, 0.04)),
+    "a1": Quadruped("urdf/a1.urdf", ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), 0.02, _STANDING_LEGS, 150.0, 4.0, 5e-3, 0.1,
+                     (0.5, 0.1, 0.06)),
+    "go2": Quadruped("urdf/go2.urdf", ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), 0.022, _STANDING_LEGS, 150.0, 4.0, 5e-3,
+                     0.1,
+                     (0.5, 0.1, 0.06)),
+    "laikago": Quadruped("urdf/laikago.urdf", ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), 0.027, _STANDING_LEGS, 300.0, 8.0,
+                         2e-2,
+                         0.2, (0.5, 0.1, 0.06)),
+}
+
+
+STEP_SAMPLES = 200  # per period
+SWING_START = (0.0, 0.5, 0.5, 0.0)  # of each foot, as a fraction of the period: diagonal legs swing together
+STAND_DURATION_S = 1.0  # then the steps grow over one period
+NEWTON_ITERATIONS = 12
+LEVEL = BaseState()
+
+
+class TrotController:
+    """Joint controller of a trot: torques (12,) from the joint motion; `height` is that of the standing base [m]."""
+
+    def __init__(self, robot: FloatingRobot, which: Quadruped, start: float = STAND_DURATION_S):
+        self._robot, self._which, self._start = robot, which, start
+        self.stance = self._pose(which.legs)
+        feet = np.array([robot.link_pose(foot, self.stance, base=LEVEL).p for foot in which.feet])
+        self.height = which.radius - feet[:, 2].mean()
+        self._steps = self._legs(feet[:, None] + _foot_curves(which))
+        self._weight = robot.robot.total_mass * np.linalg.norm(robot.robot.gravity_vector)
+
+    def _pose(self, legs: Sequence[Sequence[float]]) -> np.ndarray:
+        """Return the positions (12,) for a row per leg; the joints of a leg are those that move its foot."""
+        q = np.zeros(self._robot.n)
+        self._joints = [np.flatnonzero(np.abs(self._robot.jacobian(foot, q + 0.3, base=LEVEL)[:, 6:]).max(axis=0) > 1e-9)
+                        for foot in self._which.feet]
+        for joints, leg in zip(self._joints, legs):
+            q[joints] = leg
+        return q
+
+    def _legs(self, targets: np.ndarray) -> np.ndarray:
+        """Return joint positions (STEP_SAMPLES, 12) for foot positions (4, STEP_SAMPLES, 3), by Newton's method."""
+        q = np.tile(self.stance, (STEP_SAMPLES, 1))
+        for _ in range(NEWTON_ITERATIONS):
+            for foot, joints, target in zip(self._which.feet, self._joints, targets):
+                away = target - self._robot.link_pose(foot, q, base=LEVEL).p
+                J = self._robot.jacobian(foot, q, base=LEVEL)[:, :3, 6 + joints]
+                q[:, joints] += np.linalg.solve(J, away[..., None])[..., 0]
+        return q
+
+    def reference(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the reference positions and velocities (12,) of the joints."""
+        period = self._which.step[0]
+        since = max(t - self._start, 0.0) / period
+        grown = min(since, 1.0)
+        sample = since * STEP_SAMPLES
+        k, part = int(sample), sample - int(sample)
+        here, there = (self._steps[(k + ahead) % STEP_SAMPLES] - self.stance for ahead in (0, 1))
+        slope = (there - here) * (STEP_SAMPLES / period) * (since > 0.0)
+        return self.stance + grown * (here + part * (there - here)), grown * slope
+
+    def swinging(self, t: float) -> np.ndarray:
+        """Return which feet (4,) are in swing."""
+        since = (t - self._start) / self._which.step[0]
+        return (since > 0.0) & ((since - np.array(SWING_START)) % 1.0 < 0.5)
+
+    def __call__(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the torques (12,) for joint motion q, qd at time t [s]."""
+        which, (aim, aim_rate) = self._which, self.reference(t)
+        stands = ~self.swinging(t)
+        tau = which.stiffness * (aim - q) + which.damping * (aim_rate - qd)
+        for foot, joints in zip(np.array(which.feet)[stands], np.array(self._joints)[stands]):
+            down = self._robot.jacobian(str(foot), q, base=LEVEL)[2, 6 + joints]
+            tau[joints] -= self._weight / stands.sum() * down
+        return tau
+
+
+def _foot_curves(which: Quadruped) -> np.ndarray:
+    """Return foot displacements (4, STEP_SAMPLES, 3) in the base: a swing forwards in the first half of the period, a stance
+    phase backwards in the second."""
+    _period, length, lift = which.step
+    curves = np.zeros((len(SWING_START), STEP_SAMPLES, 3))
+    for curve, begins in zip(curves, SWING_START):
+        s = 2.0 * ((np.arange(STEP_SAMPLES) / STEP_SAMPLES - begins) % 1.0)
+        swing = s < 1.0
+        blend = np.clip(s, 0.0, 1.0)
+        forward = blend**3 * (10.0 - 15.0 * blend + 6.0 * blend**2)
+        curve[:, 0] = length * np.where(swing, forward - 0.5, 1.5 - s)
+        curve[:, 2] = lift * np.where(swing, 64.0 * (blend * (1.0 - blend)) ** 3, 0.0)
+    return curves
+
+
+PUSHED_ARM_URDF = "ur_description/urdf/ur5_robot.urdf"
+PUSHED_TOOL = Tool("tool0", 1.2, (0.02, -0.01, 0.06), (4e-3, 5e-3, 2e-3))
+PUSHES = ((1.5, (0.0, 25.0, 0.0)), (3.0, (-20.0, 0.0, 15.0)), (4.5, (10.0, 10.0, -30.0)))  # time of the peak [s], force [N]
+PUSH_PERIOD_S = 6.0
+PUSH_DURATION_S = 0.3
 
 
 @dataclass(frozen=True)
-class Machine:
-    """control : torques of the motors at a time, from their q and qd; force : on the tool, along the world's axes [N]."""
+class SimulatedMachine:
+    """A plant with its controller.
+
+    control : function (t, q, qd) -> motor torques
+    start   : positions (n,) of all joints of the tree [rad, m]; base : start of a moving base
+    force   : function t -> force on the tool, along the world's axes [N]
+    """
 
     plant: Plant
     control: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -38,13 +222,13 @@ class Machine:
 
     @property
     def motors(self) -> np.ndarray:
-        """Numbers of the robot's joint_names among those of the tree."""
+        """Indices of the robot's joint_names among the joints of the tree."""
         return np.array([self.plant.tree.joint_names.index(name) for name in self.plant.robot.joint_names])
 
     def instants(self, every: int = 1) -> Iterator[Instant]:
-        """From the start on, one after another, for ever; only the first of so many."""
+        """Yield the instants from the start on, without end; only every `every`-th one."""
         plant, motors = self.plant, self.motors
-        plant.place(self.start, self.base)
+        plant.set_state(self.start, self.base)
         for k in count():
             t = k * plant.timestep
             if self.force:
@@ -56,52 +240,52 @@ class Machine:
             plant.advance()
 
 
-def machine(name: str, urdf: Any = None, robot_file: Any = None, timestep: float = 1e-3) -> Machine:
-    """One of MACHINES. urdf, robot_file : instead of those that it comes with; the five-bar comes with none.
+def machine(name: str, urdf: Any = None, robot_file: Any = None, timestep: float = 1e-3) -> SimulatedMachine:
+    """Return one of MACHINES. urdf, robot_file : instead of its own; the five-bar has none of its own.
 
-    Raises InputError for a name that is none, RneaError without MuJoCo or example-robot-data.
+    Raises InputError for an unknown name, RneaError without MuJoCo or example-robot-data.
     """
     if name not in MACHINES:
         raise InputError(f"machine '{name}' is unknown; there are {some(MACHINES)}")
     return MACHINES[name](urdf, robot_file, timestep)
 
 
-def walking(which: Quadruped, urdf: Any, robot_file: Any, timestep: float) -> Machine:
-    """A quadruped that stands for a second, then trots."""
+def walking_quadruped(which: Quadruped, urdf: Any, robot_file: Any, timestep: float) -> SimulatedMachine:
+    """Return a quadruped that stands for a second, then trots."""
     plant = Plant(scene(urdf or which.urdf, robot_file or which.robot_file, feet=which.contacts, timestep=timestep))
     assert isinstance(plant.robot, FloatingRobot)
-    trot = Trot(plant.robot, which)
-    return Machine(plant, trot, trot.stance, BaseState((0.0, 0.0, trot.height)))
+    trot = TrotController(plant.robot, which)
+    return SimulatedMachine(plant, trot, trot.stance, BaseState((0.0, 0.0, trot.height)))
 
 
-def five_bar(urdf: Any, robot_file: Any, timestep: float) -> Machine:
-    """A closed loop, pulled to and fro by its two motors."""
+def five_bar(urdf: Any, robot_file: Any, timestep: float) -> SimulatedMachine:
+    """Return a closed loop, swung by its two motors."""
     plant = Plant(scene(urdf, robot_file, timestep=timestep))
     robot = plant.robot
     assert isinstance(robot, GeneralRobot)
     middle = robot.start[[robot.tree.joint_names.index(joint) for joint in robot.joint_names]]
-    return Machine(plant, Swing(robot, middle, (0.3, -0.25), 1.7, 200.0, 10.0), robot.start)
+    return SimulatedMachine(plant, SwingController(robot, middle, (0.3, -0.25), 1.7, 200.0, 10.0), robot.start)
 
 
-def pushed(urdf: Any, robot_file: Any, timestep: float) -> Machine:
-    """An arm with a force-torque sensor at its wrist and a tool beyond it, which moves, and is pushed on its tool."""
-    plant = Plant(scene(urdf or example_urdf(ARM), robot_file, tool=TOOL, timestep=timestep))
+def pushed_arm(urdf: Any, robot_file: Any, timestep: float) -> SimulatedMachine:
+    """Return an arm with a force-torque sensor at its wrist and a tool beyond it, which moves and is pushed at the tool."""
+    plant = Plant(scene(urdf or example_urdf(PUSHED_ARM_URDF), robot_file, tool=PUSHED_TOOL, timestep=timestep))
     middle = np.array([0.0, -1.2, 1.4, -0.6, 0.8, 0.0])
-    swing = Swing(plant.robot, middle, (0.5, 0.2, 0.3, 0.4, 0.4, 0.6), 3.0, (2e3, 2e3, 1e3, 2e2, 2e2, 1e2),
+    swing = SwingController(plant.robot, middle, (0.5, 0.2, 0.3, 0.4, 0.4, 0.6), 3.0, (2e3, 2e3, 1e3, 2e2, 2e2, 1e2),
                   (100.0, 100.0, 50.0, 10.0, 8.0, 4.0))
-    return Machine(plant, swing, middle, force=_pushes)
+    return SimulatedMachine(plant, swing, middle, force=_push_force)
 
 
-def _pushes(t: float) -> np.ndarray:
-    """Each grows and fades smoothly; again every six seconds."""
+def _push_force(t: float) -> np.ndarray:
+    """Return the force of smooth pushes, repeated every PUSH_PERIOD_S."""
     total = np.zeros(3)
     for peak, force in PUSHES:
-        s = (t % 6.0 - peak) / PUSH
+        s = (t % 6.0 - peak) / PUSH_DURATION_S
         if abs(s) < 0.5:
             total += np.array(force) * np.cos(np.pi * s) ** 4
     return total
 
 
-MACHINES: dict[str, Callable[[Any, Any, float], Machine]] = {
-    **{name: partial(walking, which) for name, which in QUADRUPEDS.items()},
-    "quadruped": partial(walking, QUADRUPEDS["solo12"]), "five_bar": five_bar, "touched": pushed}
+MACHINES: dict[str, Callable[[Any, Any, float], SimulatedMachine]] = {
+    **{name: partial(walking_quadruped, which) for name, which in QUADRUPEDS.items()},
+    "quadruped": partial(walking_quadruped, QUADRUPEDS["solo12"]), "five_bar": five_bar, "touched": pushed_arm}

@@ -1,8 +1,8 @@
-"""Plant: a robot in MuJoCo, one instant after another, with all that its sensors could know, exact.
+"""Plant: a robot in MuJoCo, its sensors, and the exact state at each instant.
 
-An instant is what MuJoCo's forward dynamics finds before it integrates: positions, velocities, the torques of the motors,
-the contact forces, and the accelerations that follow from them. All belong to the same time, so they can be compared with
-inverse dynamics without any error of integration.
+An instant is the result of MuJoCo's forward dynamics before integration: positions, velocities, motor torques, contact forces
+and the resulting accelerations. All belong to the same time, so they can be compared with inverse dynamics without an
+integration error. `Sensors` adds noise to an instant.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..robots.inputs.base_state import BaseState
-from .engine import mujoco
-from .scene import Scene
+from .scene import Scene, mujoco
 
 
 class Instant(NamedTuple):
-    """t [s]; of all joints of the tree q, qd, qdd (n,); tau of the motors, in the order of the robot's joint_names.
+    """State of a plant at one time t [s]: q, qd, qdd (n,) of all joints of the tree; tau of the motors in the order of the
+    robot's joint_names [N m, N].
 
-    base          : state of the root link, base_acceleration (6,) the true one of base_state.py; None where it is held
-    wrenches      : {link: (6,)} of all feet, and of the tool: BY the environment ON the link, seen in its frame
-    accelerometer : (3,) of the IMU, at the origin of the root link and along its axes: acceleration less gravity
-    gyro          : (3,) angular velocity
+    base          : state of the root link, base_acceleration (6,) in classical form (see base_state.py); None for a fixed base
+    wrenches      : {link: (6,)} of all feet and of the tool, exerted by the environment on the link, in the link's frame
+    accelerometer : (3,) of the IMU at the origin of the root link, along its axes: acceleration minus gravity [m/s^2]
+    gyro          : (3,) angular velocity [rad/s]
     """
 
     t: float
@@ -39,7 +39,7 @@ class Instant(NamedTuple):
 
 
 class Plant:
-    """A scene that runs: `exert` torques, look at the instant, `advance` by one timestep."""
+    """A running scene: `exert` torques, read the instant, `advance` by one timestep."""
 
     def __init__(self, scene: Scene):
         self.scene, self._engine = scene, mujoco()
@@ -57,8 +57,8 @@ class Plant:
     def timestep(self) -> float:
         return float(self._model.opt.timestep)
 
-    def place(self, q: ArrayLike, base: BaseState | None = None) -> None:
-        """At rest, or a base as it moves, at time zero. q (n,) of all joints of the tree."""
+    def set_state(self, q: ArrayLike, base: BaseState | None = None) -> None:
+        """Set positions q (n,) of all joints of the tree at rest, and the state of a moving base; the time becomes zero."""
         self._engine.mj_resetData(self._model, self._data)
         self._data.qpos[self._q] = q
         if self._free and base is not None:
@@ -68,15 +68,15 @@ class Plant:
 
     @property
     def joints(self) -> tuple[np.ndarray, np.ndarray]:
-        """q and qd (n,) of all joints of the tree, as encoders have them."""
+        """Positions and velocities (n,) of all joints of the tree, without sensor noise."""
         return self._data.qpos[self._q], self._data.qvel[self._v]
 
     def push(self, force: ArrayLike, body: str = "tool") -> None:
-        """A force [N] along the world's axes on a body's centre of mass, until another is given."""
+        """Apply a force [N] along the world's axes to a body's centre of mass, until the next call."""
         self._data.body(body).xfrc_applied[:3] = force
 
     def exert(self, tau: ArrayLike) -> Instant:
-        """The torques of the motors act, in the order of the robot's joint_names: what happens."""
+        """Apply motor torques, in the order of the robot's joint_names, and return the resulting instant."""
         data = self._data
         data.ctrl[:] = tau
         self._engine.mj_forward(self._model, data)
@@ -85,11 +85,11 @@ class Plant:
                        self._wrenches(), data.sensor("accelerometer").data.copy(), data.sensor("gyro").data.copy())
 
     def advance(self) -> None:
-        """One timestep on, from the instant that was looked at last (semi-implicit Euler)."""
+        """Advance by one timestep from the last instant (semi-implicit Euler)."""
         self._engine.mj_Euler(self._model, self._data)
 
     def _base(self) -> tuple[BaseState, np.ndarray]:
-        """MuJoCo tells the linear parts along the world's axes, the angular ones along those of the base."""
+        """Return state and acceleration of the base. MuJoCo has linear parts in world axes, angular parts in base axes."""
         w, x, y, z = self._data.qpos[3:7]
         still = BaseState(self._data.qpos[:3], (x, y, z, w))
         velocity, acceleration = (np.concatenate((still.into_base(six[:3]), six[3:6]))
@@ -107,6 +107,40 @@ class Plant:
             body = data.body(link)
             R, arm = body.xmat.reshape(3, 3), contact.pos - body.xpos
             found[link] += np.concatenate((force @ R, (moment + np.cross(arm, force)) @ R))
-        if self.scene.tool:  # the sensor tells what the link exerts on the tool
+        if self.scene.tool:  # the sensor measures what the link exerts on the tool
             found[self.scene.tool.link] = -np.concatenate([data.sensor(name).data for name in ("force", "torque")])
         return found
+
+
+class Noise(NamedTuple):
+    """Standard deviations of one reading, and the encoder resolution; zero is a perfect sensor."""
+
+    resolution: float = 0.0  # rad, m; positions are integer multiples of it
+    velocity: float = 0.0  # rad/s, m/s
+    accelerometer: float = 0.0  # m/s^2
+    gyro: float = 0.0  # rad/s
+    force: float = 0.0  # N
+    moment: float = 0.0  # N m
+
+
+# A 17-bit encoder and its tachometer, an IMU of a walking robot, a small six-axis force sensor.
+TYPICAL_NOISE = Noise(2.0 * np.pi / 2**17, 2e-3, 0.02, 1e-3, 0.05, 1e-3)
+
+
+class Sensors:
+    """Noise model: maps an instant to the instant as measured; accelerations, base and torques are unchanged."""
+
+    def __init__(self, noise: Noise = TYPICAL_NOISE, seed: int = 0):
+        self._noise, self._rng = noise, np.random.default_rng(seed)
+
+    def __call__(self, instant: Instant) -> Instant:
+        noise = self._noise
+        q = np.round(instant.q / noise.resolution) * noise.resolution if noise.resolution else instant.q
+        spread = np.repeat((noise.force, noise.moment), 3)
+        return instant._replace(
+            q=q, qd=self._off(instant.qd, noise.velocity), gyro=self._off(instant.gyro, noise.gyro),
+            accelerometer=self._off(instant.accelerometer, noise.accelerometer),
+            wrenches={link: self._off(six, spread) for link, six in instant.wrenches.items()})
+
+    def _off(self, true: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
+        return true + deviation * self._rng.standard_normal(true.shape)

@@ -1,9 +1,4 @@
-"""A URDF and its robot file as a MuJoCo model: a free base, loops as equality constraints, motors, feet, ground, sensors.
-
-MuJoCo reads geometry and inertias from the URDF by itself. What this adds comes from the robot file: rotor inertias as
-armature, viscous friction as damping, cut joints as constraints, gravity. Limits of position and effort do not act.
-`Unmodelled` is what the plant has and the package does not know of.
-"""
+"""MuJoCo, imported in this one place and on first use."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.vectors import rpy
-from ..errors import InputError, some
+from ..errors import InputError, MissingPackage, some
 from ..model import urdf_reader
 from ..model.robot_file.robot_file import Source, read
 from ..robots import kinds
@@ -23,19 +18,28 @@ from ..robots.general import GeneralRobot
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from .engine import mujoco
+
+
+def mujoco() -> Any:
+    """Return the MuJoCo module. Raises RneaError if it is not installed."""
+    try:
+        import mujoco as engine
+    except ImportError as error:
+        raise MissingPackage(f"a simulated robot needs MuJoCo ({error})", "sim") from None
+    return engine
+
 
 COMPILER = '<mujoco><compiler fusestatic="false" discardvisual="true" strippath="true" balanceinertia="false"/></mujoco>'
-STIFF = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # solimp: a constraint that gives way by a ten-thousandth of what it is asked to
-PIN = 0.1  # m; between two points that hold the axis of a revolute cut joint
-FRICTION = [0.8, 0.005, 0.0001]  # of rubber feet: sliding, torsion, rolling
-TOUCH = [0.9, 0.99, 0.001, 0.5, 2.0]  # solimp of the feet
-KINDS = (Robot, FloatingRobot)
-CUTS = {"spherical": "connect", "connect": "connect", "fixed": "weld", "weld": "weld", "revolute": "connect"}
+LOOP_SOLIMP = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # a constraint that yields by a ten-thousandth of the demanded acceleration
+AXIS_POINT_DISTANCE_M = 0.1  # between the two points that fix the axis of a revolute cut joint
+FRICTION = [0.8, 0.005, 0.0001]  # of rubber feet: sliding, torsional, rolling
+FOOT_SOLIMP = [0.9, 0.99, 0.001, 0.5, 2.0]
+SIMULATED_KINDS = (Robot, FloatingRobot)
+LOOP_CONSTRAINTS = {"spherical": "connect", "connect": "connect", "fixed": "weld", "weld": "weld", "revolute": "connect"}
 
 
 class Foot(NamedTuple):
-    """A ball on a link, which can touch the ground; lengths [m] in the frame of the link."""
+    """Sphere on a link that can touch the ground; lengths [m] in the frame of the link."""
 
     link: str
     radius: float
@@ -43,7 +47,7 @@ class Foot(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A body beyond a force-torque sensor at the origin of a link, which nobody but the plant knows of [kg, m, kg m^2]."""
+    """Body beyond a force-torque sensor at the origin of a link; the package's model does not include it [kg, m, kg m^2]."""
 
     link: str
     mass: float
@@ -51,12 +55,12 @@ class Tool(NamedTuple):
     inertia: tuple[float, float, float]
 
 
-class Unmodelled(NamedTuple):
-    """What makes a robot not quite its model, and nobody but the plant knows of.
+class UnmodelledDynamics(NamedTuple):
+    """Dynamics of the plant that the package's model does not have.
 
-    masses  : factor on mass and inertia of every body, or one for each moving joint: of all that it carries to the next ones
-    coulomb : friction of the joints that does not depend on their speed, one number or (n,) [N m, N]
-    viscous : friction by speed, beside that of the robot file [N m s/rad, N s/m]
+    masses  : factor on mass and inertia of every body, or (n,) factors, one for the bodies carried by each moving joint
+    coulomb : Coulomb friction of the joints, a number or (n,) [N m, N]
+    viscous : viscous friction in addition to that of the robot file [N m s/rad, N s/m]
     """
 
     masses: ArrayLike = 1.0
@@ -65,7 +69,7 @@ class Unmodelled(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """The robot as the package knows it, its tree of links, and MuJoCo's model of it; description: the URDF as text."""
+    """A robot with its tree of links and its MuJoCo model; description: the URDF as text."""
 
     description: str
     robot: AnyRobot
@@ -76,35 +80,35 @@ class Scene(NamedTuple):
 
 
 def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] = (), tool: Tool | None = None,
-          unmodelled: Unmodelled = Unmodelled(), timestep: float = 1e-3) -> Scene:
-    """From a URDF (path or text) and its robot file. The IMU is at the origin of the root link.
+          unmodelled: UnmodelledDynamics = UnmodelledDynamics(), timestep: float = 1e-3) -> Scene:
+    """Return the scene of a URDF (path or text) and its robot file. The IMU is at the origin of the root link.
 
-    Raises InputError for what MuJoCo cannot do as the package does it: mimic joints, Coulomb friction, offsets, platforms,
-    springs, elastic joints, cut joints that slide; RneaError without MuJoCo.
+    Raises InputError for what MuJoCo does not model as this package does: mimic joints, Coulomb friction, offsets, platforms,
+    springs, elastic joints, sliding cut joints; RneaError without MuJoCo.
     """
     file = read({"version": 1} if robot_file is None else robot_file)
     robot = load(urdf, file)
-    tree = _simulable(robot)
+    tree = _check_simulable(robot)
     engine, text = mujoco(), urdf_reader.text(urdf_reader.read(urdf).robot)
     spec = engine.MjSpec.from_string(text.replace("</robot>", f"{COMPILER}</robot>"))
     root = spec.body(tree.root_link)
     if tree.model.base == "floating":
         root.add_freejoint()
-    _sense(engine, spec, root.add_site(name="imu"), ("ACCELEROMETER", "GYRO"))
+    _add_sensors(engine, spec, root.add_site(name="imu"), ("ACCELEROMETER", "GYRO"))
     for name, cut in file.section("loops").get("cut_joints", {}).items():
-        _close(engine, spec, name, cut)
+        _add_loop(engine, spec, name, cut)
     for joint in robot.joint_names:
         spec.add_actuator(name=joint, target=joint, trntype=engine.mjtTrn.mjTRN_JOINT)
     if feet:
-        _stand(engine, spec, feet)
+        _add_ground(engine, spec, feet)
     if tool:
-        _hold(engine, spec, tool)
-    return Scene(text, robot, tree, _compiled(engine, spec, tree, unmodelled, timestep), tuple(feet), tool)
+        _add_tool(engine, spec, tool)
+    return Scene(text, robot, tree, _compile(engine, spec, tree, unmodelled, timestep), tuple(feet), tool)
 
 
-def _simulable(robot: Any) -> Robot:
-    """The tree of a robot. Raises InputError."""
-    if not isinstance(robot, KINDS) and not (isinstance(robot, GeneralRobot) and robot.sections == ("loops",)):
+def _check_simulable(robot: Any) -> Robot:
+    """Return the tree of a robot. Raises InputError if MuJoCo cannot simulate it."""
+    if not isinstance(robot, SIMULATED_KINDS) and not (isinstance(robot, GeneralRobot) and robot.sections == ("loops",)):
         raise InputError(f"a {type(robot).__name__} has no plant; trees, floating bases and closed loops have one")
     tree = kinds.tree(robot)
     links = [link for link in tree.model.links if link.joint]
@@ -114,25 +118,25 @@ def _simulable(robot: Any) -> Robot:
     coupled = [motor.name for motor in tree.model.coupled_motors]
     if follow or rub or coupled:
         has = {"mimic joints": follow, "Coulomb friction or offsets": rub, "couplings with the motors": coupled}
-        told = " and ".join(f"{what} ({some(names)})" for what, names in has.items() if names)
-        raise InputError(f"robot '{tree.name}' has {told}, which MuJoCo does not have as this package has it")
+        unsupported = " and ".join(f"{what} ({some(names)})" for what, names in has.items() if names)
+        raise InputError(f"robot '{tree.name}' has {unsupported}, which MuJoCo does not model as this package does")
     return tree
 
 
-def _close(engine: Any, spec: Any, name: str, cut: Any) -> None:
-    """A cut joint as one constraint between two sites; the axis of a revolute one needs two points."""
-    if cut["type"] not in CUTS:
-        raise InputError(f"cut joint '{name}' is {cut['type']}; MuJoCo closes loops at {some(CUTS)} joints")
-    kind = getattr(engine.mjtEq, f"mjEQ_{CUTS[cut['type']].upper()}")
+def _add_loop(engine: Any, spec: Any, name: str, cut: Any) -> None:
+    """Add a cut joint as constraints between two sites; the axis of a revolute one needs two points."""
+    if cut["type"] not in LOOP_CONSTRAINTS:
+        raise InputError(f"cut joint '{name}' is {cut['type']}; MuJoCo closes loops at {some(LOOP_CONSTRAINTS)} joints")
+    kind = getattr(engine.mjtEq, f"mjEQ_{LOOP_CONSTRAINTS[cut['type']].upper()}")
     ends = [{"link": end} if isinstance(end, str) else end for end in (cut["first"], cut["second"])]
     for k in range(1 + (cut["type"] == "revolute")):
-        sites = [_site(spec, end, f"{name} {k} {place}", PIN * k) for place, end in enumerate(ends)]
+        sites = [_add_site(spec, end, f"{name} {k} {side}", AXIS_POINT_DISTANCE_M * k) for side, end in enumerate(ends)]
         spec.add_equality(name=f"{name} {k}", type=kind, objtype=engine.mjtObj.mjOBJ_SITE, name1=sites[0], name2=sites[1],
-                          solimp=STIFF)
+                          solimp=LOOP_SOLIMP)
 
 
-def _site(spec: Any, frame: Any, name: str, along: float) -> str:
-    """A point of a link, so far along z of a frame."""
+def _add_site(spec: Any, frame: Any, name: str, along: float) -> str:
+    """Add a site to a link, at a distance `along` [m] on the z axis of a frame; return its name."""
     R = np.array(rpy(*frame.get("rpy", (0.0, 0.0, 0.0))))
     quaternion = np.zeros(4)
     mujoco().mju_mat2Quat(quaternion, R.ravel())
@@ -141,9 +145,9 @@ def _site(spec: Any, frame: Any, name: str, along: float) -> str:
     return name
 
 
-def _stand(engine: Any, spec: Any, feet: Sequence[Foot]) -> None:
-    """Ground, which only feet can touch."""
-    common = {"friction": FRICTION, "solimp": TOUCH, "condim": 3}
+def _add_ground(engine: Any, spec: Any, feet: Sequence[Foot]) -> None:
+    """Add the ground, which only feet can touch."""
+    common = {"friction": FRICTION, "solimp": FOOT_SOLIMP, "condim": 3}
     spec.worldbody.add_geom(name="ground", type=engine.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0], contype=1, conaffinity=0,
                             **common)
     for foot in feet:
@@ -151,20 +155,20 @@ def _stand(engine: Any, spec: Any, feet: Sequence[Foot]) -> None:
                                       pos=foot.point, mass=0.0, contype=0, conaffinity=1, **common)
 
 
-def _hold(engine: Any, spec: Any, tool: Tool) -> None:
+def _add_tool(engine: Any, spec: Any, tool: Tool) -> None:
     body = spec.body(tool.link).add_body(name="tool", mass=tool.mass, ipos=tool.com, inertia=tool.inertia,
                                          explicitinertial=True)
-    _sense(engine, spec, body.add_site(name="wrist"), ("FORCE", "TORQUE"))
+    _add_sensors(engine, spec, body.add_site(name="wrist"), ("FORCE", "TORQUE"))
 
 
-def _sense(engine: Any, spec: Any, site: Any, kinds: Sequence[str]) -> None:
+def _add_sensors(engine: Any, spec: Any, site: Any, kinds: Sequence[str]) -> None:
     for kind in kinds:
         spec.add_sensor(name=kind.lower(), type=getattr(engine.mjtSensor, f"mjSENS_{kind}"), objname=site.name,
                         objtype=engine.mjtObj.mjOBJ_SITE)
 
 
-def _compiled(engine: Any, spec: Any, tree: Robot, unmodelled: Unmodelled, timestep: float) -> Any:
-    """Solved far below what is compared; armature and damping are those of the package's model, and no limit acts."""
+def _compile(engine: Any, spec: Any, tree: Robot, unmodelled: UnmodelledDynamics, timestep: float) -> Any:
+    """Compile the model: solver tolerance far below the compared errors, armature and damping of the package, no limits."""
     option = spec.option
     option.timestep, option.integrator, option.gravity = timestep, engine.mjtIntegrator.mjINT_EULER, tree.gravity_vector
     option.cone, option.solver = engine.mjtCone.mjCONE_ELLIPTIC, engine.mjtSolver.mjSOL_NEWTON
@@ -177,19 +181,19 @@ def _compiled(engine: Any, spec: Any, tree: Robot, unmodelled: Unmodelled, times
     for link in (link for link in tree.model.links if link.joint):
         dof = model.joint(link.joint).dofadr[0]
         model.dof_armature[dof], model.dof_damping[dof] = link.term.armature, link.term.viscous
-    _change(model, tree, unmodelled)
+    _apply_unmodelled(model, tree, unmodelled)
     engine.mj_setConst(model, engine.MjData(model))
     return model
 
 
-def _change(model: Any, tree: Robot, unmodelled: Unmodelled) -> None:
-    """Bodies that hang on one joint without another between them are scaled alike."""
+def _apply_unmodelled(model: Any, tree: Robot, unmodelled: UnmodelledDynamics) -> None:
+    """Apply the unmodelled dynamics; bodies fixed to one another share the factor of their joint."""
     dofs = [int(model.joint(name).dofadr[0]) for name in tree.joint_names]
     model.dof_frictionloss[dofs] = unmodelled.coulomb
     model.dof_damping[dofs] += unmodelled.viscous
     factors = np.ones(model.nv + 1)
     factors[dofs] = unmodelled.masses
-    carried = model.body_dofadr + model.body_dofnum - 1  # by its own last joint, or by that of what it is fixed to
+    carried = model.body_dofadr + model.body_dofnum - 1  # index of a body's own last joint, or of its parent's if it is fixed
     for body in range(1, model.nbody):
         if not model.body_dofnum[body]:
             carried[body] = carried[model.body_parentid[body]]

@@ -1,9 +1,15 @@
-"""A robot in MuJoCo that follows a motion: computed torque by the package's model, drives that saturate, a plant that is not
-quite the model. The same law, whatever timed the motion:
+"""Robot that tracks a motion in MuJoCo: computed torque with the package's model, saturating drives, an imperfect plant.
+
+The feedback law is the same for every timing of a path:
 
     tau = inverse dynamics of (r, rd, rdd + w^2 (r - q) + 2 w (rd - qd))
 
-the planned torque with a PD on top, of bandwidth w in every joint.
+the planned torque and a PD of bandwidth w in every joint. A drive follows the commanded torque as fast as its limits allow.
+Each limit is linear in torque, torque rate and speed of one joint,
+
+    lower <= effort tau + effort_rate d tau/dt + velocity qd <= upper
+
+the torque limit, the limit of its rate (slew), and those of the robot file's drives: voltage, current, speed-torque curve.
 """
 
 from __future__ import annotations
@@ -12,64 +18,97 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .drives import Drives
+from ..model.drive_limits import DriveLimit
+from ..robots.protocol import AnyRobot
 from .plant import Plant
 
-PERIOD, INNER = 1e-3, 4  # s, of the controller; timesteps of the plant within it
-BANDWIDTH = 42.0  # rad/s
-LOST = 0.25  # rad, m; no drive lets an arm be so far off
+
+class SaturatingDrives:
+    """Saturating drives of all joints; unknown limits do not act. `tau` (n,) is the torque applied now [N m, N]."""
+
+    def __init__(self, robot: AnyRobot, tau: ArrayLike):
+        self.tau = np.array(tau, dtype=float)
+        limits, own = robot.limits, getattr(robot, "drive_limits", ())
+        lines = [_line(joint, limits.effort_rate[joint], effort_rate=1.0) for joint in range(robot.n)]
+        lines += [limit for limit in own if len(limit.joints) == 1 and not limit.power]
+        lines += [_line(joint, limits.effort[joint], effort=1.0) for joint in range(robot.n)]
+        self._lines = [line for line in lines if np.isfinite(line.upper) and (line.effort or line.effort_rate)]
+
+    def step(self, wanted: np.ndarray, qd: np.ndarray, dt: float) -> np.ndarray:
+        """Return the torques (n,) applied after a time dt [s], towards the wanted ones; the last of conflicting limits
+        holds."""
+        rate = (wanted - self.tau) / dt
+        for line in self._lines:
+            (joint,) = line.joints
+            now = line.effort * self.tau[joint] + line.velocity * qd[joint]
+            slope = line.effort * dt + line.effort_rate
+            ends = (line.lower - now) / slope, (line.upper - now) / slope
+            rate[joint] = min(max(rate[joint], min(ends)), max(ends))
+        self.tau = self.tau + dt * rate
+        return self.tau
+
+
+def _line(joint: int, limit: float, effort: float = 0.0, effort_rate: float = 0.0) -> DriveLimit:
+    return DriveLimit("", "", (joint,), -limit, limit, effort=effort, effort_rate=effort_rate)
+
+
+CONTROL_PERIOD_S = 1e-3
+PLANT_STEPS_PER_PERIOD = 4
+BANDWIDTH_RAD_S = 42.0
+MAX_TRACKING_ERROR = 0.25  # rad, m; beyond it tracking is lost and the drives are stopped
 Motion = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 
 
-class Tracked(NamedTuple):
-    """Times t (samples,); wanted and actual positions, torques that were asked for and exerted (samples, n).
+class TrackedMotion(NamedTuple):
+    """Tracking result: times t (samples,), reference and actual positions, commanded and applied torques (samples, n).
 
-    lost : it got so far off that its drives were stopped, with which this ends
+    lost : whether the tracking error exceeded MAX_TRACKING_ERROR; the samples end there
     """
 
     t: np.ndarray
-    wanted: np.ndarray
+    reference: np.ndarray
     q: np.ndarray
-    asked: np.ndarray
-    exerted: np.ndarray
+    commanded: np.ndarray
+    applied: np.ndarray
     lost: bool
 
 
 class Tracker:
-    """A plant under this law, one period after another, from rest at q (n,). drives: what they exert now."""
+    """A plant under the feedback law, advanced by one control period at a time, from rest at q (n,)."""
 
     def __init__(self, plant: Plant, q: np.ndarray):
         self._plant, self._robot = plant, plant.robot
-        plant.place(q)
-        self.drives = Drives(plant.robot, plant.robot.gravity(q))
+        plant.set_state(q)
+        self.drives = SaturatingDrives(plant.robot, plant.robot.gravity(q))
 
     def step(self, r: np.ndarray, rd: np.ndarray, rdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """PERIOD on. Positions at its beginning, and the torques that were asked for then: (n,) each."""
+        """Advance by CONTROL_PERIOD_S; return positions and commanded torques (n,) at the beginning of the period."""
         q, qd = self._plant.joints
-        asked = self._robot.inverse_dynamics(r, rd, rdd + BANDWIDTH**2 * (r - q) + 2.0 * BANDWIDTH * (rd - qd))
-        for _ in range(INNER):
-            self._plant.exert(self.drives.step(asked, self._plant.joints[1], self._plant.timestep))
+        commanded = self._robot.inverse_dynamics(r, rd, rdd + BANDWIDTH_RAD_S**2 * (r - q) + 2.0 * BANDWIDTH_RAD_S * (rd - qd))
+        for _ in range(PLANT_STEPS_PER_PERIOD):
+            self._plant.exert(self.drives.step(commanded, self._plant.joints[1], self._plant.timestep))
             self._plant.advance()
-        return q, asked
+        return q, commanded
 
 
-def follow(plant: Plant, motion: Motion, duration: float, rest: float = 0.2) -> Tracked:
-    """From rest: the arm is held at the start until it stands still, follows for the duration, and is held at the end.
+def track(plant: Plant, motion: Motion, duration: float, rest: float = 0.2) -> TrackedMotion:
+    """Simulate tracking of a motion from rest: hold the start, follow for `duration` [s], hold the end.
 
-    motion : q, qd, qdd and more (samples, n) at times (samples,) from zero; it rests after the duration
-    rest   : how long it is held [s]; told in `t` from -rest on
+    motion : function of times (samples,) -> q, qd, qdd, ... (samples, n); at rest after the duration
+    rest   : time for which start and end are held [s]; `t` starts at -rest
     """
-    t = np.arange(-rest, duration + rest, PERIOD)
+    t = np.arange(-rest, duration + rest, CONTROL_PERIOD_S)
     r, rd, rdd = motion(np.maximum(t, 0.0))[:3]
     moving = (t >= 0.0)[:, None]
     rd, rdd = rd * moving, rdd * moving
     tracker = Tracker(plant, r[0])
-    q, asked, exerted = np.zeros((3, *r.shape))
+    q, commanded, applied = np.zeros((3, *r.shape))
     for k in range(len(t)):
-        q[k], asked[k] = tracker.step(r[k], rd[k], rdd[k])
-        exerted[k] = tracker.drives.tau
-        if np.abs(r[k] - q[k]).max() > LOST:
+        q[k], commanded[k] = tracker.step(r[k], rd[k], rdd[k])
+        applied[k] = tracker.drives.tau
+        if np.abs(r[k] - q[k]).max() > MAX_TRACKING_ERROR:
             till = slice(k + 1)
-            return Tracked(t[till], r[till], q[till], asked[till], exerted[till], True)
-    return Tracked(t, r, q, asked, exerted, False)
+            return TrackedMotion(t[till], r[till], q[till], commanded[till], applied[till], True)
+    return TrackedMotion(t, r, q, commanded, applied, False)

@@ -16,9 +16,9 @@ from rnea_ros import RneaError, load
 from rnea_ros.cli import main
 from rnea_ros.demo.timings import live, picture, recorded, report, toppra_timing, trials
 from rnea_ros.demo.timings.arms import MASSES, SOURCES, Arm, Source
-from rnea_ros.sim.drives import Drives
 from rnea_ros.sim.plant import Plant
-from rnea_ros.sim.scene import Unmodelled, scene
+from rnea_ros.sim.scene import UnmodelledDynamics, scene
+from rnea_ros.sim.tracking import SaturatingDrives
 from support.robots import arm as chain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ def tried(seven):
 def test_drives_follow_within_torque_slew_and_voltage(seven):
     """Each step is what was asked for, or at the edge of a limit."""
     robot, rng = seven.robot, np.random.default_rng(1)
-    drives, limits = Drives(robot, np.zeros(7)), robot.limits
+    drives, limits = SaturatingDrives(robot, np.zeros(7)), robot.limits
     voltage = [limit for limit in robot.drive_limits if limit.quantity == "voltage"]
     assert [limit.joints for limit in voltage] == [(k,) for k in range(7)]
     reached = np.zeros(4)
@@ -67,9 +67,9 @@ def test_a_plant_that_is_not_its_model():
     """Masses by the factors, friction beside: what its motors exert is what the model with these says."""
     urdf = chain({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}, {"xyz": (0.1, 0.2, 0.3)})
     factors, coulomb, viscous = np.array([1.2, 0.9, 1.1]), [0.3, 0.2, 0.1], [0.1, 0.2, 0.3]
-    plant = Plant(scene(urdf, unmodelled=Unmodelled(factors, coulomb, viscous)))
+    plant = Plant(scene(urdf, unmodelled=UnmodelledDynamics(factors, coulomb, viscous)))
     true, rng = load(urdf).with_masses(factors), np.random.default_rng(2)
-    plant.place(rng.normal(size=3))
+    plant.set_state(rng.normal(size=3))
     seen = 0
     for _ in range(200):
         instant = plant.exert([20.0, -20.0, 20.0])
@@ -93,10 +93,10 @@ def test_one_path_three_timings(tried, seven, tmp_path):
     for outcome in outcomes:  # the same path, and what the drives exerted is inside their limits
         end = outcome.motion(np.array([outcome.motion.duration]))[0][0]
         np.testing.assert_allclose(end, task.points[-1], atol=1e-9)
-        assert (np.abs(outcome.tracked.exerted) <= seven.robot.limits.effort * (1.0 + 1e-9)).all()
-    rate = np.diff(ours.tracked.exerted, axis=0) / 1e-3  # of the others voltage may take torque away faster
+        assert (np.abs(outcome.tracked.applied) <= seven.robot.limits.effort * (1.0 + 1e-9)).all()
+    rate = np.diff(ours.tracked.applied, axis=0) / 1e-3  # of the others voltage may take torque away faster
     assert (np.abs(rate) <= seven.robot.limits.effort_rate * (1.0 + 1e-6)).all()
-    assert np.abs(ours.tracked.exerted - ours.tracked.asked).max() < 1.0
+    assert np.abs(ours.tracked.applied - ours.tracked.commanded).max() < 1.0
     text = report.table(outcomes)
     assert [line.split()[-3:] for line in text.splitlines()[1:]] == [list(f"{n} of 1".split()) for n in (1, 1, 0)]
     pytest.importorskip("matplotlib")
@@ -175,7 +175,7 @@ def test_what_an_arm_recorded(tmp_path):
         tracked = recording.motion(0.2)
         assert tracked is not None and not tracked.lost and recorded.duration(tracked) == pytest.approx(0.1)
         assert (tracked.t[0], tracked.t[-1]) == pytest.approx((-0.199, 0.3), abs=1.1e-3)
-        for k, part in enumerate((tracked.wanted, tracked.q, tracked.asked, tracked.exerted)):
+        for k, part in enumerate((tracked.reference, tracked.q, tracked.commanded, tracked.applied)):
             np.testing.assert_array_equal(part, wanted[100:][:len(part)] + k)
         recording.forget()
         assert recording.motion(0.2) is None
@@ -211,13 +211,13 @@ def test_live_is_of_the_plant(capsys):
 
 DRAW = """
 import numpy as np
-from rnea_ros.sim.rendering import Line, Renderer, off_screen
-off_screen()
+from rnea_ros.sim.rendering import Polyline, Renderer, select_offscreen_renderer
+select_offscreen_renderer()
 from rnea_ros.demo.timings.arms import SOURCES, Arm
 arm = Arm(SOURCES["seven_r"])
 q = np.array([0.0, 0.5, 0.0, -1.8, 0.0, 1.8, 0.0])
 draw = Renderer(arm.shapes, arm.robot.joint_names, arm.meshes, (120, 100), (140.0, -20.0, 2.0), (0.2, 0.0, 0.4))
-line = Line(np.array([[0.5, 0.0, 0.2], [0.5, 0.3, 0.8]]), (0.0, 0.0, 1.0), 0.02)
+line = Polyline(np.array([[0.5, 0.0, 0.2], [0.5, 0.3, 0.8]]), (0.0, 0.0, 1.0), 0.02)
 still, moved, stopped, lined = (draw(*what).astype(float) for what in ((q,), (q + 0.3,), (q, (), True), (q, [line])))
 drawn = (still < 250.0).any(axis=2)
 print(still.shape, 0.02 < drawn.mean() < 0.5, np.abs(still - moved).max() > 50.0,
@@ -228,6 +228,6 @@ print(still.shape, 0.02 < drawn.mean() < 0.5, np.abs(still - moved).max() > 50.0
 def test_pictures_by_mujoco():
     """In a process of its own: which library draws is decided when MuJoCo is imported."""
     done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    if "cannot draw off screen" in done.stderr:
+    if "cannot render off screen" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.stdout.split(") ")[-1].split() == ["True"] * 4, done

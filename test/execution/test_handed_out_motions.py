@@ -10,7 +10,7 @@ import pytest
 from rnea_ros.execution.follower import Follower
 from rnea_ros.execution.goal import Outcome
 from rnea_ros.execution.states import Phase
-from rnea_ros.sim.trajectory_controller import Trajectory
+from rnea_ros.sim.trajectory_controller import TrajectoryPoints
 from support.followed_stage import FollowedStage
 from support.reach import LIMITS, POINTS, ROBOT, START
 from support.stage import trajectory
@@ -35,7 +35,7 @@ class Followed(FollowedStage):
         if committed is not None and committed.fresh and motion.sendable(self.now):
             assert motion.sent(self.now) <= 0.0
             times, *fields = committed.points[:4]
-            self.controller.take(Trajectory(motion.zero * 1e-9 + times, *fields), before * 1e-9)
+            self.controller.set_trajectory(TrajectoryPoints(motion.zero * 1e-9 + times, *fields), before * 1e-9)
 
 
 def begun(seconds, output="trajectory"):

@@ -24,7 +24,7 @@ from rnea_ros.nodes.scaling import controller_action, controller_goals
 from rnea_ros.nodes.scaling.controller_action import ActionController
 from rnea_ros.nodes.scaling.controller_manager import TYPE, ManagerView
 from rnea_ros.nodes.scaling.messages import ScalingMessages
-from rnea_ros.sim.trajectory_controller import Trajectory
+from rnea_ros.sim.trajectory_controller import TrajectoryPoints
 from support.followed_stage import FollowedStage, done, failed
 from support.reach import POINTS, ROBOT, START
 from support.stage import trajectory
@@ -53,13 +53,13 @@ class Client:
         now, points = self.it.now * 1e-9, goal.trajectory.points
         times = nanoseconds(goal.trajectory.header.stamp) * 1e-9 + np.array(
             [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in points])
-        sent = Trajectory(times, *(np.array([getattr(point, name) for point in points])
+        sent = TrajectoryPoints(times, *(np.array([getattr(point, name) for point in points])
                                    for name in ("positions", "velocities", "accelerations")))
         handle = SimpleNamespace(goal=goal, hear=feedback_callback, result=Future(), accepted=not self.deaf)
         handle.get_result_async, handle.cancel_goal_async = lambda: handle.result, lambda: self.cancelled(handle)
         try:
             if handle.accepted:
-                self.it.controller.take(sent, now, handle)
+                self.it.controller.set_trajectory(sent, now, handle)
         except InputError:
             handle.accepted = False
         self.handles.append(handle)
@@ -99,9 +99,9 @@ class Followed(FollowedStage):
 
     def update(self):
         super().update()
-        for handle, how in self.controller.ended:
+        for handle, how in self.controller.finished_goals:
             self.end(handle, how)
-        self.controller.ended.clear()
+        self.controller.finished_goals.clear()
 
     def hand_out(self, motion, sample):
         self.link.sent(motion, sample, self.now)

@@ -24,7 +24,7 @@ from rnea_ros.nodes.scaling import controller
 from rnea_ros.nodes.scaling.controller import TopicController, check_watchable
 from rnea_ros.nodes.scaling.controller_state import ControllerState, told
 from rnea_ros.nodes.scaling.messages import ScalingMessages
-from rnea_ros.sim.trajectory_controller import Trajectory
+from rnea_ros.sim.trajectory_controller import TrajectoryPoints
 from support.followed_stage import FollowedStage
 from support.reach import POINTS, ROBOT, START
 from support.stage import trajectory
@@ -84,7 +84,7 @@ class Followed(FollowedStage):
             times = 1e-9 * stamp + np.array([1e-9 * nanoseconds(point.time_from_start) for point in message.points])
             q, qd, qdd = (np.array([getattr(point, name) for point in message.points])
                           for name in ("positions", "velocities", "accelerations"))
-            self.controller.take(Trajectory(times, q, qd, qdd if qdd.size else None), 1e-9 * self.now)
+            self.controller.set_trajectory(TrajectoryPoints(times, q, qd, qdd if qdd.size else None), 1e-9 * self.now)
         super().update()
         if self.now // 1_000_000 % STATES == 0:
             ahead = self.controller.update(1e-9 * self.now + 1e-3 * AHEAD)[0]
@@ -136,8 +136,8 @@ def test_a_controller_that_somebody_else_commands_gets_no_change_though_its_robo
     it.begun(0.9)
     q, qd, qdd = it.controller.state
     now, sent = 1e-9 * it.now, it.sent
-    away = Trajectory(now + np.array([0.0, 0.4]), np.stack((q, START)), *(np.stack((x, 0.0 * x)) for x in (qd, qdd)))
-    it.controller.take(away, now)
+    away = TrajectoryPoints(now + np.array([0.0, 0.4]), np.stack((q, START)), *(np.stack((x, 0.0 * x)) for x in (qd, qdd)))
+    it.controller.set_trajectory(away, now)
     it.play(2.0)
     assert it.health.trajectories.dropped["controller_strays"] == 1 and it.executor.phase is Phase.IDLE
     assert it.sent == sent + 1 and np.abs(it.place - START).max() < 1e-6  # the halt, where the other had it

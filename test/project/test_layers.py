@@ -56,7 +56,7 @@ IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "argcomplete": ("cli/main",), "matplotlib": ("output/figures",), "mpl_toolkits": ("output/figures",),
-    "mujoco": ("sim/engine",), "toppra": ("demo/timings/toppra_timing",), "casadi": ("planning/ipopt",),
+    "mujoco": ("sim/scene",), "toppra": ("demo/timings/toppra_timing",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline", "planning/banded"),
     "rosbags": ("recordings/bags",), "pyarrow": ("recordings/parquet",), "distributed": ("bulk/cluster",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),

@@ -14,13 +14,11 @@ import yaml
 pytest.importorskip("mujoco")
 
 from rnea_ros import BaseState, InputError, RneaError, load
-from rnea_ros.sim import engine, quadrupeds
-from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, by_leg_and_phase, phases, torque_rates, torques, with_rates
-from rnea_ros.sim.machines import MACHINES, machine
-from rnea_ros.sim.plant import Plant
-from rnea_ros.sim.quadrupeds import QUADRUPEDS
-from rnea_ros.sim.scene import scene
-from rnea_ros.sim.sensors import Noise, Sensors
+from rnea_ros.sim import machines
+from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, errors_by_leg_and_phase, phases, torque_rates, torques, with_rates
+from rnea_ros.sim.machines import MACHINES, QUADRUPEDS, machine
+from rnea_ros.sim.plant import Noise, Plant, Sensors
+from rnea_ros.sim.scene import mujoco, scene
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +63,7 @@ def test_a_quadruped_of_others_stands_and_trots_and_its_torques_are_those_of_its
     assert share.max() < EXACT < PERCENT
     truth = np.array([instant.tau for instant in instants])
     legs = [(str(leg), np.arange(3 * leg, 3 * leg + 3)) for leg in range(4)]
-    rows = by_leg_and_phase(truth * (1.0 + 0.5 * PERCENT), truth, phase, legs)
+    rows = errors_by_leg_and_phase(truth * (1.0 + 0.5 * PERCENT), truth, phase, legs)
     assert sum(row.samples for row in rows) == 4 * len(t) and max(row.worst for row in rows) == pytest.approx(0.5 * PERCENT)
 
 
@@ -135,7 +133,7 @@ def test_an_arm_that_is_pushed_at_a_tool_nobody_knows_of():
 def test_a_plant_is_placed_anywhere_and_does_the_same_again():
     device = machine("solo12")
     turned = BaseState((1.0, 2.0, 3.0), (0.5, 0.5, 0.5, 0.5), (0.1, 0.2, 0.3, -0.1, 0.2, 0.4))
-    device.plant.place(device.start, turned)
+    device.plant.set_state(device.start, turned)
     instant = device.plant.exert(np.zeros(12))
     np.testing.assert_allclose(instant.base.vector(), turned.vector(), atol=1e-15)
     np.testing.assert_allclose(device.plant.joints[0], device.start)
@@ -177,12 +175,12 @@ def test_what_has_no_plant_is_told(monkeypatch):
         scene(URDF / "five_bar.urdf", sliding)
     with pytest.raises(InputError, match="machine 'solo' is unknown; there are solo12"):
         machine("solo")
-    monkeypatch.setattr(quadrupeds, "PACKAGE", "no-such-package")
+    monkeypatch.setattr(machines, "EXAMPLE_PACKAGE", "no-such-package")
     with pytest.raises(RneaError, match=r"\.\[sim\]"):
         machine("a1")
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(RneaError, match=r"needs MuJoCo.*\.\[sim\]"):
-        engine.mujoco()
+        mujoco()
 
 
 def test_links_that_are_frames_of_others_and_joints_that_slide():
@@ -190,7 +188,7 @@ def test_links_that_are_frames_of_others_and_joints_that_slide():
                {"xyz": (0.1, 0.2, 0.3)})
     plant = Plant(scene(urdf, {"version": 1, "drives": {"j2": {"rotor_inertia": 1e-3, "gear_ratio": 10.0, "viscous": 0.3}}}))
     rng = np.random.default_rng(0)
-    plant.place(rng.normal(size=3))
+    plant.set_state(rng.normal(size=3))
     for _ in range(30):
         instant = plant.exert(rng.normal(size=3))
         found = plant.robot.inverse_dynamics(instant.q, instant.qd, instant.qdd)

@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros import InputError
 from rnea_ros.scaling.spacing import quintics
-from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
+from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryPoints
 
 TIMES = np.array([1.0, 1.3, 1.7, 2.0])
 Q = np.random.default_rng(1).normal(size=(4, 3))
@@ -17,15 +17,15 @@ QD[-1] = QDD[-1] = 0.0
 
 def test_quintic_cubic_linear():
     quintic = TrajectoryController(Q[0])
-    quintic.take(Trajectory(TIMES, Q, QD, QDD), 0.0)
+    quintic.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.0)
     t = np.linspace(1.0, 1.999, 50)
     truth = quintics(TIMES, Q, QD, QDD)(t)
     for k, now in enumerate(t):
         for found, right in zip(quintic.update(now), truth):
             assert np.abs(found - right[k]).max() < 1e-9
     cubic, linear = (TrajectoryController(Q[0]) for _ in range(2))
-    cubic.take(Trajectory(TIMES, Q, QD), 1.0)
-    linear.take(Trajectory(TIMES, Q), 1.0)
+    cubic.set_trajectory(TrajectoryPoints(TIMES, Q, QD), 1.0)
+    linear.set_trajectory(TrajectoryPoints(TIMES, Q), 1.0)
     h, x = 0.4, 0.1  # into the second interval; Hermite's basis
     u = x / h
     basis = np.array([(1 + 2 * u) * (1 - u) ** 2, h * u * (1 - u) ** 2, u**2 * (3 - 2 * u), h * u**2 * (u - 1)])
@@ -37,22 +37,22 @@ def test_quintic_cubic_linear():
 
 def test_it_comes_from_where_it_is_and_a_new_trajectory_replaces_all_of_the_old_one():
     it = TrajectoryController(np.zeros(3))
-    it.take(Trajectory(TIMES, Q, QD, QDD), 0.5)
+    it.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.5)
     assert not it.update(0.5)[0].any() and it.update(0.75)[0].any()
     here = [x.copy() for x in it.update(1.5)]
-    it.take(Trajectory(TIMES + 1.0, Q + 0.1, QD, QDD), 1.5)
+    it.set_trajectory(TrajectoryPoints(TIMES + 1.0, Q + 0.1, QD, QDD), 1.5)
     assert all(np.abs(a - b).max() < 1e-9 for a, b in zip(it.update(1.5), here))
     assert np.abs(it.update(2.0)[0] - Q[0] - 0.1).max() < 1e-9
 
 
 def test_what_it_refuses():
     it = TrajectoryController(np.zeros(3))
-    moving = Trajectory(TIMES[:3], Q[:3], QD[:3], QDD[:3])
+    moving = TrajectoryPoints(TIMES[:3], Q[:3], QD[:3], QDD[:3])
     with pytest.raises(InputError, match="allow_nonzero_velocity_at_trajectory_end"):
-        it.take(moving, 0.0)
+        it.set_trajectory(moving, 0.0)
     with pytest.raises(InputError, match="in the past"):
-        it.take(Trajectory(TIMES, Q, QD, QDD), 2.5)
+        it.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 2.5)
     with pytest.raises(InputError, match="increase"):
-        it.take(Trajectory(TIMES[::-1], Q), 0.0)
+        it.set_trajectory(TrajectoryPoints(TIMES[::-1], Q), 0.0)
     assert not it.update(1.5)[0].any()
-    TrajectoryController(np.zeros(3), nonzero_velocity_at_end=True).take(moving, 0.0)
+    TrajectoryController(np.zeros(3), nonzero_velocity_at_end=True).set_trajectory(moving, 0.0)

@@ -29,7 +29,7 @@ from rnea_ros.demo.timings import recorded
 from rnea_ros.demo.timings.arms import SOURCES, Arm, Source
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.run import run
-from rnea_ros.sim.tracking import LOST, PERIOD, Tracker
+from rnea_ros.sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, Tracker
 from rnea_ros.sim.trajectory_controller import TrajectoryController
 
 OWN = (
@@ -38,7 +38,7 @@ OWN = (
     Entry("masses", [1.0], "Factors on the masses of its links: by how much they are wrong", read_only=True),
     Entry("recording", "", "File of what happened in each period, see demo/timings/recorded.py", read_only=True),
 )
-NANOSECONDS = round(PERIOD * NANO)
+NANOSECONDS = round(CONTROL_PERIOD_S * NANO)
 BEHIND = 0.02  # s; so much of what real time is ahead is made good
 TURN = 5  # periods from one look at real time to the next, and from /clock to /clock
 
@@ -86,7 +86,7 @@ class ArmPlant(TrajectoryControllerNode):
                 self._recording.flush()
             self._clock_told.publish(Clock(clock=self._stamp))
             self._tell(self._stamp, *(field.tolist() for field in self._controller.state))
-            due = max(due + TURN * PERIOD, time.monotonic() - BEHIND)
+            due = max(due + TURN * CONTROL_PERIOD_S, time.monotonic() - BEHIND)
             time.sleep(max(due - time.monotonic(), 0.0))
 
     def _reset(self, place: np.ndarray) -> None:
@@ -99,7 +99,7 @@ class ArmPlant(TrajectoryControllerNode):
         r, rd, rdd = self._updated(self._since(self._time))
         if not self._lost:
             q, asked = self._tracker.step(r, rd, rdd)
-            self._lost = bool(np.abs(r - q).max() > LOST)
+            self._lost = bool(np.abs(r - q).max() > MAX_TRACKING_ERROR)
             if self._recording:
                 recorded.add(self._recording, self._since(self._time), self._lost, r, q, asked, self._tracker.drives.tau)
         self._time += NANOSECONDS

@@ -30,9 +30,9 @@ from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.common.run import run
-from rnea_ros.sim.comparison import Rates, with_rates
+from rnea_ros.sim.comparison import InstantRates, with_rates
 from rnea_ros.sim.machines import MACHINES, machine
-from rnea_ros.sim.sensors import REAL, Noise, Sensors
+from rnea_ros.sim.plant import TYPICAL_NOISE, Noise, Sensors
 
 PARAMETERS = (
     Entry("robot_description", "", "URDF as XML text, instead of the one that the machine comes with", read_only=True),
@@ -60,7 +60,7 @@ class DemoPlant(Node):
                          timestep)
         self._motors, self._names = device.motors, list(device.plant.robot.joint_names)
         self._frame = device.plant.tree.root_link
-        self._sensed = Sensors(REAL if values["noise"] else Noise(), values["seed"])
+        self._sensed = Sensors(TYPICAL_NOISE if values["noise"] else Noise(), values["seed"])
         self._states = self.create_publisher(JointState, "joint_states", QUEUE)
         self._desired = self.create_publisher(JointMotion, "dynamics_node/desired_motion", QUEUE)
         self._base = self.create_publisher(BaseStateStamped, "dynamics_node/base_state", QUEUE)
@@ -86,7 +86,7 @@ class DemoPlant(Node):
         self._unanswered = 0
 
     @staticmethod
-    def _told(rates: Iterator[Rates], every: int) -> Iterator[Rates]:
+    def _told(rates: Iterator[InstantRates], every: int) -> Iterator[InstantRates]:
         """One of so many."""
         for k, found in enumerate(rates):
             if k % every == 0:

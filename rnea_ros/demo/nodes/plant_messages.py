@@ -10,7 +10,7 @@ from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import Imu, JointState
 
 from rnea_msgs.msg import BaseStateStamped, JointMotion
-from rnea_ros.sim.comparison import Rates
+from rnea_ros.sim.comparison import InstantRates
 from rnea_ros.sim.plant import Instant
 
 NOT_GIVEN = -1.0  # first element of the covariance of what is not measured
@@ -22,13 +22,13 @@ def joint_state(header: Any, names: list[str], motors: np.ndarray, instant: Inst
     return JointState(header=header, name=names, position=q, velocity=qd, effort=tau)
 
 
-def desired_motion(header: Any, names: list[str], motors: np.ndarray, rates: Rates) -> JointMotion:
+def desired_motion(header: Any, names: list[str], motors: np.ndarray, rates: InstantRates) -> JointMotion:
     """Acceleration and jerk of the motors."""
     qdd, jerk = (array.array("d", numbers) for numbers in (rates.instant.qdd[motors], rates.jerk[motors]))
     return JointMotion(header=header, joint_names=names, acceleration=qdd, jerk=jerk)
 
 
-def base_state(header: Any, rates: Rates) -> BaseStateStamped:
+def base_state(header: Any, rates: InstantRates) -> BaseStateStamped:
     """The whole motion of the base."""
     base, acceleration, made = rates.instant.base, rates.instant.base_acceleration, BaseStateStamped(header=header)
     assert base is not None and acceleration is not None and rates.base_jerk is not None

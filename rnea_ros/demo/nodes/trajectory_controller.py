@@ -34,7 +34,7 @@ from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
 from rnea_ros.nodes.scaling.action import FollowJointTrajectory, Server
 from rnea_ros.nodes.scaling.controller import JointTrajectoryControllerState
-from rnea_ros.sim.trajectory_controller import Trajectory, TrajectoryController
+from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryPoints
 
 NANO = 1_000_000_000
 PARAMETERS = (
@@ -114,9 +114,10 @@ class TrajectoryControllerNode(Node):
         except (ValueError, InputError) as error:
             self.get_logger().error(f"trajectory refused: {error}")
 
-    def _take(self, trajectory: Trajectory, stamped: bool, goal: Any, now: float) -> None:
+    def _take(self, trajectory: TrajectoryPoints, stamped: bool, goal: Any, now: float) -> None:
         try:
-            self._controller.take(trajectory if stamped else replace(trajectory, times=now + trajectory.times), now, goal)
+            anchored = trajectory if stamped else replace(trajectory, times=now + trajectory.times)
+            self._controller.set_trajectory(anchored, now, goal)
         except InputError as error:
             self.get_logger().error(f"trajectory refused: {error}")
 
@@ -152,7 +153,7 @@ class TrajectoryControllerNode(Node):
 
     # ------------------------------------------------------------------ updates
 
-    def _read(self, message: JointTrajectory) -> tuple[Trajectory, bool]:
+    def _read(self, message: JointTrajectory) -> tuple[TrajectoryPoints, bool]:
         """And whether it has a stamp; else it begins with the update that takes it."""
         columns = [list(message.joint_names).index(name) for name in self._joints]
         fields = [np.array([getattr(point, name) for point in message.points]) for name in
@@ -161,7 +162,7 @@ class TrajectoryControllerNode(Node):
         assert q is not None
         stamp = nanoseconds(message.header.stamp)
         times = np.array([point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in message.points])
-        return Trajectory(self._since(stamp) + times if stamp else times, q, qd, qdd), bool(stamp)
+        return TrajectoryPoints(self._since(stamp) + times if stamp else times, q, qd, qdd), bool(stamp)
 
     def _run(self) -> None:
         period, count, told = 1.0 / self._values["update_rate"], 0, 0.0
@@ -185,8 +186,8 @@ class TrajectoryControllerNode(Node):
         while self._inbox and self._inbox[0][0] <= now:
             self._inbox.pop(0)[1](now)
         state = self._controller.update(now)
-        while self._controller.ended:
-            goal, how = self._controller.ended.pop(0)
+        while self._controller.finished_goals:
+            goal, how = self._controller.finished_goals.pop(0)
             self._server.notify_execute(goal, partial(self._conclude, how=how))
         return state
 

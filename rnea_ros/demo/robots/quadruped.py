@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...robots.protocol import AnyRobot
-from ...sim.quadrupeds import QUADRUPEDS
+from ...sim.machines import QUADRUPEDS
 from .. import plant_plot
 from ..checks import Verdict
 from ..plant_checks import by_phase, touched

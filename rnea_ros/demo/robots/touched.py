@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...robots.protocol import AnyRobot
-from ...sim.machines import ARM, TOOL
+from ...sim.machines import PUSHED_ARM_URDF, PUSHED_TOOL
 from .. import plant_plot
 from ..checks import Verdict
 from ..plant_checks import same, touched
@@ -25,9 +25,9 @@ def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> li
 
 
 DEMO = RobotDemo(
-    "touched", f"example-robot-data:{ARM}", "urdf/ur5.robot.yaml", None, checks,
+    "touched", f"example-robot-data:{PUSHED_ARM_URDF}", "urdf/ur5.robot.yaml", None, checks,
     heard={"states": ("sensor_msgs/JointState", "joint_states"),
-           TOOL.link: ("geometry_msgs/WrenchStamped", f"dynamics_node/wrench/{TOOL.link}")},
+           PUSHED_TOOL.link: ("geometry_msgs/WrenchStamped", f"dynamics_node/wrench/{PUSHED_TOOL.link}")},
     nodes=("dynamics_node", "demo_plant"), rate=250.0, seconds=6.0,
-    draw=partial(plant_plot.draw, [Group("arm", range(3), TOOL.link), Group("wrist", range(3, 6), TOOL.link)]),
-    parameters=touched([TOOL.link]))
+    draw=partial(plant_plot.draw, [Group("arm", range(3), PUSHED_TOOL.link), Group("wrist", range(3, 6), PUSHED_TOOL.link)]),
+    parameters=touched([PUSHED_TOOL.link]))

@@ -19,7 +19,7 @@ from ...model.robot_file.robot_file import read
 from ...robots.load import load
 from ...robots.robot import Robot
 from ...sim.plant import Plant
-from ...sim.scene import Unmodelled, scene
+from ...sim.scene import UnmodelledDynamics, scene
 from ..processes import described
 
 SWING = 0.174  # s, in which the strongest joint may go from one end of its torque to the other
@@ -97,7 +97,7 @@ class Arm:
 
     def plant(self, masses: np.ndarray) -> Plant:
         """With masses wrong by these factors, and joints that rub; the controller knows of neither."""
-        return Plant(scene(self.urdf, self.file, unmodelled=Unmodelled(masses, *self._friction), timestep=TIMESTEP))
+        return Plant(scene(self.urdf, self.file, unmodelled=UnmodelledDynamics(masses, *self._friction), timestep=TIMESTEP))
 
     @property
     def meshes(self) -> Path | None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import RneaError
 from ...motion.retime import Retimed
-from ...sim.tracking import Tracked
+from ...sim.tracking import TrackedMotion
 from ..processes import demo_domain, explain, processes, ros_environment, signals
 from .arms import Arm
 from .recorded import Recording, duration
@@ -78,7 +78,7 @@ class LiveArm:
         began, now = self._began
         return 1e-9 * (self._session.now - now) / (time.monotonic() - began)
 
-    def _followed(self, task: Task, motion: Retimed | None) -> Tracked:
+    def _followed(self, task: Task, motion: Retimed | None) -> TrackedMotion:
         session, q = self._session, task.points[0]
         session.place(q)
         self._wait(lambda: session.at(q))
@@ -91,7 +91,7 @@ class LiveArm:
         else:
             t = np.linspace(0.0, motion.duration, int(np.ceil(motion.duration / SPACING)) + 1)
             session.send("joint_trajectory_controller", t, *motion(t)[:3])
-        found: list[Tracked | None] = [None]
+        found: list[TrackedMotion | None] = [None]
 
         def ended() -> bool:
             found[0] = self._recording.motion(REST)

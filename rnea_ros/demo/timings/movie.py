@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...output.figures import movie
-from ...sim.rendering import Line, Renderer
+from ...sim.rendering import Polyline, Renderer
 from .picture import COLOURS, SHORT
 from .trials import Outcome, Task
 
@@ -45,7 +45,7 @@ def film(task: Task, outcomes: Sequence[Outcome], path: str | Path) -> None:
         now = min(int(np.searchsorted(tracked.t, t)), len(tracked.t) - 1)
         begun = int(np.searchsorted(tracked.t, 0.0))
         trail = arm.tool_at(tracked.q[np.unique([*range(begun, now, EVERY), now])])
-        lines = [Line(ahead, PATH, 0.006), Line(trail, _numbers(COLOURS[outcome.timing]), 0.009)]
+        lines = [Polyline(ahead, PATH, 0.006), Polyline(trail, _numbers(COLOURS[outcome.timing]), 0.009)]
         return render(tracked.q[now], lines, outcome.lost and t >= tracked.t[-1])
 
     size = (len(outcomes) * PANEL[0] / 100.0, PANEL[1] / 100.0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...output.figures import picture
-from ...sim.tracking import PERIOD
+from ...sim.tracking import CONTROL_PERIOD_S
 from ..plot import STYLE
 from .trials import LOOKS, OURS, PLANNED, TOPPRA, Outcome, Task
 
@@ -70,7 +70,7 @@ def _path(axis, task: Task, outcome: Outcome, project) -> None:
 
 def _rates(axis, task: Task, outcome: Outcome) -> None:
     tracked, limit = outcome.tracked, task.arm.robot.limits.effort_rate
-    rate = np.diff(tracked.asked, axis=0) / PERIOD / limit
+    rate = np.diff(tracked.commanded, axis=0) / CONTROL_PERIOD_S / limit
     worst = np.take_along_axis(rate, np.abs(rate).argmax(axis=1)[:, None], axis=1)[:, 0]
     axis.axhspan(-1.0, 1.0, color="0.93", linewidth=0.0)
     axis.plot(tracked.t[1:], np.clip(worst, -SHOWN, SHOWN), color=COLOURS[outcome.timing], linewidth=1.0)

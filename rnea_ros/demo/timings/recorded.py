@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...sim.tracking import Tracked
+from ...sim.tracking import TrackedMotion
 
 MOVED = 1e-9  # rad, m
 
@@ -35,7 +35,7 @@ class Recording:
     def _row(self) -> int:
         return 8 * (2 + 4 * self._n)
 
-    def motion(self, rest: float) -> Tracked | None:
+    def motion(self, rest: float) -> TrackedMotion | None:
         """From `rest` [s] before it first was to move, to `rest` after it was to stand still, or until it was lost; its times
         are from the beginning of the motion. None as long as there is no such motion."""
         whole = self._path.stat().st_size // self._row - self._begin
@@ -51,9 +51,9 @@ class Recording:
         if not lost and t[-1] < t[moving[-1] + 1] + rest:
             return None
         part = (t >= -rest) & (lost | (t <= t[moving[-1] + 1] + rest))
-        return Tracked(t[part], wanted[part], q[part], asked[part], exerted[part], lost)
+        return TrackedMotion(t[part], wanted[part], q[part], asked[part], exerted[part], lost)
 
 
-def duration(tracked: Tracked) -> float:
+def duration(tracked: TrackedMotion) -> float:
     """How long it was to move [s]."""
-    return float(tracked.t[1:][np.abs(np.diff(tracked.wanted, axis=0)).max(axis=1) > MOVED][-1])
+    return float(tracked.t[1:][np.abs(np.diff(tracked.reference, axis=0)).max(axis=1) > MOVED][-1])

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...cli.outcome import Outcome
 from ...errors import RneaError
-from ...sim.engine import mujoco
-from ...sim.rendering import off_screen
+from ...sim.rendering import select_offscreen_renderer
+from ...sim.scene import mujoco
 from ..ending import ended
 from ..processes import own
 from . import live, movie, picture, report, toppra_timing, trials
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.live:
         live.plant_session()  # is it there? Before the work, which takes a while
     if args.movie:
-        off_screen()
+        select_offscreen_renderer()
     mujoco()
     began, rng = time.monotonic(), np.random.default_rng(args.seed)
     arm = Arm(Source(own(args.urdf)) if args.urdf else SOURCES[args.arm])

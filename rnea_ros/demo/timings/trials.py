@@ -13,7 +13,7 @@ from ...motion.retime import Retimed, retime_motion
 from ...scaling.path import through
 from ...scaling.points import plan_from_waypoints
 from ...scaling.retime import Route
-from ...sim.tracking import PERIOD, Tracked, follow
+from ...sim.tracking import CONTROL_PERIOD_S, TrackedMotion, track
 from . import toppra_timing
 from .arms import Arm
 
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
     """
 
     timing: str
-    tracked: Tracked
+    tracked: TrackedMotion
     motion: Retimed | None
     duration: float
     longer: float
@@ -118,15 +118,15 @@ def outcomes(task: Task, rng: np.random.Generator, timings: Mapping[str, Timing]
     plant = task.arm.plant(task.arm.masses(rng))
     for name, timing in timings.items():
         motion = timing(task)
-        yield outcome(task, name, follow(plant, motion, motion.duration), motion.duration, motion)
+        yield outcome(task, name, track(plant, motion, motion.duration), motion.duration, motion)
 
 
-def outcome(task: Task, timing: str, tracked: Tracked, duration: float, motion: Retimed | None) -> Outcome:
+def outcome(task: Task, timing: str, tracked: TrackedMotion, duration: float, motion: Retimed | None) -> Outcome:
     return Outcome(timing, tracked, motion, duration, duration / task.fastest.duration, _off(task, tracked),
                    _beyond(task, tracked))
 
 
-def _off(task: Task, tracked: Tracked) -> float:
+def _off(task: Task, tracked: TrackedMotion) -> float:
     path = task.fastest.route.path
     on = task.arm.tool_at(path(np.linspace(0.0, path.length, LOOKS))[0])
     return 1e3 * float(distances(task.arm.tool_at(tracked.q[tracked.t >= 0.0]), on).max())
@@ -144,7 +144,7 @@ def distances(points: np.ndarray, line: np.ndarray) -> np.ndarray:
     return found
 
 
-def _beyond(task: Task, tracked: Tracked) -> float:
-    rate = np.abs(np.diff(tracked.asked, axis=0)) / PERIOD
+def _beyond(task: Task, tracked: TrackedMotion) -> float:
+    rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S
     too_fast = np.any(rate > task.arm.robot.limits.effort_rate, axis=1)
-    return 1e3 * PERIOD * np.count_nonzero(too_fast[tracked.t[1:] > 0.0])
+    return 1e3 * CONTROL_PERIOD_S * np.count_nonzero(too_fast[tracked.t[1:] > 0.0])
