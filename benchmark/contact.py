@@ -17,8 +17,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmark.arms import Arm, arms
 from rnea_ros import Robot
+from rnea_ros.estimation.external_effort import ExternalEffortObserver
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.sensing.external_effort import ExternalEffortObserver
 from support.plant import follow
 
 WAYS = "estimated", "driver"

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import Robot
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.estimation.recording import estimate_recording
+from rnea_ros.estimation.smoothing import estimate_recording
 from support.joint_state_streams import EPOCH, Sensor, TorqueErrors, estimates, joint_states, torque_errors
 from support.motions import jumping, smooth
 from support.scaling_cases import urdf

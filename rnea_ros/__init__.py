@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .algorithms.kinematics import Pose
     from .errors import InputError, ModelError, RneaError
-    from .estimation.recording import RecordingEstimate, smooth
+    from .estimation.external_effort import ExternalEffortObserver
+    from .estimation.smoothing import RecordingEstimate, smooth
     from .identification.payload import estimate_payload
     from .model.tree import JointDynamics, Limits, Model
     from .motion.margin import limits_share
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .robots.parallel import ParallelRobot
     from .robots.protocol import AnyRobot
     from .robots.robot import Dynamics, Robot
-    from .sensing.external_effort import ExternalEffortObserver
 
 __all__ = [
     "AnyRobot",
@@ -58,7 +58,7 @@ __all__ = [
 _MODULES = {
     ".algorithms.kinematics": ("Pose",),
     ".errors": ("InputError", "ModelError", "RneaError"),
-    ".estimation.recording": ("RecordingEstimate", "smooth"),
+    ".estimation.smoothing": ("RecordingEstimate", "smooth"),
     ".identification.payload": ("estimate_payload",),
     ".model.tree": ("JointDynamics", "Limits", "Model"),
     ".motion.margin": ("limits_share",),
@@ -75,7 +75,7 @@ _MODULES = {
     ".robots.parallel": ("ParallelRobot",),
     ".robots.protocol": ("AnyRobot",),
     ".robots.robot": ("Dynamics", "Robot"),
-    ".sensing.external_effort": ("ExternalEffortObserver",),
+    ".estimation.external_effort": ("ExternalEffortObserver",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..estimation.contact_thresholds import Learnt, contact_section, contacts, learn_from_motion
 from ..identification.identification import Measurements
 from ..model.robot_file import robot_file
 from ..robots.inputs import validation
 from ..robots.robot import Robot
-from ..sensing.contact_thresholds import Learnt, contact_section, contacts, learn_from_motion
 from . import output_files, reading, robots
 from .outcome import Outcome
 from .progress import working

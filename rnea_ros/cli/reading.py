@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError, near, some
-from ..estimation.repairs import consistent_stamps
+from ..estimation.position_sensor import consistent_stamps
 from ..identification.identification import Measurements
 from ..model.robot_file import robot_file
 from ..recordings import files, motion_csv

@@ -1,4 +1,14 @@
-"""The filters of all joints side by side: a step for each sample, and the motion at an instant out of all of them.
+"""Steady Kalman filters of one joint: chains of derivatives driven by white noise, from slow to fast.
+
+A chain is a position and its derivatives; the last one is the integral of white noise. The two kinds of motion that robots
+make ask for two lengths: jerk that jumps (S-curves) for 4 states, smooth motion for 6. How strong the drive is beside the
+noise of the positions decides how quick a filter is: its bandwidth w [rad/s], from which on it takes motion for noise, is
+w**(2 states) = drive density / noise density. Several filters run side by side; filter_bank.py weighs them.
+
+All of it is the same for every joint, whatever its noise: gains depend on the bandwidth alone, and covariances are in units of
+the variance of one position. Simon, Optimal State Estimation, 7.3 (steady filter) and 9.3 (fixed-lag smoothing).
+
+The filters of all joints side by side: a step for each sample, and the motion at an instant out of all of them.
 
 A filter is as good as its drive fits the motion, and its innovations tell how well it does: estimates are weighed by the
 likelihood of the latest innovations (Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation,
@@ -7,25 +17,137 @@ likelihood of the latest innovations (Bar-Shalom, Li, Kirubarajan, Estimation wi
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from .chain import (
-    BANK,
-    MEMORY_PERIODS,
-    MEMORY_S,
-    ORDERS,
-    SHOWN,
-    STATES,
-    bandwidths,
-    gains_after_step,
-    on_grid,
-    steady_gains,
-    transition,
-)
-from .position_noise import PositionNoise
+from .position_sensor import PositionNoise, find_resolution
+from .sample_clock import MEMORY_PERIODS, MEMORY_S, SampleClock
+
+STATES = 6  # of the longest chain: position .. fifth derivative
+ORDERS = 4  # of them that are given out: position, velocity, acceleration, jerk
+SHOWN = 5  # of them that are smoothed: snap carries the jerk from a sample to the instant asked for
+REFERENCE = 0.002  # s; noise of variance 1 on positions at this distance has the density 1 * REFERENCE
+BANK = ((4, 60.0), (4, 100.0), (4, 160.0), (4, 260.0),
+        (6, 16.0), (6, 27.0), (6, 45.0), (6, 75.0), (6, 125.0), (6, 210.0))  # states, bandwidth
+_MAX_BANDWIDTH_PERIOD = 1.5  # bandwidth times period: beyond it a filter sees single samples
+_MIN_VARIANCE_RATIO = 1e-6  # of a variance: what is left of it after smoothing is not less
+_DOUBLINGS = 40
+_RICCATI_TOLERANCE = 1e-13
+_MIN_PERIOD_S = 1e-5  # s; gains of shorter distances are those of this one
+_NUMBER = np.arange(STATES)
+_FIRST = np.eye(STATES)[0]
+_LATER = np.maximum(_NUMBER - _NUMBER[:, None], 0)  # how many derivatives column k is from row i
+_TAYLOR = np.array([[1.0 / math.factorial(k - i) if k >= i else 0.0 for k in _NUMBER] for i in _NUMBER])
+_HAS = np.array([states for states, _ in BANK])[:, None] > _NUMBER  # (m, 6): which states a chain has
+_HAS_BOTH = _HAS[:, :, None] & _HAS[:, None, :]
+
+
+def transition(step: float) -> np.ndarray:
+    """The chain over some time [s]: state(t + step) = transition @ state(t), (6, 6)."""
+    return _TAYLOR * np.power(step, _NUMBER)[_LATER]
+
+
+class Gains(NamedTuple):
+    """Steady gains of the m chains, for samples at one distance.
+
+    K         : (6, m, 1) correction of the newest state by its innovation
+    S         : (m, 1) variance of an innovation
+    log_S     : (m, 1) logarithm of S
+    P         : (m, 6, 6) covariance of the state predicted for a sample
+    known     : (m, 6, 6) covariance of the state with the sample, with 1 / bandwidth for the unit of time
+    weights   : (m, 5, lags) correction of the state at a sample, by the innovations of that sample and of each after it
+    variance  : (lags, 4, m) variance of that state when so many innovations have come in
+    """
+
+    K: np.ndarray
+    S: np.ndarray
+    log_S: np.ndarray
+    P: np.ndarray
+    known: np.ndarray
+    weights: np.ndarray
+    variance: np.ndarray
+
+
+def bandwidths(period: float) -> np.ndarray:
+    """Return the bandwidths (m,) [rad/s] of the chains for samples at this distance [s]."""
+    return np.minimum([width for _, width in BANK], _MAX_BANDWIDTH_PERIOD / period)
+
+
+@functools.lru_cache(maxsize=256)
+def steady_gains(period: float, lags: int) -> Gains:
+    """Return the gains for samples at this distance [s]; a state is corrected by the innovations of up to `lags` samples."""
+    width = bandwidths(period)
+    F, Q = _step(width, period)
+    P = _riccati(F, Q)
+    S = P[:, 0, 0] + 1.0
+    K = P[:, :, 0] / S[:, None]
+    onward = np.swapaxes(F - (F @ K[:, :, None]) * _FIRST, 1, 2)  # error of one prediction to the next, transposed
+    back, weights = np.eye(STATES)[:, :1] / S[:, None, None], np.empty((len(P), STATES, lags))
+    for k in range(lags):
+        weights[:, :, k] = (P @ back)[:, :, 0]
+        back = onward @ back
+    gained = np.cumsum(weights[:, :ORDERS] ** 2 * S[:, None, None], axis=2)
+    before = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS, None]
+    unit = width[:, None] ** _NUMBER
+    variance = np.maximum(before - gained, _MIN_VARIANCE_RATIO * before) * unit[:, :ORDERS, None] ** 2
+    return Gains(np.ascontiguousarray((K * unit).T)[..., None], S[:, None], np.log(S)[:, None],
+                 P * unit[:, :, None] * unit[:, None, :], P - K[:, :, None] * P[:, None, 0],
+                 weights[:, :SHOWN] * unit[:, :SHOWN, None], np.ascontiguousarray(variance.T))
+
+
+def gains_after_step(known: np.ndarray, period: float, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return K, S, log S and `known`, as Gains has them, of a sample this step after one with the covariance `known`.
+
+    One step of the Riccati equation: whatever the steps before were, the gain is that of a Kalman filter for them."""
+    F, Q = _drive(period, step)
+    P = F @ known @ np.swapaxes(F, 1, 2) + Q
+    S = P[:, 0, 0] + 1.0
+    gain = P[:, :, 0] / S[:, None]
+    known = P - gain[:, :, None] * P[:, None, 0]
+    K = gain * bandwidths(period)[:, None] ** _NUMBER
+    return K.T[..., None], S[:, None], np.log(S)[:, None], 0.5 * (known + np.swapaxes(known, 1, 2))
+
+
+@functools.lru_cache(maxsize=1024)
+def _drive(period: float, step: float) -> tuple[np.ndarray, np.ndarray]:
+    return _step(bandwidths(period), step)
+
+
+def on_grid(seconds: float, ratio: float) -> float:
+    """Return the nearest power of a ratio [s]: gains of distances that differ by less than that are computed once."""
+    return float(ratio ** round(math.log(max(seconds, _MIN_PERIOD_S)) / math.log(ratio)))
+
+
+def _step(width: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """Transition and covariance of the drive over some time [s], (m, 6, 6) each, with 1 / width for the unit of time:
+    every number is near one then."""
+    x = (width * step)[:, None, None]
+    F = np.where(_HAS_BOTH, _TAYLOR * x**_LATER, 0.0)
+    left = np.where(_HAS, _HAS.sum(axis=1)[:, None] - 1 - _NUMBER, 0)  # derivatives from a state to the last one
+    both = left[:, :, None] + left[:, None, :] + 1
+    factorial = np.array([math.factorial(k) for k in range(STATES)])[left]
+    Q = np.where(_HAS_BOTH, x**both / (both * factorial[:, :, None] * factorial[:, None, :]), 0.0)
+    return F, Q * (width * REFERENCE)[:, None, None]
+
+
+def _riccati(F: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """P = F (P - P h h' P / (1 + h' P h)) F' + Q with h = (1, 0, ...), by doubling: each step covers twice the time.
+
+    Anderson and Moore, Optimal Filtering, 6.7.
+    """
+    A, P, G = np.swapaxes(F, 1, 2), Q, np.zeros_like(Q)
+    G[:, 0, 0] = 1.0
+    for _ in range(_DOUBLINGS):
+        D = np.linalg.inv(np.eye(STATES) + G @ P)
+        A, G, grown = A @ D @ A, G + A @ D @ G @ np.swapaxes(A, 1, 2), np.swapaxes(A, 1, 2) @ P @ D @ A
+        P = P + grown
+        if np.abs(grown).max() <= _RICCATI_TOLERANCE * np.abs(P).max():
+            break
+    return 0.5 * (P + np.swapaxes(P, 1, 2))
+
 
 QUICKEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
 MIDDLE = 2  # of the bank: neither lags nor trembles much
@@ -54,6 +176,11 @@ _UNSURE = 2.0  # standard deviations of a velocity, for which its product with a
 _SHIFT = np.eye(ORDERS, SHOWN, 1)  # error of the motion by one of the time: each order by the next
 _AT = 1e-6  # s; nearer to a sample, the motion is linear in time
 _SAME = 1e-8  # s; steps that differ by less are the same
+
+
+_BLOCK, _LATER_BLOCKS = 16, 48  # samples from which noise and clock are learnt, first and later
+_SEARCHED = 4  # blocks in which a resolution is looked for, each time that so many have come,
+_SELDOM = 64  # until so many looks were in vain: then rarely
 
 
 class Estimate(NamedTuple):
@@ -373,3 +500,54 @@ class FilterBank:
         self._uneven -= kept.start
         self._positions, self._filtered = longer(self._positions), longer(self._filtered)
         self._likelihoods, self._innovations = longer(self._likelihoods), longer(self._innovations, 1)
+
+
+class SensorLearning:
+    """Learns noise, clock and encoder steps from the samples that filters took, a few at a time.
+
+    noise   : what is known of the positions
+    learned : whether anything was learnt since it began anew
+    """
+
+    def __init__(self, noise: PositionNoise):
+        self.noise = noise
+        self._looks = 0
+        self._positions: list[np.ndarray] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Samples to come do not follow those before. What is known of noise stays."""
+        self.learned = False
+        self._blocks = 0
+        self._block: list[tuple] = []
+
+    def update(self, filters: FilterBank, sample: Sample, deviation: float = 0.0, taken: float = 0.0,
+            clock: SampleClock | None = None) -> None:
+        """A sample, one period after the last one. deviation, taken: of its stamp, and what of that the clock took off."""
+        self._block.append((deviation, taken, *sample))
+        if len(self._block) == (_LATER_BLOCKS if self._blocks > _SEARCHED else _BLOCK):
+            self._learn(filters, clock)
+
+    def _learn(self, filters: FilterBank, clock: SampleClock | None) -> None:
+        deviation, taken, position, velocity, innovation = map(np.array, zip(*self._block))
+        expected = filters.expected
+        moving = np.diff(position, axis=0, prepend=position[:1]) != 0.0
+        if clock:
+            clock.learn(deviation, taken, velocity, innovation, expected * self.noise.variance(velocity))
+        self.noise.learn(filters.period, velocity, innovation * innovation / expected, moving)
+        self._block.clear()
+        self._blocks += 1
+        self.learned = True
+        self._search(position, moving)
+
+    def _search(self, position: np.ndarray, moving: np.ndarray) -> None:
+        """Look for the resolutions that are not known yet, in the latest positions."""
+        unknown = self.noise.resolution == 0.0
+        if not moving[:, unknown].any():
+            return
+        self._positions.append(position)
+        if len(self._positions) == _SEARCHED:
+            self._looks += 1
+            if self._looks < _SELDOM or self._looks % _SELDOM == 0:
+                self.noise.resolved(find_resolution(np.concatenate(self._positions)))
+            self._positions.clear()

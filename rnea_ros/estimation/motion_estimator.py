@@ -9,10 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import Rejected
-from .encoder import Readings
-from .filter_bank import DeviationCalibration, Estimate, FilterBank
-from .position_noise import PositionNoise, SensorLearning
-from .repairs import TURN, impossible_turns
+from .filter_bank import DeviationCalibration, Estimate, FilterBank, SensorLearning
+from .position_sensor import TURN, PositionNoise, Readings, impossible_turns
 from .sample_clock import ALIKE, SampleClock
 
 LAG = 0.03  # s

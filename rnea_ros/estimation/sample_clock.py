@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .chain import MEMORY_PERIODS, MEMORY_S
-
+MEMORY_S, MEMORY_PERIODS = 0.06, 3.0  # s and periods, in which a difference of times becomes one of rates
 _FOUND, _SLOWLY = 400, 1000  # samples after which phase and period are known, and as of how many they are followed then:
 # even times may all be late, but where they wander, positions seem to tremble
 _ENOUGH = 0.0012  # of a period, for so many stamps to the power of 1.5: so much jitter does not hide the period,

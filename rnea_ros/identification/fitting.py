@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, some
-from ..estimation.preparation import Prepared, prepare
+from ..estimation.smoothing import Prepared, prepare
 from ..inertial.base_parameters import BaseParameters, base_parameters, from_regressor, sampled_regressor
 from ..inertial.inertial_parameters import INERTIAL, OF_MOTORS, Parameter, inertia, values
 from ..model.effort_convention import EffortConvention, Efforts

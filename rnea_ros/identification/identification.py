@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..estimation.differentiation import Window
-from ..estimation.recording import Smoothing, estimate_recording
+from ..estimation.smoothing import Smoothing, estimate_recording
 from ..inertial.base_parameters import BaseParameters, base_parameters
 from ..inertial.inertial_parameters import TERMS
 from ..robots.inputs import validation

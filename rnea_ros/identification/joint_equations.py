@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, some
-from ..estimation.preparation import Prepared
+from ..estimation.smoothing import Prepared
 from ..inertial.base_parameters import BaseParameters
 from ..robots.inputs import validation
 from ..robots.robot import Robot

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..algebra.vectors import rotate_inertia, shift
 from ..errors import InputError
-from ..estimation.preparation import prepare
+from ..estimation.smoothing import prepare
 from ..inertial.inertial_parameters import INERTIAL, Parameter
 from ..model.tree import Frame
 from ..robots.inputs import validation

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
-from ..estimation.repairs import consistent_stamps
+from ..estimation.position_sensor import consistent_stamps
 from . import motion_csv
 from .recording import Samples, Span, Wanted
 

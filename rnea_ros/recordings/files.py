@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError, near, some
-from ..estimation.preparation import turns_removed
-from ..estimation.recording import what
+from ..estimation.smoothing import turns_removed, what
 from ..robots.protocol import AnyRobot
 from . import motion_csv
 from .bags import METADATA, BagRecording

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..errors import InputError, some
 from ..estimation.differentiation import Window
-from ..estimation.recording import Smoothing, estimate_recording
-from ..estimation.repairs import consistent_stamps
+from ..estimation.position_sensor import consistent_stamps
+from ..estimation.smoothing import Smoothing, estimate_recording
 
 BLOCKS = ("q", "qd", "qdd", "qddd")
 MAX_GAP = 3.0  # median periods between two samples of a file, beyond which nothing is interpolated between them

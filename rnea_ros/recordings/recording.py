@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..errors import InputError
-from ..estimation.blocks import Blocks
 from ..estimation.differentiation import ORDERS, checked
-from ..estimation.recording import estimate_block, what
+from ..estimation.smoothing import Blocks, estimate_block, what
 from .motion_csv import BLOCKS, CsvFormat, RecordedMotion, higher_of
 
 Samples = dict[str, np.ndarray]  # "t" (k,) [s], and blocks (k, n) of those that were asked for: q, qd, .., tau, tau_rate

@@ -12,8 +12,8 @@ import pytest
 from rnea_ros import Robot
 from rnea_ros.bulk import cluster, many
 from rnea_ros.bulk.job import Job
-from rnea_ros.estimation import blocks
-from rnea_ros.estimation.recording import estimate_recording
+from rnea_ros.estimation import smoothing
+from rnea_ros.estimation.smoothing import estimate_recording
 from rnea_ros.recordings import files
 from rnea_ros.recordings.recording import Reading, Wanted
 from support.robots import arm
@@ -32,8 +32,8 @@ def job(kind="parquet", part=100.0, **options):
 
 @pytest.fixture
 def short_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "SECONDS", 5.0)
-    monkeypatch.setattr(blocks, "SAMPLES", 50)
+    monkeypatch.setattr(smoothing, "SECONDS", 5.0)
+    monkeypatch.setattr(smoothing, "SAMPLES", 50)
 
 
 @pytest.fixture

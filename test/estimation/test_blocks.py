@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from rnea_ros.estimation import blocks
-from rnea_ros.estimation.blocks import Blocks
-from rnea_ros.estimation.recording import Smoothing, estimate_block, estimate_recording
+from rnea_ros.estimation import smoothing
+from rnea_ros.estimation.smoothing import Blocks, Smoothing, estimate_block, estimate_recording
 from support.motions import encoded, sines
 
 
@@ -33,8 +32,8 @@ def test_seams_cannot_be_seen(seed):
 
 
 def test_samples_that_stand_alone_are_not_guessed(monkeypatch):
-    monkeypatch.setattr(blocks, "SECONDS", 4.0)
-    monkeypatch.setattr(blocks, "SAMPLES", 50)
+    monkeypatch.setattr(smoothing, "SECONDS", 4.0)
+    monkeypatch.setattr(smoothing, "SAMPLES", 50)
     rng, t = np.random.default_rng(5), np.arange(0.0, 6.0, 0.002)
     motion = sines(rng, t, 2)
     t, q = np.append(t, 60.0), np.vstack((encoded(rng, motion[0]), [[0.1, 0.2]]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, solve_discrete_are
 
-from rnea_ros.estimation.chain import (
+from rnea_ros.estimation.filter_bank import (
     BANK,
     ORDERS,
     REFERENCE,

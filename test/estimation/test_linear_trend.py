@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.linear_trend import LinearTrend
+from rnea_ros.estimation.differentiation import LinearTrend
 
 EPOCH = 1_700_000_000_123_456_789  # ns; stamps of today leave a double no digits to spare
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.momentum_observer import FEWEST, MomentumObserver
+from rnea_ros.estimation.external_effort import FEWEST, MomentumObserver
 
 DT, GAIN = 1e-3, 40.0
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.encoder import new_readings
+from rnea_ros.estimation.position_sensor import new_readings
 from rnea_ros.estimation.reading_times import reading_times
 from support.motions import encoded, jumping, s_curves, sines
 

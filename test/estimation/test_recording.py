@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnea_ros.estimation.differentiation import estimate_derivatives
-from rnea_ros.estimation.recording import Smoothing, estimate_recording
+from rnea_ros.estimation.smoothing import Smoothing, estimate_recording
 from support.motions import TURN, at, encoded, jumping, sines, smooth
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from rnea_ros.errors import InputError
-from rnea_ros.estimation.preparation import prepare
-from rnea_ros.estimation.recording import estimate_recording
-from rnea_ros.estimation.repairs import consistent_stamps
+from rnea_ros.estimation.position_sensor import consistent_stamps
+from rnea_ros.estimation.smoothing import estimate_recording, prepare
 from support.motions import TURN, encoded
 
 T = np.arange(300) * 0.01

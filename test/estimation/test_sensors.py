@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.encoder import Readings, find_resolution
-from rnea_ros.estimation.position_noise import PositionNoise
+from rnea_ros.estimation.position_sensor import PositionNoise, Readings, find_resolution
 from rnea_ros.estimation.sample_clock import SampleClock
 from support.motions import TURN, encoded, s_curves, sines
 

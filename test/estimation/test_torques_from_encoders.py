@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros import Robot
 from rnea_ros.estimation.motion_estimator import LAG, MotionEstimator
-from rnea_ros.estimation.recording import estimate_recording
+from rnea_ros.estimation.smoothing import estimate_recording
 from support.joint_state_streams import Sensor, estimates, joint_states, torque_errors
 from support.motions import TURN, jumping, smooth
 from support.robots import seeds

@@ -17,7 +17,7 @@ from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.cli import identify as identify_cli
 from rnea_ros.cli import reading
 from rnea_ros.cli.outcome import show
-from rnea_ros.estimation.preparation import prepare
+from rnea_ros.estimation.smoothing import prepare
 from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
 from rnea_ros.identification.fitting import fit, suspected_couplings

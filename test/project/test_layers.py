@@ -18,6 +18,8 @@ import rnea_ros
 
 PACKAGE = Path(rnea_ros.__file__).parent
 # Modules of this package that a module may use; first pattern that fits. From the ground up: a room uses those above its line.
+GROUND = ("algebra/*", "model/*", "algorithms/*", "codegen/*", "errors")
+ROBOTS = ("robots/*", "inertial/*", "estimation/*", "output/*", *GROUND)
 LAYERS = {
     "errors": (),
     "algebra/*": ("algebra/*",),
@@ -26,18 +28,19 @@ LAYERS = {
     "codegen/*": ("codegen/*", "algebra/*", "errors"),
     "scaling/*": ("scaling/*", "codegen/*", "errors"),
     "planning/*": ("planning/*", "errors"),
+    "estimation/external_effort": ROBOTS,
+    "estimation/contact_thresholds": ROBOTS,
     "estimation/*": ("estimation/*", "errors"),
     "output/*": ("output/*", "errors"),
-    "inertial/*": ("inertial/*", *(GROUND := ("algebra/*", "model/*", "algorithms/*", "codegen/*", "errors"))),
+    "inertial/*": ("inertial/*", *GROUND),
     "robots/inputs/*": ("robots/inputs/*", "inertial/*", *GROUND),
     "robots/kernels/*": ("robots/kernels/*", "robots/inputs/*", "inertial/*", *GROUND),
     "robots/closure/*": ("robots/closure/*", "robots/kernels/*", "robots/inputs/*", "inertial/*", *GROUND),
     "robots/*": ("robots/*", "inertial/*", *GROUND),
-    "recordings/*": ("recordings/*", *(ROBOTS := ("robots/*", "inertial/*", "estimation/*", "output/*", *GROUND))),
+    "recordings/*": ("recordings/*", *ROBOTS),
     "bulk/*": ("bulk/*", "recordings/*", "motion/*", "scaling/*", *ROBOTS),
     "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),
     "identification/*": ("identification/*", *ROBOTS),
-    "sensing/*": ("sensing/*", *ROBOTS),
     "query/*": ("query/*", "identification/*", "motion/*", "planning/*", "scaling/*", *ROBOTS),
     "export/*": ("export/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),

@@ -7,8 +7,8 @@ import pytest
 
 from rnea_ros import Robot, read_recording, smooth
 from rnea_ros.errors import InputError
-from rnea_ros.estimation import blocks
-from rnea_ros.estimation.recording import estimate_recording
+from rnea_ros.estimation import smoothing
+from rnea_ros.estimation.smoothing import estimate_recording
 from rnea_ros.recordings import csv_recording, files, motion_csv, recording
 from rnea_ros.recordings.recording import Reading, Wanted
 from support.robots import arm
@@ -41,8 +41,8 @@ def long(request, tmp_path_factory):
 
 @pytest.fixture
 def short_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "SECONDS", 6.0)
-    monkeypatch.setattr(blocks, "SAMPLES", 50)
+    monkeypatch.setattr(smoothing, "SECONDS", 6.0)
+    monkeypatch.setattr(smoothing, "SAMPLES", 50)
     monkeypatch.setattr(csv_recording, "ROWS", 301)
 
 

@@ -22,6 +22,8 @@ from std_srvs.srv import SetBool
 from rnea_msgs.msg import Contact, ExternalEffort
 from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.errors import Rejected, some
+from rnea_ros.estimation.contact_thresholds import ContactLearner, Learnt, contact_section
+from rnea_ros.estimation.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
 from rnea_ros.model.effort_convention import EffortConvention
 from rnea_ros.model.tree import ContactCalibration
 from rnea_ros.nodes.common.diagnostics import Stream
@@ -33,8 +35,6 @@ from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 from rnea_ros.nodes.dynamics.payload_service import PayloadService
 from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
-from rnea_ros.sensing.contact_thresholds import ContactLearner, Learnt, contact_section
-from rnea_ros.sensing.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
 
 PREFIX = "external_effort."
 LINK = f"{PREFIX}link"

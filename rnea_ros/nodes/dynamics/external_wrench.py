@@ -13,7 +13,7 @@ from geometry_msgs.msg import WrenchStamped
 
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected, near, some
-from rnea_ros.estimation.linear_trend import LinearTrend
+from rnea_ros.estimation.differentiation import LinearTrend
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.stamps import Jumped, Timeline

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..estimation.momentum_observer import LONGEST
-from ..estimation.preparation import prepare
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import ContactCalibration
 from ..robots.robot import Robot
-from .external_effort import Contact, ExternalEffortObserver
+from .external_effort import LONGEST, Contact, ExternalEffortObserver
+from .smoothing import prepare
 
 MARGIN = 1.25  # threshold by the largest remainder of the free motion
 MIN_THRESHOLD = 1.5  # standard deviations: the motion to learn from does not reach every pose

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, load
-from rnea_ros.sensing.contact_thresholds import ContactLearner, contact_section
-from rnea_ros.sensing.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
+from rnea_ros.estimation.contact_thresholds import ContactLearner, contact_section
+from rnea_ros.estimation.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
 from support.plant import COULOMB, VISCOUS, Plant, follow, motion, panda
 
 JOINTS = [f"panda_joint{k}" for k in range(1, 8)]
