@@ -11,6 +11,7 @@ from ..algebra.arrays import Array
 from ..algorithms.joint_wrenches import moving
 from ..errors import InputError
 from ..model.tree import Model
+from .inputs import validation
 from .inputs.validation import Wrenches
 
 
@@ -76,15 +77,19 @@ class Sensitivities:
                       world_wrenches: Wrenches | None = None) -> tuple[Array, ...]: ...
 
     def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
-                      world_wrenches: Wrenches | None = None) -> TorqueSensitivities:
+                      world_wrenches: Wrenches | None = None, **others: Any) -> TorqueSensitivities:
         """Partial derivatives of the torques, joint dynamics included: Barman, thesis, chapter 3, in closed form."""
+        if others:
+            validation.no_others(self.model.name, others)
         return tuple.__new__(TorqueSensitivities, self._evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
                                                                  world_wrenches=world_wrenches))
 
     def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
                            wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                           world_wrenches: Wrenches | None = None) -> RateSensitivities:
+                           world_wrenches: Wrenches | None = None, **others: Any) -> RateSensitivities:
         """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
+        if others:
+            validation.no_others(self.model.name, others)
         return tuple.__new__(RateSensitivities, self._evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
                                                                wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
@@ -104,8 +109,10 @@ class Sensitivities:
 
     def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                       world_wrenches: Wrenches | None = None) -> JointWrenches:
+                       world_wrenches: Wrenches | None = None, **others: Any) -> JointWrenches:
         """Internal force and moment of every joint and, where the jerk qddd is given, their rates."""
+        if others:
+            validation.no_others(self.model.name, others)
         given = {"wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches}
         if qddd is None:
             return JointWrenches(self.moving_joints, self._evaluate("joint_wrenches", q, qd, qdd, **given)[0], None)

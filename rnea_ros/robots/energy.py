@@ -69,12 +69,16 @@ class Energetics:
         def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> tuple[Array, ...]: ...
 
-    def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
+    def energy(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> Energy:
         """Kinetic and potential energy; the latter is zero with all mass at the root's origin."""
+        if others:
+            validation.no_others(self.model.name, others)
         return Energy(*np.moveaxis(self._evaluate("energy", q, qd)[0], -1, 0))
 
-    def center_of_mass(self, q: ArrayLike, qd: ArrayLike | None = None) -> CenterOfMass:
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike | None = None, **others: Any) -> CenterOfMass:
         """Mass centre, its velocity, and the momentum about it; without qd, at rest."""
+        if others:
+            validation.no_others(self.model.name, others)
         refuse_weightless(self.total_mass)
         return CenterOfMass(*self._evaluate("center_of_mass", q, validation.zeros_like("q", q) if qd is None else qd))
 
@@ -84,8 +88,10 @@ class Energetics:
         moving, pushed = validation.coordinates("qd", qd, names), validation.coordinates("tau", tau, names)
         return np.asarray((moving * pushed).sum(axis=-1))
 
-    def coriolis(self, q: ArrayLike, qd: ArrayLike) -> Array:
+    def coriolis(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> Array:
         """C (n, n) or (samples, n, n), by Christoffel symbols: C qd are the velocity torques, and Mdot - 2 C is skew."""
+        if others:
+            validation.no_others(self.model.name, others)
         columns = [self._evaluate("coriolis", q, qd, unit)[0] for unit in np.eye(self.model.n)]
         return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(q), 0))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -18,23 +19,32 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.equations import BASE, EquationsOfMotion
 from ..algorithms.kinematics import Pose, base_poses
-from ..errors import InputError, some, summary
+from ..algorithms.torque_rate import LinkForces, LinkMotion
+from ..codegen.kernel import Kernel
+from ..errors import InputError, ModelWarning, some, summary
 from ..model import drive_limits
 from ..model.drive_limits import DriveLimit
+from ..model.effort_convention import EffortConvention
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
-from ..model.tree import Limits
+from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
 from .closure.loop_closure import LoopClosure
 from .closure.loop_equations import LoopMotion
 from .closure.loops import Loops
 from .closure.tracking import TOLERANCE, LoopTracker
-from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
-from .energy import CenterOfMass, Energy
+from .derivatives import (
+    JointWrenches,
+    JointWrenchSensitivities,
+    RateSensitivities,
+    TorqueDeviations,
+    TorqueSensitivities,
+)
+from .energy import CenterOfMass, Energy, GeneralizedMomentum
 from .floating import FloatingRobot
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import loads, sampled
-from .inputs.payload import unified
+from .inputs.payload import Payload, unified
 from .inputs.validation import Wrenches
 from .program import CLOSING, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
 from .reduced import ReducedEquations
@@ -51,6 +61,10 @@ OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "
 ROLES = ("loops", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")  # sections that from_urdf reads
 DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
             "actuation_weights")
+# Functions that a fixed tree answers by kernels of its own (robot.py), without the general equations.
+OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics", "bias", "gravity", "gravity_and_rate",
+            "mass_matrix", "energy", "center_of_mass", "link_pose", "link_velocity", "jacobian", "jacobian_rate", "coriolis",
+            "sensitivities", "rate_sensitivities", "joint_wrenches")
 
 
 def _names(load: Any) -> tuple[str, ...]:
@@ -75,20 +89,39 @@ class GeneralRobot:
 
     __repr__ = summary
 
-    def __init__(self, tree: Robot, parameters: Source):
-        validation.only_plain_joints(tree.model, "GeneralRobot", couplings=True)
-        file = robot_file.draft(parameters)
-        self.tree, self._file = tree, file
-        self.carried = file.content.get("base") == "prescribed"
-        self.roles: DeclaredRoles = declared(tree.model, file, tree.backend)
-        self.model = unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])
-        self._closure = LoopClosure(tree.model, self.roles.loops, tree.backend, at_once=False) if self.roles.loops else None
+    def __init__(self, tree: Robot, parameters: Source | None = None):
+        self.tree, self._file = tree, robot_file.draft({} if parameters is None else parameters)
+        self.carried = self._file.content.get("base") == "prescribed"
+        self._prepare()
+        if not self.is_fixed_tree:
+            self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
+
+    def _prepare(self) -> None:
+        """Begin without compiled functions. A fixed tree answers by its own kernels, not by the general equations."""
         self._reduced_equations: ReducedEquations | None = None
         self._programs: dict[Any, Program | None] = {}  # by what is given
         self._compiled: dict[Inputs, Program | None] = {}
         self._slopes: dict[str, SolutionDerivatives] = {}
-        self._samples = SampleSolver(self.name, self.roles, self.tree, self.model, self.joint_names, self._closure)
-        self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
+        self.is_fixed_tree = self.tree.model.base == "fixed" and not self.sections
+        if self.is_fixed_tree:
+            self.__dict__.update({name: getattr(self.tree, name) for name in OF_TREES})
+
+    @cached_property
+    def roles(self) -> DeclaredRoles:
+        """Role of each joint, and what the robot file declares beside the tree."""
+        validation.only_plain_joints(self.tree.model, "GeneralRobot", couplings=True)
+        return declared(self.tree.model, self._file, self.tree.backend)
+
+    @cached_property
+    def _closure(self) -> LoopClosure | None:
+        if self.is_fixed_tree or self.roles.loops is None:
+            return None
+        return LoopClosure(self.tree.model, self.roles.loops, self.tree.backend, at_once=False)
+
+    @cached_property
+    def _samples(self) -> SampleSolver:
+        whole = unified(self.tree.model, [*self.tree.payloads.values(), *self.roles.rotors])
+        return SampleSolver(self.name, self.roles, self.tree, whole, self.joint_names, self._closure)
 
     # ------------------------------------------------------------------ description
 
@@ -97,9 +130,60 @@ class GeneralRobot:
         """Name of the robot in the URDF."""
         return self.tree.name
 
+    @property
+    def model(self) -> Model:
+        """Links and joints of the tree, without payloads."""
+        return self.tree.model
+
+    @property
+    def root_link(self) -> str:
+        """Link in whose frame gravity and poses are given where the base does not move."""
+        return self.tree.root_link
+
+    @property
+    def gravity_vector(self) -> Array:
+        """Acceleration of gravity (3,) [m/s^2], along the axes of the root link, or of the world where the base moves."""
+        return self.tree.gravity_vector
+
+    @property
+    def backend(self) -> str:
+        """Name of what runs the kernels: "llvm", "c", "python" or "reference"."""
+        return self.tree.backend
+
+    @property
+    def payloads(self) -> Mapping[str, Payload]:
+        """Payloads by URDF link."""
+        return self.tree.payloads
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of links and payloads [kg]."""
+        return self.tree.total_mass
+
+    @property
+    def warnings(self) -> tuple[ModelWarning, ...]:
+        """Doubtful properties of the URDF and the robot file, a sentence each."""
+        return self.tree.warnings
+
+    @property
+    def reconstruction_error(self) -> float:
+        """Largest deviation of any frame from the URDF [m, rad]."""
+        return self.tree.reconstruction_error
+
+    @property
+    def moving_joints(self) -> tuple[str, ...]:
+        """Every joint that moves a link, mimic joints included: the rows of internal joint wrenches."""
+        return self.tree.moving_joints
+
+    def mdh_table(self) -> list[tuple[Any, ...]]:
+        """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k row k from 1."""
+        return self.tree.mdh_table()
+
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Joints with a motor and joints whose state is an input, in the order of the tree: the columns of every array."""
+        if self.is_fixed_tree:
+            return self.tree.joint_names
         named = {*self.roles.actuated, *self.roles.state}
         return tuple(name for name in self.tree.joint_names if name in named)
 
@@ -116,7 +200,7 @@ class GeneralRobot:
     @property
     def elastic_joints(self) -> tuple[str, ...]:
         """Joints with a spring between motor and link, in the order of q_motor."""
-        return self._equations(INVERSE).elastic_joints
+        return () if self.is_fixed_tree else self._equations(INVERSE).elastic_joints
 
     @property
     def joint_types(self) -> tuple[str, ...]:
@@ -141,7 +225,7 @@ class GeneralRobot:
     @property
     def order(self) -> int:
         """Number of derivatives of q that decide the torque rate; one less decides the torque."""
-        return max(3, self.structure(CARRIED if self._is_carried() else INVERSE).order)
+        return 3 if self.is_fixed_tree else max(3, self.structure(CARRIED if self._is_carried() else INVERSE).order)
 
     @property
     def has_moving_base(self) -> bool:
@@ -187,13 +271,15 @@ class GeneralRobot:
         """Return the same robot with a tree of the same joints and frames: other payloads, joint dynamics or gravity, or the
         base held. Its kernels are compiled anew.
         """
-        state = {**self.__getstate__(), "tree": tree,
-                 "model": unified(tree.model, [*tree.payloads.values(), *self.roles.rotors])}
+        state = {**self.__getstate__(), "tree": tree}
         if tree.model.base == "fixed":
             state |= {"carried": False, "_file": self._file.over({"base": "fixed"})}
         robot = object.__new__(GeneralRobot)
         robot.__setstate__(state)
         return robot
+
+    def __copy__(self) -> GeneralRobot:
+        return self.with_tree(copy(self.tree))
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike[str], parameters: Source, **options: Any) -> GeneralRobot:
@@ -235,12 +321,12 @@ class GeneralRobot:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
-        compiled = ("_samples", "_reduced_equations", "_programs", "_compiled", "_slopes")
+        compiled = ("_samples", "_reduced_equations", "_programs", "_compiled", "_slopes", *OF_TREES)
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _reduced_equations=None, _programs={}, _compiled={}, _slopes={})
-        self._samples = SampleSolver(self.name, self.roles, self.tree, self.model, self.joint_names, self._closure)
+        self.__dict__.update(state)
+        self._prepare()
 
     # ------------------------------------------------------------------ inverse dynamics
 
@@ -854,6 +940,98 @@ class GeneralRobot:
         if self.has_moving_base:
             return FloatingRobot(self.tree).jacobian(link, q, point, base=BaseState(situation.p, quaternion(situation.R)))
         return self.tree.jacobian(link, q, point)
+
+    # ------------------------------------------------------------------ other parameters, and what fixed trees alone have
+
+    def with_masses(self, factors: ArrayLike) -> GeneralRobot:
+        """Return the robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),)."""
+        return self.with_tree(self.tree.with_masses(factors))
+
+    def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> GeneralRobot:
+        """Return the robot with other joint dynamics, by joint name (mimic joints included)."""
+        return self.with_tree(self.tree.with_joint_dynamics(terms))
+
+    def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> GeneralRobot:
+        """Return the robot with these motors of coupled transmissions instead of those it has."""
+        return self.with_tree(self.tree.with_coupled_motors(motors))
+
+    def coupled_motor_torques(self, tau: ArrayLike) -> dict[str, Array]:
+        """Return the torque of every motor of coupled transmissions by name: a number or (samples,) each [N m, at the motor].
+
+        tau: joint torques (n,) or (samples, n), of rotors and friction included. InputError where they do not decide it.
+        """
+        given = validation.coordinates("tau", tau, self.joint_names)
+        whole = np.zeros((*given.shape[:-1], self.tree.n))
+        whole[..., self._columns] = given
+        return self.tree.coupled_motor_torques(whole)
+
+    def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
+        """Return the power of the joint torques [W], a number or (samples,)."""
+        moving, driven = (validation.coordinates(name, x, self.joint_names) for name, x in (("qd", qd), ("tau", tau)))
+        return np.asarray((moving * driven).sum(axis=-1))
+
+    def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return torques of friction and offsets and their rates, as of TreeDynamics.friction: fixed trees."""
+        return self._fixed_tree("friction").friction(qd, qdd)
+
+    def load_friction(self, tau: ArrayLike, qd: ArrayLike) -> Array:
+        """Return friction by the load in torques tau, (n,) or (samples, n) [N m]: fixed trees."""
+        return self._fixed_tree("load_friction").load_friction(tau, qd)
+
+    def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,
+                        measured: EffortConvention | None = None) -> Array:
+        """Return the whole torque (n,) or (samples, n) from efforts as the robot reports them: fixed trees."""
+        return self._fixed_tree("measured_torque").measured_torque(effort, q, qd, measured)
+
+    def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
+        """Return p = M qd and its rate without torques, (n,) or (samples, n) each: fixed trees."""
+        return self._fixed_tree("generalized_momentum").generalized_momentum(q, qd)
+
+    def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """Return d M / dt (n, n) or (samples, n, n) along the motion: fixed trees."""
+        return self._fixed_tree("mass_matrix_rate").mass_matrix_rate(q, qd)
+
+    def link_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """Return the share of each moving link in the torques, (links, n) or (samples, links, n): fixed trees."""
+        return self._fixed_tree("link_torques").link_torques(q, qd, qdd)
+
+    def link_torques_and_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> tuple[Array, Array]:
+        """Return `link_torques` and their rates along the motion: fixed trees."""
+        return self._fixed_tree("link_torques_and_rates").link_torques_and_rates(q, qd, qdd, qddd)
+
+    def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
+                          wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                          world_wrenches: Wrenches | None = None) -> TorqueDeviations:
+        """Return standard deviations of torques and rates from those of the motion, (4, n) or (4, samples, n): fixed trees."""
+        return self._fixed_tree("torque_deviations").torque_deviations(
+            q, qd, qdd, qddd, deviation, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
+
+    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                                   world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
+        """Return partial derivatives of the internal wrenches of `joint_wrenches`: fixed trees."""
+        return self._fixed_tree("joint_wrench_sensitivities").joint_wrench_sensitivities(
+            q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+
+    def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
+                  wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
+        """Return velocities to jerks, forces and moments of every link with their rates, in MDH frames: fixed trees."""
+        return self._fixed_tree("recursion").recursion(q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates)
+
+    def kernel(self, name: str = "torque_and_rate") -> Kernel:
+        """Return the compiled kernel of a function without loads, as of TreeDynamics.kernel: fixed trees."""
+        return self._fixed_tree("kernel").kernel(name)
+
+    def c_source(self, name: str = "torque_and_rate", function: str = "rnea") -> str:
+        """Return the same as a function in C, as of TreeDynamics.c_source: fixed trees."""
+        return self._fixed_tree("c_source").c_source(name, function)
+
+    def _fixed_tree(self, function: str) -> Robot:
+        """The tree; InputError where it does not decide what the function returns."""
+        if not self.is_fixed_tree:
+            declared = some(self.sections) or f"base: {'prescribed' if self.carried else 'floating'}"
+            raise InputError(f"{function} is defined for a tree of rigid links on a fixed base; robot '{self.name}' has "
+                             f"{declared}")
+        return self.tree
 
     # ------------------------------------------------------------------ solvers and kernels
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose
 from ..model.tree import frozen
+from .inputs import validation
 from .kernels import link_functions
 from .kernels.store import KernelStore, not_made
 
@@ -40,20 +41,28 @@ class LinkKinematics:
 
     _store: KernelStore
 
-    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> Pose:
+    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Pose:
         """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
+        if others:
+            validation.no_others(self._store.model.name, others)
         return tuple.__new__(Pose, on_link(self._store, link_functions.link_pose, link, q, point=point))
 
-    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
+        if others:
+            validation.no_others(self._store.model.name, others)
         return on_link(self._store, link_functions.link_velocity, link, q, qd, point=point)[0]
 
-    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None) -> Array:
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
+        if others:
+            validation.no_others(self._store.model.name, others)
         return on_link(self._store, link_functions.jacobian, link, q, point=point)[0]
 
-    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None) -> Array:
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
+        if others:
+            validation.no_others(self._store.model.name, others)
         return on_link(self._store, link_functions.jacobian_rate, link, q, qd, point=point)[0]
 
 

@@ -231,7 +231,7 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                        world_wrenches: Wrenches | None = None) -> tuple[Array, Array]:
+                        world_wrenches: Wrenches | None = None, **others: Any) -> tuple[Array, Array]:
         """Torques and their exact time derivatives along the motion, guarino-gfd (3)-(21).
 
         q, qd, qdd, qddd : (n,) or (samples, n): position, velocity, acceleration, jerk
@@ -240,47 +240,67 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
         world_wrenches   : as wrenches, but seen in the root link's frame, where they stay while the link turns
         """
+        if others:
+            validation.no_others(self.name, others)
         if wrenches or wrench_rates or world_wrenches or not (found := self._torque_and_rate(q, qd, qdd, qddd)):
             found = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
                                    world_wrenches=world_wrenches)
         return found  # type: ignore[return-value]  # of two arrays
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
-                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Dynamics:
+                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, **others: Any) -> Dynamics:
         """tau, tau_rate, and of both the share of gravity, in one call; wrenches as in `torque_and_rate`."""
+        if others:
+            validation.no_others(self.name, others)
         if wrenches or wrench_rates or world_wrenches or not (found := self._quick["dynamics"](q, qd, qdd, qddd)):
             found = self._evaluate("dynamics", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
                                    world_wrenches=world_wrenches)
         return tuple.__new__(Dynamics, found)
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None) -> Array:
+                         world_wrenches: Wrenches | None = None, **others: Any) -> Array:
         """Torques (n,) or (samples, n) of a motion; wrenches as in `torque_and_rate`."""
+        if others:
+            validation.no_others(self.name, others)
         if wrenches or world_wrenches or not (found := self._quick["inverse_dynamics"](q, qd, qdd)):
             found = self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
         return found[0]
 
     def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
-             world_wrenches: Wrenches | None = None) -> Array:
+             world_wrenches: Wrenches | None = None, **others: Any) -> Array:
         """Torques at zero acceleration: velocity terms, gravity, friction, loads. Without friction by load
         tau = M qdd + bias."""
+        if others:
+            validation.no_others(self.name, others)
         return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches=wrenches, world_wrenches=world_wrenches)
 
-    def gravity(self, q: ArrayLike) -> Array:
+    def gravity(self, q: ArrayLike, **others: Any) -> Array:
         """Torques that hold the robot still against gravity alone."""
+        if others:
+            validation.no_others(self.name, others)
         return self._evaluate("gravity", q)[0]
 
-    def mass_matrix(self, q: ArrayLike) -> Array:
+    def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> tuple[Array, Array]:
+        """Torques (n,) or (samples, n) that hold the robot still against gravity, and their rates along the motion."""
+        rest = np.zeros(self.n)
+        found = self.dynamics(q, qd, rest, rest, **others)
+        return found.gravity, found.gravity_rate
+
+    def mass_matrix(self, q: ArrayLike, **others: Any) -> Array:
         """M (n, n) or (samples, n, n): column k is the torque of a unit acceleration of joint k alone, khalil-rne 3.3.1."""
+        if others:
+            validation.no_others(self.name, others)
         return self._evaluate("mass_matrix", q)[0]
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None) -> Array:
+                         world_wrenches: Wrenches | None = None, **others: Any) -> Array:
         """Accelerations (n,) or (samples, n) under given torques, by articulated bodies, khalil-rne (32)-(44).
 
         Mimic joints, which that recursion cannot free one by one, solve M qdd = tau - bias instead. InputError names a joint
         that moves no mass.
         """
+        if others:
+            validation.no_others(self.name, others)
         if wrenches or world_wrenches or not (found := self._quick["forward_dynamics"](q, qd, tau)):
             with singularity.nonsingular(lambda: self.mass_matrix(q), self.joint_names):
                 found = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches, world_wrenches=world_wrenches,

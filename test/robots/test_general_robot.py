@@ -349,3 +349,33 @@ def test_wheels_on_a_fixed_base_are_refused():
     urdf, file = vehicle()
     with pytest.raises(ModelError, match="wheels needs a base that moves"):
         rnea_ros.load(urdf, {**file, "base": "fixed"})
+
+
+# ------------------------------------------------------------------ fixed trees
+
+
+def test_a_fixed_tree_answers_by_its_kernels_and_by_the_general_equations_alike():
+    tree = Robot.from_urdf(URDF / "panda.urdf")
+    robot, motion = GeneralRobot(tree), np.random.default_rng(3).normal(size=(4, tree.n))
+    assert robot.is_fixed_tree and robot.joint_names == tree.joint_names and robot.order == 3
+    expected = np.array(tree.torque_and_rate(*motion))
+    np.testing.assert_array_equal(robot.torque_and_rate(*motion), expected)
+    np.testing.assert_allclose(robot.torques(robot.solve(*motion)), expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(robot.gravity_and_rate(*motion[:2]), tree.dynamics(*motion)[2:], rtol=1e-11, atol=1e-11)
+    carrying = robot.with_payload("panda_link7", 2.0)
+    np.testing.assert_array_equal(carrying.torque_and_rate(*motion),
+                                  tree.with_payload("panda_link7", 2.0).torque_and_rate(*motion))
+    again = pickle.loads(pickle.dumps(carrying))
+    np.testing.assert_array_equal(again.torque_and_rate(*motion), carrying.torque_and_rate(*motion))
+
+
+def test_options_of_other_robots_are_refused_by_name():
+    robot, motion = GeneralRobot(Robot.from_urdf(URDF / "panda.urdf")), np.zeros((4, 7))
+    robot.torque_and_rate(*motion, base=None, guess=None)
+    with pytest.raises(InputError, match="base has no meaning for robot 'panda'"):
+        robot.torque_and_rate(*motion, base=BASE)
+    with pytest.raises(TypeError, match="unknown option wrench"):
+        robot.torque_and_rate(*motion, wrench={})
+    loops = rnea_ros.load(URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")
+    with pytest.raises(InputError, match=r"friction is defined for a tree of rigid links .* 'five_bar' has loops"):
+        loops.friction(np.zeros(2))

@@ -51,7 +51,8 @@ def test_arguments_are_the_protocols(kind, name):
     assert {p.name for p in declared.values() if p.kind is p.KEYWORD_ONLY} <= set(keywords)
     assert not [name for name, p in keywords.items() if p.default is p.empty]
     higher = [p.name for p in ours.values() if p.kind is p.VAR_POSITIONAL]
-    assert higher in ([], ["higher"]) and not [p for p in ours.values() if p.kind is p.VAR_KEYWORD]
+    others = [p.name for p in ours.values() if p.kind is p.VAR_KEYWORD]  # refused by name by fixed trees
+    assert higher in ([], ["higher"]) and others in ([], ["others"])
 
 
 @each_kind

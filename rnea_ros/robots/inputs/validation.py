@@ -13,6 +13,8 @@ import numpy as np
 from ...errors import InputError, shown, some
 from ...model.tree import Limits, Model, frozen
 
+# Options of robots with a moving base, loops, or motors behind springs.
+OPTIONS_OF_OTHERS = ("base", "base_acceleration", "base_jerk", "base_rates", "guess", "q_motor", "qd_motor")
 DOUBLE = np.dtype(float)
 Wrenches = Mapping[str, Any]
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
@@ -107,6 +109,15 @@ def held_base(model: Model) -> None:
     """InputError where the base is free: what is asked for would hold it still without a word."""
     if model.base != "fixed":
         raise InputError(f"the base of robot '{model.name}' is free: FloatingRobot says how it moves, base='fixed' holds it")
+
+
+def no_others(robot: str, others: Mapping[str, Any]) -> None:
+    """Raise InputError for options that fixed trees do not have; None counts as left out."""
+    given = [name for name, value in others.items() if value is not None]
+    if unknown := [name for name in given if name not in OPTIONS_OF_OTHERS]:
+        raise TypeError(f"unknown option {some(unknown)}")
+    if given:
+        raise InputError(f"{some(given)} has no meaning for robot '{robot}', a tree of rigid links on a fixed base")
 
 
 def only_plain_joints(model: Model, kind: str, couplings: bool = False) -> None:
