@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import JointDynamics, Robot
+from rnea_ros.algorithms.inertial_parameters import parameters, values, with_values
 from rnea_ros.identification.excitation import excite
 from rnea_ros.identification.identification import Measurements, identify
 from rnea_ros.identification.physical_consistency import nearest
-from rnea_ros.inertial.inertial_parameters import parameters, values, with_values
 from rnea_ros.output.figures import STYLE, picture
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"

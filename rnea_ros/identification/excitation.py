@@ -26,13 +26,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..algorithms.base_parameters import base_parameters
+from ..algorithms.inertial_parameters import TERMS
 from ..errors import InputError, MissingPackage
-from ..inertial.base_parameters import base_parameters
-from ..inertial.inertial_parameters import TERMS
 from ..model.tree import Limits
 from ..robots.inputs import validation
 from ..robots.robot import Robot
-from .regressor_kernel import Regressor
+from .identification import Regressor
 
 GRID = 200  # times of a period at which limits are kept and, at every other one, equations are taken
 FINE, EXACT = 1000, 1e-3  # times at which torques are checked; relative accuracy of the slowing

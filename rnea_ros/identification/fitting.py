@@ -27,23 +27,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algorithms.base_parameters import BaseParameters, base_parameters, from_regressor, sampled_regressor
+from ..algorithms.inertial_parameters import INERTIAL, OF_MOTORS, Parameter, inertia, values
 from ..errors import InputError, some
 from ..estimation.smoothing import Prepared, prepare
-from ..inertial.base_parameters import BaseParameters, base_parameters, from_regressor, sampled_regressor
-from ..inertial.inertial_parameters import INERTIAL, OF_MOTORS, Parameter, inertia, values
 from ..model.effort_convention import EffortConvention, Efforts
 from ..model.tree import CoupledMotor, JointDynamics, Model, frozen
 from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
-from .drive_gains import Gains, initial_gains, refined_gains
 from .friction import BY_SPEED, LOAD, OFFSET, SMOOTHING, FrictionModel, candidates, initial_model, loaded, simple_candidates
-from .friction_selection import refine, select
-from .identification import Measurements
+from .identification import Measurements, Regressor
 from .joint_equations import FitRecording, Problem, Rows, checked, equations, filtered_column, validation_residuals, with_loads
 from .physical_consistency import NearestValues, nearer, parameter_scales
-from .regressor_kernel import Regressor
-from .weighted_fit import WeightedFit, solve
+from .weighted_fit import (
+    DriveGains,
+    WeightedFit,
+    initial_gains,
+    refine_friction,
+    refined_gains,
+    select_friction,
+    solve_weighted,
+)
 
 ROTOR = "Ia"
 RATE = 25.0  # equations per second and joint
@@ -138,7 +143,7 @@ class Fit:
     information: np.ndarray
     recordings: tuple[FitRecording, ...]
     equations: int
-    gains: Gains | None = None
+    gains: DriveGains | None = None
     excluded: tuple[Exclusion, ...] = ()
     reversed: tuple[str, ...] = ()
     suspected: tuple[SuspectedCoupling, ...] = ()
@@ -295,7 +300,7 @@ def _of_moving(base: BaseParameters, body: Model, robot: Robot, joints: tuple[in
                held: dict[int, float]) -> BaseParameters:
     """Return the base parameters of the measured joints' torques while the held joints are at rest.
 
-    A robot with many held joints has far fewer of them, and every solve costs their number cubed.
+    A robot with many held joints has far fewer of them, and every solve_weighted costs their number cubed.
     """
     left = [base.parameters[k] for k in base.kept]
     n, states = body.n, 3 * len(left) // max(len(joints), 1) + 10
@@ -372,7 +377,7 @@ def _with_best_smoothing(problem: Problem, rows: Rows, rate: float, models: list
             for joint, ratio in zip(motor.coordinates, motor.ratios, strict=True):
                 if joint in joints:
                     tried[:, joints.index(joint), column] = ratio * friction
-            least = solve(rows._replace(Y=tried), models, prior, prior_std)
+            least = solve_weighted(rows._replace(Y=tried), models, prior, prior_std)
             found.append((float(np.mean(np.log(least.errors(least.x)))), v, tried))
         if not found:  # the joints are at rest
             continue
@@ -406,13 +411,13 @@ def _exclude_contradictory(robot: Robot, problem: Problem, rows: Rows, prior: np
     excluded: list[Exclusion] = []
     while len(problem.joints) > 1:
         models = [initial_model(speed) for speed in problem.max_speeds]
-        together = solve(rows, models, prior, prior_std)
+        together = solve_weighted(rows, models, prior, prior_std)
         errors = together.errors(together.x)
         relative = errors / np.maximum(np.sqrt(np.mean(rows.tau**2, axis=0)), np.finfo(float).tiny)
         gains = np.zeros((len(errors), len(errors)))  # of the joint of a column, without that of the row
         for k in range(len(errors)):
             rest = [j for j in range(len(errors)) if j != k]
-            alone = solve(rows.without(k), [models[j] for j in rest], prior, prior_std)
+            alone = solve_weighted(rows.without(k), [models[j] for j in rest], prior, prior_std)
             gains[k, rest] = np.log(errors[rest] / alone.errors(alone.x))
         suspects = (relative > MAX_ERROR) | (gains.max(axis=1) > CONTRADICTION)
         if not suspects.any():
@@ -465,7 +470,7 @@ def _effort_signs(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray
     return np.array(found)
 
 
-def _efforts(robot: Robot, joints: tuple[int, ...], gains: Gains | None) -> Efforts:
+def _efforts(robot: Robot, joints: tuple[int, ...], gains: DriveGains | None) -> Efforts:
     """Return the effort convention with the gains that were found."""
     if not gains:
         return robot.model.efforts
@@ -474,11 +479,11 @@ def _efforts(robot: Robot, joints: tuple[int, ...], gains: Gains | None) -> Effo
     return robot.model.efforts._replace(measured=EffortConvention("total", "current", tuple(per_unit.tolist())))
 
 
-def _in_torques(rows: Rows, gains: Gains | None) -> Rows:
+def _in_torques(rows: Rows, gains: DriveGains | None) -> Rows:
     return rows._replace(tau=rows.tau * gains.values) if gains else rows
 
 
-def _with_gains(problem: Problem, gains: Gains) -> Problem:
+def _with_gains(problem: Problem, gains: DriveGains) -> Problem:
     """Return the problem with its recordings in torques."""
     factor = np.ones(problem.recordings[0].data.tau.shape[1])
     factor[list(problem.joints)] = gains.values
@@ -491,11 +496,11 @@ def _with_gains(problem: Problem, gains: Gains) -> Problem:
 def _with_speed_friction(problem: Problem, rows: Rows, models: list[FrictionModel], prior: np.ndarray,
                          prior_std: np.ndarray) -> list[FrictionModel]:
     """Select friction by speed: first without Stribeck terms, then with them where they predict better."""
-    simple = select(rows, [simple_candidates(v) for v in problem.max_speeds], models, prior, prior_std)
-    simple = refine(rows, simple, prior, prior_std)
-    models = select(rows, [candidates(v) for v in problem.max_speeds], simple, prior, prior_std)
-    models = refine(rows, models, prior, prior_std)
-    return select(rows, [[one, one._replace(asymmetric=False)] for one in simple], models, prior, prior_std)
+    simple = select_friction(rows, [simple_candidates(v) for v in problem.max_speeds], models, prior, prior_std)
+    simple = refine_friction(rows, simple, prior, prior_std)
+    models = select_friction(rows, [candidates(v) for v in problem.max_speeds], simple, prior, prior_std)
+    models = refine_friction(rows, models, prior, prior_std)
+    return select_friction(rows, [[one, one._replace(asymmetric=False)] for one in simple], models, prior, prior_std)
 
 
 def _with_load_friction(problem: Problem, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
@@ -504,17 +509,17 @@ def _with_load_friction(problem: Problem, rows: Rows, rate: float, models: list[
 
     coupled: numbers of joints of coupled transmissions, whose loads are not known
     """
-    least, b = solve(rows, models, prior, prior_std), len(prior)
+    least, b = solve_weighted(rows, models, prior, prior_std), len(prior)
     rows = with_loads(problem, rows, rate, least.x[:b])
     torques = np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()
     others = [[loaded(one, torque) for one in [model, *candidates(v)]] if joint not in coupled else []
               for joint, model, v, torque in zip(problem.joints, models, problem.max_speeds, torques, strict=True)]
-    models = select(rows, others, models, prior, prior_std)
-    least = solve(rows, models, prior, prior_std)
+    models = select_friction(rows, others, models, prior, prior_std)
+    least = solve_weighted(rows, models, prior, prior_std)
     if (simpler := _significant(models, least, b)) != models:
-        models, least = simpler, solve(rows, simpler, prior, prior_std)
+        models, least = simpler, solve_weighted(rows, simpler, prior, prior_std)
     for _ in range(LOAD_ROUNDS if any(model.load_smoothing for model in models) else 0):
-        least = solve(with_loads(problem, rows, rate, least.x[:b]), models, prior, prior_std)
+        least = solve_weighted(with_loads(problem, rows, rate, least.x[:b]), models, prior, prior_std)
     return models, least
 
 

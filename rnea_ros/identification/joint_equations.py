@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algorithms.base_parameters import BaseParameters
 from ..errors import InputError, some
 from ..estimation.smoothing import Prepared
-from ..inertial.base_parameters import BaseParameters
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .friction import LOAD, FrictionModel, load_smoothing
-from .identification import CHUNK, Measurements
-from .parallel_filter import filtered, low_pass
-from .regressor_kernel import Regressor
+from .identification import CHUNK_SAMPLES, Measurements, Regressor, filtered, low_pass
 
 MAX_EQUATIONS = 20_000  # for each joint and recording
 
@@ -169,7 +167,7 @@ class _LowPass(NamedTuple):
 
     def parts(self) -> Iterator[slice]:
         """Yield ranges of samples that are filtered together."""
-        centres, reach, per_part = self._centres, len(self.taps) // 2, max(CHUNK // self.decimate, 1)
+        centres, reach, per_part = self._centres, len(self.taps) // 2, max(CHUNK_SAMPLES // self.decimate, 1)
         for begin in range(0, len(centres), per_part):
             chosen = centres[begin:begin + per_part]
             yield slice(chosen[0] - reach, chosen[-1] + reach + 1)
@@ -218,8 +216,8 @@ def validation_residuals(problem: Problem, models: Sequence[FrictionModel], x: n
     found = [np.zeros((0, len(problem.joints)))]
     for recording in problem.recordings:
         data = recording.data
-        for begin in range(recording.split, len(data.t), CHUNK):
-            part = slice(begin, begin + CHUNK)
+        for begin in range(recording.split, len(data.t), CHUNK_SAMPLES):
+            part = slice(begin, begin + CHUNK_SAMPLES)
             load = problem.rows(data, part) @ x[:b] + recording.carried[part][:, list(problem.joints)]
             left, rest = data.tau[part][:, list(problem.joints)] - load, x[b:]
             for k, (speed, model) in enumerate(zip(data.qd[part][:, list(problem.joints)].T, models, strict=True)):

@@ -14,15 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.vectors import rotate_inertia, shift
+from ..algorithms.inertial_parameters import INERTIAL, Parameter
 from ..errors import InputError
 from ..estimation.smoothing import prepare
-from ..inertial.inertial_parameters import INERTIAL, Parameter
 from ..model.tree import Frame
 from ..robots.inputs import validation
 from ..robots.robot import Robot
-from .identification import Measurements
+from .identification import Measurements, Regressor
 from .physical_consistency import pseudo_inertia
-from .regressor_kernel import Regressor
 
 SIZES = np.array([5.0, *[1.0] * 3, *[0.3] * 6])  # standard deviations before anything is known: kg, kg m, kg m^2
 RUBBED = 10.0  # the same of friction that the model lacks: N m, N m s/rad

@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.linear_forms import coefficients, unknowns
-from ..inertial.base_parameters import BaseParameters
-from ..inertial.inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
+from ..algorithms.base_parameters import BaseParameters
+from ..algorithms.inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
 from ..model.tree import Model
 
 ROUNDING = 1e-7  # of beta, relative to its parts: a measurement is not taken to be better known than this

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..algorithms.base_parameters import base_parameters
+from ..algorithms.inertial_parameters import TERMS
 from ..errors import InputError
-from ..identification.regressor_kernel import Regressor
-from ..inertial.base_parameters import base_parameters
-from ..inertial.inertial_parameters import TERMS
+from ..identification.identification import Regressor
 from ..robots import kinds
 from ..robots.general import GeneralRobot
 from ..robots.inputs.payload import unified

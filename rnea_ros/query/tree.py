@@ -6,8 +6,8 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from ..inertial.base_parameters import base_parameters
-from ..inertial.inertial_parameters import ten
+from ..algorithms.base_parameters import base_parameters
+from ..algorithms.inertial_parameters import ten
 from ..model.tree import NO_COORDINATE, Limits, Link
 from ..robots.inputs.base_state import quaternion
 from ..robots.inputs.payload import unified

@@ -14,8 +14,8 @@ import pytest
 
 from rnea_ros import JointDynamics, Model, Robot
 from rnea_ros.algorithms import component_rate, torque_rate
+from rnea_ros.algorithms.base_parameters import regrouped
 from rnea_ros.codegen.ir.program import trace
-from rnea_ros.inertial.base_parameters import regrouped
 from support.golden_models import from_table
 from support.oracles import GOLDEN
 

@@ -10,11 +10,11 @@ import pytest
 from rnea_ros import InputError, JointDynamics, ModelError, Robot
 from rnea_ros.algebra.linear_forms import coefficients, unknowns
 from rnea_ros.algebra.taylor import derivative, jets
+from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
 from rnea_ros.algorithms.regressor import regressor
 from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
-from rnea_ros.identification.regressor_kernel import Regressor
-from rnea_ros.inertial.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
+from rnea_ros.identification.identification import Regressor
 from support.oracles import along, difference, example_urdfs, worst
 from support.regressor_oracle import RegressorOracle
 from support.robots import arm, random_state, random_tree, seeds

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Robot
+from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.cli import query as query_cli
 from rnea_ros.cli.outcome import show
-from rnea_ros.inertial.base_parameters import base_parameters
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
 from support.robots import arm

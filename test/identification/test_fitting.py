@@ -92,7 +92,7 @@ def test_base_parameters_are_as_certain_as_they_say():
 
 
 def true_values(found):
-    from rnea_ros.inertial.inertial_parameters import values
+    from rnea_ros.algorithms.inertial_parameters import values
 
     listed = [p for p in found.base.parameters if p.kind not in ("coulomb", "breakaway", "viscous", "forwards", "backwards",
                                                                  "offset")]

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Robot
+from rnea_ros.algorithms.base_parameters import base_parameters
+from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_values
 from rnea_ros.identification.excitation import FourierMotion, excite
-from rnea_ros.identification.identification import Measurements, identify
-from rnea_ros.identification.least_squares import Equations
+from rnea_ros.identification.identification import Equations, Measurements, identify
 from rnea_ros.identification.physical_consistency import impossible_bodies, nearest, pseudo_inertia
-from rnea_ros.inertial.base_parameters import base_parameters
-from rnea_ros.inertial.inertial_parameters import TERMS, parameters, values, with_values
 from support.golden_models import from_table, planar_rr
 from support.oracles import difference
 from support.robots import arm

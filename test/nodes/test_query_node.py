@@ -18,7 +18,7 @@ from rclpy.qos import QoSProfile
 
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench
 from rnea_ros import Robot
-from rnea_ros.inertial.base_parameters import base_parameters
+from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs import base_state
 from support.node_bench import ARM, NAMES

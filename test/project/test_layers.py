@@ -19,11 +19,12 @@ import rnea_ros
 PACKAGE = Path(rnea_ros.__file__).parent
 # Modules of this package that a module may use; first pattern that fits. From the ground up: a room uses those above its line.
 GROUND = ("algebra/*", "model/*", "algorithms/*", "codegen/*", "errors")
-ROBOTS = ("robots/*", "inertial/*", "estimation/*", "output/*", *GROUND)
+ROBOTS = ("robots/*", "estimation/*", "output/*", *GROUND)
 LAYERS = {
     "errors": (),
     "algebra/*": ("algebra/*",),
     "model/*": ("model/*", "algebra/*", "errors"),
+    **dict.fromkeys(("algorithms/inertial_parameters", "algorithms/base_parameters"), GROUND),
     "algorithms/*": ("algorithms/*", "algebra/*", "model/mdh", "model/tree"),
     "codegen/*": ("codegen/*", "algebra/*", "errors"),
     "scaling/*": ("scaling/*", "codegen/*", "errors"),
@@ -32,11 +33,10 @@ LAYERS = {
     "estimation/contact_thresholds": ROBOTS,
     "estimation/*": ("estimation/*", "errors"),
     "output/*": ("output/*", "errors"),
-    "inertial/*": ("inertial/*", *GROUND),
-    "robots/inputs/*": ("robots/inputs/*", "inertial/*", *GROUND),
-    "robots/kernels/*": ("robots/kernels/*", "robots/inputs/*", "inertial/*", *GROUND),
-    "robots/closure/*": ("robots/closure/*", "robots/kernels/*", "robots/inputs/*", "inertial/*", *GROUND),
-    "robots/*": ("robots/*", "inertial/*", *GROUND),
+    "robots/inputs/*": ("robots/inputs/*", *GROUND),
+    "robots/kernels/*": ("robots/kernels/*", "robots/inputs/*", *GROUND),
+    "robots/closure/*": ("robots/closure/*", "robots/kernels/*", "robots/inputs/*", *GROUND),
+    "robots/*": ("robots/*", *GROUND),
     "recordings/*": ("recordings/*", *ROBOTS),
     "bulk/*": ("bulk/*", "recordings/*", "motion/*", "scaling/*", *ROBOTS),
     "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),

@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from rnea_ros import BaseState, FloatingRobot, InputError, ModelError, Robot, load
+from rnea_ros.algorithms.base_parameters import base_parameters
+from rnea_ros.algorithms.inertial_parameters import parameters, values, with_values
 from rnea_ros.algorithms.torque_rate import torque_and_rate
 from rnea_ros.cli.main import main
-from rnea_ros.identification.regressor_kernel import Regressor
-from rnea_ros.inertial.base_parameters import base_parameters
-from rnea_ros.inertial.inertial_parameters import parameters, values, with_values
+from rnea_ros.identification.identification import Regressor
 from rnea_ros.model.tree import Limits
 from rnea_ros.motion.retime import retime_motion
 from support.oracles import PinocchioOracle, worst

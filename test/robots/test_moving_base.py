@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, ParallelRobot, Robot
-from rnea_ros.identification.identification import Measurements, identify
-from rnea_ros.identification.regressor_kernel import Regressor
+from rnea_ros.identification.identification import Measurements, Regressor, identify
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.robots.drift import drift
 from rnea_ros.robots.floating import FloatingRobot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnea_ros.inertial.inertial_parameters import INERTIAL, parameters
+from rnea_ros.algorithms.inertial_parameters import INERTIAL, parameters
 from support.oracles import PinocchioOracle, pin
 
 PIN_ORDER = ("m", "msx", "msy", "msz", "Jxx", "Jxy", "Jyy", "Jxz", "Jyz", "Jzz")  # Inertia.toDynamicParameters()

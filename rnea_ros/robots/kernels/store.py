@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...algebra.arrays import Array
+from ...algorithms.base_parameters import regrouped
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
 from ...errors import InputError
-from ...inertial.base_parameters import regrouped
 from ...model.tree import Model, frozen
 from ..inputs import validation
 from ..inputs.payload import Payload

@@ -11,10 +11,10 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, ModelError, Robot
 from rnea_ros.algorithms import component_rate, torque_rate
+from rnea_ros.algorithms.base_parameters import base_parameters, from_regressor, independent, regrouped, sampled_regressor
+from rnea_ros.algorithms.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
 from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
-from rnea_ros.inertial.base_parameters import base_parameters, from_regressor, independent, regrouped, sampled_regressor
-from rnea_ros.inertial.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
 from support.golden_models import from_table
 from support.oracles import GOLDEN, example_urdfs, worst
 from support.regressor_oracle import RegressorOracle
