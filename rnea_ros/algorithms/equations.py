@@ -28,14 +28,13 @@ import numpy as np
 
 from ..algebra.vectors import ZERO, Z, cross, skew
 from ..model import mdh
-from ..model.tree import Model
+from ..model.tree import JointDynamics, Model
 from . import mass_matrix
 from .closed_loops import HELD, PLATFORM, Cut, closure
 from .coordinates import from_links, to_links
 from .joint_dynamics import joint_dynamics, with_motors
 from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
-from .mixed_joints import Motor
 
 WORLD = PLATFORM  # link number of a Cut's frame that is fixed in the world
 BASE = ("base x", "base y", "base z", "base rx", "base ry", "base rz")
@@ -53,6 +52,24 @@ class JointSpring(NamedTuple):
     stiffness: float = 0.0
     rest: float = 0.0
     damping: float = 0.0
+
+
+class Motor(NamedTuple):
+    """Motor of one joint: its rotor turns by gear_ratio times phi on its carrier, with phi the position of the motor behind
+    its gear where the joint is elastic, else that of the joint.
+
+    coordinate : number of the joint that it drives
+    link, axis : link that carries it, and the axis (3,) of its rotor in that link's frame; zero: the rotor counts by its own
+                 turns alone
+    term       : gear ratio and inertia of the rotor; friction and offset on the motor's side of the spring
+    stiffness  : of the spring between gear and joint [N m/rad, N/m]; infinite for a rigid joint
+    """
+
+    coordinate: int
+    link: int
+    axis: Any
+    term: JointDynamics
+    stiffness: float = math.inf
 
 
 class Wheel(NamedTuple):
@@ -249,6 +266,22 @@ class EquationsOfMotion:
             spring = (rates.x[place] - rates.x[joint]) * motor.stiffness if place != joint else 0.0
             found.append((motor, momentum_rate, torque, spring))
         return found
+
+    def motor_shares(self, rates: Rates) -> list[Any]:
+        """Return what rotor and friction of its motor take of the torque of each joint (n,); zero at elastic joints."""
+        model = self.model
+        qd, qdd = (to_links(model, y[self.joints]) for y in rates[1:])
+        friction = [joint_dynamics(link.term, qd[k], qdd[k], 0.0)[0] for k, link in enumerate(model.links)]
+        rest = [0.0] * model.n
+        own, _ = with_motors(model.coupled_motors, from_links(model, friction), rest, rates.v[self.joints],
+                             rates.a[self.joints], rest)
+        own = list(own)
+        if self.motors:
+            _, w, wd, _ = self._outward(np.eye(3), rates)
+            for motor, _, torque, _ in self._rotors(rates, w, wd):
+                k = motor.coordinate
+                own[k] = own[k] + torque if motor.stiffness == math.inf else 0.0
+        return own
 
     def mass_matrix(self, x: Any) -> np.ndarray:
         """Return M (N, N): d dynamics / d x'', khalil-rne (84) with rotor inertias and hua-mixed-joints (34)."""

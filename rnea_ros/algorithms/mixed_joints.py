@@ -24,27 +24,11 @@ import numpy as np
 
 from ..algebra.linalg import solve_positive
 from ..algebra.vectors import ZERO, cross
-from ..model.tree import JointDynamics
 from . import torque_rate as newton_euler
 from .coordinates import from_links
+from .equations import Motor
 from .joint_dynamics import joint_dynamics
 from .world_loads import seen_from_links
-
-
-class Motor(NamedTuple):
-    """The motor of one joint.
-
-    coordinate : number of the joint that it drives
-    link, axis : l and z
-    term       : eta and I (gear_ratio, rotor_inertia); friction and offset on the motor's side of the spring
-    stiffness  : K [N m/rad, N/m]; infinite for a rigid joint
-    """
-
-    coordinate: int
-    link: int
-    axis: Any
-    term: JointDynamics
-    stiffness: float = math.inf
 
 
 class Torques(NamedTuple):

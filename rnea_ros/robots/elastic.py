@@ -13,7 +13,7 @@ from ..algebra.arrays import Array
 from ..algebra.linalg import pivots
 from ..algebra.taylor import derivative
 from ..algorithms import mixed_joints, motor_motion
-from ..algorithms.mixed_joints import Motor
+from ..algorithms.equations import Motor
 from ..errors import InputError, some
 from ..model.drive_limits import DriveLimit
 from ..model.robot_file.robot_file import Source

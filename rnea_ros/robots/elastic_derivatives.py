@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algebra.taylor import derivative
 from ..algorithms import motor_motion
+from ..algorithms.equations import Motor
 from ..algorithms.joint_wrenches import moving, transmitted
-from ..algorithms.mixed_joints import Motor
 from ..model.tree import Model
 from .derivatives import JointWrenches
 from .inputs.validation import Wrenches

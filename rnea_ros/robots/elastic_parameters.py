@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algebra.vectors import Z
-from ..algorithms.mixed_joints import Motor
+from ..algorithms.equations import Motor
 from ..errors import ModelError
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import RobotFile, Source

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algebra.taylor import derivative, jets
 from ..algorithms import mixed_joints, motor_motion
-from ..algorithms.mixed_joints import Motor
+from ..algorithms.equations import Motor
 from ..model.tree import Model
 from .inputs import validation
 from .inputs.validation import Wrenches

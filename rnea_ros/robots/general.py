@@ -46,18 +46,19 @@ from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import loads, sampled
 from .inputs.payload import Payload, unified
 from .inputs.validation import Wrenches
-from .program import CLOSING, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
+from .motors import MotorLoads, MotorMotion
+from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
 from .reduced import ReducedEquations
 from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
-from .sample_solver import CARRIED, FORWARD, INVERSE, MEASURED, Sample, SampleSolver
+from .sample_solver import CARRIED, INVERSE, MEASURED, Sample, SampleSolver
 from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches
 from .structure import Structure
 
 FEW = 16  # samples that the program is given at once while it may be in doubt
 OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
-           "qd_motor")
+           "qd_motor", "qdd_motor", "qddd_motor")
 ROLES = ("loops", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")  # sections that from_urdf reads
 DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
             "actuation_weights")
@@ -102,6 +103,7 @@ class GeneralRobot:
         self._programs: dict[Any, Program | None] = {}  # by what is given
         self._compiled: dict[Inputs, Program | None] = {}
         self._slopes: dict[str, SolutionDerivatives] = {}
+        self._motor_loads: MotorLoads | None = None
         self.is_fixed_tree = self.tree.model.base == "fixed" and not self.sections
         if self.is_fixed_tree:
             self.__dict__.update({name: getattr(self.tree, name) for name in OF_TREES})
@@ -201,6 +203,12 @@ class GeneralRobot:
     def elastic_joints(self) -> tuple[str, ...]:
         """Joints with a spring between motor and link, in the order of q_motor."""
         return () if self.is_fixed_tree else self._equations(INVERSE).elastic_joints
+
+    @property
+    def stiffness(self) -> Array:
+        """Stiffness of the springs of elastic joints (Ne,) [N m/rad, N/m]."""
+        equations = None if self.is_fixed_tree else self._equations(INVERSE)
+        return np.array([motor.stiffness for motor in equations.motors if motor.stiffness < np.inf] if equations else [])
 
     @property
     def joint_types(self) -> tuple[str, ...]:
@@ -321,7 +329,7 @@ class GeneralRobot:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
-        compiled = ("_samples", "_reduced_equations", "_programs", "_compiled", "_slopes", *OF_TREES)
+        compiled = ("_samples", "_reduced_equations", "_programs", "_compiled", "_slopes", "_motor_loads", *OF_TREES)
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -334,36 +342,62 @@ class GeneralRobot:
                          base_acceleration: ArrayLike | None = None, base_rates: ArrayLike | None = None,
                          guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                          wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                         q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
+                         q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
+                         qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> Array:
         """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
         return self._efforts(1, (q, qd, qdd, *higher), guess, base, base_acceleration, None, base_rates, wrenches,
-                             wrench_rates, world_wrenches, q_motor, qd_motor)[0]
+                             wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)[0]
 
     def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                         base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
                         base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
                         wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                        q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> tuple[Array, Array]:
+                        q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
+                        qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> tuple[Array, Array]:
         """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
 
         Takes `order` derivatives of q; options as of `solve`.
         """
         return self._efforts(2, (q, qd, qdd, qddd, *higher), guess, base, base_acceleration, base_jerk, base_rates, wrenches,
-                             wrench_rates, world_wrenches, q_motor, qd_motor)
+                             wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
 
     def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
                  base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
                  base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: ArrayLike | None = None,
                  wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                  world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-                 qd_motor: ArrayLike | None = None) -> Dynamics:
+                 qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+                 qddd_motor: ArrayLike | None = None) -> Dynamics:
         """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
         found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, base_acceleration=base_acceleration,
                                      base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
                                      wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
-                                     qd_motor=qd_motor)
+                                     qd_motor=qd_motor, qdd_motor=qdd_motor, qddd_motor=qddd_motor)
         return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
+
+    def motor_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, base: BaseState | None = None,
+                     base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+                     base_rates: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+                     wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                     q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
+                     qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> MotorMotion:
+        """Return torques and motion of the motors for a motion of the joints, and the loads of joints and springs.
+
+        With one derivative of q fewer than torque_and_rate takes the rates are None; options as of `solve`.
+        """
+        motion = (q, qd, qdd, *higher)
+        options: dict[str, Any] = {"base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
+                                   "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
+                                   "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
+        stages = 2 if len(motion) > self.structure(self._use(options)).order_for(2) else 1
+        found = self._solutions(stages, motion, guess, {"base": base, **options}, derivatives=True)
+        if stages == 1:
+            found[1] = None
+        if found[2].ndim == 3:
+            return self._loads.motion(found[2], found[0], found[1])
+        alone = self._loads.motion(found[2][None], found[0][None], None if found[1] is None else found[1][None])
+        return alone.of_sample(0)
 
     def solve(self, *motion: ArrayLike, stages: int = 2, base: BaseState | None = None,
               base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
@@ -468,65 +502,102 @@ class GeneralRobot:
             pose[self._columns] = q
         return self._closure.close(independent, pose)
 
-    def _efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any) -> tuple[Array, Array]:
+    def _efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any,
+                 tau: ArrayLike | None = None) -> tuple[Array, Array]:
         """Torques and rates, (n,) or (samples, n), by the compiled program; the rates have no meaning if stages is 1.
 
-        inputs: of OPTIONS, in their order
+        inputs: of OPTIONS, in their order; with torques tau, the accelerations in place of torques
         """
-        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, q_motor, qd_motor = inputs
+        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, *motors = inputs
         key = (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
-               None if rates is None else np.shape(rates)[-2:-1], q_motor is None, qd_motor is None,
+               None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
                *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
         program = self._programs.get(key)
         if program is not None and (guess is not None or self.roles.weights is None):
-            found = program.call(*program.blocks(motion, guess, *inputs))
+            found = program.call(*program.blocks(motion, guess, *inputs), *(() if tau is None else (tau,)))
             if found is not None and found[2].item() <= 1.0:
                 return found[0], found[1]
-        options = dict(zip(OPTIONS, inputs, strict=True))
-        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, dict(options))
+        options = dict(zip(OPTIONS, inputs, strict=True)) | ({} if tau is None else {"tau": tau})
+        results = self._solutions(stages, motion, guess, options)
         if key not in self._programs:
-            self._programs[key] = self._program(use, stages, options)
-        program = self._programs[key]
-        if count is None:
-            return self._effort(program, use, stages, arrays, near, sampled_at(0))[:2]
+            self._programs[key] = self._program(self._use(options), stages, options)
+        return results[0], results[1]
 
-        def alone(k: int, near: Array | None) -> tuple[Array, Array, Array]:
+    def _solutions(self, stages: int, motion: Sequence[Any], guess: Any, options: dict[str, Any],
+                   derivatives: bool = False) -> list[Any]:
+        """Torques, rates, and all derivatives Y (orders, size) if they are wanted; or (samples, ...) of each.
+
+        With `tau` among the options: the accelerations in place of torques
+        """
+        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, dict(options))
+        program = self._program(use, stages, options)
+        if count is None:
+            return [*self._effort(program, use, stages, arrays, near, sampled_at(0))[:3]]
+
+        def alone(k: int, near: Array | None) -> tuple[Array, Array, Array, Array]:
             sample = [array[k] if array.ndim == 2 else array for array in arrays]
             return self._effort(program, use, stages, sample, near, sampled_at(k))
 
-        rows = None if program is None else program.rows(program.blocks(arrays, near, **options), count)
-        return self._many(program, rows, count, near, alone)
+        blocks = None if program is None else program.blocks(arrays, near, **options)
+        return self._many(program, blocks, count, near, alone, self._derivatives_of(use) if derivatives else (0, 0))
 
-    def _many(self, program: Program | None, rows: Array | None, count: int, near: Array | None,
-              alone: Callable[[int, Array | None], tuple[Array, Array, Array]]) -> tuple[Array, Array]:
-        """Two results (count, n) of samples that begin from one another, by the program as long as it is not in doubt.
+    def _derivatives_of(self, use: str) -> tuple[int, int]:
+        """Shape of all derivatives of one sample."""
+        structure = self.structure(use)
+        return 2 + int(structure.c.max(initial=0)) + 3, structure.equations.size
 
-        rows: its inputs; alone: sample and guess -> the two results and the pose, by other means
+    def _many(self, program: Program | None, blocks: Sequence[Any] | None, count: int, near: Array | None,
+              alone: Callable[[int, Array | None], tuple[Array, Array, Array, Array]],
+              derivatives: tuple[int, int] = (0, 0)) -> list[Any]:
+        """Two results (count, n) and derivatives of samples, by the program as long as it is not in doubt.
+
+        With loops samples begin from one another. blocks: inputs of the program; alone: sample and guess -> the results and
+        the pose, by other means
         """
-        results, k, length, told = np.zeros((2, count, self.n)), 0, FEW, near is not None or self.roles.weights is None
+        results, Y, k, length = np.zeros((2, count, self.n)), np.zeros((count, *derivatives)), 0, FEW
+        if self._closure is None:
+            first, second, doubtful = *results, np.arange(count)
+            if program is not None and blocks is not None:
+                first, second, found, good = program.independent(blocks, count)
+                Y, doubtful = found if derivatives[0] else Y, np.flatnonzero(~good)
+            for k in doubtful.tolist():
+                with validation.at_sample(k):
+                    first[k], second[k], found, _ = alone(k, near)
+                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
+            return [first, second, Y]
+        rows = None if program is None or blocks is None else program.rows(blocks, count)
+        told = near is not None or self.roles.weights is None
         while k < count:
             if program is not None and rows is not None and (k or told):
-                one, other, near = program.run(rows[k:k + length], near)
-                results[:, k:k + len(one)] = one, other
-                k, length = k + len(one), 2 * length if len(one) == length else FEW
+                one, other, found, near = program.run(rows[k:k + length], near)
+                end = k + len(one)
+                results[:, k:end] = one, other
+                if derivatives[0]:
+                    Y[k:end] = found
+                k, length = end, 2 * length if len(one) == length else FEW
             if k < count and length == FEW:
                 with validation.at_sample(k):
-                    results[0, k], results[1, k], near = alone(k, near)
+                    results[0, k], results[1, k], found, near = alone(k, near)
+                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
                 k += 1
-        return results[0], results[1]
+        return [results[0], results[1], Y]
 
     def _effort(self, program: Program | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
-                options: dict[str, Any]) -> tuple[Array, Array, Array]:
-        """Torques, rates and positions of all joints of one sample, from a guess that may be far away.
+                options: dict[str, Any]) -> tuple[Array, Array, Array, Array]:
+        """Torques, rates, all derivatives, and positions of all joints of one sample, from a guess that may be far away.
 
         Where the program doubts its result, the stages of solution.py decide, and refuse by name.
         """
         found = None if program is None else self._trusted(program, motion, guess, options)
         if found is not None:
-            return found[0], found[1], found[3][0, self._equations(use).joints]
+            return found[0], found[1], found[3], found[3][0, self._equations(use).joints]
         sample = self._sample(use, stages, motion, guess, **options)
         solution = sample.named()
-        return self._samples.torques(solution, 0), self._samples.torques(solution, min(1, stages - 1)), sample.pose
+        if use == FORWARD:
+            accelerations = np.array([solution.positions[name][2] for name in self.joint_names])
+            return accelerations, np.zeros(self.n), sample.Y, sample.pose
+        return (self._samples.torques(solution, 0), self._samples.torques(solution, min(1, stages - 1)), sample.Y,
+                sample.pose)
 
     def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
         """What the program finds, from a guess that may be far away; None where it is in doubt."""
@@ -546,8 +617,9 @@ class GeneralRobot:
             return None
         wrenches, wrench_rates, world_wrenches = (_names(options.get(name)) for name in
                                                   ("wrenches", "wrench_rates", "world_wrenches"))
-        inputs = Inputs(use, max(3, structure.order), 0 if rates is None else structure.order - 1, wrenches, wrench_rates,
-                        world_wrenches, tangent)
+        derivatives = 1 if use == FORWARD else max(3, structure.order)
+        inputs = Inputs(use, derivatives, 0 if rates is None else structure.order - 1, wrenches, wrench_rates, world_wrenches,
+                        tangent)
         program = self._program_of(inputs)
         motors = tuple(name for name in MOTORS if options.get(name) is not None)
         return program if program is not None and program.motors == motors else None
@@ -565,18 +637,29 @@ class GeneralRobot:
 
     def _checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, options: dict[str, Any]) -> Any:
         """Use, arrays of the motion, guess, number of samples (None for one), and the options of each sample."""
-        told = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
-        use = CARRIED if self._is_carried(told) else INVERSE
-        if options.get("qdd_motor") is not None:
-            use = MEASURED[use]
-        needed = max(self.structure(use).order_for(stages), 1)
+        use = self._use(options)
+        needed = 1 if use == FORWARD else max(self.structure(use).order_for(stages), 1)
         if len(motion) <= needed:
             raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
                              f"{'the torques' if stages == 1 else 'the torque rates'} of robot '{self.name}'")
         names = ["q" + "d" * k for k in range(len(motion))]
         arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
-        near = validation.guess(guess, self.tree.n)
-        return use, arrays, near, *sampled(arrays, self._with_base(options), len(self.elastic_joints))
+        near, read = validation.guess(guess, self.tree.n), arrays
+        if use == FORWARD:
+            read = [*arrays, validation.coordinates("tau", options.pop("tau"), self.joint_names)]
+        count, sampled_at = sampled(read, self._with_base(options), len(self.elastic_joints))
+        if use != FORWARD:
+            return use, arrays, near, count, sampled_at
+        tau = read[-1]
+        return use, arrays, near, count, lambda k: {**sampled_at(k), "tau": tau[k] if tau.ndim == 2 else tau}
+
+    def _use(self, options: Mapping[str, Any]) -> str:
+        """The use that the options ask for."""
+        if options.get("tau") is not None:
+            return FORWARD
+        moved = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
+        use = CARRIED if self._is_carried(moved) else INVERSE
+        return MEASURED[use] if options.get("qdd_motor") is not None else use
 
     def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
                 result: Callable[[Sample], Any] | None = None, **options: Any) -> Any:
@@ -619,7 +702,9 @@ class GeneralRobot:
                                    "base_rates": base_rates, "wrenches": wrenches, "wrench_rates": wrench_rates,
                                    "world_wrenches": world_wrenches, "q_motor": q_motor, "qd_motor": qd_motor,
                                    "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
-        if stages == 2 and tau is None and not (structure.spare and multipliers):
+        if tau is not None:
+            options["tau"] = tau
+        if (stages == 2 or tau is not None) and not (structure.spare and multipliers):
             program = self._program(use, stages, options)
             if program is not None and len(motion) <= program.inputs.derivatives + 1:
                 found = self._trusted(program, motion, guess, options)
@@ -640,6 +725,18 @@ class GeneralRobot:
         """
         return [self._samples.torques(found, order) for order in range(orders)]
 
+    def joint_loads(self, found: Solution, orders: int = 2) -> list[Array]:
+        """Return loads (n,) of the joints and their rates in a solution of `solve`, as motor_motion gives them; orders: how
+        many of both.
+        """
+        return self._loads.of_solution(found, self.torques(found, orders))
+
+    @property
+    def _loads(self) -> MotorLoads:
+        if self._motor_loads is None:
+            self._motor_loads = MotorLoads(self._equations(INVERSE), self.joint_names, self.tree.backend)
+        return self._motor_loads
+
     def constraint_wrenches(self, found: Solution, base: BaseState | None = None) -> dict[str, ConstraintWrench]:
         """Return the wrench of each cut joint, contact and wheel of a solution, by its name.
 
@@ -656,11 +753,9 @@ class GeneralRobot:
                          world_wrenches: Wrenches | None = None,
                          q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
-        found = self.response(q, qd, tau, base=base, guess=guess, wrenches=wrenches, world_wrenches=world_wrenches,
-                              q_motor=q_motor, qd_motor=qd_motor)
-        several = isinstance(found, list)
-        rows = [[one.positions[name][2] for name in self.joint_names] for one in (found if several else [found])]
-        return np.array(rows) if several else np.array(rows[0])
+        self._check_motors(q_motor, qd_motor)
+        inputs = (base, None, None, None, wrenches, None, world_wrenches, q_motor, qd_motor, None, None)
+        return self._efforts(1, (q, qd), guess, *inputs, tau=tau)[0]
 
     def response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None, **options: Any) -> Any:
         """Return the Solution of every coordinate under motor torques tau (n,), or a list for many samples.
@@ -669,8 +764,7 @@ class GeneralRobot:
         Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the
         motors are.
         """
-        if self.elastic_joints and any(options.get(name) is None for name in ("q_motor", "qd_motor")):
-            raise InputError(f"q_motor and qd_motor are missing, a column for each of {some(self.elastic_joints)}")
+        self._check_motors(options.get("q_motor"), options.get("qd_motor"))
         names = self.joint_names
         arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
         near = validation.guess(guess, self.tree.n)
@@ -685,6 +779,13 @@ class GeneralRobot:
                 near = sample.pose
                 found.append(sample.named())
         return found
+
+    def _check_motors(self, q_motor: ArrayLike | None, qd_motor: ArrayLike | None) -> None:
+        """Raise InputError where the state of motors behind springs is missing."""
+        missing = [name for name, value in (("q_motor", q_motor), ("qd_motor", qd_motor)) if value is None]
+        if missing and self.elastic_joints:
+            raise InputError(f"{some(missing)} is missing: springs pull by where their motors are; give q_motor and qd_motor, "
+                             f"a column for each of {some(self.elastic_joints)}, as motor_motion finds them for a motion")
 
     # ------------------------------------------------------------------ equations of independent coordinates
 
@@ -739,12 +840,13 @@ class GeneralRobot:
             near = validation.guess(guess, self.tree.n)
             count, sampled_at = sampled(arrays, self._with_base({"base": base}), 0)
             if count is not None:
-                def alone(k: int, near: Array | None) -> tuple[Array, Array, Array]:
+                def alone(k: int, near: Array | None) -> tuple[Array, Array, Array, Array]:
                     here, speed = (array[k] if array.ndim == 2 else array for array in arrays)
                     static, rate = self._gravity_and_rate(here, speed, sampled_at(k).get("base"), near)
-                    return static, rate, self._closed(here, near)
+                    return static, rate, np.zeros((0, 0)), self._closed(here, near)
 
-                return self._many(program, program.rows(program.blocks(arrays, near, base), count), count, near, alone)
+                many = self._many(program, program.blocks(arrays, near, base), count, near, alone)
+                return many[0], many[1]
         return self._gravity_and_rate(q, qd, base, guess)
 
     def _gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None,

@@ -47,6 +47,7 @@ MAX_PIVOTS = 1e8  # of other blocks
 MOTORS = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
 NO_DOUBT, NO_RATE = np.zeros(1), np.zeros(6)
 GRAVITY = "gravity"  # use: torques that hold still against gravity
+FORWARD = "forward"  # use: accelerations under known torques
 CLOSING = "closing"  # use: positions of all joints on closed loops
 GUESS, DOUBT = "guess", "doubt"  # blocks: positions of all joints of the tree, and the doubt of Newton's steps
 ALONG = "along"  # block: change of q, qd, ...
@@ -56,7 +57,7 @@ ALONG = "along"  # block: change of q, qd, ...
 class Inputs:
     """What a program reads beside q, qd, ..., by name; programs with other inputs are other programs.
 
-    use         : "inverse", "carried" or these with measured motors, see general.py; derivatives: of q
+    use         : "inverse", "carried", these with measured motors, or "forward", see general.py; derivatives: of q
     base_rates  : number of rates of the base's velocity in place of acceleration and jerk; 0: these two are read
     wrenches, wrench_rates, world_wrenches : names of links
     tangent     : 1 for changes of torques along a change of q, qd, ..., 2 for those of the rates too; 0: torques and rates
@@ -110,7 +111,8 @@ class Program:
             self._unused_columns |= {parts["kappa"].start + k for k in spare}
         self._kept = [k for k in range(m) if k not in spare]
         self._stages: dict[int, list[_Level]] = {}
-        for k in range(structure.first_stage, inputs.tangent or 2) if inputs.use not in (GRAVITY, CLOSING) else ():
+        last = 1 if inputs.use == FORWARD else inputs.tangent or 2
+        for k in range(structure.first_stage, last) if inputs.use not in (GRAVITY, CLOSING) else ():
             same = k > structure.first_stage and all(map(np.array_equal, structure.stage(k), structure.stage(k - 1)))
             self._stages[k] = self._stages[k - 1] if same else self._levels(k)
         sizes = self._sizes()
@@ -133,6 +135,8 @@ class Program:
         for load in ("wrenches", "wrench_rates", "world_wrenches"):
             sizes |= {f"{load}{k}": 6 for k, _ in enumerate(getattr(inputs, load))}
         sizes |= dict.fromkeys(self.motors, len(equations.elastic_joints))
+        if inputs.use == FORWARD:
+            sizes["tau"] = len(self.names)
         return sizes | ({ALONG: (inputs.derivatives + 1) * len(self.names)} if inputs.tangent else {})
 
     def _recipe(self) -> str:
@@ -151,7 +155,7 @@ class Program:
     def blocks(self, motion: Sequence[Any], guess: Any = None, base: Any = None, base_acceleration: Any = None,
                base_jerk: Any = None, base_rates: Any = None, wrenches: Any = None, wrench_rates: Any = None,
                world_wrenches: Any = None, q_motor: Any = None, qd_motor: Any = None, qdd_motor: Any = None,
-               qddd_motor: Any = None) -> list[Any]:
+               qddd_motor: Any = None, tau: Any = None) -> list[Any]:
         """Return the input blocks of one sample or of many; derivatives that are not given are zero."""
         inputs, found = self.inputs, []
         if self.closure is not None:
@@ -171,30 +175,42 @@ class Program:
         for load in (wrenches, wrench_rates, world_wrenches):
             if load:
                 found += load.values()
-        return [*found, *(q_motor, qd_motor, qdd_motor, qddd_motor)[:len(self.motors)]]
+        found += (q_motor, qd_motor, qdd_motor, qddd_motor)[:len(self.motors)]
+        return found if tau is None else [*found, tau]
 
     def rows(self, blocks: Sequence[Any], count: int) -> Array:
         """Return the blocks of many samples side by side, (count, size)."""
         arrays = [np.asarray(block, dtype=float) for block in blocks]
         return np.concatenate([np.broadcast_to(array, (count, array.shape[-1])) for array in arrays], axis=1)
 
-    def run(self, rows: Array, near: Array | None) -> tuple[Array, Array, Array | None]:
-        """Return torques and rates of the leading samples that are not in doubt, and the positions of the last one.
+    def independent(self, blocks: Sequence[Any], count: int) -> tuple[Array, Array, Array, np.ndarray]:
+        """Return torques, rates, all derivatives (count, orders, unknowns), and which samples are not in doubt.
+
+        For robots without loops; blocks: of many samples
+        """
+        arrays = [np.ascontiguousarray(block, dtype=float) for block in blocks]
+        torques, rates, doubt, Y = self.kernel.of_samples(arrays, count)[:4]
+        good = doubt[:, 0] <= 1.0
+        if not (np.isfinite(torques).all() and np.isfinite(rates).all()):
+            good &= np.isfinite(torques).all(axis=1) & np.isfinite(rates).all(axis=1)
+        return torques, rates, Y, good
+
+    def run(self, rows: Array, near: Array | None) -> tuple[Array, Array, Array, Array | None]:
+        """Return torques, rates and all derivatives of the leading samples that are not in doubt, and the positions of the
+        last one.
 
         near: positions of all joints from which the first sample is closed; each further one begins from the sample before
         """
         n, size = len(self.names), self.equations.model.n
-        if self.closure is None:
-            found = np.concatenate([part.reshape(len(rows), -1) for part in self.kernel(rows)], axis=1)
-        else:
-            rows = rows.copy()
-            rows[0, :size] = self._start if near is None else near
-            found = self.kernel.sweep(rows, size + 1)
+        rows = rows.copy()
+        rows[0, :size] = self._start if near is None else near
+        found = self.kernel.sweep(rows, size + 1)
         bad = np.flatnonzero(~(found[:, 2 * n] <= 1.0) | ~np.isfinite(found).all(axis=1))
         good = found[:bad[0] if len(bad) else len(found)]
-        if self.closure is not None and len(good):
+        if len(good):
             near = good[-1, -1 - size:-1].copy()
-        return good[:, :n], good[:, n:2 * n], near
+        Y = good[:, 2 * n + 1:-1 - size]
+        return good[:, :n], good[:, n:2 * n], Y.reshape(len(good), *self.kernel.shapes[3]), near
 
     def tables(self, rows: Array, count: int) -> Array:
         """Return the partial derivatives of torques, or of rates if `tangent` is 2, by q and count - 1 of its derivatives.
@@ -367,10 +383,15 @@ class Program:
                 Y[2:2 + len(rates), :6] = rates[:length - 2]
         for k, name in enumerate(self.motors):
             Y[k, equations.joints.stop:len(equations.coordinates)] = blocks[name]
+        if inputs.use == FORWARD:
+            torques = dict(zip(self.names, blocks["tau"], strict=True))
+            Y[0, equations.parts["tau"]] = [torques[name.removeprefix("motor of ")] for name in equations.actuated]
         dY = self._changes(blocks, pose, doubts, Y) if inputs.tangent else None
         self._solve(Y, situation, doubts, dY)
         if dY is not None:
             return [*self._torques(dY, change=True), [_maximum(doubts)]]
+        if inputs.use == FORWARD:
+            return [Y[2, self._places], np.zeros(len(self.names)), *self._ending(blocks, pose, doubts, Y)]
         return [*self._torques(Y), *self._ending(blocks, pose, doubts, Y)]
 
     def _changes(self, blocks: Mapping[str, Any], pose: np.ndarray, doubts: list[Any], Y: np.ndarray) -> np.ndarray:

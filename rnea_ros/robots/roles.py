@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..algebra.vectors import rpy
-from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Wheel
+from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Motor, Wheel
 from ..algorithms.kinematics import base_poses, within
-from ..algorithms.mixed_joints import Motor
 from ..errors import ModelError, some
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Frame, Model

@@ -21,12 +21,13 @@ from .inputs import validation
 from .inputs.base_state import BaseState
 from .inputs.combined_motion import base_rates_of
 from .inputs.validation import Wrenches
+from .program import FORWARD
 from .robot import Robot
 from .roles import DeclaredRoles
 from .solution import Situation, Solution, Solver, named
 from .structure import Roles, Structure, contact_poses, decided
 
-INVERSE, CARRIED, FORWARD = "inverse", "carried", "forward"
+INVERSE, CARRIED = "inverse", "carried"
 MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # the same with motors behind springs given
 
 

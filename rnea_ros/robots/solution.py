@@ -42,6 +42,7 @@ class Solution:
                 rates
     efforts   : {actuated coordinate: (tau, tau', ...)} [N m, N]
     multipliers : {constraint: (lambda, lambda', ...)} [N, N m]
+    springs   : {elastic joint: (torque, torque', ...)} of its spring on its links [N m, N]
     open_multipliers : those that the equations leave open, as of over-constrained loops; their values are of least norm
     """
 
@@ -49,6 +50,7 @@ class Solution:
     base: np.ndarray
     efforts: Mapping[str, np.ndarray]
     multipliers: Mapping[str, np.ndarray]
+    springs: Mapping[str, np.ndarray] = field(default_factory=dict)
     open_multipliers: tuple[str, ...] = ()
 
 
@@ -73,11 +75,17 @@ def named(structure: Structure, Y: np.ndarray, stages: int, open_: tuple[str, ..
     orders = dict(zip(structure.columns.tolist(), (structure.d + stages).tolist(), strict=True))
     b, m, parts = equations.base, len(equations.constraints), equations.parts
     names = equations.coordinates[b:]
-    return Solution({name: Y[:orders.get(b + k, len(Y)), b + k] for k, name in enumerate(names)},
+    positions = {name: Y[:orders.get(b + k, len(Y)), b + k] for k, name in enumerate(names)}
+    springs = {}
+    for name, motor in zip(equations.elastic_joints, (one for one in equations.motors if one.stiffness < np.inf), strict=True):
+        turned, joint = positions[f"motor of {name}"], positions[name]
+        known = min(len(turned), len(joint))
+        springs[name] = motor.stiffness * (turned[:known] - joint[:known])
+    return Solution(positions,
                     Y[1:orders.get(0, len(Y)), :6] if b else np.zeros((0, 6)),
                     {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)},
                     {name: Y[:orders.get(parts["lambda"].start + k, stages), parts["lambda"].start + k]
-                     for k, name in enumerate(equations.constraints[:m])}, open_)
+                     for k, name in enumerate(equations.constraints[:m])}, springs, open_)
 
 
 def constraint_wrenches(equations: EquationsOfMotion, found: Solution, frames: Mapping[str, Frame], rotation: np.ndarray,
