@@ -25,9 +25,9 @@ from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
 from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot, untouched
-from rnea_ros.nodes.dynamics.marks.body import Body, carried
-from rnea_ros.nodes.dynamics.marks.markers import Markers
+from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_moving_base
 from rnea_ros.output.figures import picture
 from rnea_ros.sim.rendering import Renderer, select_offscreen_renderer
 
@@ -107,12 +107,12 @@ class View(Renderer):
         return geom
 
 
-def results(robot: AnyRobot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, Body | None]:
+def results(robot: AnyRobot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, WholeBody | None]:
     """Torques and the like, and the whole robot; a base that moves is at rest at the origin."""
     if isinstance(robot, FloatingRobot):
         found = robot.prescribed_base(*motion, base=BaseState())
         held_up = robot.gravity_and_rate(*motion[:2], base=BaseState())
-        return (found.tau, found.tau_rate, *held_up), carried(robot, motion, found.base_wrench, BaseState())
+        return (found.tau, found.tau_rate, *held_up), on_moving_base(robot, motion, found.base_wrench, BaseState())
     return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), untouched, 0), made.body(motion, {})
 
 
@@ -131,7 +131,7 @@ def shown(name: str, scene: Scene) -> None:
         result, body = results(robot, made, motion)
         out.fill(Time(), motion, result)
         markers.fill(out, dict(scene.wrenches))
-        markers.fill_staying(out)
+        markers.fill_static(out)
     if body is not None:
         markers.fill_whole(body)
     tree = made.trees[0]
@@ -140,7 +140,7 @@ def shown(name: str, scene: Scene) -> None:
     view = View(urdf_reader.text(whole), tree.joint_names, meshes(path), SIZE, scene.view, scene.centre, DARK)
 
     def placed() -> Iterator[tuple[Marker, np.ndarray, np.ndarray]]:
-        for mark in (*markers.changing, *markers.whole, *markers.staying):
+        for mark in (*markers.changing, *markers.whole, *markers.static):
             if mark.action == Marker.ADD and mark.ns not in UNSEEN:
                 yield mark, *tree.link_pose(mark.header.frame_id, q)
 

@@ -14,12 +14,10 @@ from visualization_msgs.msg import Marker
 
 from rnea_ros import Robot, load
 from rnea_ros.nodes.common.joints import described, joint_limits
-from rnea_ros.nodes.dynamics.marks.body import held
-from rnea_ros.nodes.dynamics.marks.loops import cut_marks
-from rnea_ros.nodes.dynamics.marks.markers import Markers
-from rnea_ros.nodes.dynamics.marks.shapes import VERMILLION, YELLOW
-from rnea_ros.nodes.dynamics.marks.sizes import sizes
+from rnea_ros.nodes.common.marker_shapes import VERMILLION, YELLOW, joint_marker_sizes
+from rnea_ros.nodes.dynamics.markers import Markers, cut_joint_markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.whole_body import on_fixed_base
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 10.0
@@ -116,7 +114,7 @@ def test_without_a_limit_of_the_rate_colours_are_of_the_largest_lately():
 
 def test_marks_are_as_large_as_the_links_beside_them():
     """The same robot twice as large has marks twice as large; those of a finger are small."""
-    one, two = (sizes(Robot.from_urdf(arm_with_finger(scale), backend="reference").model) for scale in (1.0, 2.0))
+    one, two = (joint_marker_sizes(Robot.from_urdf(arm_with_finger(scale), backend="reference").model) for scale in (1.0, 2.0))
     np.testing.assert_allclose(two, 2.0 * one, rtol=1e-9)
     assert one[-1] < 0.3 * one[1]
 
@@ -135,9 +133,9 @@ def arm_with_finger(scale):
 def test_values_and_legend_say_it_in_words():
     robot = Robot.from_urdf(urdf("prismatic", SIX[:1]), backend="reference")
     out, markers = filled(robot, [([-8.0], [3.5])])
-    markers.fill_staying(out)
+    markers.fill_static(out)
     assert [m.text for m in markers.changing if m.ns == "effort_value"] == ["-8 N\n+3.5 N/s"]
-    legend = next(m.text for m in markers.staying if m.ns == "legend")
+    legend = next(m.text for m in markers.static if m.ns == "legend")
     assert legend.endswith("nearest: effort of j0, 80%") and "largest lately" in legend
 
 
@@ -160,7 +158,7 @@ def test_mass_centre_and_base_wrench_are_pinocchios():
     text = urdf("revolute", SKEW)
     robot, rng = Robot.from_urdf(text, backend="reference"), np.random.default_rng(3)
     motion = rng.uniform(-1.0, 1.0, (4, robot.n))
-    body = held(robot, motion, {})
+    body = on_fixed_base(robot, motion, {})
     model = pin.buildModelFromXML(text)
     data = model.createData()
     names = [robot.joint_names.index(name) for name in model.names[1:]]
@@ -177,7 +175,7 @@ def test_mass_centre_and_base_wrench_are_pinocchios():
 
 def test_both_ends_of_a_cut_joint_lie_upon_each_other():
     robot = load(ROOT / "urdf/palletiser.urdf", ROOT / "urdf/palletiser.robot.yaml", backend="reference")
-    marks = cut_marks(robot.loops.cuts, robot.tree.model, 1.0)
+    marks = cut_joint_markers(robot.loops.cuts, robot.tree.model, 1.0)
     assert len(marks) == 2 * len(robot.loops.cuts)
     ends = [robot.tree.link_pose(m.header.frame_id, robot.start, [m.pose.position.x, m.pose.position.y, m.pose.position.z]).p
             for m in marks]

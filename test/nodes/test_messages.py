@@ -15,10 +15,10 @@ from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot, load
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.joints import described, joint_limits
+from rnea_ros.nodes.common.marker_shapes import GREY, heat
 from rnea_ros.nodes.common.model_info import model_info
 from rnea_ros.nodes.dynamics.desired_motion import KEPT, DesiredReader
-from rnea_ros.nodes.dynamics.marks.markers import Markers
-from rnea_ros.nodes.dynamics.marks.shapes import GREY, heat
+from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
 NAMES = ("a", "b", "c")

@@ -16,7 +16,7 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.nodes.dynamics.marks.sizes import tip
+from rnea_ros.nodes.common.marker_shapes import tip
 from support.reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import world
 from support.scaling_bench import NAMES, Bench

@@ -44,7 +44,7 @@ from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.nodes.dynamics.marks.publisher import MarkerPublisher, Shown
+from rnea_ros.nodes.dynamics.markers import MarkerPublisher, Shown
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Results
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput

@@ -14,8 +14,7 @@ from rnea_ros import ParallelRobot
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import AGAIN
-from rnea_ros.nodes.dynamics.marks.shapes import GREY, SKY, colour, heat, marker, points
-from rnea_ros.nodes.dynamics.marks.sizes import reach, tip
+from rnea_ros.nodes.common.marker_shapes import GREY, SKY, colour, heat, marker, points, reach, tip
 from rnea_ros.robots import kinds
 from rnea_ros.robots.link_side import LinkSideRobot
 

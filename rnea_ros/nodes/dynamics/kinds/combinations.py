@@ -23,9 +23,9 @@ from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.kinds.trees import MovingBase
-from rnea_ros.nodes.dynamics.marks.body import Body, carried, held
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base
 from rnea_ros.robots import kinds
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from rnea_ros.robots.robot import Dynamics
@@ -302,7 +302,7 @@ class ServedCombination(ServedRobot):
         found, base, _ = self._last
         return self._general.constraint_wrenches(found, base.state if base else None) if found.multipliers else {}
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
         if self._last is None:
             return None
         found, base, load = self._last
@@ -310,10 +310,10 @@ class ServedCombination(ServedRobot):
         positions = [*np.array([found.positions[name][:4] for name in tree.joint_names]).reshape(-1, 4).T]
         if base is not None:
             known = base.state if base.oriented and base.placed else None
-            return carried(tree, positions, self._base_wrench(found)[0], known)
+            return on_moving_base(tree, positions, self._base_wrench(found)[0], known)
         if self._general.roles.motors:  # the base also carries the reaction of the rotors
-            return Body(tree.center_of_mass(*positions[:2]).position)
-        return held(tree, positions, dict(load))
+            return WholeBody(tree.center_of_mass(*positions[:2]).position)
+        return on_fixed_base(tree, positions, dict(load))
 
     def warnings_now(self) -> list[str]:
         base = self._base.source.warnings() if self._base else []

@@ -15,8 +15,8 @@ from rnea_ros.model.tree import Limits, Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.nodes.dynamics.marks.body import Body
 from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.nodes.dynamics.whole_body import WholeBody
 from rnea_ros.robots import kinds
 from rnea_ros.robots.robot import Dynamics
 from rnea_ros.robots.solution import ConstraintWrench
@@ -173,7 +173,7 @@ class ServedRobot:
         """As `dynamics` at a stamp [ns], where another topic than joint_states gives the motion of the robot."""
         raise NotImplementedError
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
         """The robot as a whole in its last sample; None where that is not known."""
         return None
 

@@ -16,9 +16,9 @@ from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.nodes.dynamics.marks.body import Body, carried, held, pressure_point
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
 from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base, zero_moment_point_of
 from rnea_ros.robots.floating import PrescribedBase
 from rnea_ros.robots.robot import Dynamics
 
@@ -42,8 +42,8 @@ class ServedTree(ServedRobot):
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
         return self._dynamics(*motion, **loads(motion[0], motion[1]))
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
-        return held(self.trees[0], motion, loads)
+    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+        return on_fixed_base(self.trees[0], motion, loads)
 
 
 class MovingBase:
@@ -84,7 +84,7 @@ class MovingBase:
         if self._whole.has_subscribers():
             found = BaseDynamics(state=base.message(), wrench=_wrench(wrench), wrench_rate=_wrench(wrench_rate))
             known = base.oriented and base.placed
-            pressed = pressure_point(self._tree, wrench, base.state) if known else np.full(3, np.nan)
+            pressed = zero_moment_point_of(self._tree, wrench, base.state) if known else np.full(3, np.nan)
             point = found.zero_moment_point
             point.x, point.y, point.z = map(float, pressed)
             self._whole.send(_stamped(found, when, frame))
@@ -147,12 +147,12 @@ class ServedMovingTree(ServedRobot):
             base, found = self._last
             self._base.publish(when, base, found.base_wrench, found.base_wrench_rate)
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> Body | None:
+    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
         if self._last is None:
             return None
         base, found = self._last
         known = base.state if base.oriented and base.placed else None
-        return carried(self._floating.robot, motion, found.base_wrench, known)
+        return on_moving_base(self._floating.robot, motion, found.base_wrench, known)
 
     def warnings_now(self) -> list[str]:
         return self._base.source.warnings()
