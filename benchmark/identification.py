@@ -28,7 +28,7 @@ from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
 from rnea_ros.identification.fitting import Fit, fit
 from rnea_ros.identification.identification import Measurements
-from rnea_ros.recordings.recording import Reading
+from rnea_ros.io.recording import Reading
 
 SECONDS, RATE, TURN = 60.0, 500.0, 2.0 * np.pi / 2**17
 TORQUE_NOISE = 0.01  # of each joint's torque

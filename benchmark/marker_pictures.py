@@ -20,6 +20,7 @@ from visualization_msgs.msg import Marker
 
 from rnea_ros import AnyRobot, BaseState, FloatingRobot, load
 from rnea_ros.demo.processes import shared
+from rnea_ros.io.figures import picture
 from rnea_ros.model import urdf_reader
 from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
@@ -28,7 +29,6 @@ from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot, untouched
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_moving_base
-from rnea_ros.output.figures import picture
 from rnea_ros.sim.rendering import Renderer, select_offscreen_renderer
 
 ROOT = Path(__file__).parents[1]

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import InputError
+from rnea_ros.io.figures import new_figure
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.output.figures import new_figure
 from rnea_ros.scaling import TrajectoryScaler, follow
 from support.scaling_cases import ARMS, DT, Later, Motion, Played, again
 from support.scaling_optimum import optimum

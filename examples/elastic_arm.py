@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.output.figures import STYLE, picture
+from rnea_ros.io.figures import STYLE, picture
 from rnea_ros.robots.elastic import ElasticRobot
 from rnea_ros.robots.elastic_control import InverseDynamicsController, simulate
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.output.figures import STYLE, picture, stills
+from rnea_ros.io.figures import STYLE, draw_stills, picture
 from rnea_ros.robots.general import GeneralRobot
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,7 +52,7 @@ def draw(path: Path, robot: GeneralRobot, t, q, tau, tau_rate) -> None:
     with picture(path, (12, 5.6), settings=STYLE) as figure:
         machine, torque, rate = figure.subplot_mosaic([["m", "t"], ["m", "r"]], width_ratios=(1.0, 1.2)).values()
         for k, (side, colour) in enumerate(zip(SIDES, ("#0072b2", "#d55e00"))):
-            stills(machine, corners(robot, q[:: len(q) // 6], side), colour, marker="o", linewidth=4.0)
+            draw_stills(machine, corners(robot, q[:: len(q) // 6], side), colour, marker="o", linewidth=4.0)
             torque.plot(t, tau[:, k], color=colour)
             rate.plot(t, tau_rate[:, k], color=colour)
             rate.plot(t[::10], np.gradient(tau[:, k], t)[::10], "o", color="black", markersize=3.0)

@@ -20,7 +20,7 @@ from rnea_ros.algorithms.inertial_parameters import parameters, values, with_val
 from rnea_ros.identification.excitation import excite
 from rnea_ros.identification.identification import Measurements, identify
 from rnea_ros.identification.physical_consistency import nearest
-from rnea_ros.output.figures import STYLE, picture
+from rnea_ros.io.figures import STYLE, picture
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
 SMOOTHING, ENCODER = 0.02, 2.0 * np.pi / 2**20  # rad/s, of Coulomb friction; rad per count

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.output.figures import STYLE, picture, stills
+from rnea_ros.io.figures import STYLE, draw_stills, picture
 from rnea_ros.planning import PlannedMotion
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
@@ -51,7 +51,7 @@ def draw(path: Path, robot: Robot, plan: PlannedMotion) -> None:
             torques.step([0.0, *SWITCHES[k], OPTIMUM], [*level, level[-1]], where="post", color=colour, linestyle=":")
             torques.plot(t, tau[:, k], color=colour, label=f"joint {k + 1}")
             forces.plot(t, np.linalg.norm(force[:, k], axis=-1), color=colour, label=f"joint {k + 1}")
-            stills(motion, corners(plan(np.linspace(0.0, plan.duration, 11))[0])[:, k:k + 2], colour)
+            draw_stills(motion, corners(plan(np.linspace(0.0, plan.duration, 11))[0])[:, k:k + 2], colour)
         motion.plot(*corners(q)[:, 2].T, color="#009e73")
         torques.set(xlabel="time [s]", title=f"torques [N m], T = {plan.duration:.5f} s\ndotted: the true optimum")
         forces.set(xlabel="time [s]", title="forces inside the joints [N]")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.output.figures import STYLE, picture, stills
+from rnea_ros.io.figures import STYLE, draw_stills, picture
 from rnea_ros.robots.general import GeneralRobot
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,8 +48,8 @@ def draw(path: Path, robot: GeneralRobot, t, q, results) -> None:
         machine, torque, rate = figure.subplot_mosaic([["m", "t"], ["m", "r"]], width_ratios=(1.0, 1.2)).values()
         for link, pins in PINS.items():
             colour, width = (ARM, 8.0) if link.endswith("arm") else (ROD, 3.0)
-            stills(machine, side(robot, q[::len(q) // 2], link, pins), colour, 0.3, marker="o", linewidth=width)
-        stills(machine, side(robot, q[::len(q) // 2], "flange", corners), LOAD, 0.3)
+            draw_stills(machine, side(robot, q[::len(q) // 2], link, pins), colour, 0.3, marker="o", linewidth=width)
+        draw_stills(machine, side(robot, q[::len(q) // 2], "flange", corners), LOAD, 0.3)
         machine.plot(*side(robot, q, "flange", [(0, 0, 0)])[:, 0].T, color="#009e73")
         machine.set(aspect="equal", xlabel="from the waist [m]", ylabel="height [m]", title="the load stays level")
         for (name, (tau, tau_rate)), colour in zip(results.items(), ("0.6", LOAD)):

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.algebra.taylor import of_time, smooth_step
-from rnea_ros.output.figures import STYLE, picture, shades
+from rnea_ros.io.figures import STYLE, color_scale, picture
 from rnea_ros.robots.drift import drift
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
@@ -63,7 +63,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     centre = robot.center_of_mass(swum.q, swum.qd, base=BaseState.from_vector(swum.base)).position
     with picture(Path(out_dir) / "snake.png", (12, 3.6), settings=STYLE) as figure:
         axis = figure.subplots()
-        for colour, k in zip(shades(5), np.linspace(0, len(swum.t) - 1, 5).astype(int), strict=True):
+        for colour, k in zip(color_scale(5), np.linspace(0, len(swum.t) - 1, 5).astype(int), strict=True):
             heading = 2.0 * np.arctan2(swum.base[k, 5], swum.base[k, 6]) + np.cumsum([0.0, *swum.q[k]])
             body = swum.base[k, :2] - np.cumsum(LENGTH / links * np.column_stack((np.cos(heading), np.sin(heading))), axis=0)
             axis.plot(*body.T, color=colour, linewidth=5, solid_capstyle="round", label=f"{swum.t[k]:.1f} s")

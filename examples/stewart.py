@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.output.figures import STYLE, picture
+from rnea_ros.io.figures import STYLE, picture
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel import ParallelRobot
 from rnea_ros.robots.parallel_machines import gough_stewart

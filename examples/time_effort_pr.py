@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
+from rnea_ros.io.figures import STYLE, draw_stills, picture
 from rnea_ros.motion.plan import torque
-from rnea_ros.output.figures import STYLE, picture, stills
 from rnea_ros.planning import Cost, EndState, PlannedMotion, Problem, Settings
 from rnea_ros.planning import plan as best
 
@@ -54,7 +54,7 @@ def draw(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, f
         efforts.set(xlabel="time [s]", title=f"force and torque, T = {plan.duration:.4f} s")
         efforts.legend()
         motion.axhline(0.0, color="0.7", linewidth=5.0, zorder=0)
-        stills(motion, link, "#d55e00", marker="s", markevery=[0], markerfacecolor="#0072b2", markersize=9)
+        draw_stills(motion, link, "#d55e00", marker="s", markevery=[0], markerfacecolor="#0072b2", markersize=9)
         motion.set(xlabel="along the slide [m]", title="ten equal steps of time", aspect="equal")
         trade.plot(list(durations), list(durations.values()), "o-", color="0.4")
         trade.plot([U], [plan.duration], "o", color="#0072b2", markersize=11, label=f"u = {U:g}: {plan.duration:.4f} s")

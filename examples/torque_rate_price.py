@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.output.figures import STYLE, picture
+from rnea_ros.io.figures import STYLE, picture
 from rnea_ros.planning import PlannedMotion
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros import Robot
-from rnea_ros.output.figures import STYLE, picture
+from rnea_ros.io.figures import STYLE, picture
 from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import along
 

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from .estimation.external_effort import ExternalEffortObserver
     from .estimation.smoothing import RecordingEstimate, smooth
     from .identification.payload import estimate_payload
+    from .io.files import read_recording
+    from .io.recording import RecordedMotion
     from .model.tree import JointDynamics, Limits, Model
     from .motion.margin import limits_share
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
-    from .recordings.files import read_recording
-    from .recordings.motion_csv import RecordedMotion
     from .robots.elastic import ElasticRobot
     from .robots.floating import FloatingRobot
     from .robots.general import GeneralRobot
@@ -64,8 +64,8 @@ _MODULES = {
     ".motion.margin": ("limits_share",),
     ".motion.plan": ("plan_motion",),
     ".motion.retime": ("retime_motion",),
-    ".recordings.files": ("read_recording",),
-    ".recordings.motion_csv": ("RecordedMotion",),
+    ".io.files": ("read_recording",),
+    ".io.recording": ("RecordedMotion",),
     ".robots.elastic": ("ElasticRobot",),
     ".robots.floating": ("FloatingRobot",),
     ".robots.general": ("GeneralRobot",),

@@ -16,8 +16,8 @@ from ..gait.step import Step
 from ..gait.walk import Stride, Walk
 from ..gait.walker import Walker
 from ..gait.walking import instants, walk
+from ..io import csv_files
 from ..planning.settings import SolverProgress
-from ..recordings import motion_csv
 from . import output_files
 from .outcome import Outcome
 from .progress import ProgressLine
@@ -82,7 +82,8 @@ def write(path: Path, walked: Walk) -> None:
     world's origin, and what of it the toes bear, a moment about y [N, N m]; the zero-moment point [m]."""
     stride, names = walked.stride(), walked.walker.joint_names
     blocks = [f"{block}_{name}" for block in ("q", "qd", "qdd", "tau") for name in names]
-    motion_csv.write(str(path), ["t", *blocks, *FORCES, *TOES, "pressure_x", "pressure_y"], _rows(stride), lambda rows: None)
+    header = ["t", *blocks, *FORCES, *TOES, "pressure_x", "pressure_y"]
+    csv_files.write_csv(str(path), header, _rows(stride), lambda rows: None)
 
 
 def _rows(stride: Stride) -> Iterator[np.ndarray]:

@@ -12,9 +12,9 @@ import numpy as np
 from ..errors import InputError, near, some
 from ..identification import result_files
 from ..identification.fitting import HELD_OUT, RATE, Exclusion, Fit, fit
+from ..io import figures
+from ..io.recording import derivative_note
 from ..model.robot_file import robot_file
-from ..output import figures
-from ..recordings import motion_csv
 from ..robots import declared_joints
 from . import output_files, reading, robots
 from .outcome import Outcome
@@ -116,7 +116,7 @@ def summary(found: Fit, width: int | None = None) -> str:
     for of in found.recordings:
         lines += of.data.notes
         if of.data.how:
-            lines.append(motion_csv.said(("qd", "qdd"), of.data.how))
+            lines.append(derivative_note(("qd", "qdd"), of.data.how))
     lines += [_excluded(one) for one in found.excluded]
     limits = found.before.limits.effort[list(found.joints)]
     for name, rms, limit in zip(found.names, found.rms, limits, strict=True):

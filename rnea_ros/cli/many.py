@@ -12,11 +12,10 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..bulk import cluster, job, many
-from ..bulk.many import Outcome as OneOutcome
 from ..errors import InputError, some
+from ..io import batch, files, torques
+from ..io.batch import BatchOutcome as OneOutcome
 from ..model.robot_file import robot_file
-from ..recordings import files, results, torques
 from ..robots.robot import Robot
 from . import output_files, reading, robots
 from .outcome import Outcome
@@ -28,7 +27,7 @@ FAILED_SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("many recordings", "OUT is a folder; what is done already is not done again")
-    group.add_argument("--format", choices=results.FORMATS, help="of the results, default parquet")
+    group.add_argument("--format", choices=files.TORQUE_FORMATS, help="of the results, default parquet")
     group.add_argument("--workers", type=int, metavar="N", help="processes; default: one for each processor")
     group.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that works instead: tcp://host:8786")
     group.add_argument("--part", type=float, metavar="S", help=f"seconds of a recording in one file, default {PART:g}")
@@ -43,7 +42,7 @@ def asked(args: argparse.Namespace) -> bool:
     folder = output.endswith(os.sep) or os.path.isdir(output)
     if not (several or folder or any(option is not None for option in options)):
         return False
-    if Path(output).suffix[1:] in results.FORMATS and not os.path.isdir(output):
+    if Path(output).suffix[1:] in files.TORQUE_FORMATS and not os.path.isdir(output):
         raise InputError(f"-o {output}: of several recordings, or with options for many, results go into a folder")
     return True
 
@@ -57,10 +56,10 @@ def run(args: argparse.Namespace) -> Outcome:
             raise InputError(f"{option} is {value:g}; a number above zero is needed")
     if args.dask and args.workers:
         raise InputError("--workers is for this machine, --dask for a cluster; one of them")
-    kind, folder = args.format or results.PARQUET, Path(args.output)
-    results.check_kind(kind)
+    kind, folder = args.format or files.PARQUET, Path(args.output)
+    files.check_output_format(kind)
     output_files.check_folder(folder)
-    found = {path: folder / name for path, name in files.found(args.recordings).items()
+    found = {path: folder / name for path, name in files.find_recordings(args.recordings).items()
              if folder.resolve() not in path.resolve().parents}
     if not found:
         raise InputError(f"only results, and no recordings, in {some(args.recordings)}")
@@ -78,7 +77,7 @@ def run(args: argparse.Namespace) -> Outcome:
                  + (f", {failed} failed" if failed else ""))
 
     with _workers(args) as (executor, count):
-        for outcome in many.run(work, found, executor, count, watch):
+        for outcome in batch.run_batch(work, found, executor, count, watch):
             outcomes.append(outcome)
             watch(outcome.path, 0.0)
     progress.close()
@@ -88,30 +87,30 @@ def run(args: argparse.Namespace) -> Outcome:
 @contextmanager
 def _workers(args: argparse.Namespace) -> Iterator[tuple[Executor, int]]:
     if args.dask:
-        with cluster.connected(args.dask) as connected:
+        with batch.connect_cluster(args.dask) as connected:
             yield connected
         return
-    count = args.workers or many.processors()
-    executor = many.local(count)
+    count = args.workers or batch.available_processors()
+    executor = batch.local_executor(count)
     try:
         yield executor, count
     finally:
         executor.shutdown(cancel_futures=True)
 
 
-def _job(args: argparse.Namespace, kind: str) -> job.Job:
+def _job(args: argparse.Namespace, kind: str) -> batch.BatchJob:
     """With the robot of the command line, or what to make of those that bags describe."""
     robot, options = None, {}
     if args.urdf is None:
         options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction")}
         options["robot_file"] = robot_file.draft(args.robot_file) if args.robot_file else None
     else:
-        served = robots.served(args, *torques.SERVED)
-        torques.asked(served)
+        served = robots.served(args, *torques.SUPPORTED_ROBOTS)
+        torques.torque_function(served)
         if isinstance(served, Robot):
             served.torque_and_rate(*[[0.0] * served.n] * 4)  # compiled here, once, for all workers of this machine
         robot = pickle.dumps(served)
-    return job.Job(robot, options, reading.asked(args), args.window, kind, args.part or PART)
+    return batch.BatchJob(robot, options, reading.asked(args), args.window, kind, args.part or PART)
 
 
 def _size(path: Path) -> int:

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
+from ..io import csv_files, figures
+from ..io.figures import TimedMotion
 from ..model.tree import Limits
 from ..motion.limit_use import LimitUse, Peaks, added_rate, own_limits
 from ..motion.warmth import Warming, thermal_drives
-from ..output import figures
-from ..recordings import motion_csv, plots
-from ..recordings.plots import TimedMotion
 from ..robots.link_side import level, link_side
 from ..robots.protocol import AnyRobot
 from . import output_files, reading, robots
@@ -63,8 +62,8 @@ def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits
     peaks = Peaks(LimitUse.of(robot, own_limits(robot, limits)))
 
     def rows() -> Iterator[np.ndarray]:
-        for k in range(0, len(t), motion_csv.CHUNK):
-            part = t[k:k + motion_csv.CHUNK]
+        for k in range(0, len(t), csv_files.CHUNK):
+            part = t[k:k + csv_files.CHUNK]
             state = motion(part)
             blocks = (*state, *robot.torque_and_rate(*state))
             warming.see(part, blocks[4])
@@ -73,9 +72,9 @@ def write(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits
 
     warming = Warming(thermal_drives(moved), robot.joint_names)
     header = ["t", *(f"{block}_{joint}" for block in BLOCKS for joint in robot.joint_names)]
-    motion_csv.write(args.output, header, rows(), lambda rows: None)
+    csv_files.write_csv(args.output, header, rows(), lambda rows: None)
     if args.plot:
-        plots.draw(args.plot, robot, motion, limits, added_rate(robot))
+        figures.draw_motion(args.plot, robot, motion, limits, added_rate(robot))
     files = [path for path in (args.output, args.plot) if path]
     wide = max([14, *(len(peak.quantity) for peak in peaks.of_quantities())])
     used = [f"{peak.quantity.replace('_', ' '):<{wide}} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"

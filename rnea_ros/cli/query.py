@@ -26,15 +26,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, near
+from ..io import csv_files, recording
+from ..io.recording import derivative_note
 from ..query.ask import MOTION, RequestHandler, ask
 from ..query.handlers import QUESTIONS
 from ..query.request import BASE, FIELDS, GUESS, HIGHER, OF_MOTORS, WRENCH, Request
 from ..query.tree import tree
-from ..recordings import motion_csv, schema
 from ..robots import kinds
 from ..robots.elastic import ElasticRobot
 from ..robots.protocol import AnyRobot
-from . import output_files, robots
+from . import output_files, reading, robots
 from .outcome import Outcome, in_json
 from .progress import working
 
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     robots.add_arguments(parser, base=False)
     parser.add_argument("question", choices=(*QUESTIONS, TREE), metavar="QUESTION", help="one of those below")
     parser.add_argument("--state", metavar="FILE", help=".json or .csv; - for JSON on standard input")
-    motion_csv.add_window(parser)
+    reading.add_window(parser)
     parser.add_argument("-o", "--output", metavar="OUT.json", help="instead of standard output")
     robots.add_dynamics(parser)
     parser.add_argument("--floating-base", action="store_true", help="tree: base parameters for a base that is free")
@@ -95,25 +96,25 @@ def _request(source: str | None, robot: AnyRobot, question: RequestHandler, wind
 
 def _from_csv(source: str, robot: AnyRobot, question: RequestHandler, window: float | None) -> Request:
     """Samples of a motion, with what else the file tells: efforts, motors behind springs, a base that moves."""
-    read = schema.recording_schema(robot)
-    if "q" not in motion_csv.read_layout(source, read.names, ("q",), ()).known:
-        read = schema.RecordingSchema(robot.joint_names, robot.joint_types, read.blocks)
-    motion = motion_csv.read(source, read.names, window, read.types, read.blocks)
+    read = recording.recording_schema(robot)
+    if "q" not in csv_files.read_layout(source, read.names, ("q",), ()).known:
+        read = recording.RecordingSchema(robot.joint_names, robot.joint_types, read.blocks)
+    motion = csv_files.read_motion(source, read.names, window, read.types, read.blocks)
     if motion.how:
-        print(motion_csv.said(motion.estimated, motion.how), file=sys.stderr)
-    columns = dict(zip((*MOTION, *HIGHER), (*schema.joint_motion(robot, motion), *motion.higher)))
+        print(derivative_note(motion.estimated, motion.how), file=sys.stderr)
+    columns = dict(zip((*MOTION, *HIGHER), (*recording.joint_motion(robot, motion), *motion.higher)))
     if "effort" in question.needed:
-        there = motion_csv.read_layout(source, robot.joint_names, ("tau",), ()).known
+        there = csv_files.read_layout(source, robot.joint_names, ("tau",), ()).known
         if there or question is not QUESTIONS["energy"]:  # whose power is zero without
-            columns["effort"] = motion_csv.columns_of(source, robot.joint_names, ("tau",), ("tau",))[0]["tau"]
-    beside, request = schema.other_motion(robot, motion), {}
+            columns["effort"] = csv_files.read_columns(source, robot.joint_names, ("tau",), ("tau",))[0]["tau"]
+    beside, request = recording.other_motion(robot, motion), {}
     if isinstance(robot, ElasticRobot) and beside[0].size:
         elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]
         for name, block in zip(OF_MOTORS, beside):
             columns[name] = motion.q[:, :robot.n] * 0.0
             columns[name][:, elastic] = block
     elif beside[0].size:
-        state, acceleration, jerk = schema.base_motion(robot, motion)
+        state, acceleration, jerk = recording.base_motion(robot, motion)
         rows = state.position, state.quaternion, state.velocity, acceleration, jerk
         request["base"] = [dict(zip(BASE, each)) for each in zip(*rows, strict=True)]
     return request | {"samples": [dict(zip(columns, each)) for each in zip(*columns.values(), strict=True)]}

@@ -18,10 +18,10 @@ import numpy as np
 from ..errors import InputError, near, some
 from ..estimation.position_sensor import consistent_stamps
 from ..identification.identification import Measurements
+from ..io import csv_files, files
+from ..io.bags import description, joints_without_effort
+from ..io.recording import TIME_UNITS, Reading, Samples, Wanted
 from ..model.robot_file import robot_file
-from ..recordings import files, motion_csv
-from ..recordings.bags import description, joints_without_effort
-from ..recordings.recording import TIME_UNITS, Reading, Samples, Wanted
 from ..robots.robot import Robot
 from . import robots
 
@@ -42,6 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", choices=("rad", "deg"), help="unit of rotary joints in a CSV, default rad")
 
 
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that estimate derivatives."""
+    parser.add_argument("--window", type=float, metavar="S",
+                        help="estimate missing derivatives by fitting polynomials over this time [s] instead of by Kalman "
+                             "smoothing of the positions. A wider window gives less noise and less detail")
+
+
 def add_torques(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that read torques."""
     add_arguments(parser)
@@ -50,7 +57,7 @@ def add_torques(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reverse", nargs="+", default=[], metavar="JOINT",
                         help="joints whose effort counts the other way than the URDF's axis; measured_effort.reversed in the "
                              "robot file does the same")
-    motion_csv.add_window(parser)
+    add_window(parser)
     robots.add_gravity(parser)
 
 
@@ -110,13 +117,13 @@ def measurements(path: str | Path, robot: Robot, reading: Reading, no_torque: Se
     measured = tuple(name for name in names if name not in missing and name not in held)
     if not measured:
         raise InputError(f"{path}: no joint with a torque is left; the joints are {some(names)}")
-    motion, notes = files.read(path, Wanted(names, ("q", "qd", "qdd"), ("q",), reading, robot.joint_types))
+    motion, notes = files.read_samples(path, Wanted(names, ("q", "qd", "qdd"), ("q",), reading, robot.joint_types))
     for line in notes:
         if not line.startswith("columns not used"):  # as the torques, which are read below
             print(line, file=sys.stderr)
     _check_units(path, robot, reading, motion)
     types = tuple(robot.joint_types[names.index(name)] for name in measured)
-    torques, _ = files.read(path, Wanted(measured, ("q", "tau"), ("q", "tau"), reading._replace(held=()), types))
+    torques, _ = files.read_samples(path, Wanted(measured, ("q", "tau"), ("q", "tau"), reading._replace(held=()), types))
     if not np.array_equal(motion["t"], torques["t"]):
         _, mine, theirs = np.intersect1d(motion["t"], torques["t"], return_indices=True)
         motion = {name: block[mine] for name, block in motion.items()}
@@ -140,7 +147,7 @@ def merged(path: str | Path, reading: Reading) -> str | Path:
     folder = Path(tempfile.mkdtemp(prefix="rnea-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = folder / ("+".join(Path(part).stem for part in parts) + ".csv")
-    for line in motion_csv.merge(parts, reading.csv, target):
+    for line in csv_files.merge_csv(parts, reading.csv, target):
         print(line, file=sys.stderr)
     return target
 
@@ -202,7 +209,7 @@ def one_recording(args: argparse.Namespace) -> Path:
 
 def read(path: str | Path, wanted: Wanted) -> Samples:
     """All of a recording; stderr hears of what in it was not used."""
-    samples, notes = files.read(path, wanted)
+    samples, notes = files.read_samples(path, wanted)
     for line in notes:
         print(line, file=sys.stderr)
     return samples

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
+from ..io import files
+from ..io.recording import Reading, Wanted
 from ..motion.retime import retime_motion
 from ..motion.warmth import repeatable
-from ..recordings import files
-from ..recordings.recording import Reading, Wanted
 from ..robots.link_side import level
 from . import motion_output, reading, robots
 from .outcome import Outcome

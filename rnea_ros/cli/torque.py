@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..io import figures, files, recording
+from ..io import torques as compute
+from ..io.recording import Reading, RecordedMotion, Recording, Wanted, check_blocks, recording_schema
+from ..io.torques import Torques
 from ..model.drive_limits import DriveLimit, uses_by_owner
 from ..model.effort_convention import UNKNOWN
 from ..motion.limit_use import Peaks, limit_use
 from ..motion.warmth import Warming, thermal_drives
-from ..output import figures
-from ..recordings import files, motion_csv, recording, results
-from ..recordings import torques as compute
-from ..recordings.motion_csv import RecordedMotion
-from ..recordings.recording import Reading, Recording, Wanted
-from ..recordings.schema import check_blocks, recording_schema
-from ..recordings.torques import Torques
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from . import many, output_files, reading, robots
@@ -43,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="of one recording: a .csv with columns t, tau_<joint>, tau_rate_<joint>, a .parquet with them, "
                              "or a .mcap to play beside the recording; of several: a folder")
     reading.add_arguments(parser)
-    motion_csv.add_window(parser)
+    reading.add_window(parser)
     parser.add_argument("--plot", metavar="OUT.png",
                         help="also draw the curves, of one recording; measured torques (columns tau_<joint>) beside them")
     parser.add_argument("--deviations", action="store_true",
@@ -62,21 +59,21 @@ def run(args: argparse.Namespace) -> Outcome:
     path, output = Path(args.recordings[0]), Path(args.output)
     kind = output.suffix[1:]
     output_files.check_files(output, args.plot)
-    if kind not in results.FORMATS:
-        raise InputError(f"-o {output}: the name must end in {', '.join(f'.{name}' for name in results.FORMATS)}")
-    if args.deviations and kind == results.MCAP:
+    if kind not in files.TORQUE_FORMATS:
+        raise InputError(f"-o {output}: the name must end in {', '.join(f'.{name}' for name in files.TORQUE_FORMATS)}")
+    if args.deviations and kind == files.MCAP:
         raise InputError(f"-o {output}: joint states in a bag have no deviations; --deviations needs .csv or .parquet")
-    results.check_kind(kind)
+    files.check_output_format(kind)
     if args.plot:
         figures.check_format(args.plot)
-    robot = robots.served(args, *compute.SERVED, urdf=reading.described(args, path))
+    robot = robots.served(args, *compute.SUPPORTED_ROBOTS, urdf=reading.described(args, path))
     source, types = _opened(path, robot, reading.asked(args))
     work = _Work(robot, bool(args.plot), args.deviations)
-    results.write(output, kind, robot.joint_names, source.span.origin, work.torques(source, types, args.window),
+    files.write_torques(output, kind, robot.joint_names, source.span.origin, work.torques(source, types, args.window),
                   args.deviations)
     if args.plot:
         _draw(args.plot, robot, work)
-    for line in files.notes(source):
+    for line in files.recording_notes(source):
         print(line, file=sys.stderr)
     written = [name for name in (args.output, args.plot) if name]
     notes = [*work.summary.notes, *files.estimation_notes(work.blocks, source.wanted.joint_names)]
@@ -93,7 +90,7 @@ def _opened(path: Path, robot: AnyRobot, how: Reading) -> tuple[Recording, tuple
     read = recording_schema(robot)
     wanted = Wanted(read.names, read.blocks, reading=how, joint_types=read.types)
     measured = isinstance(robot, Robot) and robot.model.efforts.measured.quantity != UNKNOWN
-    source = files.with_efforts(path, wanted) if measured else files.open_recording(path, wanted)
+    source = files.open_with_efforts(path, wanted) if measured else files.open_recording(path, wanted)
     check_blocks(robot, source.blocks)
     files.check_time_unit(path, how, *source.span[:3])
     return source, read.types
@@ -104,7 +101,7 @@ class _Work:
 
     def __init__(self, robot: AnyRobot, keep: bool, deviations: bool):
         """keep: the torques too, for a picture; deviations: in the results."""
-        self.robot, self.keep, self.deviations, self.torque_and_rate = robot, keep, deviations, compute.asked(robot)
+        self.robot, self.keep, self.deviations, self.torque_and_rate = robot, keep, deviations, compute.torque_function(robot)
         self.peaks, self.warming = Peaks(limit_use(robot)), Warming(thermal_drives(robot), robot.joint_names)
         self.summary = _Summary(robot)
         self.blocks: list[RecordedMotion] = []  # without their samples
@@ -117,15 +114,15 @@ class _Work:
         for block in recording.motions(source, types, window):
             files.check_angle_unit(source.path, source.wanted.reading, self.robot, block.q)
             self.blocks.append(block.only(slice(0)))
-            for motion in compute.parts(block):
-                found = compute.torques(self.torque_and_rate, motion)
+            for motion in compute.motion_parts(block):
+                found = compute.compute_torques(self.torque_and_rate, motion)
                 self.peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
                 self.warming.see(found.t, found.tau)
                 measured = _measured(self.robot, motion)
                 self.summary.add(found, measured)
                 if self.keep or self.deviations:
                     unknown = np.full((2, *found.tau.shape), np.nan)
-                    deviation = compute.deviations(self.robot, motion)
+                    deviation = compute.torque_deviations(self.robot, motion)
                     found = found._replace(deviation=unknown if deviation is None else deviation)
                 if self.keep:
                     self.kept.append(found)
@@ -207,7 +204,7 @@ def _draw(path: str, robot: AnyRobot, work: _Work) -> None:
     bands = np.concatenate([part.deviation for part in work.kept if part.deviation is not None], axis=1)
     measured = np.concatenate(work.measured)
     units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
-    figures.torques(path, t, tau, tau_rate, robot.joint_names, units, robot.limits.effort,
+    figures.draw_torques(path, t, tau, tau_rate, robot.joint_names, units, robot.limits.effort,
                     bands if np.isfinite(bands).any() else None, shares=uses_by_owner(_limits(robot), tau, tau_rate, qd),
                     measured=measured if np.isfinite(measured).any() else None)
 

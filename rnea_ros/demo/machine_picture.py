@@ -11,7 +11,7 @@ import numpy as np
 
 from ..algebra.vectors import rpy
 from ..algorithms.kinematics import Pose
-from ..output.figures import solid
+from ..io.figures import draw_polygons
 
 SIDES = 20  # of what is round
 PLAIN = (0.55, 0.6, 0.65)  # where the URDF says of no colour
@@ -44,7 +44,7 @@ def draw(axis, drawn: list[Shape], poses: Sequence[Callable[[str], Pose]]) -> No
             R, P = link_pose(shape.link)
             faces += [P + face @ np.asarray(R).T for face in shape.faces]
             colours += [_shaded(shape.colour, face) for face in faces[-len(shape.faces):]]
-        solid(axis, faces, colours, 1.0 if number == len(poses) else 0.2)  # all at once: what is near hides what is far
+        draw_polygons(axis, faces, colours, 1.0 if number == len(poses) else 0.2)
         points += faces
     low, high = (end(np.concatenate(points), axis=0) for end in (np.min, np.max))
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))

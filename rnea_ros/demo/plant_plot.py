@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..output.figures import picture, shades
+from ..io.figures import color_scale, picture
 from ..robots.protocol import AnyRobot
 from .plant_checks import exerted
 from .plot import STYLE
@@ -37,10 +37,10 @@ def draw(groups: Sequence[Group], robot: AnyRobot, recording: DemoRecording, hea
     with picture(path, (12.0, 1.2 + 2.0 * len(groups)), dpi=130, settings=STYLE) as figure:
         axes = figure.subplots(len(groups), 2, sharex=True, squeeze=False, width_ratios=(1.7, 1.0))
         for group, wrench, (torque, force) in zip(groups, wrenches, axes):
-            for colour, motor in zip(shades(len(group.motors)), group.motors):
+            for colour, motor in zip(color_scale(len(group.motors)), group.motors):
                 torque.plot(t, recording.tau[:, motor], color=colour, linewidth=1.3, label=robot.joint_names[motor])
                 torque.plot(t[dots], true[dots, motor], ".", color="black", markersize=3.5)
-            for colour, axis, values in zip(shades(3), "xyz", wrench[:, :3].T):
+            for colour, axis, values in zip(color_scale(3), "xyz", wrench[:, :3].T):
                 force.plot(t, values, color=colour, linewidth=1.1, label=axis)
             touched = np.abs(wrench[:, :3]).max(axis=1) > 0.0
             for panel in (torque, force):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..output.figures import picture
+from ..io.figures import picture
 from ..robots import kinds
 from ..robots.inputs.base_state import BaseState
 from ..robots.protocol import AnyRobot

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from ..output.figures import picture, shades
+from ..io.figures import color_scale, picture
 from ..robots.robot import Robot
 from .plot import STYLE
 from .scaling_checks import Played
@@ -31,7 +31,7 @@ def draw(robot: Robot, task: Task, played: Played, path: str | os.PathLike) -> N
         limits = task.limits
         sets = (("torque / its limit", planned.tau / limits.effort, played.tau / limits.effort),
                 ("torque rate / its limit", planned.tau_rate / limits.effort_rate, played.tau_rate / limits.effort_rate))
-        colours = shades(robot.n)
+        colours = color_scale(robot.n)
         for axis, (title, wanted, used) in zip(axes[1:], sets):
             axis.plot(t, np.clip(wanted, -BEYOND, BEYOND), color=PLANNED, linewidth=0.8, linestyle="--")
             for joint in range(robot.n):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms.kinematics import base_poses
-from ..output.figures import movie, picture
+from ..io.figures import movie, picture
 from .normative import ANGLES, LEAN, SHARE, SPREAD
 from .segments import Segment
 from .skeleton import Human, names

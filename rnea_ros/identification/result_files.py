@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algorithms.joint_dynamics import joint_dynamics
+from ..io.figures import picture
 from ..model import urdf_writer
 from ..model.robot_file.robot_file import RobotFile
-from ..output.figures import picture
 from ..robots.robot import Robot
 from .fitting import ROTOR, Fit
 

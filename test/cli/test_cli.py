@@ -15,8 +15,8 @@ from rnea_ros import Robot
 from rnea_ros.cli import main, reading, torque
 from rnea_ros.cli.progress import ProgressLine
 from rnea_ros.errors import InputError
-from rnea_ros.recordings import motion_csv
-from rnea_ros.recordings.recording import Reading
+from rnea_ros.io import csv_files
+from rnea_ros.io.recording import Reading
 from support.motions import encoded, sines
 from support.oracles import GOLDEN, worst
 from support.robots import arm
@@ -101,7 +101,7 @@ def test_bands_show_how_far_off_torques_of_a_recording_may_be(tmp_path, monkeypa
     recording, out, drawn = tmp_path / "recording.csv", tmp_path / "out.csv", []
     header = ",".join(["t", *(f"q_{name}" for name in robot.joint_names)])
     np.savetxt(recording, np.column_stack((t, encoded(rng, motion[0]))), delimiter=",", header=header, comments="")
-    monkeypatch.setattr(torque.figures, "torques", lambda *given, **rest: drawn.append(given))
+    monkeypatch.setattr(torque.figures, "draw_torques", lambda *given, **rest: drawn.append(given))
     for file in (recording, MOTION):
         assert main.main(["torque", STANFORD, str(file), "-o", str(out), "--plot", "drawn.png"]) == 0
     (_, _, *found, _, _, _, deviations), (*_, none) = drawn
@@ -213,7 +213,7 @@ def test_files_as_people_have_them(tmp_path):
     strange = tmp_path / "strange.csv"
     strange.write_bytes("\r\n".join((header.replace(",", ", ") + ",note", *rows[:7], "", *rows[7:])).encode("utf-8-sig"))
     names = Robot.from_urdf(STANFORD, backend="python").joint_names
-    found, expected = (motion_csv.read(path, names) for path in (strange, MOTION))
+    found, expected = (csv_files.read_motion(path, names) for path in (strange, MOTION))
     assert found.ignored == ("note",) and not found.estimated
     for field in ("t", "q", "qd", "qdd", "qddd"):
         np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))

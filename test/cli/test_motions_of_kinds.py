@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pinocchio")
 
 from rnea_ros.cli.main import main
-from rnea_ros.recordings.schema import BASE
+from rnea_ros.io.recording import BASE
 from support.moving_robots import URDF, MovingBase, MovingElastic
 from support.oracles import worst
 from support.rotor_trees import four_joints, hua_arm

@@ -11,7 +11,7 @@ import yaml
 
 from rnea_ros import InputError, Robot
 from rnea_ros.cli import main, reading, retime, robots
-from rnea_ros.recordings.recording import Reading
+from rnea_ros.io.recording import Reading
 from support.robots import arm
 
 parquet = pytest.importorskip("pyarrow.parquet")

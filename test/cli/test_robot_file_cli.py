@@ -12,9 +12,9 @@ import pytest
 
 from rnea_ros import ElasticRobot, GeneralRobot, Robot, load
 from rnea_ros.cli import main
+from rnea_ros.io import csv_files
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.model.robot_file.schema import SCHEMA
-from rnea_ros.recordings import motion_csv
 from rnea_ros.robots import kinds
 from support.robots import arm
 
@@ -99,7 +99,7 @@ def test_the_model_as_json_names_its_kind(capsys):
 def test_torques_of_a_tree(capsys, tmp_path):
     assert run(capsys, "torque", *beside("stanford"), MOTION, "-o", tmp_path / "out.csv", "--backend", "python")[0] == 0
     robot = load(*map(str, (STANFORD, URDF / "stanford.robot.yaml")), backend="python")
-    motion = motion_csv.read(MOTION, robot.joint_names)
+    motion = csv_files.read_motion(MOTION, robot.joint_names)
     expected = robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
     for found, theirs in zip(torques(tmp_path / "out.csv"), expected, strict=True):
         np.testing.assert_array_equal(found, theirs)
@@ -110,7 +110,7 @@ def test_torques_of_a_tree(capsys, tmp_path):
 @pytest.mark.parametrize(("name", "size"), [("five_bar", 0.4), ("stewart", 0.05)])
 def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, tmp_path, monkeypatch, name, size):
     """In parts: each begins where the last one ended."""
-    monkeypatch.setattr(motion_csv, "CHUNK", 7)
+    monkeypatch.setattr(csv_files, "CHUNK", 7)
     urdf, _, file = beside(name)
     robot = load(urdf, file, backend="python")
     turn = size * np.sin(0.1 * np.arange(20))[:, None] * np.linspace(1.0, -0.5, robot.n)

@@ -9,10 +9,10 @@ import numpy as np
 import rnea_ros
 from fuzz.target import Target, Try, WrongNumber
 from rnea_ros import InputError, Robot, load
+from rnea_ros.io import csv_files, files
+from rnea_ros.io.recording import Wanted
 from rnea_ros.model import yaml_file
 from rnea_ros.model.robot_file import robot_file
-from rnea_ros.recordings import files, motion_csv
-from rnea_ros.recordings.recording import Wanted
 from support import bags
 from support.node_bench import ARM
 
@@ -82,7 +82,7 @@ def _csv(folder: Path) -> Try:
 
     def attempt(data: bytes) -> str:
         path.write_bytes(data)
-        whole = _or_none(lambda: motion_csv.columns_of(path, NAMES, wanted.blocks, wanted.needed)[0])
+        whole = _or_none(lambda: csv_files.read_columns(path, NAMES, wanted.blocks, wanted.needed)[0])
         recording = files.open_recording(path, wanted)
         (piece,) = recording.pieces((-np.inf, np.inf))
         if not all(np.isfinite(block).all() for block in piece.values()):

@@ -25,8 +25,8 @@ from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
 from rnea_ros.identification.physical_consistency import impossible_bodies
 from rnea_ros.identification.weighted_fit import correlation_factor
+from rnea_ros.io.recording import Reading
 from rnea_ros.model.tree import CoupledMotor
-from rnea_ros.recordings.recording import Reading
 from support.oracles import difference
 from support.recorded_robot import NOISE, URDF, motion, recorded, robots, write_csv
 from support.robots import arm

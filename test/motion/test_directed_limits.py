@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, ModelError, load
+from rnea_ros.io import figures
 from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.model.velocity_limits import VelocityLimits
 from rnea_ros.motion.limit_use import LimitUse, added_rate, own_limits
 from rnea_ros.motion.plan import commanded, plan_motion, velocity_by_position
 from rnea_ros.motion.retime import retime_motion
-from rnea_ros.output import figures
-from rnea_ros.recordings import plots
 from rnea_ros.scaling.path import through
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
@@ -85,8 +84,8 @@ def test_a_plot_draws_the_limited_rate_beside_its_limit(monkeypatch, tmp_path):
             yield figure
             drawn.extend(figure.axes)
 
-    monkeypatch.setattr(plots, "picture", kept)
-    plots.draw(tmp_path / "motion.png", robot, motion, robot.limits, added_rate(robot))
+    monkeypatch.setattr(figures, "picture", kept)
+    figures.draw_motion(tmp_path / "motion.png", robot, motion, robot.limits, added_rate(robot))
     (whole,), (commanded_rate,) = ([axis for axis in drawn[:5] if axis.get_title(loc="left").startswith(title)]
                                    for title in ("torque rate", "commanded torque rate"))
     t, curve = commanded_rate.lines[0].get_data()

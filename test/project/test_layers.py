@@ -19,7 +19,7 @@ import rnea_ros
 PACKAGE = Path(rnea_ros.__file__).parent
 # Modules of this package that a module may use; first pattern that fits. From the ground up: a room uses those above its line.
 GROUND = ("algebra/*", "model/*", "algorithms/*", "codegen/*", "errors")
-ROBOTS = ("robots/*", "estimation/*", "output/*", *GROUND)
+ROBOTS = ("robots/*", "estimation/*", *GROUND)
 LAYERS = {
     "errors": (),
     "algebra/*": ("algebra/*",),
@@ -32,18 +32,17 @@ LAYERS = {
     "estimation/external_effort": ROBOTS,
     "estimation/contact_thresholds": ROBOTS,
     "estimation/*": ("estimation/*", "errors"),
-    "output/*": ("output/*", "errors"),
     "robots/inputs/*": ("robots/inputs/*", *GROUND),
     "robots/kernels/*": ("robots/kernels/*", "robots/inputs/*", *GROUND),
     "robots/closure/*": ("robots/closure/*", "robots/kernels/*", "robots/inputs/*", *GROUND),
     "robots/*": ("robots/*", *GROUND),
-    "recordings/*": ("recordings/*", *ROBOTS),
-    "bulk/*": ("bulk/*", "recordings/*", "motion/*", "scaling/*", *ROBOTS),
+    "io/batch": ("io/*", "motion/*", "scaling/*", *ROBOTS),
+    "io/*": ("io/*", *ROBOTS),
     "motion/*": ("motion/*", "scaling/*", "planning/*", *ROBOTS),
-    "identification/*": ("identification/*", *ROBOTS),
+    "identification/*": ("identification/*", "io/figures", *ROBOTS),
     "query/*": ("query/*", "identification/*", "motion/*", "planning/*", "scaling/*", *ROBOTS),
     "export/*": ("export/*", *ROBOTS),
-    "gait/*": ("gait/*", "planning/*", "recordings/*", *ROBOTS),
+    "gait/*": ("gait/*", "planning/*", "io/*", *ROBOTS),
     "execution/*": ("execution/*", "motion/*", "scaling/*", *ROBOTS),
     "sim/*": ("sim/*", *ROBOTS),
     "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),
@@ -58,10 +57,10 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
 IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
-    "argcomplete": ("cli/main",), "matplotlib": ("output/figures",), "mpl_toolkits": ("output/figures",),
+    "argcomplete": ("cli/main",), "matplotlib": ("io/figures",), "mpl_toolkits": ("io/figures",),
     "mujoco": ("sim/scene",), "toppra": ("demo/timings/toppra_timing",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline", "planning/banded"),
-    "rosbags": ("recordings/bags",), "pyarrow": ("recordings/parquet",), "distributed": ("bulk/cluster",),
+    "rosbags": ("io/bags",), "pyarrow": ("io/files",), "distributed": ("io/batch",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
 # Imported where they are used; see test below.

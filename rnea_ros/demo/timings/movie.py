@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...output.figures import movie
+from ...io.figures import movie
 from ...sim.rendering import Polyline, Renderer
 from .picture import COLOURS, SHORT
 from .trials import Outcome, Task

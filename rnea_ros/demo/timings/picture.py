@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...output.figures import picture
+from ...io.figures import picture
 from ...sim.tracking import CONTROL_PERIOD_S
 from ..plot import STYLE
 from .trials import LOOKS, OURS, PLANNED, TOPPRA, Outcome, Task

@@ -1,4 +1,7 @@
-"""Pictures, drawn to files; the only place that knows matplotlib, whose settings stay as they are."""
+"""Pictures, drawn to files; the only place that knows matplotlib, whose settings stay as they are.
+
+Pictures of motions that were planned or retimed.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import MissingPackage, RneaError
+from ..model.drive_limits import uses_by_owner
+from ..model.tree import Limits
+from ..robots.link_side import LinkSideRobot
 
 MOST_POINTS = 4_000  # of a curve; more cannot be seen
 PLAIN = {"text.parse_math": False}  # names of joints are drawn as they are
@@ -66,7 +72,7 @@ def movie(path: str | Path, size: tuple[float, float], frame: Callable[[Any, int
         FuncAnimation(figure, draw, frames=count).save(path, PillowWriter(fps=rate))
 
 
-def solid(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any], strength: float = 1.0) -> None:
+def draw_polygons(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any], strength: float = 1.0) -> None:
     """Polygons (corners, 3) on 3D axes, each in its colour; strength: opacity."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
@@ -75,13 +81,13 @@ def solid(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any], streng
     axis.add_collection3d(Poly3DCollection(faces, facecolors=colours, edgecolors="none", alpha=strength))
 
 
-def stills(axis: Any, chains: np.ndarray, colour: str, least: float = 0.15, **style: Any) -> None:
+def draw_stills(axis: Any, chains: np.ndarray, colour: str, least: float = 0.15, **style: Any) -> None:
     """A chain of links at several moments, from light to dark; chains: (moments, corners, 2), style: of matplotlib's lines."""
     for strength, chain in zip(np.linspace(least, 1.0, len(chains)), chains, strict=True):
         axis.plot(*chain.T, color=colour, alpha=strength, **{"linewidth": 3.0, "solid_capstyle": "round"} | style)
 
 
-def shades(count: int) -> np.ndarray:
+def color_scale(count: int) -> np.ndarray:
     """Colours from dark to bright (count, 4)."""
     import matplotlib
 
@@ -121,7 +127,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\^\{(.*?)\}", lambda power: power[1].translate(EXPONENT), text)
 
 
-def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
+def draw_torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
             units: Sequence[str], effort_limits: np.ndarray, deviations: np.ndarray | None = None,
             shares: Mapping[str, Mapping[str, np.ndarray]] = {}, measured: np.ndarray | None = None) -> None:
     """Draw torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near.
@@ -153,7 +159,8 @@ def torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarr
                 for limit in (-effort_limits[k], effort_limits[k]):
                     axes[k, 0].axhline(limit, color="gray", linestyle="--", linewidth=1.0, label="limit")
             if shares:
-                used(axes[k, 2], t[::step], {quantity: share[::step] for quantity, share in shares.get(name, {}).items()})
+                shown = {quantity: share[::step] for quantity, share in shares.get(name, {}).items()}
+                draw_limit_shares(axes[k, 2], t[::step], shown)
         axes[0, 1].set_title("rate", loc="left", fontsize=9)
         for axis in axes[-1]:
             axis.set_xlabel("time [s]")
@@ -168,7 +175,7 @@ def limit_legend(figure: Any) -> None:
         figure.legend(handles=lines[:1], loc="outside lower right", frameon=False, fontsize=9)
 
 
-def used(axis: Any, t: np.ndarray, shares: Mapping[str, np.ndarray]) -> None:
+def draw_limit_shares(axis: Any, t: np.ndarray, shares: Mapping[str, np.ndarray]) -> None:
     """Shares of limits over time, each with its name; the dashed line is the limit."""
     axis.set_title("share of drive limits", loc="left", fontsize=9)
     for quantity, share in shares.items():
@@ -177,3 +184,60 @@ def used(axis: Any, t: np.ndarray, shares: Mapping[str, np.ndarray]) -> None:
     axis.grid(alpha=0.3)
     if shares:
         axis.legend(fontsize=7, loc="upper right")
+
+
+MOTION_SAMPLES = 2001
+SHOWN_RANGE = 0.6  # of the range of a curve: how far off a limit may be to be shown
+COLOURS = ("tab:green", "tab:purple", "tab:blue", "tab:red", "tab:brown")
+AddedRate = Callable[[Any, Any, Any], Any]  # q, qd, qdd -> rates (..., n)
+
+
+class TimedMotion(Protocol):
+    """q, qd, qdd, qddd (samples, n) at times t (samples,) from 0 to duration [s]."""
+
+    @property
+    def duration(self) -> float: ...
+
+    def __call__(self, t: np.ndarray, /) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+
+
+def draw_motion(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Limits,
+                added: AddedRate | None = None) -> None:
+    """Draw position, velocity, torque and torque rate of every joint over time; also commanded torque rates where these are
+    limited, and the used share of limits of drives. Dashed lines are limits that come near.
+
+    added : rates of the torques that commanded efforts do not contain, from q, qd, qdd
+    """
+    t = np.linspace(0.0, motion.duration, MOTION_SAMPLES if motion.duration else 1)
+    state = motion(t)
+    curves = [state[0], state[1], *robot.torque_and_rate(*state)]
+    shares = uses_by_owner(robot.drive_limits, curves[2], curves[3], state[1])
+    symmetric = [limits.velocity, limits.effort, limits.effort_rate]
+    if np.isfinite(limits.commanded_effort_rate).any():
+        curves.append(curves[3] if added is None else curves[3] - added(*state[:3]))
+        symmetric.append(limits.commanded_effort_rate)
+    bounds = ((limits.lower, limits.upper), *((-limit, limit) for limit in symmetric))
+    with picture(path, (15, 1.2 + 1.8 * robot.n), dpi=110) as figure:
+        axes = figure.subplots(robot.n, len(curves) + bool(shares), sharex=True, squeeze=False)
+        for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types)):
+            length, force = ("m", "N") if kind == "prismatic" else ("rad", "N m")
+            titles = (f"{name}: position [{length}]", f"velocity [{length}/s]", f"torque [{force}]",
+                      f"torque rate [{force}/s]", f"commanded torque rate [{force}/s]")
+            for axis, values, (lower, upper), title, colour in zip(axes[k], curves, bounds, titles, COLOURS):
+                axis.set_title(title, loc="left", fontsize=9)
+                _curve(axis, t, values[:, k], (lower[k], upper[k]), colour)
+            if shares:
+                draw_limit_shares(axes[k, -1], t, shares.get(name, {}))
+        for axis in axes[-1]:
+            axis.set_xlabel("time [s]")
+        figure.suptitle(f"{robot.name}: motion of {motion.duration:.5g} s")
+        limit_legend(figure)
+
+
+def _curve(axis: Any, t: np.ndarray, values: np.ndarray, limits: tuple[float, float], colour: str) -> None:
+    axis.plot(t, values, color=colour, linewidth=1.3)
+    axis.grid(alpha=0.3)
+    least, most = values.min(), values.max()
+    for limit in limits:
+        if least - SHOWN_RANGE * (most - least) <= limit <= most + SHOWN_RANGE * (most - least):
+            axis.axhline(limit, color="gray", linestyle="--", linewidth=1.0, label="limit")

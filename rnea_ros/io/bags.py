@@ -1,4 +1,5 @@
-"""ROS 2 bags: joint states out of mcap and sqlite3 files, torques into mcap files. The only place that knows rosbags."""
+"""ROS 2 bags: joint states out of mcap and sqlite3 files, torques into mcap files. The only place that knows rosbags.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, MissingPackage, RneaError, near, some
-from .motion_csv import BLOCKS
-from .recording import Samples, Span, Wanted
+from .recording import BLOCKS, Samples, Span, Wanted
 from .torques import Torques
 
 JOINT_STATE, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/String"
@@ -30,7 +30,7 @@ _FIRST = 1000  # messages in which one with all joints has to be
 _RUN = 20  # messages, each later than the one before and all of them before a stamp that was heard: their clock was set back
 
 
-class Skew(NamedTuple):
+class RecordingDelay(NamedTuple):
     """Between which times after its stamp a message was recorded [ns]."""
 
     least: int
@@ -47,7 +47,7 @@ class BagRecording:
         self._joints, self._rename = wanted.names, wanted.reading.rename
         with _reading(path) as bag:
             self._topic = _topic(path, bag, wanted.reading.topic)
-            self._from_zero = _from_zero(_of(bag, self._topic))
+            self._from_zero = _from_zero(_messages_on(bag, self._topic))
             have = self._first(bag)
             self.span = span or self._passed(bag)
         told = [block for block, field in FIELDS.items() if len(getattr(have, field)) == len(have.name)]
@@ -59,7 +59,7 @@ class BagRecording:
 
     def pieces(self, edges: Sequence[float]) -> Iterator[Samples]:
         """As in Recording. Messages are told apart by their stamps, which need not be in the order of the recording."""
-        skew: Skew = self.span.marks
+        skew: RecordingDelay = self.span.marks
         edges = [*np.clip(edges, self.span.first, np.nextafter(self.span.last, np.inf)).tolist()]
         late = skew.most * 1e-9
         rows: list[tuple[Any, ...]] = []
@@ -85,7 +85,7 @@ class BagRecording:
         skew, origin = self.span.marks, self.span.origin or 0
         start, stop = (origin + round(1e9 * edge) for edge in (edges[0], edges[-1]))
         with _reading(self.path) as bag:
-            for recorded, data in _of(bag, self._topic, start + skew.least - 1, stop + skew.most + 2):
+            for recorded, data in _messages_on(bag, self._topic, start + skew.least - 1, stop + skew.most + 2):
                 yield recorded, self._stamp(recorded, data), _read(JOINT_STATE, data)
 
     def _row(self, message: Any) -> tuple[np.ndarray, ...] | None:
@@ -121,7 +121,7 @@ class BagRecording:
     def _first(self, bag: Any) -> Any:
         """The first message that tells of all joints."""
         seen: dict[str, None] = {}
-        for count, (_, data) in enumerate(_of(bag, self._topic)):
+        for count, (_, data) in enumerate(_messages_on(bag, self._topic)):
             message = _read(JOINT_STATE, data)
             if set(self._joints) <= set(names := self._named(message)) and len(message.position) == len(names):
                 return message
@@ -137,14 +137,14 @@ class BagRecording:
     def _passed(self, bag: Any) -> Span:
         """One pass: which stamps there are, and when their messages were recorded."""
         first, last, count, least, most = 2**63, -2**63, 0, 2**63, -2**63
-        for recorded, data in _of(bag, self._topic):
+        for recorded, data in _messages_on(bag, self._topic):
             stamp = self._stamp(recorded, data)
             if stamp < last - _BACK:
                 raise InputError(f"{self.path}: stamps on {self._topic} go back by {(last - stamp) * 1e-9:.6g} s after "
                                  f"{count} messages; one recording of one run is needed")
             first, last, count = min(first, stamp), max(last, stamp), count + 1
             least, most = min(least, recorded - stamp), max(most, recorded - stamp)
-        return Span(0.0, (last - first) * 1e-9, count, first, Skew(least, most))
+        return Span(0.0, (last - first) * 1e-9, count, first, RecordingDelay(least, most))
 
     def _stamp(self, recorded: int, data: bytes) -> int:
         """Of a message [ns]; where it has none, when it was recorded."""
@@ -158,7 +158,7 @@ def joints_without_effort(path: Path, wanted: Wanted) -> list[str]:
     """Return the joints whose effort is no finite number in any message; none where no joint has one."""
     left, count = set(wanted.names), len(wanted.names)
     with _reading(path) as bag:
-        for _, data in _of(bag, _topic(path, bag, wanted.reading.topic)):
+        for _, data in _messages_on(bag, _topic(path, bag, wanted.reading.topic)):
             message = _read(JOINT_STATE, data)
             if len(message.effort) == len(message.name):
                 names = _renamed(message.name, wanted.reading.rename)
@@ -179,14 +179,14 @@ def _renamed(names: Sequence[str], rename: Sequence[tuple[str, str]]) -> list[st
 def description(path: Path) -> str:
     """The URDF that was recorded with a bag."""
     with _reading(path) as bag:
-        for _, data in _of(bag, DESCRIPTION):
+        for _, data in _messages_on(bag, DESCRIPTION):
             return _read(STRING, data).data
     raise InputError(f"{path}: has no {DESCRIPTION}; give a URDF before the recordings")
 
 
-def write(path: Path, joint_names: Sequence[str], origin: int, parts: Iterator[Torques]) -> None:
+def write_bag(path: Path, joint_names: Sequence[str], origin: int, parts: Iterator[Torques]) -> None:
     """Torques as joint states on EFFORT, their rates on EFFORT_RATE, stamped and timed as what they were computed from."""
-    bags, store = installed()
+    bags, store = import_rosbags()
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}.") as folder:
         made = Path(folder) / path.stem
         with bags.Writer(made, version=8, storage_plugin=bags.StoragePlugin.MCAP) as bag:
@@ -200,9 +200,9 @@ def write(path: Path, joint_names: Sequence[str], origin: int, parts: Iterator[T
         next(made.glob("*.mcap")).replace(path)
 
 
-def write_metadata(folder: Path, files: Sequence[Path]) -> None:
+def write_bag_metadata(folder: Path, files: Sequence[Path]) -> None:
     """Make one bag of a folder with several files that `write` wrote, in the order of time."""
-    bags, store = installed()
+    bags, store = import_rosbags()
     told = []
     for file in files:
         with bags.Reader(file) as bag:
@@ -233,7 +233,7 @@ def _joint_state(store: Any, stamp: int, names: Sequence[str], *blocks: np.ndarr
 
 # ------------------------------------------------------------------ rosbags
 
-def installed() -> tuple[ModuleType, Any]:
+def import_rosbags() -> tuple[ModuleType, Any]:
     """rosbag2 of the package, and the messages that it knows; RneaError where it is not installed."""
     try:
         from rosbags import rosbag2
@@ -249,7 +249,7 @@ _store: Any = None
 
 
 def _read(kind: str, data: bytes) -> Any:
-    return installed()[1].deserialize_cdr(data, kind)
+    return import_rosbags()[1].deserialize_cdr(data, kind)
 
 
 def _stamp(data: bytes) -> int:
@@ -267,7 +267,7 @@ def _from_zero(messages: Iterator[tuple[int, bytes]]) -> bool:
 @contextmanager
 def _reading(path: Path) -> Iterator[Any]:
     """The bag, open. Whatever goes wrong inside a broken one becomes an InputError."""
-    bags, _ = installed()
+    bags, _ = import_rosbags()
     try:
         with bags.Reader(path) as bag:
             yield bag
@@ -281,7 +281,7 @@ def _reading(path: Path) -> Iterator[Any]:
                          "was cut off") from error
 
 
-def _of(bag: Any, topic: str, start: int | None = None, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+def _messages_on(bag: Any, topic: str, start: int | None = None, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
     """(recorded [ns], data) of the messages of a topic."""
     connections = [connection for connection in bag.connections if connection.topic == topic]
     if connections:

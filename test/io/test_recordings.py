@@ -9,8 +9,8 @@ from rnea_ros import Robot, read_recording, smooth
 from rnea_ros.errors import InputError
 from rnea_ros.estimation import smoothing
 from rnea_ros.estimation.smoothing import estimate_recording
-from rnea_ros.recordings import csv_recording, files, motion_csv, recording
-from rnea_ros.recordings.recording import Reading, Wanted
+from rnea_ros.io import csv_files, files, recording
+from rnea_ros.io.recording import Reading, Wanted
 from support.robots import arm
 
 bags = pytest.importorskip("support.bags", exc_type=ImportError)
@@ -43,7 +43,7 @@ def long(request, tmp_path_factory):
 def short_blocks(monkeypatch):
     monkeypatch.setattr(smoothing, "SECONDS", 6.0)
     monkeypatch.setattr(smoothing, "SAMPLES", 50)
-    monkeypatch.setattr(csv_recording, "ROWS", 301)
+    monkeypatch.setattr(csv_files, "ROWS_PER_PIECE", 301)
 
 
 def test_pieces_are_the_samples_between_edges(long, short_blocks):
@@ -88,7 +88,7 @@ def test_messages_out_of_order_twice_told_or_without_all_joints(tmp_path):
             entries.append((EPOCH + t + 4000, joint_state(EPOCH + t + 9, NAMES, [np.nan, 0.0, 0.0], np.zeros(3))))
     entries.sort(key=lambda entry: entry[0])
     path = bags.bag(tmp_path / "a", {"/joint_states": entries})
-    samples, notes = files.read(path, Wanted(NAMES, ("q", "qd", "tau"), ("q",)))
+    samples, notes = files.read_samples(path, Wanted(NAMES, ("q", "qd", "tau"), ("q",)))
     np.testing.assert_array_equal(samples["q"], q)
     np.testing.assert_array_equal(samples["tau"], np.ones((len(q), 3)))
     assert "qd" not in samples  # a driver's
@@ -172,15 +172,16 @@ def test_which_files_are_recordings(tmp_path):
     (tmp_path / "day" / "deep").mkdir()
     deep = csv(tmp_path / "day" / "deep" / "sub.csv", [0.0, 1.0], np.zeros((2, 3)))
     day = tmp_path / "day"
-    names = {path.relative_to(tmp_path).as_posix(): name.as_posix() for path, name in files.found([str(day)]).items()}
+    found = files.find_recordings([str(day)])
+    names = {path.relative_to(tmp_path).as_posix(): name.as_posix() for path, name in found.items()}
     assert names == {"day/bare.db3": "bare", "day/deep/sub.csv": "deep/sub", "day/one": "one", "day/sub.csv": "sub"}
-    both = files.found([str(day / "*.csv"), str(deep), str(table), str(one)])
+    both = files.find_recordings([str(day / "*.csv"), str(deep), str(table), str(one)])
     assert len(set(both.values())) == len(both) == 3 and both[one].name == one.stem
     assert files.is_bag(day / "one") and files.is_bag(bare) and not files.is_bag(day) and not files.is_bag(table)
     (tmp_path / "empty").mkdir()
     for word, message in (("nothing*", "no such file, folder or pattern"), (str(tmp_path / "empty"), "no recordings in")):
         with pytest.raises(InputError, match=message):
-            files.found([word])
+            files.find_recordings([word])
 
 
 def test_csv_that_goes_back_in_time_says_where(tmp_path):
@@ -217,7 +218,7 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path):
     """Far beyond what is read with the header."""
     path = tmp_path / "odd.csv"
     path.write_bytes(b"t,q_a,note\n" + b"".join(b"%d,1,slow\n" % k for k in range(2000)) + b"2000,1,m\xfcde\n")
-    for read in (lambda: files.open_recording(path, Wanted(("a",))), lambda: motion_csv.known_columns(path, ("a",))):
+    for read in (lambda: files.open_recording(path, Wanted(("a",))), lambda: csv_files.known_columns(path, ("a",))):
         with pytest.raises(InputError, match=r"cannot be read beyond row .*'utf-8' codec can't decode byte 0xfc"):
             read()
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.bulk import cluster, many
-from rnea_ros.bulk.job import Job
 from rnea_ros.estimation import smoothing
 from rnea_ros.estimation.smoothing import estimate_recording
-from rnea_ros.recordings import files
-from rnea_ros.recordings.recording import Reading, Wanted
+from rnea_ros.io import batch, files
+from rnea_ros.io.batch import BatchJob
+from rnea_ros.io.recording import Reading, Wanted
 from support.robots import arm
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -27,7 +26,7 @@ NAMES = ROBOT.joint_names
 
 
 def job(kind="parquet", part=100.0, **options):
-    return Job(pickle.dumps(ROBOT), {}, Reading(), None, kind, part)._replace(**options)
+    return BatchJob(pickle.dumps(ROBOT), {}, Reading(), None, kind, part)._replace(**options)
 
 
 @pytest.fixture
@@ -44,12 +43,12 @@ def recordings(tmp_path):
     stamps, q = bags.motion(5, 2, 3.0)
     np.savetxt(tmp_path / "in" / "table.csv", np.column_stack((stamps * 1e-9, q)), delimiter=",", comments="",
                header=",".join(["t", *(f"q_{name}" for name in NAMES)]))
-    return {path: tmp_path / "out" / name for path, name in files.found([str(tmp_path / "in")]).items()}
+    return {path: tmp_path / "out" / name for path, name in files.find_recordings([str(tmp_path / "in")]).items()}
 
 
 def run(work, targets, executor=None, workers=1):
-    with executor or many.local(workers) as used:
-        return {outcome.path: outcome for outcome in many.run(work, targets, used, workers)}
+    with executor or batch.local_executor(workers) as used:
+        return {outcome.path: outcome for outcome in batch.run_batch(work, targets, used, workers)}
 
 
 def content(folder: Path):
@@ -60,7 +59,7 @@ def test_results_are_those_of_the_library(recordings, short_blocks):
     outcomes = run(job(part=5.0), recordings)
     assert not any(outcome.failed for outcome in outcomes.values())
     for path, folder in recordings.items():
-        samples, _ = files.read(path, Wanted(NAMES))
+        samples, _ = files.read_samples(path, Wanted(NAMES))
         motion = estimate_recording(samples["t"], samples["q"])
         expected = ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
         told = json.loads((folder / "result.json").read_text())
@@ -87,9 +86,9 @@ def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, recordings):
     dask = {path: tmp_path / "dask" / folder.name for path, folder in recordings.items()}
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "protocol": "inproc://"}
     with (distributed.LocalCluster(processes=False, **options) as local,
-          cluster.connected(local.scheduler_address) as (executor, count)):
+          batch.connect_cluster(local.scheduler_address) as (executor, count)):
         assert count == 2
-        outcomes = {outcome.path: outcome for outcome in many.run(job(), dask, executor, count)}
+        outcomes = {outcome.path: outcome for outcome in batch.run_batch(job(), dask, executor, count)}
     assert not any(outcome.failed for outcome in outcomes.values())
     assert content(tmp_path / "dask") == expected
 
@@ -111,8 +110,8 @@ def test_what_is_done_is_not_done_again_and_what_is_spoilt_is(recordings, short_
     work, targets = job(part=5.0), {path: folder}
     assert not run(work, targets)[path].before
     expected, seen = content(folder), []
-    compute = many.compute
-    monkeypatch.setattr(many, "compute", lambda *given: seen.append(given[3]) or compute(*given))
+    compute = batch.compute_part
+    monkeypatch.setattr(batch, "compute_part", lambda *given: seen.append(given[3]) or compute(*given))
     assert run(work, targets)[path].before and not seen
     (folder / "run0_0001.parquet").write_bytes(expected["run0_0001.parquet"][:-1])  # cut off
     (folder / "run0_0002.parquet").unlink()
@@ -132,19 +131,19 @@ def test_what_is_done_is_not_done_again_and_what_is_spoilt_is(recordings, short_
 
 def test_who_is_ended_in_the_middle_goes_on_there(recordings, short_blocks, monkeypatch):
     path, folder = next(iter(recordings.items()))
-    compute = many.compute
+    compute = batch.compute_part
 
     def stops(*given):
         if given[3] == 1:
             raise KeyboardInterrupt
         return compute(*given)
 
-    monkeypatch.setattr(many, "compute", stops)
+    monkeypatch.setattr(batch, "compute_part", stops)
     with pytest.raises(KeyboardInterrupt):
         run(job(part=5.0), {path: folder})
     told = json.loads((folder / "result.json").read_text())
     assert not told["complete"] and list(told["parts"]) == []  # the first was done, and not yet heard of
-    monkeypatch.setattr(many, "compute", compute)
+    monkeypatch.setattr(batch, "compute_part", compute)
     run(job(part=5.0), {path: folder})
     assert json.loads((folder / "result.json").read_text())["complete"] and len(content(folder)) == 3
 
@@ -163,7 +162,7 @@ def test_a_bag_to_play_beside_the_recording(recordings, short_blocks):
     run(job("mcap", 5.0), {path: folder})
     names = ["metadata.yaml", "result.json", *(f"run0_{k:04}.mcap" for k in range(3))]
     assert sorted(file.name for file in folder.iterdir()) == names
-    samples, _ = files.read(path, Wanted(NAMES))
+    samples, _ = files.read_samples(path, Wanted(NAMES))
     motion = estimate_recording(samples["t"], samples["q"])
     expected = dict(zip(("/rnea/joint_effort", "/rnea/joint_effort_rate"),
                         ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)))
@@ -179,6 +178,6 @@ def test_a_bag_to_play_beside_the_recording(recordings, short_blocks):
 
 def test_a_cluster_that_does_not_answer_is_said(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "PATIENCE", 0.2)
-    with pytest.raises(Exception, match=r"--dask tcp://127\.0\.0\.1:9: no scheduler answers"), cluster.connected("tcp://127.0.0.1:9"):
+    monkeypatch.setattr(batch, "SCHEDULER_TIMEOUT_S", 0.2)
+    with pytest.raises(Exception, match=r"--dask tcp://127\.0\.0\.1:9: no scheduler answers"), batch.connect_cluster("tcp://127.0.0.1:9"):
         pass

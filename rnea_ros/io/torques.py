@@ -1,4 +1,5 @@
-"""Torques of a motion that comes in parts."""
+"""Torques of a motion that comes in parts.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from . import motion_csv, schema
-from .motion_csv import RecordedMotion
+from . import csv_files, recording
+from .recording import RecordedMotion
 
 # whose torques a recording can tell
-SERVED = (Robot, ElasticRobot, FloatingRobot, GeneralRobot, ParallelRobot)
-FOLLOWED = (GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
+SUPPORTED_ROBOTS = (Robot, ElasticRobot, FloatingRobot, GeneralRobot, ParallelRobot)
+SEQUENTIAL_ROBOTS = (GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
@@ -45,68 +46,68 @@ class Torques(NamedTuple):
         return np.column_stack((self.t, self.tau, self.tau_rate, *(() if self.deviation is None else self.deviation)))
 
 
-def columns(joint_names: tuple[str, ...], deviations: bool = False) -> list[str]:
+def torque_columns(joint_names: tuple[str, ...], deviations: bool = False) -> list[str]:
     """Return the names of the columns of a table of torques."""
     kinds = ("tau", "tau_rate", "std_tau", "std_tau_rate")[:4 if deviations else 2]
     return ["t"] + [f"{kind}_{name}" for kind in kinds for name in joint_names]
 
 
-def parts(motion: RecordedMotion) -> Iterator[RecordedMotion]:
+def motion_parts(motion: RecordedMotion) -> Iterator[RecordedMotion]:
     """What is computed at once: the whole may be of any length."""
-    for k in range(0, len(motion.t), motion_csv.CHUNK):
-        yield motion.only(slice(k, k + motion_csv.CHUNK))
+    for k in range(0, len(motion.t), csv_files.CHUNK):
+        yield motion.only(slice(k, k + csv_files.CHUNK))
 
 
-def torques(torque_and_rate: TorqueAndRate, motion: RecordedMotion) -> Torques:
+def compute_torques(torque_and_rate: TorqueAndRate, motion: RecordedMotion) -> Torques:
     """Of one part."""
     tau, tau_rate = torque_and_rate(motion)
     q, qd, qdd, qddd = (block[:, :tau.shape[1]] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
     return Torques(motion.t, q, qd, tau, tau_rate, qdd, qddd)
 
 
-def asked(robot: AnyRobot) -> TorqueAndRate:
+def torque_function(robot: AnyRobot) -> TorqueAndRate:
     """Torques and their rates (samples, n), of a motion with the columns of the robot's schema, part after part.
 
     A base that moves goes as the recording says. InputError where a recording does not say enough.
     """
-    if isinstance(robot, FOLLOWED):
-        return _following(robot)
+    if isinstance(robot, SEQUENTIAL_ROBOTS):
+        return _sequential(robot)
     if isinstance(robot, FloatingRobot):
-        return lambda motion: _carried(robot, motion)
+        return lambda motion: _prescribed_base(robot, motion)
     if isinstance(robot, ElasticRobot):
         return _elastic(robot)
     return lambda motion: robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
 
 
 def _elastic(robot: ElasticRobot) -> TorqueAndRate:
-    if schema.motor_names(robot):
-        return lambda motion: robot.measured_rates(*schema.joint_motion(robot, motion),
-                                                   *schema.other_motion(robot, motion))[:2]
-    return lambda motion: robot.torque_and_rate(*schema.flat_motion(robot, motion))
+    if recording.motor_names(robot):
+        return lambda motion: robot.measured_rates(*recording.joint_motion(robot, motion),
+                                                   *recording.other_motion(robot, motion))[:2]
+    return lambda motion: robot.torque_and_rate(*recording.flat_motion(robot, motion))
 
 
-def _carried(robot: FloatingRobot, motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
-    base, acceleration, jerk = schema.base_motion(robot, motion)
-    found = robot.prescribed_base(*schema.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
+def _prescribed_base(robot: FloatingRobot, motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
+    base, acceleration, jerk = recording.base_motion(robot, motion)
+    found = robot.prescribed_base(*recording.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
                                   base_jerk=jerk)
     return found.tau, found.tau_rate
 
 
 def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:
     if not robot.has_moving_base:
-        return robot.torque_and_rate(*schema.flat_motion(robot, motion), guess=guess)
-    base, acceleration, jerk = schema.base_motion(robot, motion)
-    return robot.torque_and_rate(*schema.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
+        return robot.torque_and_rate(*recording.flat_motion(robot, motion), guess=guess)
+    base, acceleration, jerk = recording.base_motion(robot, motion)
+    return robot.torque_and_rate(*recording.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
                                  base_jerk=jerk, guess=guess)
 
 
-def _following(robot: GeneralRobot | ParallelRobot) -> TorqueAndRate:
+def _sequential(robot: GeneralRobot | ParallelRobot) -> TorqueAndRate:
     """Loops and platform are followed from one part of the motion to the next."""
     pose: Any = None  # of all joints of the tree, or of the platform
 
     def torque_and_rate(motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
         nonlocal pose
-        before, moved = pose, schema.joint_motion(robot, motion)
+        before, moved = pose, recording.joint_motion(robot, motion)
         if isinstance(robot, ParallelRobot):
             platform = robot.platform_motion(*moved, guess=before)
             pose = PlatformMotion(platform.position[-1], platform.rotation[-1])
@@ -117,7 +118,7 @@ def _following(robot: GeneralRobot | ParallelRobot) -> TorqueAndRate:
     return torque_and_rate
 
 
-def deviations(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
+def torque_deviations(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
     """Standard deviations of torques and rates (2, samples, n), NaN where the motion's are not known; None without any."""
     if motion.deviation is None or not isinstance(robot, Robot):
         return None

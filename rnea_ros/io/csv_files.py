@@ -1,80 +1,47 @@
-"""Motions as CSV: a header ``t, q_<joint>, qd_<joint>, qdd_<joint>, qddd_<joint>`` in any order, one row for each sample."""
+"""Motions as CSV: a header ``t, q_<joint>, qd_<joint>, qdd_<joint>, qddd_<joint>`` in any order, one row for each sample.
+
+CSV files read piece by piece: where each few thousand rows begin is noted once.
+"""
 
 from __future__ import annotations
 
-import argparse
 import csv
+import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count, islice, takewhile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, some
-from ..estimation.differentiation import Window
 from ..estimation.position_sensor import consistent_stamps
-from ..estimation.smoothing import Smoothing, estimate_recording
+from ..estimation.smoothing import estimate_recording
+from .recording import (
+    BLOCKS,
+    CsvFormat,
+    RecordedMotion,
+    Samples,
+    Span,
+    Wanted,
+    higher_derivatives,
+)
 
-BLOCKS = ("q", "qd", "qdd", "qddd")
 MAX_GAP = 3.0  # median periods between two samples of a file, beyond which nothing is interpolated between them
 CHUNK = 20_000  # rows between two reports of progress
 
 
-@dataclass
-class RecordedMotion:
-    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
-    deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known;
-    higher: derivatives above the jerk, which only some robots need and nothing estimates: as many as were asked for and are in
-    the file; wrapped: numbers of the revolute joints whose positions were unwrapped; tau: measured efforts (samples, n), where
-    they were asked for and are in the file; notes: what was left out or estimated, of read_recording."""
-
-    t: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    qddd: np.ndarray
-    estimated: tuple[str, ...] = ()
-    how: Window | Smoothing | None = None
-    ignored: tuple[str, ...] = field(default=())
-    deviation: np.ndarray | None = None
-    higher: tuple[np.ndarray, ...] = ()
-    wrapped: tuple[int, ...] = ()
-    tau: np.ndarray | None = None
-    notes: tuple[str, ...] = ()
-
-    def only(self, samples: np.ndarray | slice) -> RecordedMotion:
-        """Some of the samples."""
-        deviation = None if self.deviation is None else self.deviation[:, samples]
-        return RecordedMotion(self.t[samples], self.q[samples], self.qd[samples], self.qdd[samples], self.qddd[samples],
-                              self.estimated, self.how, self.ignored, deviation,
-                              tuple(block[samples] for block in self.higher), self.wrapped,
-                              None if self.tau is None else self.tau[samples], self.notes)
-
-
-def add_window(parser: argparse.ArgumentParser) -> None:
-    """The option of every command that estimates derivatives."""
-    parser.add_argument("--window", type=float, metavar="S",
-                        help="estimate derivatives that the file does not have by polynomials over this time [s], instead of "
-                             "by Kalman smoothing of the positions. Wider: less noise, less detail")
-
-
-def said(estimated: Sequence[str], how: Window | Smoothing) -> str:
-    """Return what was estimated, and how."""
-    return f"{some(estimated)} estimated by {how.method}"
-
-
-def read(path: str | Path, joint_names: Sequence[str], window: float | None = None,
+def read_motion(path: str | Path, joint_names: Sequence[str], window: float | None = None,
          joint_types: Sequence[str] = (), blocks: Sequence[str] = BLOCKS) -> RecordedMotion:
     """The motion of the named joints. Derivatives that the file does not have for every joint are estimated.
 
     window [s], joint_types: as in estimate_recording; blocks: to be read, with higher derivatives perhaps. Raises InputError
     for a missing column or value, with row and column.
     """
-    known, ignored = columns_of(path, joint_names, blocks, ("q",))
+    known, ignored = read_columns(path, joint_names, blocks, ("q",))
     t = known.pop("t")
     estimated = tuple(block for block in BLOCKS if block not in known)
     how = deviation = None
@@ -84,40 +51,13 @@ def read(path: str | Path, joint_names: Sequence[str], window: float | None = No
         known |= {name: getattr(guesses, name) for name in ("q", *estimated)}
         how, deviation, wrapped = guesses.how, guesses.deviation, guesses.wrapped
     q, qd, qdd, qddd = (known[block] for block in BLOCKS)
-    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation, higher_of(known), wrapped)
-
-
-def higher_of(known: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The derivatives above the jerk, up to the first that there is not."""
-    return tuple(known[name] for name in takewhile(lambda name: name in known, map(derivative, count(len(BLOCKS)))))
-
-
-def derivative(order: int) -> str:
-    """The block that a derivative of the position is."""
-    return "q" + order * "d"
+    return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation, higher_derivatives(known), wrapped)
 
 
 def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:
     """t (samples,), the blocks q .. qddd (samples, n) that the file has for every joint, and the columns not used."""
-    blocks, ignored = columns_of(path, joint_names, BLOCKS, ("q",))
+    blocks, ignored = read_columns(path, joint_names, BLOCKS, ("q",))
     return blocks.pop("t"), blocks, ignored
-
-
-class CsvFormat(NamedTuple):
-    """Options that describe a CSV file.
-
-    rename    : (old, new) parts of the names in the header
-    columns   : names of all columns, instead of a header row
-    rate      : sampling rate of a file without times [Hz]; None: column t holds the times
-    time_unit : seconds in one unit of column t
-    degrees   : positions and derivatives of rotary joints are in degrees
-    """
-
-    rename: tuple[tuple[str, str], ...] = ()
-    columns: tuple[str, ...] = ()
-    rate: float | None = None
-    time_unit: float = 1.0
-    degrees: bool = False
 
 
 class CsvLayout(NamedTuple):
@@ -166,7 +106,7 @@ class CsvLayout(NamedTuple):
         return {"t": table[:, 0], **dict(zip(self.known, np.split(table[:, 1:], ends, axis=1), strict=True))}
 
 
-def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
+def read_columns(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
                form: CsvFormat = CsvFormat(),
                joint_types: Sequence[str] = ()) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """Return "t" (samples,), those of the blocks (samples, n) that the file has for every joint, and the columns not used.
@@ -177,7 +117,7 @@ def columns_of(path: str | Path, joint_names: Sequence[str], blocks: Sequence[st
     return layout.split(_numbers(path, layout)), layout.ignored
 
 
-def merge(paths: Sequence[str | Path], form: CsvFormat, target: Path) -> list[str]:
+def merge_csv(paths: Sequence[str | Path], form: CsvFormat, target: Path) -> list[str]:
     """Write the columns of CSV files of one motion to one file, at the times of the first; return notes.
 
     Columns of the others are taken at equal times, or interpolated linearly. Rows whose time is not between two samples of
@@ -211,7 +151,7 @@ def merge(paths: Sequence[str | Path], form: CsvFormat, target: Path) -> list[st
     return notes
 
 
-class _Columns(NamedTuple):
+class _CsvColumns(NamedTuple):
     """Columns of one of several files: t (samples,) and its name, names of the others, and their values (samples, columns)."""
 
     t: np.ndarray
@@ -220,7 +160,7 @@ class _Columns(NamedTuple):
     values: np.ndarray
 
 
-def _columns(path: str | Path, form: CsvFormat) -> _Columns:
+def _columns(path: str | Path, form: CsvFormat) -> _CsvColumns:
     """Return all columns of a CSV file that hold numbers, by the names that they have in the file."""
     header, skip, delimiter = _header(path, ())
     layout, renamed = CsvLayout(header, skip, delimiter, {}, np.ones(1), form.rate), header
@@ -240,10 +180,10 @@ def _columns(path: str | Path, form: CsvFormat) -> _Columns:
     numbers = [k for k, name in enumerate(renamed) if name != "t" and not np.isnan(table[:, k]).all()]
     time = renamed.index("t") if "t" in renamed else 0
     t = np.arange(len(table)) * 1.0 if form.rate is not None else table[:, time]
-    return _Columns(t, header[time], [header[k] for k in numbers], table[:, numbers])
+    return _CsvColumns(t, header[time], [header[k] for k in numbers], table[:, numbers])
 
 
-def _interpolated(part: _Columns, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _interpolated(part: _CsvColumns, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the values (samples, columns) of a file at other times, and at which of them the file has samples around."""
     kept = consistent_stamps(part.t)
     known, values = part.t[kept], part.values[kept]
@@ -274,7 +214,7 @@ def read_layout(path: str | Path, joint_names: Sequence[str], blocks: Sequence[s
     return CsvLayout(header, skip, delimiter, known, np.concatenate(([form.time_unit], *scale)), form.rate)
 
 
-def write(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
+def write_csv(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
     """Rows of 17 digits, so that reading gives the same doubles back; report(rows so far) after each chunk."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerow(names)
@@ -328,10 +268,10 @@ def _numbers(path: str | Path, layout: CsvLayout) -> np.ndarray:
             raise ValueError
         return layout.table(table[:, layout.numbers])
     except ValueError:
-        return one_by_one(path, layout)
+        return read_rows(path, layout)
 
 
-def one_by_one(path: str | Path, layout: CsvLayout) -> np.ndarray:
+def read_rows(path: str | Path, layout: CsvLayout) -> np.ndarray:
     """The same for a file in which something is odd: text in columns that are not used, or else an error that says where."""
     found, header = [], layout.names
     for line, row in islice(_rows(path, layout.delimiter), layout.skip, None):
@@ -361,3 +301,104 @@ def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield rows.line_num, row
         except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{path}: cannot be read beyond row {rows.line_num}: {error}") from None
+
+
+ROWS_PER_PIECE = 20_000  # that are parsed at once
+MAX_WRONG_STAMPS = 0.1  # of the samples may have wrong stamps
+
+
+class CsvRecording:
+    """A Recording; columns as py describes them."""
+
+    ignored_are = "columns"
+
+    def __init__(self, path: Path, wanted: Wanted, span: Span | None = None):
+        self.path, self.wanted, self.left_out = path, wanted, Counter[str]()
+        self._layout = read_layout(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.csv,
+                                              wanted.types)
+        self.blocks, self.ignored = tuple(self._layout.known), self._layout.ignored
+        self._table: np.ndarray | None = None  # of a file in which something is odd: there all of it is read one by one
+        self.span = span or self._passed()
+        if not self.span.marks and self._table is None:
+            self._table = self._one_by_one()
+
+    def pieces(self, edges: Sequence[float]) -> Iterator[Samples]:
+        """As in Recording."""
+        rows = self._rows(edges[0], edges[-1])
+        table = np.empty((0, len(self._layout.scale)))
+        for begin, end in itertools.pairwise(edges):
+            parts = [table[np.searchsorted(table[:, 0], begin):]]
+            while (not len(parts[-1]) or parts[-1][-1, 0] < end) and (more := next(rows, None)) is not None:
+                parts.append(more[np.searchsorted(more[:, 0], begin):])
+            table = np.concatenate(parts)
+            cut = int(np.searchsorted(table[:, 0], end))
+            yield self._layout.split(table[:cut])
+            table = table[cut:]
+
+    def _rows(self, begin: float, end: float) -> Iterator[np.ndarray]:
+        """The rows of some time, and more, in parts."""
+        if self._table is not None:
+            yield self._table
+            return
+        marks = [time for time, _ in self.span.marks]
+        first = max(0, int(np.searchsorted(marks, begin, side="right")) - 1)
+        for time, offset in self.span.marks[first:]:
+            if time >= end:
+                return
+            with open(self.path, "rb") as file:
+                file.seek(offset)
+                lines = [line.decode("utf-8") for line in itertools.islice(file, ROWS_PER_PIECE)]
+            table = self._parsed(lines, round(time * (self._layout.rate or 0.0)))
+            if table is None:
+                raise InputError(f"{self.path}: has changed while it was read")
+            yield table
+
+    def _passed(self) -> Span:
+        """One pass: whether every value is a number, and where which time is."""
+        marks, samples, last = [], 0, -np.inf
+        with open(self.path, "rb") as file:
+            for _ in range(self._layout.skip):
+                file.readline()
+            offset = file.tell()
+            while lines := list(itertools.islice(file, ROWS_PER_PIECE)):
+                table = self._parsed([line.decode("utf-8", "replace") for line in lines], samples)
+                if table is None:
+                    return self._passed_one_by_one()
+                if len(table):
+                    if table[0, 0] <= last or not (np.diff(table[:, 0]) > 0.0).all():
+                        return self._passed_one_by_one()
+                    marks.append((float(table[0, 0]), offset))
+                    samples, last = samples + len(table), float(table[-1, 0])
+                offset += sum(map(len, lines))
+        return Span(marks[0][0], last, samples, None, marks) if marks else self._passed_one_by_one()
+
+    def _passed_one_by_one(self) -> Span:
+        self._table = self._one_by_one()
+        return Span(float(self._table[0, 0]), float(self._table[-1, 0]), len(self._table), None, [])
+
+    def _one_by_one(self) -> np.ndarray:
+        """Return the whole table without samples with wrong stamps. InputError says where a value or most stamps are wrong."""
+        table = read_rows(self.path, self._layout)
+        t, late = table[:, 0], np.flatnonzero(np.diff(table[:, 0]) <= 0.0)
+        if not len(late):
+            return table
+        kept = consistent_stamps(t)
+        if len(kept) - np.count_nonzero(kept) > MAX_WRONG_STAMPS * len(kept):
+            k = int(late[0]) + 1
+            raise InputError(f"{self.path}: time must increase: sample {k} is at {t[k]:.13g} s, the one before at "
+                             f"{t[k - 1]:.13g} s")
+        self.left_out["with stamps that do not increase"] = int(np.count_nonzero(~kept))
+        return table[kept]
+
+    def _parsed(self, lines: list[str], first: int) -> np.ndarray | None:
+        """Return (rows, 1 + columns) from this sample on; None where a row is no list of as many finite numbers as columns."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # no rows
+                table = np.loadtxt(self._layout.numbered(lines), delimiter=self._layout.delimiter, ndmin=2)
+        except ValueError:
+            return None
+        if not table.size:
+            return np.empty((0, len(self._layout.scale)))
+        whole = table.shape[1] == len(self._layout.names) and np.isfinite(table).all()
+        return self._layout.table(table[:, self._layout.numbers], first) if whole else None

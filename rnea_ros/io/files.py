@@ -1,4 +1,9 @@
-"""Which files hold recordings, and who reads them."""
+"""Tables of torques as Parquet. The only place that knows pyarrow.
+
+Torques written to a file of one of the formats, which is there only when it is whole.
+
+Which files hold recordings, and who reads them.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +16,100 @@ from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, near, some
+from ..errors import InputError, MissingPackage, near, some
 from ..estimation.smoothing import turns_removed, what
 from ..robots.protocol import AnyRobot
-from . import motion_csv
+from . import bags, csv_files
 from .bags import METADATA, BagRecording
-from .csv_recording import CsvRecording
-from .motion_csv import RecordedMotion
-from .recording import TIME_UNITS, Reading, Recording, Samples, Span, Wanted, joined_motion, motions
-from .schema import recording_schema
+from .csv_files import CsvRecording
+from .recording import (
+    TIME_UNITS,
+    Reading,
+    RecordedMotion,
+    Recording,
+    Samples,
+    Span,
+    Wanted,
+    derivative_note,
+    joined_motion,
+    motions,
+    recording_schema,
+)
+from .torques import Torques, torque_columns
 
-BAGS = (".mcap", ".db3")
-FORMATS = (*BAGS, ".csv")
-SPARSE = 1.0, 60.0  # s; further apart no recording has its samples, and no planned path its points
-PATH = 20  # points that one may have
+
+def write_parquet(path: Path, names: Sequence[str], origin: int | None, tables: Iterator[np.ndarray]) -> None:
+    """Columns of these names, the first of them t [s]; before it `stamp`, where the stamp of t = 0 [ns] is known."""
+    arrow, parquet = import_pyarrow()
+    stamped = [] if origin is None else [("stamp", arrow.timestamp("ns"))]
+    schema = arrow.schema([*stamped, *((name, arrow.float64()) for name in names)])
+    with parquet.ParquetWriter(path, schema) as file:
+        for table in tables:
+            stamps = [] if origin is None else [origin + np.round(1e9 * table[:, 0]).astype(np.int64)]
+            columns = [*stamps, *(np.ascontiguousarray(column) for column in table.T)]
+            arrays = [arrow.array(column).cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
+            file.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+
+def import_pyarrow() -> tuple[Any, Any]:
+    """pyarrow and its Parquet; RneaError where they are not installed."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingPackage("Parquet needs pyarrow", "bags", "write CSV") from None
+    return pyarrow, parquet
+
+
+CSV, PARQUET, MCAP = "csv", "parquet", "mcap"
+TORQUE_FORMATS = (PARQUET, CSV, MCAP)
+
+
+def check_output_format(kind: str) -> None:
+    """RneaError where what writes that format is not installed."""
+    if kind == PARQUET:
+        import_pyarrow()
+    elif kind == MCAP:
+        bags.import_rosbags()
+
+
+def write_torques(path: Path, kind: str, joint_names: tuple[str, ...], origin: int | None, parts: Iterator[Torques],
+          deviations: bool = False) -> None:
+    """Write torques. kind: one of FORMATS; origin: stamp of t = 0 [ns], where there is one; deviations: of torques, too."""
+    regular = path.is_file() or not path.exists()  # and no pipe or device
+    made = path.with_name(f".{path.name}.partial{path.suffix}") if regular else path
+    tables = (part.table for part in parts)
+    try:
+        if kind == MCAP:
+            bags.write_bag(made, joint_names, origin or 0, parts)
+        elif kind == PARQUET:
+            write_parquet(made, torque_columns(joint_names, deviations), origin, tables)
+        else:
+            csv_files.write_csv(made, torque_columns(joint_names, deviations), tables, lambda rows: None)
+        if regular:
+            with open(made, "rb") as file:
+                os.fsync(file.fileno())
+            made.replace(path)
+    except BaseException:
+        if regular:
+            made.unlink(missing_ok=True)
+        raise
+
+
+BAG_SUFFIXES = (".mcap", ".db3")
+RECORDING_FORMATS = (*BAG_SUFFIXES, ".csv")
+MAX_SAMPLE_DISTANCE_S = 1.0, 60.0  # s; further apart no recording has its samples, and no planned path its points
+MAX_PATH_POINTS = 20  # points that one may have
 
 
 def is_bag(path: str | Path) -> bool:
     """Whether that is a ROS 2 bag: one file of it, or the folder of all."""
     path = Path(path)
-    return path.suffix in BAGS or (path / METADATA).is_file()
+    return path.suffix in BAG_SUFFIXES or (path / METADATA).is_file()
 
 
 def open_recording(path: str | Path, wanted: Wanted, span: Span | None = None) -> Recording:
@@ -49,19 +125,19 @@ def open_recording(path: str | Path, wanted: Wanted, span: Span | None = None) -
     return CsvRecording(Path(path), wanted, span)
 
 
-def read(path: str | Path, wanted: Wanted) -> tuple[Samples, list[str]]:
+def read_samples(path: str | Path, wanted: Wanted) -> tuple[Samples, list[str]]:
     """All samples at once, for what needs them all; and for people what was not used. Times of a CSV may be in any order."""
     if is_bag(path):
         recording = open_recording(path, wanted)
         (samples,) = recording.pieces((-np.inf, np.inf))
-        told = notes(recording)
+        told = recording_notes(recording)
     else:
         _check_held(wanted)
-        samples, ignored = motion_csv.columns_of(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.csv,
+        samples, ignored = csv_files.read_columns(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.csv,
                                                  wanted.types)
         t = samples["t"]
-        told = unused("columns", ignored)
-        if not wanted.reading.time_unit and (doubt := _doubt_of_times(t.min(), t.max(), len(t))):
+        told = unused_note("columns", ignored)
+        if not wanted.reading.time_unit and (doubt := _time_unit_error(t.min(), t.max(), len(t))):
             told.append(f"warning: {doubt}")
     t = samples.pop("t")
     return {"t": t, **{name: wanted.whole(name, columns) for name, columns in samples.items()}}, told
@@ -94,15 +170,15 @@ def read_recording(path: str | Path, robot: AnyRobot, *, topic: str | None = Non
     how = Reading(topic, tuple(rename.items()), tuple(hold.items()), tuple(columns), sample_rate, time_unit, unit)
     read = recording_schema(robot)
     wanted = Wanted(read.names, read.blocks, reading=how, joint_types=read.types)
-    source = with_efforts(path, wanted)
+    source = open_with_efforts(path, wanted)
     check_time_unit(path, how, *source.span[:3])
     blocks = list(motions(source, read.types, window))
     motion = joined_motion(blocks)
     check_angle_unit(path, how, robot, motion.q)
-    return replace(motion, notes=(*notes(source), *estimation_notes(blocks, read.names)))
+    return replace(motion, notes=(*recording_notes(source), *estimation_notes(blocks, read.names)))
 
 
-def with_efforts(path: str | Path, wanted: Wanted) -> Recording:
+def open_with_efforts(path: str | Path, wanted: Wanted) -> Recording:
     """Return a recording, with block tau where the file has it for every joint and all of it can be read."""
     with suppress(InputError):  # efforts that are no numbers: the motion may be whole nevertheless
         found = open_recording(path, wanted._replace(blocks=(*wanted.blocks, "tau")))
@@ -114,7 +190,7 @@ def with_efforts(path: str | Path, wanted: Wanted) -> Recording:
 def estimation_notes(blocks: Sequence[RecordedMotion], joint_names: Sequence[str]) -> list[str]:
     """Return what was estimated in the blocks of a recording, and how."""
     hows = [block.how for block in blocks if block.how]
-    lines = [motion_csv.said(blocks[0].estimated, what(hows))] if hows else []
+    lines = [derivative_note(blocks[0].estimated, what(hows))] if hows else []
     wrapped = sorted({joint for block in blocks for joint in block.wrapped})
     return lines + ([turns_removed([joint_names[k] for k in wrapped])] if wrapped else [])
 
@@ -128,16 +204,16 @@ def _check_held(wanted: Wanted) -> None:
         raise InputError("--hold: every joint is held; at least one has to be in the recording")
 
 
-def notes(recording: Recording) -> list[str]:
+def recording_notes(recording: Recording) -> list[str]:
     """For people: what was not used so far."""
     lines = [f"not used: {count} samples {reason}" for reason, count in recording.left_out.items()]
-    return unused(recording.ignored_are, recording.ignored) + lines
+    return unused_note(recording.ignored_are, recording.ignored) + lines
 
 
-def _doubt_of_times(first: float, last: float, samples: int) -> str:
+def _time_unit_error(first: float, last: float, samples: int) -> str:
     """Return why t cannot be in seconds; empty where it can."""
     apart = (last - first) / max(samples - 1, 1)
-    if apart < SPARSE[samples <= PATH]:
+    if apart < MAX_SAMPLE_DISTANCE_S[samples <= MAX_PATH_POINTS]:
         return ""
     unit = next((name for name in ("ms", "us", "ns") if apart * TIME_UNITS[name] < 1.0), "ns")
     return f"samples are {apart:.3g} s apart if t is in seconds; is it in {unit}? --time-unit {unit}, or --time-unit s"
@@ -145,7 +221,7 @@ def _doubt_of_times(first: float, last: float, samples: int) -> str:
 
 def check_time_unit(path: str | Path, reading: Reading, first: float, last: float, samples: int) -> None:
     """Raise InputError where times from first to last [s] are hardly in seconds, and no unit was given."""
-    if not reading.time_unit and (doubt := _doubt_of_times(first, last, samples)):
+    if not reading.time_unit and (doubt := _time_unit_error(first, last, samples)):
         raise InputError(f"{path}: {doubt}")
 
 
@@ -169,11 +245,11 @@ def check_angle_unit(path: str | Path, reading: Reading, robot: AnyRobot, q: np.
                          "--unit deg reads degrees, --unit rad accepts these positions")
 
 
-def unused(what: str, names: Sequence[str]) -> list[str]:
+def unused_note(what: str, names: Sequence[str]) -> list[str]:
     return [f"{what} not used: {some(names, 6, quoted=True)}"] if names else []
 
 
-def found(given: Iterable[str]) -> dict[Path, Path]:
+def find_recordings(given: Iterable[str]) -> dict[Path, Path]:
     """The recordings that files, folders and patterns name, each once, and what to call the results of each.
 
     A folder stands for all recordings below it, but for one that is a bag. InputError names what does not exist.
@@ -186,9 +262,10 @@ def found(given: Iterable[str]) -> dict[Path, Path]:
         for match in matches:
             for path in _below(match):
                 name = Path(path.resolve().name) if path == match else path.relative_to(match)
-                paths.setdefault(path.resolve(), (path, name.with_suffix("") if path.suffix in FORMATS else name))
+                paths.setdefault(path.resolve(), (path, name.with_suffix("") if path.suffix in RECORDING_FORMATS else name))
     if not paths:
-        raise InputError(f"no recordings in {some(given)}; looked for bags and files that end in {', '.join(FORMATS)}")
+        raise InputError(f"no recordings in {some(given)}; looked for bags and files that end in "
+                         f"{', '.join(RECORDING_FORMATS)}")
     count = Counter(name for _, name in paths.values())
     return {path: name if count[name] == 1 else name.with_name(f"{name.name}-{_mark(where)}")
             for where, (path, name) in sorted(paths.items())}
@@ -204,5 +281,5 @@ def _below(path: Path) -> Iterator[Path]:
         yield path
         return
     for entry in sorted(path.iterdir()):
-        if not entry.name.startswith(".") and (entry.is_dir() or entry.suffix in FORMATS):
+        if not entry.name.startswith(".") and (entry.is_dir() or entry.suffix in RECORDING_FORMATS):
             yield from _below(entry)

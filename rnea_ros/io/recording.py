@@ -1,20 +1,99 @@
-"""A motion in a file, whatever the format: read piece by piece, and completed by the derivatives that it lacks."""
+""".
+
+A motion in a file, whatever the format: read piece by piece, and completed by the derivatives that it lacks.
+
+Columns that a recording of a robot needs: its joints, the motors of its elastic joints, its moving base.
+
+Motors of elastic joints have the names that `motor_joint` of the robot file gives them; their positions are those behind the
+gear. A moving base is recorded as six more joints: its position in the world, and roll, pitch and yaw as in URDFs.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..errors import InputError
-from ..estimation.differentiation import ORDERS, checked
-from ..estimation.smoothing import Blocks, estimate_block, what
-from .motion_csv import BLOCKS, CsvFormat, RecordedMotion, higher_of
+from ..errors import InputError, some
+from ..estimation.differentiation import ORDERS, Window, checked
+from ..estimation.smoothing import Blocks, Smoothing, estimate_block, what
+from ..robots import kinds
+from ..robots.elastic import ElasticRobot
+from ..robots.general import GeneralRobot
+from ..robots.inputs.base_state import BaseState, from_coordinates
+from ..robots.protocol import AnyRobot
+
+BLOCKS = ("q", "qd", "qdd", "qddd")
+
+
+@dataclass
+class RecordedMotion:
+    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
+    deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known;
+    higher: derivatives above the jerk, which only some robots need and nothing estimates: as many as were asked for and are in
+    the file; wrapped: numbers of the revolute joints whose positions were unwrapped; tau: measured efforts (samples, n), where
+    they were asked for and are in the file; notes: what was left out or estimated, of read_recording."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    estimated: tuple[str, ...] = ()
+    how: Window | Smoothing | None = None
+    ignored: tuple[str, ...] = field(default=())
+    deviation: np.ndarray | None = None
+    higher: tuple[np.ndarray, ...] = ()
+    wrapped: tuple[int, ...] = ()
+    tau: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+    def only(self, samples: np.ndarray | slice) -> RecordedMotion:
+        """Some of the samples."""
+        deviation = None if self.deviation is None else self.deviation[:, samples]
+        return RecordedMotion(self.t[samples], self.q[samples], self.qd[samples], self.qdd[samples], self.qddd[samples],
+                              self.estimated, self.how, self.ignored, deviation,
+                              tuple(block[samples] for block in self.higher), self.wrapped,
+                              None if self.tau is None else self.tau[samples], self.notes)
+
+
+class CsvFormat(NamedTuple):
+    """Options that describe a CSV file.
+
+    rename    : (old, new) parts of the names in the header
+    columns   : names of all columns, instead of a header row
+    rate      : sampling rate of a file without times [Hz]; None: column t holds the times
+    time_unit : seconds in one unit of column t
+    degrees   : positions and derivatives of rotary joints are in degrees
+    """
+
+    rename: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    rate: float | None = None
+    time_unit: float = 1.0
+    degrees: bool = False
+
+
+def derivative_note(estimated: Sequence[str], how: Window | Smoothing) -> str:
+    """Return what was estimated, and how."""
+    return f"{some(estimated)} estimated by {how.method}"
+
+
+def higher_derivatives(known: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The derivatives above the jerk, up to the first that there is not."""
+    return tuple(known[name] for name in takewhile(lambda name: name in known, map(block_name, count(len(BLOCKS)))))
+
+
+def block_name(order: int) -> str:
+    """The block that a derivative of the position is."""
+    return "q" + order * "d"
+
 
 Samples = dict[str, np.ndarray]  # "t" (k,) [s], and blocks (k, n) of those that were asked for: q, qd, .., tau, tau_rate
 
@@ -183,13 +262,13 @@ def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: 
     own = {name: block[inner] for name, block in near.items()}
     estimated = tuple(name for name in BLOCKS if name not in near)
     if not estimated:
-        return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], higher=higher_of(own),
+        return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], higher=higher_derivatives(own),
                               tau=own.get("tau"))
     known = {order: near[name] for order, name in enumerate(BLOCKS[:3]) if name in near}
     guesses = estimate_block(near["t"], known, window, joint_types=joint_types).only(inner)
     own |= {name: getattr(guesses, name) for name in ("q", *estimated)}
     return RecordedMotion(own["t"], own["q"], own["qd"], own["qdd"], own["qddd"], estimated, guesses.how,
-                          deviation=guesses.deviation, higher=higher_of(own), wrapped=guesses.wrapped,
+                          deviation=guesses.deviation, higher=higher_derivatives(own), wrapped=guesses.wrapped,
                           tau=own.get("tau"))
 
 
@@ -201,3 +280,72 @@ def _whole(wanted: Wanted, motion: RecordedMotion) -> RecordedMotion:
                    higher=tuple(wanted.whole("", block) for block in motion.higher),
                    wrapped=tuple(wanted.there[k] for k in motion.wrapped),
                    tau=None if motion.tau is None else wanted.whole("tau", motion.tau))
+
+
+BASE = ("base_x", "base_y", "base_z", "base_roll", "base_pitch", "base_yaw")  # [m, rad]
+BASE_TYPES = ("prismatic",) * 3 + ("continuous",) * 3
+
+
+class RecordingSchema(NamedTuple):
+    """Joints and derivatives that are read from a recording of a robot.
+
+    names, types : of the joints, those of the robot first
+    blocks       : q and as many of its derivatives as the robot can use
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    blocks: tuple[str, ...] = BLOCKS
+
+
+def recording_schema(robot: AnyRobot) -> RecordingSchema:
+    """Return what is read from a recording of a robot."""
+    names, types = robot.joint_names, robot.joint_types
+    if kinds.has_moving_base(robot):
+        return RecordingSchema((*names, *BASE), (*types, *BASE_TYPES))
+    if isinstance(robot, GeneralRobot):
+        return RecordingSchema(names, types, tuple(map(block_name, range(robot.order + 1))))
+    if isinstance(robot, ElasticRobot):
+        if motors := motor_names(robot):
+            elastic = [types[names.index(joint)] for joint in robot.elastic_joints]
+            return RecordingSchema((*names, *motors), (*types, *elastic))
+        return RecordingSchema(names, types, tuple(map(block_name, range(robot.order + 1))))
+    return RecordingSchema(names, types)
+
+
+def motor_names(robot: ElasticRobot) -> tuple[str, ...]:
+    """Return the names of the motors of all elastic joints; none where the robot file does not name every one."""
+    found = robot.motor_joints
+    return tuple(found[joint] for joint in robot.elastic_joints) if len(found) == len(robot.elastic_joints) else ()
+
+
+def joint_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+    """Return q, qd, qdd, qddd (samples, n) of the robot's own joints."""
+    return tuple(block[:, :robot.n] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
+
+
+def other_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+    """Return q, qd, qdd, qddd (samples, k) of the motors or the base."""
+    return tuple(block[:, robot.n:] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
+
+
+def base_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[BaseState, np.ndarray, np.ndarray]:
+    """Return state, acceleration and jerk of the base, one for each sample."""
+    return from_coordinates(np.stack(other_motion(robot, motion)))
+
+
+def flat_motion(robot: ElasticRobot | GeneralRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+    """Return q and as many derivatives as the torque rate takes."""
+    given = (*joint_motion(robot, motion), *motion.higher)
+    return given[:robot.order + 1]
+
+
+def check_blocks(robot: AnyRobot, blocks: Sequence[str]) -> None:
+    """Raise InputError where the motion of the motors of elastic joints does not follow from these blocks."""
+    missing = [block for block in recording_schema(robot).blocks[len(BLOCKS):] if block not in blocks]
+    if missing and isinstance(robot, ElasticRobot | GeneralRobot):
+        columns = some(f"{block}_<joint>" for block in missing)
+        raise InputError(f"how the motors of robot '{robot.name}' move behind the elastic joints {some(robot.elastic_joints)} "
+                         f"is not known. Either the recording needs columns {columns}; or "
+                         "the robot file names the motors as the recording does (elastic_joints.<joint>.motor_joint), and "
+                         "that has their positions")

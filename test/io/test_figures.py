@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from rnea_ros import RneaError
-from rnea_ros.output import figures
-from rnea_ros.output.figures import movie, new_figure, picture
+from rnea_ros.io import figures
+from rnea_ros.io.figures import movie, new_figure, picture
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,7 +47,7 @@ def test_settings_are_of_one_picture(tmp_path):
 def test_limits_that_are_drawn_have_one_entry_in_a_legend(tmp_path, limit):
     t, path = np.linspace(0.0, 1.0, 5), tmp_path / "torques.svg"
     tau = np.column_stack((np.sin(3.0 * t), np.cos(3.0 * t)))
-    figures.torques(path, t, tau, tau, ["a", "b"], ["N m", "N m"], np.full(2, limit))
+    figures.draw_torques(path, t, tau, tau, ["a", "b"], ["N m", "N m"], np.full(2, limit))
     assert path.read_text().count("<!-- limit -->") == (limit == 1.0)
 
 
@@ -58,12 +58,12 @@ from matplotlib import scale
 matplotlib.use("svg")
 before = dict(matplotlib.rcParams), scale.get_scale_names(), list(warnings.filters)
 log = type(scale.scale_factory("log", None))
-from rnea_ros.output import figures
+from rnea_ros.io import figures
 figures.check_format("a.png")
 with figures.picture("a.png", (3.0, 2.0), settings={"font.size": 5.0}) as figure:
     figure.subplots().loglog([1.0, 2.0])
 figures.movie("a.gif", (3.0, 2.0), lambda axes, k: axes.plot([k, 1.0]), 2, 5)
-figures.new_figure(3.0, 2.0), figures.shades(3)
+figures.new_figure(3.0, 2.0), figures.color_scale(3)
 assert before[:2] == (dict(matplotlib.rcParams), scale.get_scale_names())
 assert before[2] == list(warnings.filters) and type(scale.scale_factory("log", None)) is log
 assert "matplotlib.pyplot" not in sys.modules
@@ -108,4 +108,4 @@ def test_without_matplotlib_it_is_said_how_to_get_it(monkeypatch):
 
 
 def test_shades_are_colours():
-    assert figures.shades(4).shape == (4, 4) and len(np.unique(figures.shades(4), axis=0)) == 4
+    assert figures.color_scale(4).shape == (4, 4) and len(np.unique(figures.color_scale(4), axis=0)) == 4

@@ -1,0 +1,383 @@
+"""What is done to one recording among many: looked through once, then computed part by part, each part a file of its own.
+
+Both functions are called in other processes, on other machines: what they are given and what they return can be pickled.
+
+What is done of one recording, in a file beside the results: whoever starts again goes on where it ended.
+
+The same work for many recordings, by workers of whatever kind: in this process, in others, on a cluster.
+
+Workers of a Dask cluster. They need this package, and see recordings and results under the same paths. The only place that
+knows Dask.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import InputError, MissingPackage, RneaError, in_words
+from ..motion.limit_use import Peak, Peaks, limit_use
+from ..robots.kinds import model_id, tree
+from ..robots.load import load
+from ..robots.protocol import AnyRobot
+from . import bags, files
+from .recording import Reading, Recording, Span, Wanted, blocks_of, check_blocks, motions, recording_schema
+from .torques import SEQUENTIAL_ROBOTS, SUPPORTED_ROBOTS, Torques, compute_torques, motion_parts, torque_function
+
+RESULT_VERSION = 1  # of what is written; another one makes old results void
+_READ_BYTES = 1 << 20  # bytes
+_MAX_PEAKS = 5  # limits of which a part tells the largest use
+
+
+class BatchJob(NamedTuple):
+    """The same for all recordings.
+
+    robot    : pickled; None: each recording describes its own
+    options  : of rnea_ros.load, for those that do
+    reading  : how recordings tell of the robot
+    window   : as in estimate_recording [s]
+    kind     : of the results, one of files.TORQUE_FORMATS
+    part     : seconds of a recording that become one file
+    """
+
+    robot: bytes | None
+    options: dict[str, Any]
+    reading: Reading
+    window: float | None
+    kind: str
+    part: float
+
+
+class BatchPlan(NamedTuple):
+    """What looking through a recording has told.
+
+    identity : of its content, the robot and the options: other results for another one
+    ranges   : numbers of the blocks (Blocks) of each part
+    """
+
+    identity: str
+    span: Span
+    ranges: tuple[range, ...]
+
+
+class BatchPart(NamedTuple):
+    """A part that is done: its file, what is in it, and what was found on the way."""
+
+    file: str
+    rows: int
+    bytes: int
+    digest: str
+    left_out: dict[str, int]
+    estimated: str  # how, for people
+    peaks: tuple[Peak, ...]
+
+
+def plan_recording(job: BatchJob, path: Path) -> BatchPlan:
+    """InputError where the recording cannot be read, or the robot's torques not be computed from it."""
+    robot, recording = _opened(job, path, None)
+    torque_function(robot)
+    blocks = blocks_of(recording)
+    count = blocks.number if isinstance(robot, SEQUENTIAL_ROBOTS) else max(1, round(job.part / blocks.length))
+    ranges = tuple(range(k, min(k + count, blocks.number)) for k in range(0, blocks.number, count))
+    identity = (RESULT_VERSION, recording_digest(path), model_id(robot), tree(robot).backend,
+                tuple(job.reading), job.window, job.kind, job.part)
+    return BatchPlan(hashlib.sha256(repr(identity).encode()).hexdigest(), recording.span, ranges)
+
+
+def compute_part(job: BatchJob, path: Path, plan: BatchPlan, number: int, target: Path) -> BatchPart:
+    """Write the torques of one part."""
+    robot, recording = _opened(job, path, plan.span)
+    torque_and_rate, rows = torque_function(robot), 0
+    peaks = Peaks(limit_use(robot))
+    how = ""
+
+    def computed() -> Iterator[Torques]:
+        nonlocal rows, how
+        for block in motions(recording, recording_schema(robot).types, job.window, plan.ranges[number]):
+            how = how or (block.how.method if block.how else "")
+            files.check_angle_unit(path, job.reading, robot, block.q)
+            for motion in motion_parts(block):
+                found = compute_torques(torque_and_rate, motion)
+                peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
+                rows += len(found.t)
+                yield found
+
+    files.write_torques(target, job.kind, robot.joint_names, plan.span.origin, computed())
+    return BatchPart(target.name, rows, target.stat().st_size, file_digest(target), dict(recording.left_out), how,
+                tuple(peaks.all()[:_MAX_PEAKS]))
+
+
+def file_digest(path: Path) -> str:
+    """Of a file's content."""
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(_READ_BYTES):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def recording_digest(path: Path) -> str:
+    """Digest of a recording: of its file, or of all files of a bag."""
+    if not path.is_dir():
+        return file_digest(path)
+    return repr([(file.name, file_digest(file)) for file in sorted(path.iterdir()) if file.is_file()])
+
+
+def _opened(job: BatchJob, path: Path, span: Span | None) -> tuple[AnyRobot, Recording]:
+    robot = _unpickled(job.robot) if job.robot else _described(path, job.options)
+    read = recording_schema(robot)
+    recording = files.open_recording(path, Wanted(read.names, read.blocks, reading=job.reading, joint_types=read.types), span)
+    check_blocks(robot, recording.blocks)
+    files.check_time_unit(path, job.reading, *recording.span[:3])
+    return robot, recording
+
+
+def _described(path: Path, options: dict[str, Any]) -> AnyRobot:
+    """The robot that a bag describes."""
+    if not files.is_bag(path):
+        raise InputError("says nothing of the robot; its URDF is needed before the recordings")
+    robot = _loaded(bags.description(path).encode(), pickle.dumps(options))
+    if not isinstance(robot, SUPPORTED_ROBOTS):
+        raise InputError(f"its robot is a {type(robot).__name__}, whose torques a recording of joint states does not tell")
+    return robot
+
+
+@lru_cache(maxsize=1)
+def _unpickled(robot: bytes) -> AnyRobot:
+    return pickle.loads(robot)
+
+
+@lru_cache(maxsize=4)
+def _loaded(urdf: bytes, options: bytes) -> AnyRobot:
+    return load(urdf, **pickle.loads(options))
+
+
+CHECKPOINT_FILE = "result.json"
+
+
+class Checkpoint:
+    """Of the folder with one recording's results.
+
+    A part is done if it stands here and its file is, byte for byte, the one that was written; files appear under their names
+    only when they are whole. What was computed from another content, robot or option does not count.
+
+    complete : whether all parts are done
+    missing  : numbers of the parts that are not
+    """
+
+    def __init__(self, recording: Path, folder: Path, plan: BatchPlan, kind: str):
+        self._file, self._folder, self._kind = folder / CHECKPOINT_FILE, folder, kind
+        self._content: dict[str, Any] = {"recording": str(recording), "identity": plan.identity, "complete": False}
+        self._content["parts"] = {}
+        self._count = len(plan.ranges)
+        folder.mkdir(parents=True, exist_ok=True)
+        before = self._before()
+        if before.get("identity") == plan.identity:
+            self._content["parts"] = {name: part for name, part in before["parts"].items() if self._whole(part)}
+        else:
+            for part in before.get("parts", {}).values():
+                self.target(part["file"]).unlink(missing_ok=True)
+        self._write()
+
+    @property
+    def missing(self) -> list[int]:
+        return [number for number in range(self._count) if str(number) not in self._content["parts"]]
+
+    @property
+    def rows(self) -> int:
+        return sum(part["rows"] for part in self._parts())
+
+    def target(self, part: int | str) -> Path:
+        """The file of a part, by number or by name."""
+        name = part if isinstance(part, str) else f"{self._folder.name}_{part:04}.{self._kind}"
+        return self._folder / Path(name).name
+
+    def add(self, number: int, part: BatchPart) -> None:
+        parts = self._content["parts"] | {str(number): {**part._asdict(), "peaks": [peak._asdict() for peak in part.peaks]}}
+        self._content["parts"] = dict(sorted(parts.items(), key=lambda entry: int(entry[0])))
+        self._write()
+
+    def complete(self) -> None:
+        """All parts are done."""
+        found = self._parts()
+        left_out: Counter[str] = sum((Counter(part["left_out"]) for part in found), Counter())
+        largest: dict[tuple[str, str], dict[str, Any]] = {}
+        for peak in sorted((peak for part in found for peak in part["peaks"]), key=lambda peak: peak["share"]):
+            largest[peak["owner"], peak["quantity"]] = peak
+        self._content |= {"complete": True, "samples": self.rows, "left_out": left_out,
+                          "limits": sorted(largest.values(), key=lambda peak: -peak["share"])}
+        if self._kind == files.MCAP:
+            bags.write_bag_metadata(self._folder, [self._folder / part["file"] for part in found])
+        self._write()
+
+    def _parts(self) -> list[dict[str, Any]]:
+        return list(self._content["parts"].values())
+
+    def _whole(self, part: dict[str, Any]) -> bool:
+        file = self.target(part["file"])
+        return file.is_file() and file.stat().st_size == part["bytes"] and file_digest(file) == part["digest"]
+
+    def _before(self) -> dict[str, Any]:
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+            return found if isinstance(found["parts"], dict) and isinstance(found["identity"], str) else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def _write(self) -> None:
+        made = self._file.with_name(f".{CHECKPOINT_FILE}.partial")
+        made.write_text(json.dumps(self._content, indent=1) + "\n", encoding="utf-8")
+        made.replace(self._file)
+
+
+TASKS_PER_WORKER = 2  # tasks for each worker that are handed over: one to work at, one to go on with
+
+
+class BatchOutcome(NamedTuple):
+    """What became of a recording: rows of results, whether they were there before, or the reason why there are none."""
+
+    path: Path
+    rows: int = 0
+    before: bool = False
+    failed: str = ""
+
+
+@dataclass
+class _BatchEntry:
+    """A recording that is being worked at."""
+
+    path: Path
+    folder: Path
+    plan: BatchPlan | None = None
+    ledger: Checkpoint | None = None
+    open: int = 0
+    failed: str = ""
+
+
+def run_batch(job: BatchJob, targets: Mapping[Path, Path], executor: Executor, workers: int,
+        watch: Callable[[Path, float], None] = lambda path, share: None) -> Iterator[BatchOutcome]:
+    """The outcome of each recording, as they come. targets: the folder for the results of each.
+
+    watch(path, share) hears which share of which recording has been done just now. No more is in hand at any time than
+    workers need, however many recordings there are.
+    """
+    waiting = deque(_BatchEntry(path, folder) for path, folder in targets.items())
+    ready: deque[tuple[_BatchEntry, int]] = deque()
+    flying: dict[Future[Any], tuple[_BatchEntry, int]] = {}
+    while waiting or ready or flying:
+        while (waiting or ready) and len(flying) < TASKS_PER_WORKER * workers:
+            entry, number = ready.popleft() if ready else (waiting.popleft(), -1)
+            flying[_submitted(executor, job, entry, number)] = entry, number
+        for future in wait(flying, return_when=FIRST_COMPLETED).done:
+            entry, number = flying.pop(future)
+            try:
+                _taken(job, entry, number, future.result(), ready)
+                watch(entry.path, 1.0 / len(entry.plan.ranges) if entry.plan and number >= 0 else 0.0)
+            except Exception as error:  # of a worker, or of the disk: this recording's alone
+                entry.failed = entry.failed or _reason(entry.path, error)
+            if entry.failed:
+                entry.open -= sum(other is entry for other, _ in ready)
+                ready = deque((other, k) for other, k in ready if other is not entry)
+            entry.open -= number >= 0
+            if not entry.open:
+                yield _ended(entry, before=number < 0)
+
+
+def _submitted(executor: Executor, job: BatchJob, entry: _BatchEntry, number: int) -> Future[Any]:
+    """A part of an entry, or, for -1, the look through it."""
+    try:
+        if entry.plan is None or entry.ledger is None:
+            return executor.submit(plan_recording, job, entry.path)
+        return executor.submit(compute_part, job, entry.path, entry.plan, number, entry.ledger.target(number))
+    except Exception as error:  # the workers are gone
+        failed: Future[Any] = Future()
+        failed.set_exception(error)
+        return failed
+
+
+def _taken(job: BatchJob, entry: _BatchEntry, number: int, found: Any, ready: deque[tuple[_BatchEntry, int]]) -> None:
+    """What a worker has found: a plan, or a part."""
+    if number >= 0:
+        assert entry.ledger
+        entry.ledger.add(number, found)
+        return
+    entry.plan = found
+    entry.ledger = Checkpoint(entry.path, entry.folder, found, job.kind)
+    ready.extend((entry, k) for k in entry.ledger.missing)
+    entry.open = len(entry.ledger.missing)
+
+
+def _ended(entry: _BatchEntry, before: bool) -> BatchOutcome:
+    if not entry.failed and entry.ledger:
+        try:
+            entry.ledger.complete()
+            return BatchOutcome(entry.path, entry.ledger.rows, before)
+        except Exception as error:
+            entry.failed = _reason(entry.path, error)
+    return BatchOutcome(entry.path, failed=entry.failed)
+
+
+def _reason(path: Path, error: Exception) -> str:
+    if isinstance(error, BrokenProcessPool):
+        return "a worker was ended from outside, as happens where memory runs out; what is done stays done"
+    said = str(error) if isinstance(error, OSError) else in_words(error)
+    return said.removeprefix(f"{path}: ")
+
+
+# ------------------------------------------------------------------ workers on this machine
+
+class _SerialExecutor(Executor):
+    """A worker in this very process."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args, **options))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def local_executor(workers: int) -> Executor:
+    """So many processes; for 1, none beside this."""
+    if workers == 1:
+        return _SerialExecutor()
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))  # a fork would inherit threads that are not there
+
+
+def available_processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+SCHEDULER_TIMEOUT_S = 10.0  # s, for the scheduler to answer
+
+
+@contextmanager
+def connect_cluster(address: str) -> Iterator[tuple[Executor, int]]:
+    """What hands work to the cluster of a scheduler, and how many threads work there."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingPackage("--dask needs distributed", "dask") from None
+    try:
+        client = Client(address, timeout=SCHEDULER_TIMEOUT_S)
+    except (OSError, ValueError, TypeError) as error:
+        raise RneaError(f"--dask {address}: no scheduler answers: {error}") from None
+    with client:
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise RneaError(f"--dask {address}: the cluster has no workers")
+        yield client.get_executor(pure=False), threads
